@@ -1,0 +1,99 @@
+import { lookup as systemLookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { AllowedHosts } from './allowed-hosts.js';
+import { EgressRefused } from './egress-refused.js';
+import { isPublicAddress } from './public-address.js';
+
+export interface ResolvedAddress {
+  address: string;
+  family: 4 | 6;
+}
+
+/** Where a call may go: the first address to dial, and all of them (each one was checked) for a caller that wants to try the next. */
+export interface Resolution extends ResolvedAddress {
+  all: ResolvedAddress[];
+}
+
+export interface AddressGuardOptions {
+  /** How names become addresses; all answers, in the order to try them. Default: the system's resolver. */
+  lookup?: (host: string) => Promise<{ address: string }[]>;
+  /** Milliseconds until a name counts as not answered. Default 5000. */
+  lookupMs?: number;
+}
+
+// Services that answer on public addresses by mistake and can be talked into something by an HTTP request.
+const refusedPorts = new Set([2375, 2376, 2379, 3306, 5432, 5672, 6379, 6443, 9092, 9200, 10250, 11211, 27017]);
+
+const hostName = /^[\w.-]{1,253}$/;
+
+/**
+ * Decides where outgoing calls may go. A name is resolved here, once, and the caller dials the address that it gets: a name that answers
+ * differently the second time (DNS rebinding) gains nothing. If any one of a name's addresses is refused, the name is.
+ */
+export class AddressGuard {
+  private readonly lookup: (host: string) => Promise<{ address: string }[]>;
+  private readonly lookupMs: number;
+  private readonly lookups = new Map<string, Promise<{ address: string }[]>>();
+
+  constructor(
+    private readonly allowed: AllowedHosts,
+    options: AddressGuardOptions = {},
+  ) {
+    this.lookup = options.lookup ?? ((host) => systemLookup(host, { all: true, verbatim: true }));
+    this.lookupMs = options.lookupMs ?? 5000;
+  }
+
+  /** @param allowPrivateHosts CIDRs, addresses and host names, each optionally with `:port`, separated by commas (`SLUICE_ALLOW_PRIVATE_HOSTS`) */
+  static fromConfig(allowPrivateHosts: string, options: AddressGuardOptions = {}): AddressGuard {
+    return new AddressGuard(new AllowedHosts(allowPrivateHosts), options);
+  }
+
+  /**
+   * @param host a name, an IPv4 address or an IPv6 address with or without brackets
+   * @throws EgressRefused
+   */
+  async resolve(host: string, port: number): Promise<Resolution> {
+    if (!Number.isInteger(port) || port < 1 || port > 65535) throw new EgressRefused('EPROTO', `${port} is no port`);
+    const name = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
+    if (isIP(name) === 0 && !hostName.test(name)) throw new EgressRefused('EPROTO', `"${host.slice(0, 253)}" is no host name`);
+
+    const addresses = isIP(name) === 0 ? await this.addressesOf(name) : [{ address: name }];
+    const byName = this.allowed.allowsName(name.replace(/\.$/, ''), port);
+    for (const { address } of addresses) {
+      if (byName || this.allowed.allowsAddress(address, port)) continue;
+      if (!isPublicAddress(address)) throw new EgressRefused('EACCES', `${name} may not be called: it is not a public address`);
+      if (!isOrdinaryPort(port)) throw new EgressRefused('EACCES', `${name}:${port} may not be called: the port is not allowed`);
+    }
+    const all = addresses.map(({ address }): ResolvedAddress => ({ address, family: isIP(address) === 6 ? 6 : 4 }));
+    return { ...all[0]!, all };
+  }
+
+  private async addressesOf(name: string): Promise<{ address: string }[]> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new EgressRefused('ETIMEDOUT', `${name} could not be resolved in ${this.lookupMs} ms`)), this.lookupMs);
+    });
+    try {
+      const addresses = await Promise.race([this.lookupOnce(name), late]);
+      if (addresses.length === 0) throw new EgressRefused('ENOTFOUND', `${name} could not be resolved`);
+      return addresses;
+    } catch (error) {
+      throw error instanceof EgressRefused ? error : new EgressRefused('ENOTFOUND', `${name} could not be resolved`);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** The system's resolver blocks one of four threads while a name server is silent: a hundred calls to one such name take one thread, not all. */
+  private lookupOnce(name: string): Promise<{ address: string }[]> {
+    const running = this.lookups.get(name);
+    if (running) return running;
+    const lookup = this.lookup(name).finally(() => this.lookups.delete(name));
+    this.lookups.set(name, lookup);
+    return lookup;
+  }
+}
+
+function isOrdinaryPort(port: number): boolean {
+  return port === 80 || port === 443 || (port >= 1024 && !refusedPorts.has(port));
+}

@@ -1,0 +1,72 @@
+import { BlockList, isIP, isIPv6 } from 'node:net';
+
+interface NameRule {
+  name: string;
+  port: number | null;
+}
+
+interface AddressRule {
+  addresses: BlockList;
+  port: number | null;
+}
+
+/** The operator's exceptions to "public addresses only", from `SLUICE_ALLOW_PRIVATE_HOSTS`. */
+export class AllowedHosts {
+  private readonly names: NameRule[] = [];
+  private readonly addresses: AddressRule[] = [];
+
+  /** @throws Error that names the entry which cannot be read */
+  constructor(list: string) {
+    for (const entry of list.split(',').map((text) => text.trim())) if (entry) this.add(entry);
+  }
+
+  allowsName(name: string, port: number): boolean {
+    return this.names.some((rule) => rule.name === name && portFits(rule, port));
+  }
+
+  allowsAddress(address: string, port: number): boolean {
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    return this.addresses.some((rule) => portFits(rule, port) && rule.addresses.check(address, family));
+  }
+
+  private add(entry: string): void {
+    const { host, port } = splitPort(entry);
+    const [address, prefix, ...rest] = host.split('/') as [string, string?];
+    const family = isIP(address);
+    if (family === 0) {
+      if (prefix !== undefined || !/^[a-z0-9_]([\w.-]*[a-z0-9])?$/i.test(host)) throw unreadable(entry);
+      this.names.push({ name: host.toLowerCase(), port });
+      return;
+    }
+    const bits = prefix === undefined ? (family === 6 ? 128 : 32) : Number(prefix);
+    if (rest.length > 0 || (prefix !== undefined && !/^\d{1,3}$/.test(prefix)) || bits > (family === 6 ? 128 : 32)) throw unreadable(entry);
+    const addresses = new BlockList();
+    addresses.addSubnet(address, bits, family === 6 ? 'ipv6' : 'ipv4');
+    this.addresses.push({ addresses, port });
+  }
+}
+
+function portFits(rule: { port: number | null }, port: number): boolean {
+  return rule.port === null || rule.port === port;
+}
+
+/** `host:port`, `[v6]:port`, `[v6]`, or without a port; a bare IPv6 address or network has colons of its own and takes no port. */
+function splitPort(entry: string): { host: string; port: number | null } {
+  const bracketed = /^\[([^\]]+)\](\/\d+)?(?::(\d+))?$/.exec(entry);
+  if (bracketed) return { host: bracketed[1]! + (bracketed[2] ?? ''), port: readPort(bracketed[3], entry) };
+  if (isIPv6(entry.split('/')[0]!)) return { host: entry, port: null };
+  const colon = entry.lastIndexOf(':');
+  if (colon < 0) return { host: entry, port: null };
+  return { host: entry.slice(0, colon), port: readPort(entry.slice(colon + 1), entry) };
+}
+
+function readPort(text: string | undefined, entry: string): number | null {
+  if (text === undefined) return null;
+  const port = Number(text);
+  if (!/^\d{1,5}$/.test(text) || port < 1 || port > 65535) throw unreadable(entry);
+  return port;
+}
+
+function unreadable(entry: string): Error {
+  return new Error(`"${entry}" is no CIDR, address or host name (each optionally followed by :port)`);
+}
