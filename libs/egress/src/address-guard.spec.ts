@@ -158,13 +158,20 @@ describe('refusals', () => {
     const refusal = await guardWith()
       .resolve('intranet.test', 80)
       .catch((error: Error) => error);
-    expect(refusal).toMatchObject({ name: 'EgressRefused', code: 'EACCES', message: 'intranet.test may not be called: it is not a public address' });
+    expect(refusal).toMatchObject({
+      name: 'EgressRefused',
+      code: 'EACCES',
+      message: 'intranet.test may not be called: it is not a public address',
+    });
     expect(JSON.stringify(refusal)).not.toContain('10.1.2.3');
   });
 
   it('come in time when the name server is silent', async () => {
     const guard = AddressGuard.fromConfig('', { lookup: () => new Promise(() => {}), lookupMs: 20 });
-    await expect(guard.resolve('silent.test', 80)).rejects.toMatchObject({ code: 'ETIMEDOUT', message: 'silent.test could not be resolved in 20 ms' });
+    await expect(guard.resolve('silent.test', 80)).rejects.toMatchObject({
+      code: 'ETIMEDOUT',
+      message: 'silent.test could not be resolved in 20 ms',
+    });
   });
 
   it('also cover a name that has no address', async () => {

@@ -71,7 +71,10 @@ export class AddressGuard {
   private async addressesOf(name: string): Promise<{ address: string }[]> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new EgressRefused('ETIMEDOUT', `${name} could not be resolved in ${this.lookupMs} ms`)), this.lookupMs);
+      timer = setTimeout(
+        () => reject(new EgressRefused('ETIMEDOUT', `${name} could not be resolved in ${this.lookupMs} ms`)),
+        this.lookupMs,
+      );
     });
     try {
       const addresses = await Promise.race([this.lookupOnce(name), late]);

@@ -49,7 +49,10 @@ describe('guardedAgent', () => {
     const agent = guardedAgent(AddressGuard.fromConfig(''));
     const before = connections;
     for (const host of ['127.0.0.1', 'localhost', '[::1]'])
-      await expect(request(`http://${host}:${port}/`, { dispatcher: agent })).rejects.toMatchObject({ name: 'EgressRefused', code: 'EACCES' });
+      await expect(request(`http://${host}:${port}/`, { dispatcher: agent })).rejects.toMatchObject({
+        name: 'EgressRefused',
+        code: 'EACCES',
+      });
     expect(connections).toBe(before);
     await agent.close();
   });
