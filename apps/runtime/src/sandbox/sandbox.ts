@@ -1,0 +1,154 @@
+/**
+ * Where users' code runs. Nothing that a component does reaches the caller as an exception or as an object of its own: outcomes carry plain
+ * values and JSON text that were checked on this side.
+ */
+export interface Sandbox {
+  /**
+   * Evaluates the code in a throw-away process and tells what it is.
+   * @throws ComponentRejected when the component is not acceptable; SandboxUnavailable when no process could be had
+   */
+  inspect(component: ComponentCode): Promise<ComponentDescription>;
+
+  /**
+   * Makes one file of an entry file and the neighbours that it imports by relative path, in a throw-away process.
+   * @throws ComponentRejected when an import is missing or a file does not parse
+   */
+  bundle(files: ComponentFiles): Promise<string>;
+
+  /** Runs `run` or a hook. Never throws for what the component does; SandboxUnavailable when no process could be had. */
+  run(job: RunJob): Promise<RunOutcome>;
+
+  /** Which jail is in force, for the log and the health route. */
+  health(): SandboxHealth;
+
+  /** Ends every process. Runs in flight end as `killed`. */
+  close(): Promise<void>;
+}
+
+export interface ComponentCode {
+  /** SHA-256 of the code, hex */
+  hash: string;
+  code: string;
+}
+
+export interface ComponentFiles {
+  /** A path of `files` */
+  entry: string;
+  /** Code by path, `/`-separated, relative to one common folder */
+  files: Record<string, string>;
+}
+
+export type Hook = 'deploy' | 'activate' | 'deactivate';
+
+export type DedupeStrategy = 'unique' | 'greatest' | 'last';
+
+export interface ComponentDescription {
+  name: string;
+  key: string | null;
+  version: string | null;
+  description: string | null;
+  dedupe: DedupeStrategy | null;
+  /** How many runs of one source may be in flight */
+  concurrency: number;
+  hooks: Hook[];
+  has_run: boolean;
+  /** In declaration order */
+  configurable_props: PropDefinition[];
+}
+
+/** A prop as the API shows it: name, type, and whatever attributes the component gave (plain JSON; an `options` function is `remoteOptions: true`). */
+export interface PropDefinition {
+  name: string;
+  type: string;
+  [attribute: string]: unknown;
+}
+
+export interface RunJob {
+  runId: string;
+  accountId: string;
+  sourceId: string;
+  component: ComponentCode;
+  method: 'run' | Hook;
+  /** The configured values; a prop that is absent has its default */
+  props: Record<string, unknown>;
+  endpoint: string | null;
+  /** JSON text by key */
+  db: Record<string, string>;
+  /** JSON text */
+  event: string | undefined;
+  /** How many runs of this account may share the process, if the component asks for more than the sandbox's own limit */
+  concurrency?: number;
+  /** Called at most once, while the run goes on */
+  onRespond?(response: HttpReply): void;
+  /** Default: the sandbox's limit */
+  wallMs?: number;
+}
+
+export interface HttpReply {
+  status: number;
+  headers: Record<string, string>;
+  body: Buffer;
+}
+
+export interface Emit {
+  /** JSON text, as the component's value was stringified */
+  event: string;
+  id?: string;
+  /** The stream */
+  name?: string;
+  summary?: string;
+  /** ms */
+  ts?: number;
+  /** ms */
+  deliveryTs?: number;
+}
+
+export interface LogLine {
+  level: string;
+  /** ms */
+  ts: number;
+  message: string;
+  /** What was logged beside text, as plain JSON */
+  args?: unknown[];
+}
+
+/**
+ * - `ok` it returned
+ * - `threw` it threw, or something it started did
+ * - `timeout` the wall clock's limit
+ * - `memory` it asked for more memory than there is
+ * - `crashed` its process ended or stopped making sense
+ * - `killed` it burnt more CPU, blocked the event loop or wrote more than allowed
+ */
+export type RunStatus = 'ok' | 'threw' | 'timeout' | 'memory' | 'crashed' | 'killed';
+
+export interface RunError {
+  name: string;
+  code: string | null;
+  message: string;
+  stack: string;
+}
+
+export interface RunOutcome {
+  status: RunStatus;
+  /** null if and only if the status is `ok` */
+  error: RunError | null;
+  /** In the order of the calls; what was emitted, written and logged before an end of any kind is kept */
+  emits: Emit[];
+  logs: LogLine[];
+  /** JSON text by changed key; null: gone */
+  db: Record<string, string | null>;
+  wallMs: number;
+  cpuMs: number;
+  responded: boolean;
+}
+
+export interface SandboxHealth {
+  /** The rung of the ladder of jails that is in force */
+  jail: string;
+  /** Why the rungs above it are not */
+  refused: { jail: string; reason: string }[];
+  processes: number;
+  running: number;
+  waiting: number;
+}
