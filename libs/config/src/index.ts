@@ -1,0 +1,1 @@
+export { ConfigError, Environment, readConfig } from './environment.js';

@@ -1,0 +1,97 @@
+import { IsOptional, IsString } from 'class-validator';
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import { command, query } from './contract.js';
+import { type ComponentId, IsId, type UserId } from './ids.js';
+
+/** A prop as `configurable_props` shows it: in declaration order, unknown attributes passed through. */
+export interface PropDefinition {
+  name: string;
+  type: string;
+  label?: string;
+  description?: string;
+  optional?: boolean;
+  default?: unknown;
+  [attribute: string]: unknown;
+}
+
+/** What the runtime reads from a component's code. */
+export interface ComponentDescription {
+  name: string;
+  key: string | null;
+  version: string | null;
+  description: string | null;
+  dedupe: 'unique' | 'greatest' | 'last' | null;
+  /** How many runs of one source may go on at a time. */
+  concurrency: number;
+  hooks: ('deploy' | 'activate' | 'deactivate')[];
+  has_run: boolean;
+  configurable_props: PropDefinition[];
+}
+
+/** A component as the API answers it. Times are Unix seconds. */
+export class Component {
+  @ApiProperty({ type: String, example: 'sc_0Vg2mXq1Zk3TnB7cYw' }) id!: ComponentId;
+  @ApiProperty({ description: 'The full code, as submitted.' }) code!: string;
+  @ApiProperty({ description: 'SHA-256 of the UTF-8 code, in lower-case hex.' }) code_hash!: string;
+  @ApiProperty() name!: string;
+  @ApiProperty({ type: String, nullable: true }) version!: string | null;
+  @ApiProperty({
+    type: 'array',
+    description: 'In the order of declaration; further attributes of a prop are passed through.',
+    items: {
+      type: 'object',
+      required: ['name', 'type'],
+      properties: { name: { type: 'string' }, type: { type: 'string' }, label: { type: 'string' }, description: { type: 'string' }, default: {} },
+      additionalProperties: true,
+    },
+  })
+  configurable_props!: PropDefinition[];
+  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
+  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
+}
+
+/** Where a component's code comes from: the first of these that is present is used. */
+export class CodeSource {
+  @ApiPropertyOptional({ description: 'The full component code.' })
+  @IsOptional()
+  @IsString({ message: 'component_code must be a string' })
+  component_code?: string;
+
+  @ApiPropertyOptional({ description: 'Where the code lives: an http or https URL.' })
+  // beside component_code it's only kept, so that then anything may stand in it that is text
+  @IsOptional()
+  @IsString({ message: 'component_url must be a string' })
+  component_url?: string;
+}
+
+export class CreateComponent extends CodeSource {
+  @IsId('user') owner_id!: UserId;
+}
+export const createComponent = command<Component>()('catalog.component.create', CreateComponent);
+
+export class GetComponent {
+  @IsId('user') owner_id!: UserId;
+  @IsString() key_or_id!: string;
+}
+export const getComponent = query<Component>()('catalog.component.get', GetComponent);
+
+export class GetRegisteredComponent {
+  @IsString() key!: string;
+}
+export const getRegisteredComponent = query<Component>()('catalog.component.get-registered', GetRegisteredComponent);
+
+export class GetCode {
+  @IsString() code_hash!: string;
+}
+/** The code to a hash and what the runtime once read from it: both never change. */
+export interface ComponentCodeReply {
+  code: string;
+  description: ComponentDescription;
+}
+export const getCode = query<ComponentCodeReply>()('catalog.component.get-code', GetCode);
+
+export class InspectComponent {
+  @IsString() code!: string;
+}
+/** Asks the runtime to evaluate code in a throw-away process. Invalid code: `invalid`, saying what is wrong and in which line. */
+export const inspectComponent = query<ComponentDescription>()('runtime.component.inspect', InspectComponent);

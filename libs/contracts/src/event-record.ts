@@ -1,0 +1,178 @@
+import { createHash } from 'node:crypto';
+import { type EmitterId, isEmitterId } from './ids.js';
+import { ksuid } from './ksuid.js';
+import { ceTypeOf, type Stream, streamOf, WAITING_STREAM, readableStreamProblem } from './streams.js';
+import { type EventPlace, eventPlace, parseEventId } from './event-id.js';
+
+/** A record of the topic `events` as its readers see it. `clock`: the LogAppendTime in ms, folded so that it never goes back in a partition. */
+export interface EventLogRecord {
+  partition: number;
+  offset: number;
+  clock: number;
+  key: string | null;
+  value: Buffer | null;
+  header(name: string): string | undefined;
+}
+
+/** An event in the log. */
+export interface EmittedEvent {
+  kind: 'event';
+  place: EventPlace;
+  emitterId: EmitterId;
+  stream: Stream;
+  /** Unique at emission: what makes a repeated record the same event. */
+  emitId: string;
+  /** The event's JSON as it was emitted, byte for byte (of a structured CloudEvent: its `data`). */
+  json: Buffer;
+  /** `summary`, `id` and `ts` (ms) as the emitter gave them. */
+  summary?: string;
+  itemId?: string;
+  itemTs?: number;
+  /** When it happened, where the emitter says so; ISO 8601. */
+  time?: string;
+  /** How many sources and workflows it came through. */
+  hops: number;
+  /** For an event on `$in`: when it's to be emitted, in ms, and on which stream. */
+  dueAt?: number;
+  dueStream?: Stream;
+}
+
+/** A range deletion: it travels in the log, so what "was there" is decided by the log. Bounds are inclusive. */
+export interface DeletedRange {
+  kind: 'delete';
+  place: EventPlace;
+  emitterId: EmitterId;
+  start: EventPlace | null;
+  end: EventPlace | null;
+  /** null: every stream. */
+  stream: Stream | null;
+}
+
+/** Not an event: goes to a dead-letter topic, with the reason. */
+export interface MalformedRecord {
+  kind: 'malformed';
+  place: EventPlace;
+  reason: string;
+  emitterId?: EmitterId;
+}
+
+const DELETE_TYPE = '$delete';
+const STRUCTURED = 'application/cloudevents+json';
+
+/** What a producer hands to Kafka. */
+export interface EventToProduce {
+  key: string;
+  value: Buffer;
+  headers: Record<string, string>;
+}
+
+/** Builds the record of an event in CloudEvents' binary mode. */
+export function eventRecord(event: Omit<EmittedEvent, 'kind' | 'place' | 'hops'> & { hops?: number }): EventToProduce {
+  const headers: Record<string, string> = {
+    ce_specversion: '1.0',
+    ce_id: event.emitId,
+    ce_source: event.emitterId,
+    ce_type: ceTypeOf(event.stream),
+    'content-type': 'application/json',
+  };
+  if (event.time !== undefined) headers.ce_time = event.time;
+  if (event.summary !== undefined) headers.ce_summary = event.summary;
+  if (event.itemId !== undefined) headers.ce_itemid = event.itemId;
+  if (event.itemTs !== undefined) headers.ce_itemts = String(event.itemTs);
+  if (event.hops) headers.ce_hops = String(event.hops);
+  if (event.dueAt !== undefined) headers.ce_dueat = String(event.dueAt);
+  if (event.dueStream !== undefined) headers.ce_duestream = ceTypeOf(event.dueStream);
+  return { key: event.emitterId, value: event.json, headers };
+}
+
+/** Builds the record of a range deletion. */
+export function deletionRecord(range: { emitterId: EmitterId; startId?: string; endId?: string; stream?: Stream }): EventToProduce {
+  return {
+    key: range.emitterId,
+    value: Buffer.from(JSON.stringify({ start_id: range.startId, end_id: range.endId, stream: range.stream })),
+    headers: { ce_specversion: '1.0', ce_source: range.emitterId, ce_type: DELETE_TYPE },
+  };
+}
+
+/** Reads a record of the topic `events`: CloudEvents in binary or structured mode, or a bare JSON value. */
+export function readEventRecord(record: EventLogRecord): EmittedEvent | DeletedRange | MalformedRecord {
+  const place = eventPlace(record);
+  const type = record.header('ce_type');
+  // the key decides the partition and with it the order: it wins over ce_source
+  const emitterId = record.key ?? record.header('ce_source');
+  if (!isEmitterId(emitterId)) return { kind: 'malformed', place, reason: 'the key is not the id of a source or workflow' };
+  const malformed = (reason: string): MalformedRecord => ({ kind: 'malformed', place, reason, emitterId });
+  if (record.value === null) return malformed('the record has no value');
+  const text = record.value.toString('utf8');
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return malformed(`the value is not JSON: ${(error as Error).message}`);
+  }
+  if (type === DELETE_TYPE) return readDeletion(place, emitterId, value) ?? malformed('the deletion names an id that is not an event id');
+  const attributes = record.header('content-type')?.toLowerCase().startsWith(STRUCTURED)
+    ? structuredAttributes(value)
+    : { json: record.value, get: (name: string) => record.header(`ce_${name}`) };
+  if (attributes === null) return malformed('the value is not a CloudEvent with data');
+  const stream = streamOf(attributes.get('type'));
+  const streamProblem = readableStreamProblem(stream);
+  if (streamProblem) return malformed(`ce_type names no stream: ${streamProblem}`);
+  const itemTs = integer(attributes.get('itemts'));
+  const dueAt = stream === WAITING_STREAM ? integer(attributes.get('dueat')) : undefined;
+  return {
+    kind: 'event',
+    place,
+    emitterId,
+    stream,
+    emitId: attributes.get('id') || placeEmitId(record),
+    json: attributes.json,
+    summary: attributes.get('summary'),
+    itemId: attributes.get('itemid'),
+    itemTs,
+    time: attributes.get('time'),
+    hops: integer(attributes.get('hops')) ?? 0,
+    dueAt,
+    dueStream: dueAt === undefined ? undefined : streamOf(attributes.get('duestream')),
+  };
+}
+
+/** Without an id of the producer's the record's place makes one: the same for every reader. */
+function placeEmitId(record: EventLogRecord): string {
+  return ksuid(record.clock, createHash('md5').update(`${record.partition}-${record.offset}`).digest());
+}
+
+function structuredAttributes(value: unknown): { json: Buffer; get(name: string): string | undefined } | null {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
+  const cloudEvent = value as Record<string, unknown>;
+  let json: Buffer;
+  if ('data' in cloudEvent) json = Buffer.from(JSON.stringify(cloudEvent.data));
+  else if (typeof cloudEvent.data_base64 === 'string') {
+    json = Buffer.from(cloudEvent.data_base64, 'base64');
+    try {
+      JSON.parse(json.toString('utf8'));
+    } catch {
+      return null;
+    }
+  } else return null;
+  return {
+    json,
+    get: (name) => {
+      const attribute = cloudEvent[name];
+      return typeof attribute === 'string' || typeof attribute === 'number' ? String(attribute) : undefined;
+    },
+  };
+}
+
+function readDeletion(place: EventPlace, emitterId: EmitterId, value: unknown): DeletedRange | null {
+  const range = (value ?? {}) as { start_id?: string; end_id?: string; stream?: string };
+  const start = range.start_id === undefined ? null : parseEventId(range.start_id);
+  const end = range.end_id === undefined ? null : parseEventId(range.end_id);
+  if ((range.start_id !== undefined && !start) || (range.end_id !== undefined && !end)) return null;
+  return { kind: 'delete', place, emitterId, start, end, stream: range.stream ?? null };
+}
+
+function integer(text: string | undefined): number | undefined {
+  const number = text === undefined || text === '' ? NaN : Number(text);
+  return Number.isSafeInteger(number) ? number : undefined;
+}

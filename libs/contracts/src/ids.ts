@@ -1,0 +1,86 @@
+import { randomBytes } from 'node:crypto';
+import { applyDecorators } from '@nestjs/common';
+import { Matches } from 'class-validator';
+
+const prefixes = {
+  user: 'u_',
+  component: 'sc_',
+  source: 'dc_',
+  workflow: 'p_',
+  webhook: 'wh_',
+  subscription: 'sub_',
+  autoSubscription: 'asub_',
+  deployment: 'd_',
+  apiKey: 'key_',
+  delivery: 'del_',
+} as const;
+
+export type IdKind = keyof typeof prefixes;
+export type Id<K extends IdKind> = `${(typeof prefixes)[K]}${string}`;
+export type UserId = Id<'user'>;
+export type ComponentId = Id<'component'>;
+export type SourceId = Id<'source'>;
+export type WorkflowId = Id<'workflow'>;
+export type WebhookId = Id<'webhook'>;
+export type SubscriptionId = Id<'subscription'>;
+/** What emits events. */
+export type EmitterId = SourceId | WorkflowId;
+/** What subscribes to them. */
+export type ListenerId = SourceId | WorkflowId | WebhookId;
+
+/** Digits in byte order, so that ids of one length sort as their numbers do. */
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const TIME_LENGTH = 8;
+const RANDOM_LENGTH = 10;
+
+/** The number as base-62 text of a fixed length, most significant digit first. */
+export function base62(value: bigint, length: number): string {
+  let text = '';
+  for (let rest = value; text.length < length; rest /= 62n) text = DIGITS[Number(rest % 62n)] + text;
+  return text;
+}
+
+/** Unguessable base-62 text (5.95 bits a character), for endpoint keys and API keys. */
+export function randomText(length: number): string {
+  const bytes = randomBytes(length * 2);
+  let text = '';
+  for (let i = 0; i < length; i++) text += DIGITS[bytes.readUInt16BE(i * 2) % 62];
+  return text;
+}
+
+let lastMs = 0;
+let lastRandom = 0n;
+
+/**
+ * A new id: the prefix, the time in ms and random digits. Ids of one process sort by creation, also within one
+ * millisecond and when the clock steps back; ids of several processes do as far as their clocks agree.
+ */
+export function newId<K extends IdKind>(kind: K): Id<K> {
+  const now = Date.now();
+  if (now > lastMs) {
+    lastMs = now;
+    lastRandom = BigInt(`0x${randomBytes(7).toString('hex')}`);
+  } else {
+    lastRandom += 1n + BigInt(randomBytes(2).readUInt16BE());
+  }
+  return `${prefixes[kind]}${base62(BigInt(lastMs), TIME_LENGTH)}${base62(lastRandom, RANDOM_LENGTH)}` as Id<K>;
+}
+
+const patterns = Object.fromEntries(Object.entries(prefixes).map(([kind, prefix]) => [kind, new RegExp(`^${prefix}[A-Za-z0-9]{1,64}$`)])) as Record<
+  IdKind,
+  RegExp
+>;
+
+/** Whether the text has the shape of an id of this kind; says nothing about its existence. */
+export function isId<K extends IdKind>(kind: K, text: unknown): text is Id<K> {
+  return typeof text === 'string' && patterns[kind].test(text);
+}
+
+export const isEmitterId = (text: unknown): text is EmitterId => isId('source', text) || isId('workflow', text);
+export const isListenerId = (text: unknown): text is ListenerId => isEmitterId(text) || isId('webhook', text);
+
+/** Validates a payload's field as an id of one of these kinds. */
+export function IsId(...kinds: IdKind[]): PropertyDecorator {
+  const source = kinds.map((kind) => `${prefixes[kind]}[A-Za-z0-9]{1,64}`).join('|');
+  return applyDecorators(Matches(new RegExp(`^(?:${source})$`), { message: `$property must be the id of a ${kinds.join(' or ')}` }));
+}

@@ -1,0 +1,55 @@
+import { Type } from 'class-transformer';
+import { IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+
+/** Which part of a list is wanted. Lists are newest first: `after` walks to older items, `before` to newer ones. */
+export class PageRequest {
+  @ApiPropertyOptional({ type: 'integer', minimum: 1, maximum: 100, default: 10, description: 'Items in a page.' })
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt({ message: 'limit must be an integer from 1 to 100' })
+  @Min(1, { message: 'limit must be an integer from 1 to 100' })
+  @Max(100, { message: 'limit must be an integer from 1 to 100' })
+  limit: number = 10;
+
+  @ApiPropertyOptional({ description: 'A cursor: only items after it, that is older ones.' })
+  @IsOptional()
+  @IsString()
+  after?: string;
+
+  @ApiPropertyOptional({ description: 'A cursor: only items before it, that is newer ones.' })
+  @IsOptional()
+  @IsString()
+  before?: string;
+}
+
+export class PageInfo {
+  @ApiProperty({ type: 'integer', description: 'Items in the whole collection, whatever the cursors.' })
+  total_count!: number;
+  @ApiProperty({ type: 'integer', description: 'Items in this page.' })
+  count!: number;
+  @ApiProperty({ type: String, nullable: true, description: 'Cursor of the first item in the page; null when it is empty.' })
+  start_cursor!: string | null;
+  @ApiProperty({ type: String, nullable: true, description: 'Cursor of the last item in the page; null when it is empty.' })
+  end_cursor!: string | null;
+}
+
+export interface Page<T> {
+  page_info: PageInfo;
+  data: T[];
+}
+
+/** A list's page as the API answers it; `cursor` gives an item's. */
+export function pageOf<T>(items: T[], totalCount: number, cursor: (item: T) => string): Page<T> {
+  const first = items[0];
+  const last = items.at(-1);
+  return {
+    page_info: {
+      total_count: totalCount,
+      count: items.length,
+      start_cursor: first === undefined ? null : cursor(first),
+      end_cursor: last === undefined ? null : cursor(last),
+    },
+    data: items,
+  };
+}

@@ -1,0 +1,73 @@
+import { IsBoolean, IsObject, IsOptional, IsString } from 'class-validator';
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import { CodeSource } from './components.js';
+import { command, query } from './contract.js';
+import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
+import { type Page, PageRequest } from './page.js';
+
+/** A source as the API answers it. Times are Unix seconds. */
+export class Source {
+  @ApiProperty({ type: String, example: 'dc_0Vg2mXq1Zk3TnB7cYw' }) id!: SourceId;
+  @ApiPropertyOptional({ type: String, description: 'The owner; not in lists.', example: 'u_0Vg2mXq1Zk3TnB7cYw' }) user_id?: UserId;
+  @ApiProperty({ type: String, example: 'sc_0Vg2mXq1Zk3TnB7cYw' }) component_id!: ComponentId;
+  @ApiProperty({
+    type: 'object',
+    additionalProperties: true,
+    description: 'By prop. A timer reads `{cron, interval_seconds}`; an HTTP interface `{endpoint_url}`.',
+    example: { timer: { cron: null, interval_seconds: 60 } },
+  })
+  configured_props!: Record<string, unknown>;
+  @ApiProperty() active!: boolean;
+  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
+  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
+  @ApiProperty() name!: string;
+  @ApiProperty({ description: 'Unique in the account.' }) name_slug!: string;
+}
+
+/** Which component a source runs: component_id is preferred over component_code, that over component_url, that over key. */
+export class ComponentChoice extends CodeSource {
+  @ApiPropertyOptional({ type: String, description: 'The id of a component created before; preferred over the others.' })
+  @IsOptional()
+  @IsString({ message: 'component_id must be a string' })
+  component_id?: string;
+
+  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
+  @IsOptional()
+  @IsString({ message: 'key must be a string' })
+  key?: string;
+
+  @ApiPropertyOptional({ description: "Default: the slug of the component's name." })
+  @IsOptional()
+  @IsString({ message: 'name must be a string' })
+  name?: string;
+
+  @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
+  @IsOptional()
+  @IsObject({ message: 'configured_props must be an object' })
+  configured_props?: Record<string, unknown>;
+}
+
+export class CreateSource extends ComponentChoice {
+  @IsId('user') owner_id!: UserId;
+}
+export const createSource = command<Source>()('catalog.source.create', CreateSource);
+
+export class UpdateSource extends ComponentChoice {
+  @IsId('user') owner_id!: UserId;
+  @IsId('source') id!: SourceId;
+  @IsOptional() @IsBoolean({ message: 'active must be true or false' }) active?: boolean;
+}
+export const updateSource = command<Source>()('catalog.source.update', UpdateSource);
+
+/** One source of an owner. */
+export class SourceReference {
+  @IsId('user') owner_id!: UserId;
+  @IsId('source') id!: SourceId;
+}
+export const getSource = query<Source>()('catalog.source.get', SourceReference);
+export const deleteSource = command<void>()('catalog.source.delete', SourceReference);
+
+export class ListSources extends PageRequest {
+  @IsId('user') owner_id!: UserId;
+}
+export const listSources = query<Page<Source>>()('catalog.source.list', ListSources);

@@ -1,0 +1,27 @@
+/** A stream of an emitter: '' is the default one; `$errors`, `$logs` and `$in` are ours; any other name is the user's own. */
+export type Stream = string;
+
+export const DEFAULT_STREAM: Stream = '';
+export const ERRORS_STREAM: Stream = '$errors';
+export const LOGS_STREAM: Stream = '$logs';
+/** Emits that wait for their `delivery_ts`: readable and deletable, not subscribable. */
+export const WAITING_STREAM: Stream = '$in';
+
+const OURS = new Set([ERRORS_STREAM, LOGS_STREAM]);
+const NAME_LENGTH = 128;
+
+/** `default` is an alias of the default stream. */
+export const streamOf = (eventName: string | undefined): Stream => (eventName === undefined || eventName === 'default' ? DEFAULT_STREAM : eventName);
+
+/** How a stream is named where an empty name can't stand: in `ce_type`. */
+export const ceTypeOf = (stream: Stream): string => (stream === DEFAULT_STREAM ? 'default' : stream);
+
+/** What is wrong with an event name that someone wants to subscribe to, or null. */
+export function eventNameProblem(eventName: string): string | null {
+  if ([...eventName].length > NAME_LENGTH) return `event_name must be at most ${NAME_LENGTH} characters long`;
+  if (eventName.startsWith('$') && !OURS.has(eventName)) return 'event_name may begin with $ only as $errors or $logs';
+  return null;
+}
+
+/** What is wrong with the name of a stream that someone wants to read or delete, or null: `$in` is allowed there. */
+export const readableStreamProblem = (eventName: string): string | null => (eventName === WAITING_STREAM ? null : eventNameProblem(eventName));

@@ -1,0 +1,3 @@
+export { Database, databaseUrl, isTransient, type Session, type Transaction, UNIQUE_VIOLATION } from './database.js';
+export { DatabaseModule } from './database.module.js';
+export { ensureDatabase, migrate } from './migrate.js';

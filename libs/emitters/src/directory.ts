@@ -1,0 +1,85 @@
+import { Inject, Injectable, Optional } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
+import { type EmitterState, findEmitters, type UserId } from '#contracts';
+import { Database, type Transaction } from '#database';
+import { Messages } from '#messaging';
+
+/** What a room knows of an emitter. */
+export interface Emitter {
+  id: string;
+  owner_id: UserId;
+  kind: 'source' | 'workflow';
+  active: boolean;
+  deleted: boolean;
+  created_at_ms: number;
+}
+
+/** What a room does in the transaction in which it learns of a change; `first` when it didn't know the emitter. */
+export interface EmitterListener {
+  emitterChanged(transaction: Transaction, state: EmitterState, first: boolean): Promise<void>;
+}
+/** Injection token of the room's EmitterListener, where it has one. */
+export const EMITTER_LISTENER = Symbol('emitter listener');
+
+const UNKNOWN_FOR_MS = 1000;
+
+/**
+ * The room's own table of emitters: whose they are, and whether they are active. Fed by the facts of the catalog; an
+ * emitter that no fact has told of yet is asked for before anyone says "unknown", for a fact can be slower than an event.
+ */
+@Injectable()
+export class EmitterDirectory {
+  /** Ids that the catalog didn't know a moment ago: a producer that emits for nobody must not flood it with questions. */
+  private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_FOR_MS });
+
+  constructor(
+    private readonly database: Database,
+    private readonly messages: Messages,
+    @Optional() @Inject(EMITTER_LISTENER) private readonly listener?: EmitterListener,
+  ) {}
+
+  /** Those of the emitters that exist or have existed, by id. Asks the catalog for what the table lacks, all at once. */
+  async find(ids: string[]): Promise<Map<string, Emitter>> {
+    const wanted = [...new Set(ids)];
+    const found = await this.look(wanted);
+    const missing = wanted.filter((id) => !found.has(id) && !this.unknown.has(id));
+    if (missing.length === 0) return found;
+    const states = await this.messages.request(findEmitters, { ids: missing }, { key: missing[0] ?? '' });
+    for (const state of states) await this.learn(state);
+    const told = new Set(states.map((state) => state.emitter_id as string));
+    for (const id of missing) if (!told.has(id)) this.unknown.set(id, true);
+    return new Map([...found, ...(await this.look(missing))]);
+  }
+
+  /** The owner's emitter; undefined when it doesn't exist, exists no more or is somebody else's. */
+  async findOwned(ownerId: UserId, id: string): Promise<Emitter | undefined> {
+    const emitter = (await this.find([id])).get(id);
+    return emitter && !emitter.deleted && emitter.owner_id === ownerId ? emitter : undefined;
+  }
+
+  /** Takes in a state unless a newer one is known. Facts may come twice, and after the answer to a question. */
+  async learn(state: EmitterState): Promise<void> {
+    await this.database.transaction(async (transaction) => {
+      const { rows } = await transaction.query<{ first: boolean }>({
+        name: 'emitter-learn',
+        // xmax = 0 tells an inserted row from an updated one
+        text: `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7)
+               ON CONFLICT (id) DO UPDATE SET active = excluded.active, deleted = excluded.deleted, version = excluded.version
+               WHERE emitter.version < excluded.version
+               RETURNING xmax = 0 AS first`,
+        values: [state.emitter_id, state.owner_id, state.kind, state.active, state.deleted, state.version, state.created_at_ms],
+      });
+      const learnt = rows[0];
+      if (learnt) await this.listener?.emitterChanged(transaction, state, learnt.first);
+    });
+  }
+
+  private async look(ids: string[]): Promise<Map<string, Emitter>> {
+    const { rows } = await this.database.query<Emitter>({
+      name: 'emitter-look',
+      text: 'SELECT id, owner_id, kind, active, deleted, created_at_ms FROM emitter WHERE id = ANY($1)',
+      values: [ids],
+    });
+    return new Map(rows.map((row) => [row.id, row]));
+  }
+}

@@ -1,0 +1,32 @@
+import { Controller, type DynamicModule, Module, type Provider } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import { emitterChanged, EmitterState } from '#contracts';
+import { Hears } from '#messaging';
+import { EMITTER_LISTENER, EmitterDirectory, type EmitterListener } from './directory.js';
+
+@Controller()
+class EmitterFactsController {
+  constructor(private readonly directory: EmitterDirectory) {}
+
+  @Hears(emitterChanged)
+  changed(@Payload() state: EmitterState): Promise<void> {
+    return this.directory.learn(state);
+  }
+}
+
+/** The directory of a room, and its ear for the facts of the catalog. The room's database has the table `emitter`. */
+@Module({})
+export class EmittersModule {
+  /** listener: what else the room does when it learns of a change; `imports` are the modules that its constructor needs. */
+  static forRoom(listener?: { useClass: new (...args: never[]) => EmitterListener; imports?: DynamicModule['imports'] }): DynamicModule {
+    const listeners: Provider[] = listener ? [{ provide: EMITTER_LISTENER, useClass: listener.useClass }] : [];
+    return {
+      module: EmittersModule,
+      global: true,
+      imports: listener?.imports ?? [],
+      controllers: [EmitterFactsController],
+      providers: [EmitterDirectory, ...listeners],
+      exports: [EmitterDirectory],
+    };
+  }
+}

@@ -1,0 +1,14 @@
+export { type ConsumerState, consumerStates } from './consumer-life.js';
+export { sendToDeadLetter } from './dead-letter.js';
+export { Answers, Hears } from './handlers.js';
+export { createKafka, type KafkaConfig, readKafkaConfig } from './kafka.js';
+export { LaneConsumer, type LaneConsumerOptions } from './lane-consumer.js';
+export { Lanes, type LanesOptions, type Task } from './lanes.js';
+export { Fenced, LogConsumer, type LogConsumerOptions } from './log-consumer.js';
+export { LogRecord } from './log-record.js';
+export { factRecord, Messages } from './messages.js';
+export { KAFKA, MessagingModule } from './messaging.module.js';
+export { type OutgoingRecord, Publisher } from './publisher.js';
+export { createTopics } from './topics.js';
+export { KafkaTransport, type TransportOptions } from './transport.js';
+export type { Position } from './watermark.js';

@@ -1,0 +1,34 @@
+import type { IHeaders, KafkaMessage } from 'kafkajs';
+
+/** A record as it stands in the log. */
+export class LogRecord {
+  readonly offset: number;
+  readonly key: string | null;
+  readonly value: Buffer | null;
+  private readonly headers: IHeaders;
+
+  constructor(
+    readonly topic: string,
+    readonly partition: number,
+    message: KafkaMessage,
+    /** The record's time in ms, folded so that it never goes back within its partition. */
+    readonly clock: number,
+  ) {
+    this.offset = Number(message.offset);
+    this.key = message.key === null ? null : message.key.toString('utf8');
+    this.value = message.value;
+    this.headers = message.headers ?? {};
+  }
+
+  /** A header's text. Of a header given twice, the first. */
+  header(name: string): string | undefined {
+    const value = this.headers[name];
+    const first = Array.isArray(value) ? value[0] : value;
+    return first === undefined ? undefined : first.toString();
+  }
+
+  /** All headers as text. */
+  headerEntries(): Record<string, string> {
+    return Object.fromEntries(Object.keys(this.headers).map((name) => [name, this.header(name) ?? '']));
+  }
+}

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import type { Consumer, Kafka } from 'kafkajs';
+import { type Command, type Fact, type Query, repliesTopic, type Service, type SluiceError, TimedOut, Unavailable } from '#contracts';
+import { currentRequestId, type Log } from '#observability';
+import { createConsumer } from './consumer-life.js';
+import type { OutgoingRecord, Publisher } from './publisher.js';
+import { errorFromWire, HEADER } from './wire.js';
+
+interface Pending {
+  resolve(reply: unknown): void;
+  reject(error: SluiceError): void;
+  timer: NodeJS.Timeout;
+  sent: boolean;
+}
+
+const TIMEOUT_MS = 10_000;
+const decoder = new TextDecoder();
+
+/** How services talk: `request` asks one and waits for its answer, `publish` tells whoever wants to know. */
+export class Messages {
+  private readonly pending = new Map<string, Pending>();
+  private readonly repliesTo: string;
+  private consumer: Consumer | undefined;
+
+  constructor(
+    private readonly service: Service,
+    private readonly kafka: Kafka,
+    private readonly publisher: Publisher,
+    private readonly log: Log,
+  ) {
+    this.repliesTo = repliesTopic(service);
+  }
+
+  /** Waits until replies would be heard: a new group reads from the end of the log that its first fetch finds. */
+  async connect(): Promise<void> {
+    // one group per process: each reads all replies of its service and takes its own
+    const consumer = createConsumer(this.kafka, `${this.repliesTo}.${randomUUID()}`, this.log, { maxWaitTimeInMs: 500 });
+    this.consumer = consumer;
+    await consumer.connect();
+    await consumer.subscribe({ topics: [this.repliesTo], fromBeginning: false });
+    const fetched = new Promise<void>((resolve) => void consumer.on(consumer.events.FETCH, () => resolve()));
+    await consumer.run({
+      autoCommit: false,
+      eachBatch: async ({ batch }) => {
+        for (const message of batch.messages) {
+          const header = (name: string) => message.headers?.[name]?.toString();
+          this.settle(header(HEADER.correlationId) ?? '', message.value, header(HEADER.error));
+        }
+      },
+    });
+    await fetched;
+  }
+
+  async close(): Promise<void> {
+    await this.consumer?.disconnect();
+    for (const [id, { reject, timer }] of this.pending) {
+      clearTimeout(timer);
+      this.pending.delete(id);
+      reject(new Unavailable('the service is stopping'));
+    }
+  }
+
+  /**
+   * Asks the service that owns the contract. key: whose requests share a partition, usually the owner.
+   * Throws the SluiceError that the service threw; TimedOut when no answer came in time; Unavailable when Kafka
+   * didn't take the request.
+   */
+  request<Payload extends object, Reply>(
+    contract: Command<Payload, Reply> | Query<Payload, Reply>,
+    payload: Payload,
+    { key, timeoutMs = TIMEOUT_MS }: { key: string; timeoutMs?: number },
+  ): Promise<Reply> {
+    const correlationId = randomUUID();
+    return new Promise<Reply>((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.pending.delete(correlationId);
+        reject(pending.sent ? new TimedOut(`no answer to ${contract.topic} in ${timeoutMs} ms`) : new Unavailable('Kafka does not take requests'));
+      }, timeoutMs);
+      const pending: Pending = { resolve: resolve as (reply: unknown) => void, reject, timer, sent: false };
+      this.pending.set(correlationId, pending);
+      const headers: Record<string, string> = {
+        [HEADER.correlationId]: correlationId,
+        [HEADER.replyTo]: this.repliesTo,
+        [HEADER.deadline]: String(Date.now() + timeoutMs),
+        ...requestIdHeader(),
+      };
+      this.publisher.send([{ topic: contract.topic, key, value: JSON.stringify(payload), headers }]).then(
+        () => (pending.sent = true),
+        (error: Error) => {
+          this.log.warn({ topic: contract.topic, err: error }, 'request.not-sent');
+          if (!this.pending.delete(correlationId)) return;
+          clearTimeout(timer);
+          reject(new Unavailable('Kafka does not take requests'));
+        },
+      );
+    });
+  }
+
+  /** Tells a fact; resolves when Kafka has it. A fact that goes with a change of rows goes through the outbox instead. */
+  publish<Payload extends object>(contract: Fact<Payload>, payload: Payload, key: string): Promise<void> {
+    return this.publisher.send([factRecord(contract, payload, key)]);
+  }
+
+  private settle(correlationId: string, value: Buffer | null, error: string | undefined): void {
+    const pending = this.pending.get(correlationId);
+    // another process's, or one that waited too long
+    if (!pending) return;
+    this.pending.delete(correlationId);
+    clearTimeout(pending.timer);
+    if (error !== undefined) pending.reject(errorFromWire(error));
+    else pending.resolve(value === null || value.length === 0 ? undefined : JSON.parse(decoder.decode(value)));
+  }
+}
+
+/** The record of a fact, for `publish` and for the outbox. */
+export const factRecord = <Payload extends object>(contract: Fact<Payload>, payload: Payload, key: string): OutgoingRecord => ({
+  topic: contract.topic,
+  key,
+  value: JSON.stringify(payload),
+  headers: requestIdHeader(),
+});
+
+const requestIdHeader = (): Record<string, string> => {
+  const requestId = currentRequestId();
+  return requestId === undefined ? {} : { [HEADER.requestId]: requestId };
+};

@@ -1,0 +1,24 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import type { Kafka } from 'kafkajs';
+import { Messages } from './messages.js';
+import { Publisher } from './publisher.js';
+
+/** Injection token of the process's Kafka client. */
+export const KAFKA = Symbol('kafka');
+
+/** Kafka, the publisher and `Messages` for the whole app: connected before the app's modules start, closed after them. */
+@Module({})
+export class MessagingModule {
+  static with(instances: { kafka: Kafka; publisher: Publisher; messages: Messages }): DynamicModule {
+    return {
+      module: MessagingModule,
+      global: true,
+      providers: [
+        { provide: KAFKA, useValue: instances.kafka },
+        { provide: Publisher, useValue: instances.publisher },
+        { provide: Messages, useValue: instances.messages },
+      ],
+      exports: [KAFKA, Publisher, Messages],
+    };
+  }
+}

@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import { type CustomTransportStrategy, type MessageHandler, Server } from '@nestjs/microservices';
+import type { Kafka } from 'kafkajs';
+import { lastValueFrom } from 'rxjs';
+import { type Service, SluiceError } from '#contracts';
+import { type Log, withRequestId } from '#observability';
+import { sendToDeadLetter } from './dead-letter.js';
+import { LaneConsumer } from './lane-consumer.js';
+import type { Task } from './lanes.js';
+import type { LogRecord } from './log-record.js';
+import type { Publisher } from './publisher.js';
+import { errorToWire, HEADER } from './wire.js';
+
+export interface TransportOptions {
+  service: Service;
+  kafka: Kafka;
+  publisher: Publisher;
+  log: Log;
+  /** Whether a handler's error will pass by itself (a database that is away), so that a fact waits for as long as it takes. */
+  isTransient(error: unknown): boolean;
+}
+
+/** Tries of a fact whose handler throws something that doesn't pass by itself. */
+const FACT_TRIES = 4;
+const REQUESTS_AT_ONCE = 64;
+const FACTS_AT_ONCE = 32;
+
+/**
+ * Nest's handlers over Kafka. Requests (commands and queries) run side by side, facts in lanes by key: two consumers,
+ * so that neither waits for the other.
+ *
+ *   request ─► expired? drop ─► handler ─► reply: the answer, or the SluiceError; another Error is a bug: logged, `internal`
+ *   fact ────► handler ─► done │ transient: again, for ever │ otherwise: a few tries, then the dead-letter topic
+ */
+export class KafkaTransport extends Server implements CustomTransportStrategy {
+  private consumers: LaneConsumer[] = [];
+
+  constructor(private readonly options: TransportOptions) {
+    super();
+  }
+
+  listen(callback: (error?: unknown) => void): void {
+    this.start().then(() => callback(), callback);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.consumers.map((consumer) => consumer.stop()));
+  }
+
+  // what Nest's Server asks for and a Kafka transport has no use for
+  on(): void {
+    throw new Error('not supported');
+  }
+  unwrap<T>(): T {
+    return this.options.kafka as T;
+  }
+
+  private async start(): Promise<void> {
+    const { service, kafka, log } = this.options;
+    const handlers = [...this.messageHandlers];
+    const topicsOf = (events: boolean) => handlers.filter(([, handler]) => Boolean(handler.isEventHandler) === events).map(([topic]) => topic);
+    const consumer = (group: string, topics: string[], concurrency: number, task: (record: LogRecord) => Task) =>
+      topics.length === 0
+        ? []
+        : [
+            new LaneConsumer(kafka, log, {
+              group: `${service}.${group}`,
+              topics,
+              concurrency,
+              maxOutstanding: concurrency * 4,
+              plan: (records) => records.map((record) => [task(record)]),
+            }),
+          ];
+    this.consumers = [
+      // a lane of its own for each request: they don't wait for each other
+      ...consumer('requests', topicsOf(false), REQUESTS_AT_ONCE, (record) => ({ lane: randomUUID(), run: () => this.answer(record) })),
+      ...consumer('facts', topicsOf(true), FACTS_AT_ONCE, (record) => ({ lane: `${record.topic} ${record.key}`, run: () => this.hear(record) })),
+    ];
+    await Promise.all(this.consumers.map((each) => each.start()));
+  }
+
+  private async answer(record: LogRecord): Promise<void> {
+    const { log, publisher } = this.options;
+    const replyTo = record.header(HEADER.replyTo);
+    const correlationId = record.header(HEADER.correlationId);
+    const requestId = record.header(HEADER.requestId);
+    if (!replyTo || !correlationId) return log.warn({ topic: record.topic, offset: record.offset }, 'request.nobody-asked');
+    if (Date.now() > Number(record.header(HEADER.deadline) ?? Infinity)) return log.warn({ topic: record.topic, request_id: requestId }, 'request.expired');
+    const reply = { topic: replyTo, key: correlationId, headers: { [HEADER.correlationId]: correlationId } };
+    let value: string | Buffer = Buffer.alloc(0);
+    try {
+      const result = await this.invoke(record, requestId);
+      if (result !== undefined) value = JSON.stringify(result);
+      // a reply that Kafka doesn't take is sent again with the same answer: the handler isn't run twice for it
+      await retry(() => publisher.send([{ ...reply, value }]));
+    } catch (error) {
+      let meant = error instanceof SluiceError ? error : undefined;
+      if (!meant && this.options.isTransient(error)) {
+        log.warn({ topic: record.topic, request_id: requestId, err: error }, 'request.unavailable');
+        meant = new SluiceError('unavailable', 'a service that is needed is away');
+      }
+      if (!meant) {
+        log.error({ topic: record.topic, request_id: requestId, err: error }, 'request.failed');
+        meant = new SluiceError('internal', 'internal error');
+      }
+      const headers = { ...reply.headers, [HEADER.error]: errorToWire(meant) };
+      await retry(() => publisher.send([{ ...reply, value, headers }]));
+    }
+  }
+
+  private async hear(record: LogRecord): Promise<void> {
+    const { log, publisher, service } = this.options;
+    for (let tries = 1, pause = 100; ; pause = Math.min(pause * 3, 5000)) {
+      try {
+        await this.invoke(record, record.header(HEADER.requestId));
+        return;
+      } catch (error) {
+        const transient = this.options.isTransient(error) || (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code));
+        const fields = { topic: record.topic, partition: record.partition, offset: record.offset, tries, err: error };
+        if (!transient && tries >= FACT_TRIES) {
+          log.error(fields, 'fact.dead-lettered');
+          await sendToDeadLetter(publisher, service, record, error instanceof Error ? error.message : String(error));
+          return;
+        }
+        log.warn(fields, 'fact.failed');
+        if (!transient) tries += 1;
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+    }
+  }
+
+  private async invoke(record: LogRecord, requestId: string | undefined): Promise<unknown> {
+    let handler: MessageHandler | undefined | null = this.getHandlerByPattern(record.topic);
+    if (!handler) throw new Error(`no handler for ${record.topic}`);
+    const payload: unknown = record.value === null ? null : JSON.parse(record.value.toString('utf8'));
+    const call = async () => {
+      let result: unknown;
+      // several handlers of one fact form a chain
+      for (; handler; handler = handler.next as MessageHandler | undefined) {
+        result = await lastValueFrom(this.transformToObservable(await handler(payload, record)), { defaultValue: undefined });
+      }
+      return result;
+    };
+    return requestId === undefined ? call() : withRequestId(requestId, call);
+  }
+}
+
+/** For what only a broker that is away can prevent. */
+async function retry(send: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await send();
+    } catch (error) {
+      if (tries >= 3) throw error;
+    }
+  }
+}

@@ -1,0 +1,2 @@
+export { addToOutbox } from './outbox.js';
+export { OutboxRelay } from './relay.js';

@@ -1,0 +1,28 @@
+import type { Session } from '#database';
+import type { OutgoingRecord } from '#messaging';
+
+/** The NOTIFY channel that wakes the relay. */
+export const CHANNEL = 'outbox';
+
+/**
+ * Keeps records for Kafka in the transaction of the change that they tell of: both happen or neither does. Call it
+ * after the rows of the change are written (and so locked): then one entity's records keep the order of its changes.
+ */
+export async function addToOutbox(transaction: Session, records: OutgoingRecord[]): Promise<void> {
+  if (records.length === 0) return;
+  await transaction.query(
+    `WITH added AS (
+       INSERT INTO outbox (topic, key, headers, value)
+       SELECT topic, key, headers::jsonb, value
+       FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) WITH ORDINALITY AS record (topic, key, headers, value, n)
+       ORDER BY n
+     )
+     SELECT pg_notify('${CHANNEL}', '')`,
+    [
+      records.map(({ topic }) => topic),
+      records.map(({ key }) => key),
+      records.map(({ headers }) => JSON.stringify(headers ?? {})),
+      records.map(({ value }) => (typeof value === 'string' ? Buffer.from(value) : value)),
+    ],
+  );
+}

@@ -1,0 +1,97 @@
+import { Injectable, Inject, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
+import type { PoolClient } from 'pg';
+import { Database } from '#database';
+import { Publisher } from '#messaging';
+import { LOG, type Log } from '#observability';
+import { CHANNEL } from './outbox.js';
+
+interface Row {
+  id: number;
+  topic: string;
+  key: string;
+  headers: Record<string, string>;
+  value: Buffer | null;
+}
+
+const BATCH = 500;
+/** A notification can get lost with its connection: then this is how long a record waits. */
+const POLL_MS = 1000;
+const LOCK_RETRY_MS = 1000;
+
+/**
+ * Sends what the outbox holds to Kafka, in the order of the ids, and removes it when Kafka has it. One relay of a
+ * database works at a time (an advisory lock), so that the order holds with several replicas too. After a crash
+ * between the two steps records are sent again: their readers know them by their ids.
+ */
+@Injectable()
+export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private stopping = false;
+  private work: Promise<void> = Promise.resolve();
+  private wake: () => void = () => {};
+
+  constructor(
+    private readonly database: Database,
+    private readonly publisher: Publisher,
+    @Inject(LOG) private readonly log: Log,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.work = this.run();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    this.stopping = true;
+    this.wake();
+    await this.work;
+  }
+
+  private async run(): Promise<void> {
+    while (!this.stopping) {
+      let client: PoolClient | undefined;
+      try {
+        client = await this.database.connect();
+        client.on('error', () => this.wake());
+        client.on('notification', () => this.wake());
+        const { rows } = await client.query<{ locked: boolean }>("SELECT pg_try_advisory_lock(hashtext('sluice.outbox')) AS locked");
+        if (rows[0]?.locked) await this.relay(client);
+        else await this.sleep(LOCK_RETRY_MS);
+      } catch (error) {
+        this.log.warn({ err: error }, 'outbox.interrupted');
+        await this.sleep(LOCK_RETRY_MS);
+      } finally {
+        // the connection is dropped, and with it the lock and the LISTEN
+        client?.removeAllListeners('notification');
+        client?.release(true);
+      }
+    }
+  }
+
+  private async relay(client: PoolClient): Promise<void> {
+    await client.query(`LISTEN ${CHANNEL}`);
+    while (!this.stopping) {
+      // armed before the look, so that what arrives meanwhile wakes us
+      const woken = this.sleep(POLL_MS);
+      const { rows } = await client.query<Row>({
+        name: 'outbox-next',
+        text: 'SELECT id, topic, key, headers, value FROM outbox ORDER BY id LIMIT $1',
+        values: [BATCH],
+      });
+      if (rows.length === 0) {
+        await woken;
+        continue;
+      }
+      await this.publisher.send(rows.map(({ topic, key, headers, value }) => ({ topic, key, headers, value })));
+      await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [rows.map(({ id }) => id)] });
+    }
+  }
+
+  private sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

@@ -1,0 +1,10 @@
+import { Catch, type RpcExceptionFilter } from '@nestjs/common';
+import { type Observable, throwError } from 'rxjs';
+
+/** Nest turns what a handler throws into "Internal server error"; the transport needs the error itself. */
+@Catch()
+export class RpcErrors implements RpcExceptionFilter {
+  catch(exception: unknown): Observable<never> {
+    return throwError(() => exception);
+  }
+}

@@ -1,0 +1,108 @@
+import 'reflect-metadata';
+import { type INestApplication, type INestMicroservice, type Type, ValidationPipe } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { ConfigError, readConfig } from '#config';
+import type { Service } from '#contracts';
+import { isTransient } from '#database';
+import { createKafka, KafkaTransport, Messages, MessagingModule, Publisher, readKafkaConfig } from '#messaging';
+import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
+import { HealthServer } from './health-server.js';
+import { invalidPayload } from './invalid-payload.js';
+import { LogModule } from './log.module.js';
+import { RpcErrors } from './rpc-errors.js';
+
+export interface ServiceOptions {
+  name: Service;
+  module: Type;
+  /** For a service that speaks HTTP too: makes the HTTP application and says where it listens. */
+  http?: {
+    create(module: Type, log: Log): Promise<NestFastifyApplication>;
+    listen(app: NestFastifyApplication): Promise<void>;
+  };
+}
+
+const SHUTDOWN_MS = 15_000;
+
+/**
+ * The life of an app's process: reads the configuration, connects, starts the module, says `ready` to whoever started
+ * it, and stops in order on SIGTERM, SIGINT, or when its starter has gone.
+ */
+export async function runService({ name, module, http }: ServiceOptions): Promise<void> {
+  const log = createLog(name);
+  process.on('uncaughtException', (error) => die(log, error, 'process.uncaught-exception'));
+  process.on('unhandledRejection', (error) => die(log, error, 'process.unhandled-rejection'));
+  try {
+    collectProcessMetrics();
+    const config = readConfig((env) => ({ kafka: readKafkaConfig(env), healthPort: env.integer('SLUICE_HEALTH_PORT', 0, { max: 65_535 }) }));
+    const kafka = createKafka(config.kafka, name, log);
+    const publisher = new Publisher(kafka);
+    const messages = new Messages(name, kafka, publisher, log);
+    await Promise.all([publisher.connect(), messages.connect()]);
+
+    const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages }));
+    const transport = new KafkaTransport({ service: name, kafka, publisher, log, isTransient });
+    let app: INestApplication | INestMicroservice;
+    if (http) {
+      const httpApp = await http.create(root, log);
+      httpApp.useLogger(new NestLog(log));
+      repair(httpApp.connectMicroservice({ strategy: transport }, { inheritAppConfig: false }));
+      await httpApp.startAllMicroservices();
+      await http.listen(httpApp);
+      app = httpApp;
+    } else {
+      const microservice = await NestFactory.createMicroservice(root, { strategy: transport, logger: new NestLog(log) });
+      repair(microservice);
+      await microservice.listen();
+      app = microservice;
+    }
+    const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config.healthPort);
+    stopInOrder(log, async () => {
+      await app.close();
+      await messages.close();
+      await publisher.close();
+      await health?.close();
+    });
+    log.info({ pid: process.pid }, 'service.ready');
+    process.send?.({ type: 'ready' });
+  } catch (error) {
+    if (error instanceof ConfigError) for (const problem of error.problems) log.fatal(problem);
+    else log.fatal({ err: error }, 'service.not-started');
+    process.exit(1);
+  }
+}
+
+/** What every app does with messages: payloads are validated, what a handler throws reaches the transport as it is. */
+function repair(microservice: INestMicroservice): void {
+  microservice.useGlobalPipes(new ValidationPipe({ transform: true, whitelist: true, exceptionFactory: invalidPayload }));
+  microservice.useGlobalFilters(new RpcErrors());
+}
+
+function rootModule(...imports: object[]): Type {
+  class RootModule {}
+  Reflect.defineMetadata('imports', imports, RootModule);
+  return RootModule;
+}
+
+function stopInOrder(log: Log, close: () => Promise<void>): void {
+  let stopping = false;
+  const stop = (reason: string) => {
+    if (stopping) return;
+    stopping = true;
+    log.info({ reason }, 'service.stopping');
+    setTimeout(() => die(log, new Error(`not stopped after ${SHUTDOWN_MS} ms`), 'service.stop-timed-out'), SHUTDOWN_MS).unref();
+    close().then(
+      () => process.exit(0),
+      (error: Error) => die(log, error, 'service.stop-failed'),
+    );
+  };
+  process.on('SIGTERM', () => stop('SIGTERM'));
+  process.on('SIGINT', () => stop('SIGINT'));
+  // the launcher is gone, even by kill -9: nobody would stop us any more
+  process.on('disconnect', () => stop('launcher gone'));
+}
+
+function die(log: Log, error: unknown, what: string): void {
+  log.fatal({ err: error }, what);
+  process.exit(1);
+}
