@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+
+const { imports } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
+const libraries = Object.keys(imports).map((name) => name.slice(1));
+
+/** The same decorators and class fields as in tsconfig.json: a test must not see another program than the one that runs. */
+const swc = {
+  sourceMaps: 'inline',
+  module: { type: 'es6' },
+  jsc: {
+    target: 'es2024',
+    parser: { syntax: 'typescript', decorators: true },
+    transform: { legacyDecorator: true, decoratorMetadata: true, useDefineForClassFields: false },
+    experimental: { keepImportAttributes: true },
+  },
+};
+
+const common = {
+  // Not the root: node_modules and the data of a running Sluice need not be crawled.
+  roots: ['apps', 'libs', 'test'].map((folder) => `<rootDir>/${folder}`),
+  testEnvironment: 'node',
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: { '\\.ts$': ['@swc/jest', swc] },
+  moduleNameMapper: {
+    // Libraries from their sources: a unit test needs no build.
+    [`^#(${libraries.join('|')})$`]: '<rootDir>/libs/$1/src/index.ts',
+    // TypeScript sources import each other by the names of their output.
+    '^(\\.{1,2}/.*)\\.js$': '$1',
+  },
+};
+
+export default {
+  // Two cores, and a broker and a database beside the tests.
+  maxWorkers: 2,
+  watchman: false,
+  projects: [
+    { ...common, displayName: 'unit', testMatch: ['<rootDir>/{apps,libs}/**/*.spec.ts'] },
+    {
+      ...common,
+      displayName: 'integration',
+      testMatch: ['<rootDir>/{apps,libs}/**/*.int-spec.ts'],
+      globalSetup: '<rootDir>/test/support/stack.setup.mjs',
+      globalTeardown: '<rootDir>/test/support/stack.teardown.mjs',
+      testTimeout: 30_000,
+    },
+    {
+      ...common,
+      displayName: 'e2e',
+      testMatch: ['<rootDir>/test/**/*.e2e-spec.ts'],
+      globalSetup: '<rootDir>/test/support/stack.setup-e2e.mjs',
+      globalTeardown: '<rootDir>/test/support/stack.teardown.mjs',
+      // Each of these tests runs the whole system, and two systems are too much for one machine.
+      runner: '<rootDir>/test/support/stack.one-at-a-time.mjs',
+      testTimeout: 120_000,
+    },
+  ],
+};

@@ -1,0 +1,109 @@
+import { createInterface } from 'node:readline';
+import { node24 } from './node24.mjs';
+import { inRoot, ROOT } from './paths.mjs';
+import { startServiceProcess } from './service-process.mjs';
+import { supervise } from './supervise.mjs';
+
+/** @typedef {'gateway' | 'catalog' | 'routing' | 'event-store' | 'runtime'} App */
+
+/** @type {readonly App[]} */
+export const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
+
+/**
+ * @typedef {object} AppOptions
+ * @property {Record<string, string | undefined>} env on top of this process's own
+ * @property {(app: App, line: string) => void} [log] what the app prints, line by line
+ * @property {(app: App) => string} [pidFile]
+ * @property {import('./keeper.mjs').Keeper} [keeper]
+ */
+
+/**
+ * Starts one app. It tells when it is ready, and leaves by itself when we die, over the channel between parent and child.
+ *
+ * @param {AppOptions & { app: App, onExit?: (exit: import('./service-process.mjs').Exit) => void }} options
+ * @returns {import('./service-process.mjs').ServiceProcess & { ready: Promise<boolean> }} `ready`: false when it ended before
+ */
+export function startApp({ app, env, log, pidFile, keeper, onExit }) {
+  const service = startServiceProcess({
+    name: app,
+    kind: 'app',
+    command: node24(),
+    args: ['--enable-source-maps', '--disable-sigusr1', inRoot('dist', 'apps', app, 'src', 'main.js')],
+    spawn: { cwd: ROOT, env: appEnvironment(env), stdio: ['ignore', 'pipe', 'pipe', 'ipc'] },
+    pidFile: pidFile?.(app),
+    keeper,
+  });
+  const { child, exited } = service;
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream) createInterface({ input: stream }).on('line', (line) => log?.(app, line));
+  }
+  /** @type {Promise<boolean>} */
+  const ready = new Promise((resolve) => {
+    child.on('message', (message) => {
+      if (/** @type {{ type?: string } | null} */ (message)?.type === 'ready') resolve(true);
+    });
+    void exited.then(() => resolve(false));
+  });
+  if (onExit) void exited.then(onExit);
+  return { ...service, ready };
+}
+
+/**
+ * The apps of a whole system, started again when they die.
+ *
+ * @param {AppOptions & { say?: (line: string) => void }} options `say` is told when an app died
+ */
+export function superviseApps({ say, ...options }) {
+  const supervised = new Map(APPS.map((app) => [app, supervise({ name: app, say, launch: async () => startApp({ ...options, app }) })]));
+  /** @param {App} app */
+  const one = (app) => {
+    const found = supervised.get(app);
+    if (!found) throw new Error(`there is no app "${app}"`);
+    return found;
+  };
+  return {
+    /** Starts them side by side; resolves when all are ready. */
+    startAll: () => Promise.all(APPS.map((app) => one(app).start())).then(() => {}),
+    stopAll: () => Promise.all(APPS.map((app) => one(app).stop())).then(() => {}),
+    /** @param {App} app */
+    start: (app) => one(app).start(),
+    /**
+     * It stays down until `start(app)`.
+     * @param {App} app
+     * @param {{ signal?: NodeJS.Signals }} [options] SIGKILL: at once instead of in good order
+     */
+    stop: (app, options) => one(app).stop(options),
+    /**
+     * Sends a signal, by default SIGKILL; an app that dies of it is started again.
+     * @param {App} app
+     * @param {NodeJS.Signals} [signal]
+     */
+    kill: (app, signal) => one(app).kill(signal),
+    /** @param {App} app */
+    whenReady: (app) => one(app).whenReady(),
+    /**
+     * @param {App} app
+     * @returns {number | undefined} undefined while it is down
+     */
+    pid: (app) => one(app).pid,
+  };
+}
+
+/**
+ * What an app's environment is, apart from what its options say: ours, without what is meant for the launcher or comes from npm.
+ * @param {Record<string, string | undefined>} env
+ * @returns {NodeJS.ProcessEnv}
+ */
+function appEnvironment(env) {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('npm_') && !FOR_THE_LAUNCHER.has(name));
+  return {
+    ...Object.fromEntries(own),
+    KAFKAJS_NO_PARTITIONER_WARNING: '1',
+    NODE_OPTIONS: '--disable-warning=TimeoutNegativeWarning',
+    // Compiled code is kept between starts: five apps load much the same libraries.
+    NODE_COMPILE_CACHE: inRoot('.cache', 'node'),
+    ...env,
+  };
+}
+
+const FOR_THE_LAUNCHER = new Set(['SLUICE_API_KEY', 'SLUICE_KAFKA_PORT', 'SLUICE_POSTGRES_PORT', 'NODE_OPTIONS', 'INIT_CWD']);

@@ -1,0 +1,53 @@
+/**
+ * The configuration of a small Kafka node: broker and controller in one process, a few clients, 256 MB of heap.
+ * @param {{ port: number, controllerPort: number, data: string }} options
+ */
+export const brokerProperties = ({ port, controllerPort, data }) => `# Written anew by Sluice at every start.
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:${controllerPort}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}
+advertised.listeners=PLAINTEXT://127.0.0.1:${port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+log.dirs=${data}
+
+# One node: nothing can be replicated, and one partition of each inner topic is enough.
+default.replication.factor=1
+min.insync.replicas=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+
+# Topics are made by the migration, with the partitions and the timestamps that they need.
+auto.create.topics.enable=false
+num.partitions=4
+message.max.bytes=4194304
+replica.fetch.max.bytes=4194304
+log.retention.hours=168
+# Sluice may be off for weeks: its consumers must find their place again.
+offsets.retention.minutes=43200
+
+# A consumer that joins need not wait for others, and one that died is noticed soon.
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+# After kill -9 a broker waits until its own old registration has expired.
+broker.session.timeout.ms=2000
+broker.heartbeat.interval.ms=500
+
+# Small: the default buffer of the log cleaner alone would fill this heap.
+log.cleaner.threads=1
+log.cleaner.dedupe.buffer.size=2097152
+log.index.size.max.bytes=1048576
+num.network.threads=2
+num.io.threads=4
+background.threads=2
+# No heartbeat records in the metadata log of an idle broker.
+metadata.max.idle.interval.ms=0
+`;

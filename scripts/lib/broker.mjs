@@ -1,0 +1,155 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { brokerJars, java } from './broker-jars.mjs';
+import { brokerProperties } from './broker-properties.mjs';
+import { ExplainedError } from './explained-error.mjs';
+import { stopLeftover } from './pid-file.mjs';
+import { freePort, isPortFree } from './ports.mjs';
+import { run } from './run.mjs';
+import { describeExit, openLogFile, startServiceProcess, tailOf } from './service-process.mjs';
+
+// After kill -9 a broker waits for its own old registration to expire (5 to 9 s) and reads its logs again.
+const PATIENCE_MS = 90_000;
+// An orderly stop takes 1 s; a broker that is cut off in the middle of it checks all its logs on the next start.
+const GRACE_MS = 20_000;
+
+/**
+ * Starts Apache Kafka: one node, on 127.0.0.1 only, all of it below one folder.
+ *
+ * @param {object} options
+ * @param {string} options.dir
+ * @param {number} options.port
+ * @param {number} [options.controllerPort] for its inner voice; by default the one it had, or a free one
+ * @param {(line: string) => void} [options.log]
+ * @param {import('./keeper.mjs').Keeper} [options.keeper]
+ * @returns {Promise<import('./service-process.mjs').ServiceProcess & { brokers: string }>} once it serves
+ */
+export async function startBroker({ dir, port, controllerPort, log = () => {}, keeper }) {
+  const config = join(dir, 'server.properties');
+  const data = join(dir, 'data');
+  const scratch = join(dir, 'tmp');
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await stopLeftoverBroker(dir);
+  // Java unpacks native libraries there and does not tidy up when killed.
+  await rm(scratch, { recursive: true, force: true });
+  await mkdir(scratch);
+
+  const inner = controllerPort ?? (await chooseControllerPort(config, port));
+  await writeFile(config, brokerProperties({ port, controllerPort: inner, data }));
+  if (!existsSync(join(data, 'meta.properties'))) {
+    log('… preparing the broker’s storage');
+    await formatStorage(config);
+  }
+
+  const logFile = join(dir, 'broker.log');
+  const output = openLogFile(logFile);
+  const broker = startServiceProcess({
+    name: 'broker',
+    kind: 'store',
+    command: java,
+    args: [...JVM_FLAGS, `-Djava.io.tmpdir=${scratch}`, '-cp', join(brokerJars, '*'), 'kafka.Kafka', config],
+    spawn: { cwd: dir, stdio: ['ignore', output.fd, output.fd] },
+    pidFile: pidFile(dir),
+    keeper,
+    graceMs: GRACE_MS,
+  });
+  output.close();
+
+  const brokers = `127.0.0.1:${port}`;
+  const exit = await Promise.race([broker.exited, untilServes(brokers, broker, logFile)]);
+  if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nThe broker did not start (${describeExit(exit)}); its log is ${logFile}.`);
+  return { ...broker, brokers };
+}
+
+/**
+ * Stops the broker that a killed launcher has left on this folder.
+ * @param {string} dir
+ */
+export const stopLeftoverBroker = (dir) => stopLeftover(pidFile(dir), { graceMs: GRACE_MS });
+
+/** @param {string} dir */
+const pidFile = (dir) => join(dir, 'broker.pid');
+
+// A small heap, and only the first compiler: what matters beside five apps on two cores is memory and a quick start.
+const JVM_FLAGS = [
+  ...['-Xms256m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:+ExitOnOutOfMemoryError', '-XX:-UsePerfData'],
+  ...['-Djava.awt.headless=true', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-Dorg.slf4j.simpleLogger.showDateTime=true'],
+  '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS',
+];
+
+/**
+ * The port it had last time, unless somebody has taken it since: nobody outside needs to know it.
+ * @param {string} config
+ * @param {number} port
+ */
+async function chooseControllerPort(config, port) {
+  const last = existsSync(config) ? Number(/^listeners=.*CONTROLLER:\/\/127\.0\.0\.1:(\d+)/m.exec(await readFile(config, 'utf8'))?.[1]) : NaN;
+  return last && last !== port && (await isPortFree(last, ['127.0.0.1'])) ? last : freePort();
+}
+
+/** @param {string} config */
+async function formatStorage(config) {
+  const { code, output } = await run(java, [
+    ...JVM_FLAGS,
+    ...['-cp', join(brokerJars, '*'), 'kafka.tools.StorageTool', 'format', '--cluster-id', newClusterId(), '--config', config],
+  ]);
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe broker's storage could not be prepared, see above.`);
+}
+
+/** Kafka refuses an id that begins with a dash: on a command line it would look like an option. */
+function newClusterId() {
+  for (;;) {
+    const id = randomBytes(16).toString('base64url');
+    if (!id.startsWith('-')) return id;
+  }
+}
+
+/**
+ * Resolves when the broker answers: its port is open a while before that.
+ * @param {string} brokers
+ * @param {import('./service-process.mjs').ServiceProcess} broker
+ * @param {string} logFile
+ */
+async function untilServes(brokers, broker, logFile) {
+  const deadline = Date.now() + PATIENCE_MS;
+  let ended = false;
+  void broker.exited.then(() => (ended = true));
+  while (!(await answers(brokers))) {
+    if (ended) return broker.exited;
+    if (Date.now() > deadline) {
+      await broker.kill();
+      throw new ExplainedError(`The broker does not answer after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
+    }
+    await sleep(100);
+  }
+  return null;
+}
+
+/**
+ * Whether a broker is there, in its cluster and able to lead partitions.
+ * @param {string} brokers "host:port,…"
+ */
+export async function answers(brokers) {
+  const { Kafka, logLevel } = (await import('kafkajs')).default;
+  const kafka = new Kafka({
+    brokers: brokers.split(','),
+    clientId: 'sluice-start',
+    logLevel: logLevel.NOTHING,
+    connectionTimeout: 1000,
+    requestTimeout: 3000,
+    retry: { retries: 0 },
+  });
+  const admin = kafka.admin();
+  try {
+    await admin.connect();
+    const cluster = await admin.describeCluster();
+    return cluster.brokers.length > 0 && cluster.controller !== null;
+  } catch {
+    return false;
+  } finally {
+    await admin.disconnect().catch(() => {});
+  }
+}

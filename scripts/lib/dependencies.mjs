@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter } from 'node:path';
+import { ExplainedError } from './explained-error.mjs';
+import { ensureNode24 } from './node24.mjs';
+import { inRoot } from './paths.mjs';
+import { ensureEmbeddedPostgres } from './postgres-binaries.mjs';
+import { run } from './run.mjs';
+
+/** @typedef {(line: string) => void} Say */
+
+const lockFile = inRoot('package-lock.json');
+const stampFile = inRoot('node_modules', '.sluice-lock-hash');
+// npm's own account of what it installed.
+const installedFile = inRoot('node_modules', '.package-lock.json');
+
+/**
+ * Makes sure that node_modules is what package-lock.json says, and that what npm's install scripts would have made is there.
+ * Does nothing where there is no lock file (an image).
+ * @param {{ say?: Say }} [options]
+ */
+export async function ensureDependencies({ say = console.log } = {}) {
+  if (!existsSync(lockFile)) return;
+  const wanted = createHash('sha256').update(readFileSync(lockFile)).digest('hex');
+  if (readIfThere(stampFile) === wanted) return;
+  if (!isInstalled()) await install(say);
+  await ensureNode24();
+  await ensureEmbeddedPostgres();
+  writeFileSync(stampFile, wanted);
+}
+
+/** @param {Say} say */
+async function install(say) {
+  say(existsSync(installedFile) ? '… installing dependencies (package-lock.json has changed)' : '… installing dependencies (first time, about a minute)');
+  const { code, output, missing } = await run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: inRoot(), env: environmentForNpm() });
+  if (missing) throw new ExplainedError('npm is not in the PATH: install Node with npm and start again.');
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe dependencies could not be installed: npm ci failed, see above.`);
+}
+
+/**
+ * Whether a person has installed just what the lock file says, with npm install or npm ci.
+ * Packages for other platforms are in the lock file, but never installed.
+ */
+function isInstalled() {
+  const installed = readIfThere(installedFile);
+  if (installed === null) return false;
+  const actual = JSON.parse(installed).packages;
+  const wanted = Object.entries(JSON.parse(readFileSync(lockFile, 'utf8')).packages).filter(([path]) => path !== '');
+  return wanted.every(([path, entry]) => (actual[path] ? actual[path].version === entry.version : entry.optional === true));
+}
+
+/** npm replaces node_modules: it must not run on the Node that lives there, which npm scripts have first in their PATH. */
+function environmentForNpm() {
+  const path = (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter((folder) => !folder.startsWith(inRoot('node_modules')))
+    .join(delimiter);
+  return { ...process.env, PATH: path, NODE_OPTIONS: '' };
+}
+
+/** @param {string} file */
+function readIfThere(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return null;
+  }
+}

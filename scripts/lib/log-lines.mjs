@@ -1,0 +1,70 @@
+const DIM = 2;
+const RED = 31;
+const YELLOW = 33;
+const CYAN = 36;
+
+// What pino puts into every line and nobody reads in a terminal.
+const SILENT = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'name', 'app', 'service', 'err', 'v']);
+
+/**
+ * Makes an app's line of JSON readable: `12:00:01.123 routing      delivery.attempted status=200 duration_ms=3`.
+ * A line that is not JSON stays as it is.
+ *
+ * @param {string} app
+ * @param {string} line
+ * @param {{ color?: boolean }} [options]
+ */
+export function formatLogLine(app, line, { color = false } = {}) {
+  /** @param {number} code @param {string} text */
+  const paint = (code, text) => (color && text ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const entry = parse(line);
+  const at = paint(DIM, clock(entry?.time));
+  const who = paint(CYAN, app.padEnd(12));
+  if (!entry) return `${at} ${who} ${line}`;
+
+  const { word, code } = severity(entry.level);
+  const fields = Object.entries(entry)
+    .filter(([name]) => !SILENT.has(name))
+    .map(([name, value]) => ` ${paint(DIM, `${name}=`)}${typeof value === 'string' ? quoted(value) : JSON.stringify(value)}`);
+  const trouble = entry.err ? `\n${indent(entry.err.stack ?? entry.err.message ?? JSON.stringify(entry.err))}` : '';
+  return `${at} ${who} ${paint(code, word + (entry.msg ?? ''))}${fields.join('')}${paint(DIM, trouble)}`;
+}
+
+/**
+ * @param {string} line
+ * @returns {Record<string, any> | null}
+ */
+function parse(line) {
+  if (!line.startsWith('{')) return null;
+  try {
+    return JSON.parse(line);
+  } catch {
+    return null;
+  }
+}
+
+/** @param {unknown} time milliseconds or ISO */
+function clock(time) {
+  const given = new Date(/** @type {string | number} */ (time ?? NaN));
+  const at = Number.isNaN(given.getTime()) ? new Date() : given;
+  /** @param {number} value @param {number} digits */
+  const pad = (value, digits = 2) => String(value).padStart(digits, '0');
+  return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`;
+}
+
+/**
+ * Pino's levels: 30 is information, 40 a warning, from 50 on a person must act.
+ * @param {unknown} level a number, or its name
+ */
+function severity(level) {
+  const value = { warn: 40, error: 50, fatal: 60 }[String(level)] ?? Number(level);
+  if (value >= 50) return { word: 'ERROR ', code: RED };
+  if (value >= 40) return { word: 'WARN ', code: YELLOW };
+  return { word: '', code: 0 };
+}
+
+/** @param {string} value */
+const quoted = (value) => (/^[^\s"=]+$/.test(value) ? value : JSON.stringify(value));
+
+/** @param {string} text */
+const indent = (text) => text.replace(/^/gm, '  ');

@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ExplainedError } from './explained-error.mjs';
+import { stopLeftover } from './pid-file.mjs';
+import { postgresAccount } from './postgres-account.mjs';
+import { postgresBinaries } from './postgres-binaries.mjs';
+import { run } from './run.mjs';
+import { describeExit, openLogFile, startServiceProcess, tailOf } from './service-process.mjs';
+
+// After kill -9 it reads its write-ahead log again, up to max_wal_size of it.
+const PATIENCE_MS = 120_000;
+const GRACE_MS = 20_000;
+// To PostgreSQL SIGTERM means "wait until every client has left", SIGINT "close their connections and stop", SIGQUIT "stop as you are".
+const STOP = 'SIGINT';
+
+/**
+ * Starts the embedded PostgreSQL on 127.0.0.1 only, all of it below one folder.
+ *
+ * @param {object} options
+ * @param {string} options.dir
+ * @param {number} options.port
+ * @param {boolean} [options.fast] for tests: quick rather than able to survive a power cut
+ * @param {(line: string) => void} [options.log]
+ * @param {import('./keeper.mjs').Keeper} [options.keeper]
+ * @returns {Promise<import('./service-process.mjs').ServiceProcess & { url: string }>} once it serves
+ */
+export async function startPostgres({ dir, port, fast = false, log = () => {}, keeper }) {
+  const { initdb, postgres } = postgresBinaries();
+  const data = join(dir, 'data');
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await stopLeftoverPostgres(dir);
+  const account = await postgresAccount(initdb);
+  if (!existsSync(join(data, 'PG_VERSION'))) {
+    log('… preparing the database’s storage');
+    await createCluster({ dir, data, initdb, account, fast });
+  }
+  await account.own(dir);
+  await removeStalePidFile(data);
+
+  const logFile = join(dir, 'postgres.log');
+  const output = openLogFile(logFile);
+  const settings = Object.entries(serverSettings(port, fast)).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const server = startServiceProcess({
+    name: 'postgres',
+    kind: 'store',
+    command: account.prefix[0] ?? postgres,
+    args: [...[...account.prefix, postgres].slice(1), '-D', data, ...settings],
+    spawn: { cwd: dir, stdio: ['ignore', output.fd, output.fd], ...account.ids },
+    pidFile: pidFile(dir),
+    keeper,
+    stopSignal: STOP,
+    killSignal: 'SIGQUIT',
+    graceMs: GRACE_MS,
+  });
+  output.close();
+
+  const url = serverUrl(dir, port);
+  const exit = await Promise.race([server.exited, untilServes(url, server, logFile)]);
+  if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nPostgreSQL did not start (${describeExit(exit)}); its log is ${logFile}.`);
+  return { ...server, url };
+}
+
+/**
+ * Stops the server that a killed launcher has left on this folder.
+ * @param {string} dir
+ */
+export const stopLeftoverPostgres = (dir) => stopLeftover(pidFile(dir), { signal: STOP, graceMs: GRACE_MS });
+
+/** @param {string} dir */
+const pidFile = (dir) => join(dir, 'postgres.pid');
+
+/** @param {string} dir */
+const passwordFile = (dir) => join(dir, 'password');
+
+/**
+ * @param {string} dir
+ * @param {number} port
+ */
+const serverUrl = (dir, port) => `postgres://postgres:${readFileSync(passwordFile(dir), 'utf8').trim()}@127.0.0.1:${port}/postgres`;
+
+/**
+ * Makes the files of a new server. Made beside their place and renamed: a half-made one would never start.
+ * @param {{ dir: string, data: string, initdb: string, account: import('./postgres-account.mjs').PostgresAccount, fast: boolean }} options
+ */
+async function createCluster({ dir, data, initdb, account, fast }) {
+  const half = `${data}.half`;
+  await rm(half, { recursive: true, force: true });
+  await writeFile(passwordFile(dir), `${randomBytes(24).toString('base64url')}\n`, { mode: 0o600 });
+  await chmod(passwordFile(dir), 0o600);
+  await account.own(dir);
+  const [command, ...args] = [
+    ...[...account.prefix, initdb, '-D', half, '--username=postgres', `--pwfile=${passwordFile(dir)}`, '--auth=scram-sha-256'],
+    // Text is sorted by its bytes, whatever the machine's language.
+    ...['--encoding=UTF8', '--locale=C.UTF-8', ...(fast ? ['--no-sync'] : [])],
+  ];
+  const { code, output } = await run(/** @type {string} */ (command), args, { cwd: dir, ...account.ids });
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe database's storage could not be prepared: initdb failed, see above.`);
+  await rename(half, data);
+}
+
+/**
+ * @param {number} port
+ * @param {boolean} fast
+ * @returns {Record<string, string | number>}
+ */
+const serverSettings = (port, fast) => ({
+  port,
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: 200,
+  // For two cores and a machine that runs everything else too.
+  shared_buffers: fast ? '128MB' : '256MB',
+  effective_cache_size: '1GB',
+  max_parallel_workers_per_gather: 0,
+  jit: 'off',
+  io_method: 'sync',
+  random_page_cost: 1.1,
+  // Few, even checkpoints: each of them makes the next write to every page a large one.
+  max_wal_size: '2GB',
+  min_wal_size: '256MB',
+  checkpoint_timeout: '15min',
+  // The queues (outbox, parked deliveries, runs) are tables where rows come and go: dead ones must not pile up.
+  autovacuum_naptime: '15s',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  log_checkpoints: 'off',
+  ...(fast && { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+});
+
+/**
+ * After kill -9 PostgreSQL's own pid file stays behind, and by chance its number may belong to another program by now: it would
+ * wait for that one for ever. Our own pid file has said already that no server of ours is left.
+ * @param {string} data
+ */
+async function removeStalePidFile(data) {
+  const file = join(data, 'postmaster.pid');
+  if (!existsSync(file)) return;
+  const pid = (await readFile(file, 'utf8')).split('\n')[0];
+  const command = await run('ps', ['-o', 'args=', '-p', String(pid)]);
+  if (!command.missing && !command.output.includes(data)) await rm(file, { force: true });
+}
+
+/**
+ * @param {string} url
+ * @param {import('./service-process.mjs').ServiceProcess} server
+ * @param {string} logFile
+ */
+async function untilServes(url, server, logFile) {
+  const deadline = Date.now() + PATIENCE_MS;
+  let ended = false;
+  void server.exited.then(() => (ended = true));
+  while (!(await databaseAnswers(url))) {
+    if (ended) return server.exited;
+    if (Date.now() > deadline) {
+      await server.kill();
+      throw new ExplainedError(`PostgreSQL does not answer after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
+    }
+    await sleep(50);
+  }
+  return null;
+}
+
+/**
+ * Whether a PostgreSQL server lets us in.
+ * @param {string} url
+ */
+export async function databaseAnswers(url) {
+  const { Client } = (await import('pg')).default;
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 2000 });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    await client.query('SELECT 1');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}

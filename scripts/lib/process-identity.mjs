@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * Who a process is, beyond its number: numbers are used again, so a pid read from a file may belong to a stranger by now.
+ * The moment of its start does not change for as long as it lives, whatever it executes.
+ *
+ * @param {number} pid
+ * @returns {string | null} null when there is no such process (or only its remains, not yet collected by its parent)
+ */
+export function processIdentity(pid) {
+  return process.platform === 'linux' ? fromProc(pid) : fromPs(pid);
+}
+
+/**
+ * @param {number} pid
+ * @param {string} identity as `processIdentity` gave it when the process was started
+ */
+export const isStillRunning = (pid, identity) => processIdentity(pid) === identity;
+
+/**
+ * Stops a process that is not our child: politely, then by force.
+ *
+ * @param {number} pid
+ * @param {string} identity
+ * @param {{ signal?: NodeJS.Signals, graceMs?: number }} [options]
+ */
+export async function stopProcess(pid, identity, { signal = 'SIGTERM', graceMs = 10_000 } = {}) {
+  const deadline = Date.now() + graceMs;
+  sendSignal(pid, signal);
+  while (isStillRunning(pid, identity)) {
+    if (Date.now() > deadline) sendSignal(pid, 'SIGKILL');
+    await sleep(50);
+  }
+}
+
+/**
+ * @param {number} pid
+ * @param {NodeJS.Signals} signal
+ */
+export function sendSignal(pid, signal) {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has gone already.
+  }
+}
+
+/** @param {number} pid */
+function fromProc(pid) {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The second field is the program's name in brackets and may hold spaces: count the fields after it.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [state, startedAt] = [fields[0], fields[19]];
+    if (state === 'Z' || state === 'X') return null;
+    // Ticks are counted from the machine's start: after another start of it the same count is another moment.
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return `${boot}/${startedAt}`;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {number} pid */
+function fromPs(pid) {
+  try {
+    const [state, ...startedAt] = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim().split(/\s+/);
+    return !state || state.startsWith('Z') ? null : startedAt.join(' ');
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,115 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { removePidFile, writePidFile } from './pid-file.mjs';
+
+/**
+ * @typedef {{ code: number | null, signal: NodeJS.Signals | null, error?: Error }} Exit
+ *
+ * A long-running child process: the broker, PostgreSQL, an app.
+ * @typedef {object} ServiceProcess
+ * @property {string} name
+ * @property {'app' | 'store'} kind apps are stopped before the stores that they use
+ * @property {number} pid 0 when it could not be started at all (then `exited` says why)
+ * @property {import('node:child_process').ChildProcess} child
+ * @property {Promise<Exit>} exited
+ * @property {() => Promise<void>} stop in good order; by force when that takes longer than its grace
+ * @property {() => Promise<void>} kill at once
+ * @property {(signal: NodeJS.Signals) => void} signal
+ */
+
+/** @type {Set<ServiceProcess>} */
+const live = new Set();
+
+/** The services of this process that run now. */
+export const liveServices = () => [...live];
+
+/**
+ * @param {object} options
+ * @param {string} options.name
+ * @param {'app' | 'store'} options.kind
+ * @param {string} options.command
+ * @param {string[]} options.args
+ * @param {import('node:child_process').SpawnOptions} options.spawn
+ * @param {string} [options.pidFile]
+ * @param {import('./keeper.mjs').Keeper} [options.keeper]
+ * @param {NodeJS.Signals} [options.stopSignal]
+ * @param {NodeJS.Signals} [options.killSignal]
+ * @param {number} [options.graceMs]
+ * @returns {ServiceProcess}
+ */
+export function startServiceProcess(options) {
+  const { name, kind, command, args, pidFile, keeper, stopSignal = 'SIGTERM', killSignal = 'SIGKILL', graceMs = 10_000 } = options;
+  // Detached = a session of its own: Ctrl-C in the terminal reaches the launcher only, which then stops everything in its order.
+  const child = spawn(command, args, { ...options.spawn, detached: true });
+  const pid = child.pid ?? 0;
+  if (pid) {
+    if (pidFile) writePidFile(pidFile, pid);
+    keeper?.watch(pid, stopSignal);
+  }
+  /** @type {Promise<Exit>} */
+  const exited = new Promise((resolve) => {
+    child.once('error', (error) => pid || resolve({ code: null, signal: null, error }));
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+  /** @type {ServiceProcess} */
+  const service = {
+    name,
+    kind,
+    pid,
+    child,
+    exited,
+    signal: (signal) => void child.kill(signal),
+    kill: async () => {
+      child.kill(killSignal);
+      await exited;
+    },
+    stop: async () => {
+      child.kill(stopSignal);
+      const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+      await exited;
+      clearTimeout(timer);
+    },
+  };
+  live.add(service);
+  void exited.then(() => {
+    live.delete(service);
+    if (pid) keeper?.forget(pid);
+    if (pidFile) removePidFile(pidFile);
+  });
+  return service;
+}
+
+/**
+ * Where a service's own words go: a file that is continued, and put aside when it has grown large.
+ * @param {string} file
+ * @returns {{ fd: number, close(): void }} to be closed once the child has it
+ */
+export function openLogFile(file) {
+  try {
+    if (statSync(file).size > 10_000_000) renameSync(file, `${file}.1`);
+  } catch {
+    // The first start.
+  }
+  const fd = openSync(file, 'a', 0o600);
+  return { fd, close: () => closeSync(fd) };
+}
+
+/**
+ * The last lines of a log file, to be shown when its service did not start.
+ * @param {string} file
+ */
+export function tailOf(file, lines = 15) {
+  try {
+    return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * @param {Exit} exit
+ * @returns {string} "exit code 1", "SIGKILL", "spawn java ENOENT"
+ */
+export function describeExit({ code, signal, error }) {
+  return error?.message ?? signal ?? `exit code ${code}`;
+}

@@ -1,0 +1,38 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startBroker } from './broker.mjs';
+import { startKeeper } from './keeper.mjs';
+import { freePort } from './ports.mjs';
+import { startPostgres } from './postgres.mjs';
+
+/**
+ * A broker and a database server for one run of the tests: on free ports, in a temporary folder, gone afterwards, and gone too when the
+ * runner is killed.
+ *
+ * @returns {Promise<{ databaseUrl: string, brokers: string, stop: () => Promise<void> }>}
+ */
+export async function startTestStack() {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'));
+  // PostgreSQL may have to run as another user, who must get through to its folder.
+  await chmod(folder, 0o711);
+  const keeper = startKeeper({ removeFolder: folder });
+  const removeAll = async () => {
+    await rm(folder, { recursive: true, force: true });
+    keeper.dismiss();
+  };
+  const started = await Promise.allSettled([
+    startBroker({ dir: join(folder, 'broker'), port: await freePort(), keeper }),
+    startPostgres({ dir: join(folder, 'postgres'), port: await freePort(), fast: true, keeper }),
+  ]);
+  const stop = async () => {
+    await Promise.all(started.map((service) => service.status === 'fulfilled' && service.value.stop()));
+    await removeAll();
+  };
+  const [broker, postgres] = started;
+  if (broker.status === 'rejected' || postgres.status === 'rejected') {
+    await stop();
+    throw started.find((service) => service.status === 'rejected')?.reason;
+  }
+  return { databaseUrl: postgres.value.url, brokers: broker.value.brokers, stop };
+}

@@ -1,0 +1,15 @@
+import { ensureBrokerJars } from '../../scripts/lib/setup.mjs';
+import { startTestStack } from '../../scripts/lib/test-stack.mjs';
+
+/**
+ * Starts the broker and the database server of this run of the tests, once, and tells the workers where they are.
+ * Jest calls this only when a test that needs them will run.
+ */
+export default async function setUpStack() {
+  if (globalThis.sluiceTestStack) return;
+  await ensureBrokerJars({ say: console.error });
+  const stack = await startTestStack();
+  globalThis.sluiceTestStack = stack;
+  process.env.SLUICE_TEST_DATABASE_URL = stack.databaseUrl;
+  process.env.SLUICE_TEST_KAFKA_BROKERS = stack.brokers;
+}
