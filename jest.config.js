@@ -29,6 +29,15 @@ const common = {
   },
 };
 
+/**
+ * Jest knows one time limit for all projects (5 s, which is right for the unit tests): the others set theirs as they start.
+ * @param {number} seconds for a test or a hook
+ */
+const timeLimit = (seconds) => ({
+  globals: { testTimeLimitMs: seconds * 1000 },
+  setupFilesAfterEnv: ['<rootDir>/test/support/stack.time-limit.mjs'],
+});
+
 export default {
   // Two cores, and a broker and a database beside the tests.
   maxWorkers: 2,
@@ -41,7 +50,7 @@ export default {
       testMatch: ['<rootDir>/{apps,libs}/**/*.int-spec.ts'],
       globalSetup: '<rootDir>/test/support/stack.setup.mjs',
       globalTeardown: '<rootDir>/test/support/stack.teardown.mjs',
-      testTimeout: 30_000,
+      ...timeLimit(30),
     },
     {
       ...common,
@@ -51,7 +60,7 @@ export default {
       globalTeardown: '<rootDir>/test/support/stack.teardown.mjs',
       // Each of these tests runs the whole system, and two systems are too much for one machine.
       runner: '<rootDir>/test/support/stack.one-at-a-time.mjs',
-      testTimeout: 120_000,
+      ...timeLimit(120),
     },
   ],
 };
