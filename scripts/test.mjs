@@ -52,7 +52,11 @@ async function runJest(args) {
 }
 
 function jestEnvironment() {
-  return { ...process.env, NODE_OPTIONS: '--experimental-vm-modules --disable-warning=ExperimentalWarning --disable-warning=TimeoutNegativeWarning', KAFKAJS_NO_PARTITIONER_WARNING: '1' };
+  return {
+    ...process.env,
+    NODE_OPTIONS: '--experimental-vm-modules --disable-warning=ExperimentalWarning --disable-warning=TimeoutNegativeWarning',
+    KAFKAJS_NO_PARTITIONER_WARNING: '1',
+  };
 }
 
 /** @param {string} file */

@@ -66,7 +66,10 @@ export function superviseApps({ say, ...options }) {
     startAll: () => Promise.all(APPS.map((app) => one(app).start())).then(() => {}),
     stopAll: () => Promise.all(APPS.map((app) => one(app).stop())).then(() => {}),
     /** @param {App} app */
-    start: (app) => one(app).start(),
+    start: (app) =>
+      one(app)
+        .start()
+        .then(() => {}),
     /**
      * It stays down until `start(app)`.
      * @param {App} app
@@ -80,7 +83,10 @@ export function superviseApps({ say, ...options }) {
      */
     kill: (app, signal) => one(app).kill(signal),
     /** @param {App} app */
-    whenReady: (app) => one(app).whenReady(),
+    whenReady: (app) =>
+      one(app)
+        .whenReady()
+        .then(() => {}),
     /**
      * @param {App} app
      * @returns {number | undefined} undefined while it is down
@@ -94,7 +100,7 @@ export function superviseApps({ say, ...options }) {
  * @param {Record<string, string | undefined>} env
  * @returns {NodeJS.ProcessEnv}
  */
-function appEnvironment(env) {
+export function appEnvironment(env) {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('npm_') && !FOR_THE_LAUNCHER.has(name));
   return {
     ...Object.fromEntries(own),

@@ -7,7 +7,7 @@ import { brokerJars, java } from './broker-jars.mjs';
 import { brokerProperties } from './broker-properties.mjs';
 import { ExplainedError } from './explained-error.mjs';
 import { stopLeftover } from './pid-file.mjs';
-import { freePort, isPortFree } from './ports.mjs';
+import { freePort, whyNotListen } from './ports.mjs';
 import { run } from './run.mjs';
 import { describeExit, openLogFile, startServiceProcess, tailOf } from './service-process.mjs';
 
@@ -86,8 +86,10 @@ const JVM_FLAGS = [
  * @param {number} port
  */
 async function chooseControllerPort(config, port) {
-  const last = existsSync(config) ? Number(/^listeners=.*CONTROLLER:\/\/127\.0\.0\.1:(\d+)/m.exec(await readFile(config, 'utf8'))?.[1]) : NaN;
-  return last && last !== port && (await isPortFree(last, ['127.0.0.1'])) ? last : freePort();
+  const last = existsSync(config)
+    ? Number(/^listeners=.*CONTROLLER:\/\/127\.0\.0\.1:(\d+)/m.exec(await readFile(config, 'utf8'))?.[1])
+    : NaN;
+  return last && last !== port && (await whyNotListen(last, ['127.0.0.1'])) === null ? last : freePort();
 }
 
 /** @param {string} config */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { ExplainedError } from './explained-error.mjs';
 import { inRoot, ROOT } from './paths.mjs';
 import { run } from './run.mjs';
@@ -36,13 +36,11 @@ export async function ensureBuild({ say = console.log } = {}) {
 function listSources() {
   const folders = ['apps', 'libs', 'bench'].filter((folder) => existsSync(inRoot(folder)));
   const files = folders.flatMap((folder) =>
-    readdirSync(inRoot(folder), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => relative(ROOT, join(entry.parentPath ?? entry.path, entry.name))),
+    readdirSync(inRoot(folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
   );
-  return ['package.json', 'tsconfig.json', 'tsconfig.build.json', ...files.sort()].map((file) => {
-    const { size, mtimeMs } = statSync(inRoot(file));
-    return [file, size, mtimeMs];
+  return ['package.json', 'tsconfig.json', 'tsconfig.build.json', ...files.sort()].flatMap((file) => {
+    const entry = statSync(inRoot(file), { throwIfNoEntry: false });
+    return entry?.isFile() ? [[file, entry.size, entry.mtimeMs]] : [];
   });
 }
 

@@ -31,7 +31,11 @@ export async function ensureDependencies({ say = console.log } = {}) {
 
 /** @param {Say} say */
 async function install(say) {
-  say(existsSync(installedFile) ? '… installing dependencies (package-lock.json has changed)' : '… installing dependencies (first time, about a minute)');
+  say(
+    existsSync(installedFile)
+      ? '… installing dependencies (package-lock.json has changed)'
+      : '… installing dependencies (first time, about a minute)',
+  );
   const { code, output, missing } = await run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: inRoot(), env: environmentForNpm() });
   if (missing) throw new ExplainedError('npm is not in the PATH: install Node with npm and start again.');
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe dependencies could not be installed: npm ci failed, see above.`);

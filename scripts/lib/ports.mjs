@@ -1,13 +1,18 @@
 import { createServer } from 'node:net';
 
 /**
- * Whether we could listen on a port. Asked of the loopback address and of all addresses: on some systems one does not exclude the other.
+ * Why we could not listen on a port: EADDRINUSE, EACCES; null when we could. Asked of the loopback address and of all addresses: on some
+ * systems one does not exclude the other.
  * @param {number} port
  * @param {string[]} [hosts]
  */
-export async function isPortFree(port, hosts = ['127.0.0.1', '0.0.0.0', '::']) {
-  for (const host of hosts) if (!(await canListen(port, host))) return false;
-  return true;
+export async function whyNotListen(port, hosts = ['127.0.0.1', '0.0.0.0', '::']) {
+  for (const host of hosts) {
+    const code = await tryToListen(port, host);
+    // A machine without IPv6 is no obstacle.
+    if (code === 'EADDRINUSE' || code === 'EACCES') return code;
+  }
+  return null;
 }
 
 /**
@@ -28,13 +33,12 @@ export function freePort() {
 /**
  * @param {number} port
  * @param {string} host
- * @returns {Promise<boolean>}
+ * @returns {Promise<string | null>} the error's code
  */
-function canListen(port, host) {
+function tryToListen(port, host) {
   return new Promise((resolve) => {
     const server = createServer();
-    // A machine without IPv6 is no reason to call a port taken.
-    server.once('error', (/** @type {NodeJS.ErrnoException} */ error) => resolve(!['EADDRINUSE', 'EACCES'].includes(error.code ?? '')));
-    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)));
+    server.once('error', (/** @type {NodeJS.ErrnoException} */ error) => resolve(error.code ?? 'EUNKNOWN'));
+    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(null)));
   });
 }

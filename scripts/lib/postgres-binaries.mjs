@@ -22,7 +22,8 @@ export function postgresBinaries() {
 export async function ensureEmbeddedPostgres() {
   if (!existsSync(packageFolder) || hasLinks()) return;
   const { code, output } = await run(process.execPath, [join('scripts', 'hydrate-symlinks.js')], { cwd: packageFolder });
-  if (code !== 0 || !hasLinks()) throw new ExplainedError(`${output.trimEnd()}\n\nThe embedded PostgreSQL could not be prepared, see above.`);
+  if (code !== 0 || !hasLinks())
+    throw new ExplainedError(`${output.trimEnd()}\n\nThe embedded PostgreSQL could not be prepared, see above.`);
 }
 
 // libpq.so.5 on Linux, libpq.5.dylib on macOS: both are links.

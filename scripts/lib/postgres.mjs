@@ -97,7 +97,8 @@ async function createCluster({ dir, data, initdb, account, fast }) {
     ...['--encoding=UTF8', '--locale=C.UTF-8', ...(fast ? ['--no-sync'] : [])],
   ];
   const { code, output } = await run(/** @type {string} */ (command), args, { cwd: dir, ...account.ids });
-  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe database's storage could not be prepared: initdb failed, see above.`);
+  if (code !== 0)
+    throw new ExplainedError(`${output.trimEnd()}\n\nThe database's storage could not be prepared: initdb failed, see above.`);
   await rename(half, data);
 }
 

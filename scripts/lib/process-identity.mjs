@@ -66,7 +66,9 @@ function fromProc(pid) {
 /** @param {number} pid */
 function fromPs(pid) {
   try {
-    const [state, ...startedAt] = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim().split(/\s+/);
+    const [state, ...startedAt] = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' })
+      .trim()
+      .split(/\s+/);
     return !state || state.startsWith('Z') ? null : startedAt.join(' ');
   } catch {
     return null;

@@ -27,9 +27,10 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
   /** @type {Promise<void>} */
   let loop = Promise.resolve();
   let endPause = () => {};
-  /** @type {Set<() => void>} */
+  /** @type {S | null} what runs and is ready */
+  let ready = null;
+  /** @type {Set<(service: S) => void>} */
   const waitingForReady = new Set();
-  let isReady = false;
 
   /** @param {(error: Error) => void} fail */
   async function keepRunning(fail) {
@@ -57,21 +58,21 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
    */
   async function runOnce(onReady) {
     try {
-      current = await launch();
+      const service = (current = await launch());
       // It was told to stop while it started.
-      if (!wanted) await current.stop();
-      if ((await current.ready) !== false) {
+      if (!wanted) await service.stop();
+      if ((await service.ready) !== false) {
         onReady();
-        isReady = true;
-        for (const tell of waitingForReady) tell();
+        ready = service;
+        for (const tell of waitingForReady) tell(service);
         waitingForReady.clear();
       }
-      return describeExit(await current.exited);
+      return describeExit(await service.exited);
     } catch (error) {
       return /** @type {Error} */ (error);
     } finally {
       current = null;
-      isReady = false;
+      ready = null;
     }
   }
 
@@ -86,8 +87,11 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
     clearTimeout(timer);
   }
 
-  /** Resolves when it is ready: at once when it is, or else after its next successful start. */
-  const whenReady = () => (isReady ? Promise.resolve() : new Promise((resolve) => void waitingForReady.add(() => resolve(undefined))));
+  /**
+   * Resolves when it is ready: at once when it is, or else after its next successful start.
+   * @returns {Promise<S>}
+   */
+  const whenReady = async () => ready ?? new Promise((resolve) => void waitingForReady.add(resolve));
 
   return {
     /** The number of its process; undefined while it is down. */
@@ -97,7 +101,10 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
 
     whenReady,
 
-    /** Resolves when it is ready; fails when it cannot be started. Does nothing when it runs. */
+    /**
+     * Resolves when it is ready; fails when it cannot be started. Does nothing when it runs.
+     * @returns {Promise<S>}
+     */
     async start() {
       if (wanted) return whenReady();
       wanted = true;
@@ -105,7 +112,7 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
       /** @type {NodeJS.Timeout | undefined} */
       let timer;
       try {
-        await new Promise((resolve, reject) => {
+        return await new Promise((resolve, reject) => {
           loop = keepRunning(reject);
           void whenReady().then(resolve);
           timer = setTimeout(() => reject(new ExplainedError(`${name} is not ready after ${patienceMs / 1000} s.`)), patienceMs);

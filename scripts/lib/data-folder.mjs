@@ -1,0 +1,110 @@
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { APPS } from './apps.mjs';
+import { stopLeftoverBroker } from './broker.mjs';
+import { ExplainedError } from './explained-error.mjs';
+import { readPidFile, removePidFile, stopLeftover, writePidFile } from './pid-file.mjs';
+import { stopLeftoverPostgres } from './postgres.mjs';
+
+/**
+ * The folder where a Sluice keeps everything:
+ *
+ *     lock            who uses it now
+ *     running.json    where that Sluice is reached (gone when it is stopped)
+ *     api-key         of the first account
+ *     apps/*.pid      the apps' processes
+ *     broker/         Apache Kafka: its data, log, configuration
+ *     postgres/       PostgreSQL: its data, log, password
+ *
+ * @param {string} dir
+ */
+export const dataFolder = (dir) => ({
+  dir,
+  lock: join(dir, 'lock'),
+  running: join(dir, 'running.json'),
+  apiKey: join(dir, 'api-key'),
+  broker: join(dir, 'broker'),
+  postgres: join(dir, 'postgres'),
+  /** @param {string} app */
+  appPidFile: (app) => join(dir, 'apps', `${app}.pid`),
+});
+
+/** @typedef {ReturnType<typeof dataFolder>} DataFolder */
+
+/**
+ * Takes a data folder for this process alone.
+ * @param {DataFolder} folder
+ */
+export async function lockDataFolder(folder) {
+  try {
+    mkdirSync(join(folder.dir, 'apps'), { recursive: true });
+    // Passable, not readable: PostgreSQL may run as another user.
+    chmodSync(folder.dir, 0o711);
+    for (;;) {
+      const holder = readPidFile(folder.lock);
+      if (holder && holder.pid !== process.pid) {
+        throw new ExplainedError(
+          `Sluice is already running on ${folder.dir} (process ${holder.pid}): stop it first, or give another folder in SLUICE_DATA_DIR.`,
+        );
+      }
+      if (holder) return;
+      writePidFile(folder.lock, process.pid);
+      // Two starts at the same moment: the later one has overwritten the lock of the earlier, which sees it now.
+      await sleep(50);
+    }
+  } catch (error) {
+    if (error instanceof ExplainedError) throw error;
+    throw new ExplainedError(`The data folder ${folder.dir} cannot be used: ${/** @type {Error} */ (error).message}.`);
+  }
+}
+
+/** @param {DataFolder} folder */
+export function unlockDataFolder(folder) {
+  rmSync(folder.running, { force: true });
+  removePidFile(folder.lock);
+}
+
+/**
+ * Stops what a launcher that was killed has left running on this folder, in order.
+ * @param {DataFolder} folder
+ * @returns {Promise<boolean>} whether there was anything
+ */
+export async function stopLeftovers(folder) {
+  const apps = await Promise.all(APPS.map((app) => stopLeftover(folder.appPidFile(app))));
+  const stores = await Promise.all([stopLeftoverBroker(folder.broker), stopLeftoverPostgres(folder.postgres)]);
+  return [...apps, ...stores].includes(true);
+}
+
+/**
+ * Where a running Sluice is reached.
+ * @typedef {{ database_url: string, kafka_brokers: string }} Addresses
+ *
+ * @param {DataFolder} folder
+ * @param {Addresses} addresses
+ */
+export const announce = (folder, addresses) => writeSecret(folder.running, JSON.stringify(addresses, null, 2));
+
+/**
+ * @param {DataFolder} folder
+ * @returns {Addresses | null} null when nothing runs on this folder
+ */
+export function findRunning(folder) {
+  if (!readPidFile(folder.lock)) return null;
+  try {
+    return JSON.parse(readFileSync(folder.running, 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * A file for its owner's eyes only.
+ * @param {string} file
+ * @param {string} text
+ */
+export function writeSecret(file, text) {
+  writeFileSync(file, `${text}\n`, { mode: 0o600 });
+  // The mode above is for a new file only.
+  chmodSync(file, 0o600);
+}

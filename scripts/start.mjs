@@ -1,0 +1,180 @@
+// npm start: sets up what is missing, starts a broker, a database and the five apps, and keeps them running until it is told to stop.
+import './lib/check-platform.mjs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { appEnvironment, superviseApps } from './lib/apps.mjs';
+import { banner } from './lib/banner.mjs';
+import { answers, startBroker } from './lib/broker.mjs';
+import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder } from './lib/data-folder.mjs';
+import { loadDotEnv } from './lib/dot-env.mjs';
+import { explain, ExplainedError } from './lib/explained-error.mjs';
+import { ensureFirstAccount, keyWorks } from './lib/first-account.mjs';
+import { startKeeper } from './lib/keeper.mjs';
+import { formatLogLine } from './lib/log-lines.mjs';
+import { node24 } from './lib/node24.mjs';
+import { inRoot, ROOT } from './lib/paths.mjs';
+import { whyNotListen } from './lib/ports.mjs';
+import { databaseAnswers, startPostgres } from './lib/postgres.mjs';
+import { run, stopCommands } from './lib/run.mjs';
+import { liveServices } from './lib/service-process.mjs';
+import { portsInUse, readSettings } from './lib/settings.mjs';
+import { ensureBrokerJars, ensureBuild, ensureDependencies } from './lib/setup.mjs';
+import { stopOnSignals } from './lib/stop-on-signals.mjs';
+import { supervise } from './lib/supervise.mjs';
+
+/** @param {string} app @param {string} line */
+const printLog = (app, line) => console.log(formatLogLine(app, line, { color: process.stdout.isTTY }));
+/** @param {string} line */
+const say = (line) => printLog('sluice', line);
+
+/**
+ * What has been started so far, and is to be stopped.
+ * @type {{ folder?: import('./lib/data-folder.mjs').DataFolder, keeper?: import('./lib/keeper.mjs').Keeper,
+ *   stores: { stop(): Promise<void> }[], apps?: ReturnType<typeof superviseApps> }}
+ */
+const started = { stores: [] };
+const stopping = stopOnSignals({ stop: stopAll, kill: killAll, say });
+
+try {
+  await start();
+} catch (error) {
+  // What fails because it is being stopped needs no explanation.
+  if (!stopping.begun) console.error(explain(error));
+  await stopping.begin(1);
+}
+
+async function start() {
+  loadDotEnv();
+  const settings = readSettings(process.env);
+  const folder = dataFolder(settings.dataDir);
+  await lockDataFolder(folder);
+  started.folder = folder;
+  if (await stopLeftovers(folder)) say('stopped what an earlier start had left running');
+  await checkPorts(settings);
+
+  await Promise.all([settings.kafkaBrokers ? undefined : ensureBrokerJars(), ensureDependencies().then(() => ensureBuild())]);
+  await goOn();
+
+  say(`starting on ${folder.dir}`);
+  const keeper = (started.keeper = startKeeper());
+  const [brokers, databaseUrl] = await Promise.all([
+    settings.kafkaBrokers ? useBrokers(settings.kafkaBrokers) : runBroker(folder, settings.kafkaPort),
+    settings.databaseUrl ? useDatabase(settings.databaseUrl) : runPostgres(folder, settings.postgresPort),
+  ]);
+  await goOn();
+
+  const env = {
+    KAFKA_BROKERS: brokers,
+    DATABASE_URL: databaseUrl,
+    SLUICE_HTTP_PORT: String(settings.httpPort),
+    SLUICE_ENDPOINTS_PORT: String(settings.endpointsPort),
+    SLUICE_ALLOW_PRIVATE_HOSTS: settings.allowPrivateHosts,
+    SLUICE_DATA_DIR: settings.dataDir,
+  };
+  await migrate(env);
+  await goOn();
+
+  started.apps = superviseApps({ env, log: printLog, say, pidFile: folder.appPidFile, keeper });
+  const [apiKey] = await Promise.all([
+    ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey }),
+    started.apps.startAll(),
+  ]);
+  await goOn();
+
+  announce(folder, { database_url: databaseUrl, kafka_brokers: brokers });
+  const goodKey = apiKey && (await keyWorks(settings.httpPort, apiKey)) ? apiKey : null;
+  console.log(banner({ settings, brokers, apiKey: goodKey, keyFile: folder.apiKey }));
+}
+
+/** Between two steps: when we are being stopped there is no next one (and the process ends soon). */
+const goOn = () => (stopping.begun ? new Promise(() => {}) : undefined);
+
+/** @param {import('./lib/settings.mjs').Settings} settings */
+async function checkPorts(settings) {
+  const problems = await Promise.all(
+    portsInUse(settings).map(async ({ port, variable }) => {
+      const why = await whyNotListen(port);
+      if (why === null) return [];
+      const trouble = why === 'EACCES' ? 'may not be used by this user' : 'is taken by another program';
+      return [`Port ${port} ${trouble}: give another one in ${variable}.`];
+    }),
+  );
+  if (problems.flat().length > 0) throw new ExplainedError(problems.flat().join('\n'));
+}
+
+/**
+ * @param {import('./lib/data-folder.mjs').DataFolder} folder
+ * @param {number} port
+ */
+async function runBroker(folder, port) {
+  const broker = supervise({
+    name: 'broker',
+    say,
+    launch: () => startBroker({ dir: folder.broker, port, log: say, keeper: started.keeper }),
+  });
+  started.stores.push(broker);
+  return (await broker.start()).brokers;
+}
+
+/**
+ * @param {import('./lib/data-folder.mjs').DataFolder} folder
+ * @param {number} port
+ */
+async function runPostgres(folder, port) {
+  const postgres = supervise({
+    name: 'postgres',
+    say,
+    launch: () => startPostgres({ dir: folder.postgres, port, log: say, keeper: started.keeper }),
+  });
+  started.stores.push(postgres);
+  return (await postgres.start()).url;
+}
+
+/** @param {string} brokers */
+async function useBrokers(brokers) {
+  await untilTrue(() => answers(brokers), `No Kafka broker answers at KAFKA_BROKERS, ${brokers}.`);
+  return brokers;
+}
+
+/** @param {string} url */
+async function useDatabase(url) {
+  await untilTrue(() => databaseAnswers(url), `No PostgreSQL server lets us in at DATABASE_URL, on ${new URL(url).host}.`);
+  return url;
+}
+
+/**
+ * What others run may be starting just now.
+ * @param {() => Promise<boolean>} check
+ * @param {string} otherwise
+ */
+async function untilTrue(check, otherwise) {
+  const deadline = Date.now() + 30_000;
+  while (!(await check())) {
+    if (Date.now() > deadline) throw new ExplainedError(otherwise);
+    await sleep(500);
+  }
+}
+
+/** @param {Record<string, string>} env */
+async function migrate(env) {
+  const { code, output } = await run(node24(), [inRoot('scripts', 'migrate.mjs')], { cwd: ROOT, env: appEnvironment(env) });
+  for (const line of output.split('\n').filter(Boolean)) printLog('migrate', line);
+  if (code !== 0) throw new ExplainedError('The databases or the topics could not be brought up to date, see above.');
+}
+
+/** Apps first, while the broker and the database still answer them; then these two side by side; the lock at last. */
+async function stopAll() {
+  stopCommands();
+  await started.apps?.stopAll();
+  await Promise.all(started.stores.map((store) => store.stop()));
+  started.keeper?.dismiss();
+  if (started.folder) unlockDataFolder(started.folder);
+}
+
+/** The keeper is not dismissed: whatever slips through here is its to stop. */
+async function killAll() {
+  stopCommands();
+  // Not waited for: it only keeps what is killed from being started again.
+  void Promise.allSettled([started.apps?.stopAll(), ...started.stores.map((store) => store.stop())]);
+  await Promise.all(liveServices().map((service) => service.kill()));
+  if (started.folder) unlockDataFolder(started.folder);
+}
