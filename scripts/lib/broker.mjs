@@ -40,7 +40,7 @@ export async function startBroker({ dir, port, controllerPort, log = () => {}, k
   const inner = controllerPort ?? (await chooseControllerPort(config, port));
   await writeFile(config, brokerProperties({ port, controllerPort: inner, data }));
   if (!existsSync(join(data, 'meta.properties'))) {
-    log('… preparing the broker’s storage');
+    log("… preparing the broker's storage");
     await formatStorage(config);
   }
 
@@ -130,12 +130,16 @@ async function untilServes(brokers, broker, logFile) {
   return null;
 }
 
+/** @type {typeof import('kafkajs') | undefined} */
+let kafkajs;
+
 /**
  * Whether a broker is there, in its cluster and able to lead partitions.
  * @param {string} brokers "host:port,…"
  */
 export async function answers(brokers) {
-  const { Kafka, logLevel } = (await import('kafkajs')).default;
+  kafkajs ??= await loadKafkajs();
+  const { Kafka, logLevel } = kafkajs;
   const kafka = new Kafka({
     brokers: brokers.split(','),
     clientId: 'sluice-start',
@@ -154,4 +158,13 @@ export async function answers(brokers) {
   } finally {
     await admin.disconnect().catch(() => {});
   }
+}
+
+/** Loaded late: at the very first start it is not installed yet when this file is read. */
+async function loadKafkajs() {
+  const { emitWarning } = process;
+  // kafkajs sets timers into the past, harmlessly, and Node 24 warns each time.
+  process.emitWarning = (/** @type {any[]} */ ...args) =>
+    args[1] === 'TimeoutNegativeWarning' ? undefined : Reflect.apply(emitWarning, process, args);
+  return (await import('kafkajs')).default;
 }

@@ -34,7 +34,7 @@ export async function startPostgres({ dir, port, fast = false, log = () => {}, k
   await stopLeftoverPostgres(dir);
   const account = await postgresAccount(initdb);
   if (!existsSync(join(data, 'PG_VERSION'))) {
-    log('… preparing the database’s storage');
+    log("… preparing the database's storage");
     await createCluster({ dir, data, initdb, account, fast });
   }
   await account.own(dir);

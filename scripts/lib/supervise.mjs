@@ -38,7 +38,10 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
     let pauseMs = FIRST_PAUSE_MS;
     for (let tries = 1; wanted; tries++) {
       const startedAt = Date.now();
-      const trouble = await runOnce(() => (wasReady = true));
+      const trouble = await runOnce(() => {
+        if (wasReady) say(`${name} runs again`);
+        wasReady = true;
+      });
       if (!wanted) return;
       if (!wasReady && (trouble instanceof Error || tries >= TRIES_BEFORE_FIRST_READY)) {
         wanted = false;
