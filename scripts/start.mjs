@@ -86,7 +86,9 @@ async function start() {
 }
 
 /** Between two steps: when we are being stopped there is no next one (and the process ends soon). */
-const goOn = () => (stopping.begun ? new Promise(() => {}) : undefined);
+async function goOn() {
+  if (stopping.begun) await new Promise(() => {});
+}
 
 /** @param {import('./lib/settings.mjs').Settings} settings */
 async function checkPorts(settings) {
