@@ -16,7 +16,7 @@ describe('guardedAgent', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     port = (server.address() as AddressInfo).port;
   });
-  afterAll(() => server.close());
+  afterAll(() => void server.close());
 
   it('dials the address that the guard answered and keeps the host name', async () => {
     const guard = AddressGuard.fromConfig('127.0.0.0/8', { lookup: async () => [{ address: '127.0.0.1' }] });

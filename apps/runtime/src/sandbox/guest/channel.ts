@@ -1,0 +1,33 @@
+import { Socket } from 'node:net';
+import { encodeFrame, FrameReader } from '../wire/frames.js';
+import type { FromGuest, ToGuest } from '../wire/messages.js';
+
+const frameDescriptor = 3;
+
+/** The guest's end of the frames. Made before any component runs: what a component does to `net` or `Buffer` afterwards does not change it much. */
+export class Channel {
+  private readonly socket = new Socket({ fd: frameDescriptor, readable: true, writable: true });
+
+  listen(receive: (message: ToGuest) => void): void {
+    const reader = new FrameReader(2 ** 31);
+    this.socket.on('data', (chunk: Buffer) => {
+      for (const body of reader.read(chunk)) receive(JSON.parse(body.toString()) as ToGuest);
+    });
+    // The parent is gone: nobody will ask for anything any more
+    const end = process.reallyExit.bind(process, 0);
+    this.socket.on('close', end);
+    this.socket.on('error', end);
+  }
+
+  send(message: FromGuest): void {
+    this.socket.write(encodeFrame(message));
+  }
+}
+
+declare global {
+  namespace NodeJS {
+    interface Process {
+      reallyExit(code?: number): never;
+    }
+  }
+}

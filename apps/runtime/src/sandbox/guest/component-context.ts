@@ -1,0 +1,124 @@
+import { resolveProp } from './describe-component.js';
+import { emitted } from './emitted.js';
+import type { Component } from './load-component.js';
+import { dbEntryBytes, type RunState } from './run-state.js';
+
+type Members = Record<string, unknown>;
+
+/** The `this` of one run: one object for `run`, hooks and methods. */
+export function componentContext(component: Component, run: RunState): Members {
+  const self: Members = {};
+  const methods = membersOf(component.methods);
+  for (const [name, method] of Object.entries(methods)) self[name] = bound(method, self);
+  for (const [name, definition] of Object.entries(membersOf(component.props))) {
+    const prop = resolveProp(name, definition);
+    self[name] = propValue(prop, run.job.props[name], run);
+  }
+  self.$emit = (event: unknown, meta?: unknown) => emit(event, meta, run);
+  return self;
+}
+
+function propValue(prop: Members, configured: unknown, run: RunState): unknown {
+  switch (prop.type) {
+    case '$.service.db':
+      return sourceDb(run);
+    case '$.interface.http':
+      return { endpoint: run.job.endpoint, respond: (reply: unknown) => respond(reply, prop, run) };
+    case 'app':
+      return app(prop, configured);
+    default:
+      // An interface's fixed configuration stands under `static` in some components
+      return configured !== undefined ? configured : (prop.default ?? prop.static);
+  }
+}
+
+/** An app: its methods bound to it, beside the credentials that the user configured. */
+function app(definition: Members, configured: unknown): Members {
+  const self: Members = {};
+  for (const [name, method] of Object.entries(membersOf(definition.methods))) self[name] = bound(method, self);
+  self.$auth = membersOf(membersOf(configured).$auth);
+  return self;
+}
+
+function sourceDb(run: RunState): Members {
+  return {
+    get(key: unknown): unknown {
+      const text = run.db.get(String(key));
+      return text === undefined ? undefined : JSON.parse(text);
+    },
+    set(key: unknown, value: unknown): void {
+      if (run.done) throw new Error('db.set after the run has ended');
+      const name = String(key);
+      const text = JSON.stringify(value) as string | undefined;
+      const before = run.db.get(name);
+      const bytes =
+        run.dbBytes - (before === undefined ? 0 : dbEntryBytes(name, before)) + (text === undefined ? 0 : dbEntryBytes(name, text));
+      if (bytes > run.limits.dbBytes)
+        throw run.refuse(
+          new RangeError(
+            `db.set: with "${name.slice(0, 100)}" the source's db would have ${bytes} bytes; the limit is ${run.limits.dbBytes}`,
+          ),
+        );
+      run.dbBytes = bytes;
+      if (text === undefined) run.db.delete(name);
+      else run.db.set(name, text);
+      run.put(['db', name, text ?? null], text?.length ?? 0);
+    },
+  };
+}
+
+function emit(event: unknown, meta: unknown, run: RunState): void {
+  if (run.done) throw new Error('$emit after the run has ended');
+  const { limits } = run;
+  try {
+    if (run.emits >= limits.emits) throw new RangeError(`$emit: more than ${limits.emits} events in one run`);
+    const { item, bytes } = emitted(event, meta, limits);
+    if (run.emittedBytes + bytes > limits.emittedBytes)
+      throw new RangeError(`$emit: more than ${limits.emittedBytes} bytes of events in one run`);
+    run.emits++;
+    run.emittedBytes += bytes;
+    run.put(item, bytes);
+  } catch (error) {
+    throw run.refuse(error as Error);
+  }
+}
+
+function respond(reply: unknown, prop: Members, run: RunState): void {
+  if (!prop.customResponse) throw new Error('http.respond needs `customResponse: true` on the prop');
+  if (run.responded || run.done) return;
+  const { status = 200, headers, body } = membersOf(reply);
+  const code = Number(status);
+  if (!Number.isInteger(code) || code < 200 || code > 599)
+    throw new RangeError(`http.respond: the status ${String(status)} is not one of 200 to 599`);
+  const isJson = body !== undefined && body !== null && typeof body !== 'string' && !ArrayBuffer.isView(body);
+  const bytes = bodyBytes(body, isJson);
+  if (bytes.length > run.limits.respondBytes)
+    throw run.refuse(new RangeError(`http.respond: the body has ${bytes.length} bytes; the limit is ${run.limits.respondBytes}`));
+  run.reply(code, replyHeaders(headers, isJson), bytes.toString('base64'));
+}
+
+function bodyBytes(body: unknown, isJson: boolean): Buffer {
+  if (body === undefined || body === null) return Buffer.alloc(0);
+  if (ArrayBuffer.isView(body)) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  return Buffer.from(isJson ? (JSON.stringify(body) ?? '') : String(body));
+}
+
+function replyHeaders(headers: unknown, isJson: boolean): Record<string, string> {
+  const lower: Record<string, string> = isJson ? { 'content-type': 'application/json' } : {};
+  for (const [name, value] of Object.entries(membersOf(headers))) {
+    if (value === undefined || value === null) continue;
+    const text = Array.isArray(value) ? value.join(', ') : String(value);
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || /[^\t\x20-\x7e\x80-\xff]/.test(text))
+      throw new TypeError(`http.respond: the header "${name}" cannot be sent`);
+    lower[name.toLowerCase()] = text;
+  }
+  return lower;
+}
+
+function bound(method: unknown, self: Members): unknown {
+  return typeof method === 'function' ? method.bind(self) : method;
+}
+
+function membersOf(value: unknown): Members {
+  return typeof value === 'object' && value !== null ? (value as Members) : {};
+}

@@ -1,0 +1,96 @@
+import type { ComponentDescription, DedupeStrategy, Hook, PropDefinition } from '../sandbox.js';
+import { NoComponent, type Component } from './load-component.js';
+
+const hooks: Hook[] = ['deploy', 'activate', 'deactivate'];
+const strategies: DedupeStrategy[] = ['unique', 'greatest', 'last'];
+
+// Not what a user configures: code, and the app's own list of props
+const ownAttributes = new Set(['type', 'methods', 'propDefinition', 'propDefinitions', 'additionalProps']);
+
+/** @throws NoComponent */
+export function describeComponent(component: Component): ComponentDescription {
+  const type = component.type;
+  if (type === 'action' || type === 'app') throw new NoComponent(`The component is an ${type}, not a source`);
+  const { name, dedupe, run } = component;
+  if (typeof name !== 'string' || name.trim() === '') throw new NoComponent('The component has no `name` (a text)');
+  if (isGiven(dedupe) && !strategies.includes(dedupe as DedupeStrategy))
+    throw new NoComponent(`\`dedupe\` is ${show(dedupe)}; it may be ${strategies.map(show).join(', ')}`);
+  if (isGiven(run) && typeof run !== 'function') throw new NoComponent('`run` is not a function');
+  return {
+    name,
+    key: text(component, 'key'),
+    version: text(component, 'version'),
+    description: text(component, 'description'),
+    dedupe: isGiven(dedupe) ? (dedupe as DedupeStrategy) : null,
+    concurrency: concurrencyOf(component.concurrency),
+    hooks: hooksOf(component.hooks),
+    has_run: typeof run === 'function',
+    configurable_props: propsOf(component.props),
+  };
+}
+
+/** A prop's definition with what it takes from an app by `propDefinition: [app, "name"]`. */
+export function resolveProp(name: string, definition: unknown): Record<string, unknown> {
+  if (typeof definition === 'string') return { type: definition };
+  if (!isObject(definition))
+    throw new NoComponent(`The prop \`${name}\` is ${show(definition)}: it must be an object or the name of a type`);
+  if (!isGiven(definition.propDefinition)) return definition;
+  const [app, inherited] = Array.isArray(definition.propDefinition) ? (definition.propDefinition as unknown[]) : [];
+  const definitions = isObject(app) ? app.propDefinitions : undefined;
+  const base = isObject(definitions) && typeof inherited === 'string' ? definitions[inherited] : undefined;
+  if (!isObject(base))
+    throw new NoComponent(`The prop \`${name}\` takes its definition from ${show(inherited)}, which its app does not have`);
+  return { ...base, ...definition };
+}
+
+function propsOf(props: unknown): PropDefinition[] {
+  if (!isGiven(props)) return [];
+  if (!isObject(props)) throw new NoComponent('`props` is not an object');
+  return Object.entries(props).map(([name, definition]) => propOf(name, resolveProp(name, definition)));
+}
+
+function propOf(name: string, definition: Record<string, unknown>): PropDefinition {
+  if (typeof definition.type !== 'string' || definition.type === '') throw new NoComponent(`The prop \`${name}\` has no \`type\``);
+  const attributes: Record<string, unknown> = {};
+  for (const [attribute, value] of Object.entries(definition)) {
+    if (attribute === 'options' && typeof value === 'function') attributes.remoteOptions = true;
+    else if (!ownAttributes.has(attribute) && typeof value !== 'function' && value !== undefined) attributes[attribute] = value;
+  }
+  return { ...attributes, name, type: definition.type };
+}
+
+function hooksOf(value: unknown): Hook[] {
+  if (!isGiven(value)) return [];
+  if (!isObject(value)) throw new NoComponent('`hooks` is not an object');
+  return hooks.filter((hook) => typeof value[hook] === 'function');
+}
+
+function concurrencyOf(value: unknown): number {
+  if (!isGiven(value)) return 1;
+  if (!Number.isInteger(value) || (value as number) < 1)
+    throw new NoComponent(`\`concurrency\` is ${show(value)}: it must be a whole number from 1`);
+  return value as number;
+}
+
+function text(component: Component, property: string): string | null {
+  const value = component[property];
+  if (!isGiven(value)) return null;
+  if (typeof value !== 'string' && typeof value !== 'number') throw new NoComponent(`\`${property}\` is not a text`);
+  return String(value);
+}
+
+function show(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? typeof value;
+  } catch {
+    return typeof value;
+  }
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

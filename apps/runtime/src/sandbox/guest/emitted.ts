@@ -1,0 +1,55 @@
+import { depthOf } from '../wire/json-depth.js';
+import type { EmitMeta, GuestLimits, OutputItem } from '../wire/messages.js';
+
+const year = 366 * 24 * 3600 * 1000;
+const longest = { id: 4096, name: 128, summary: 65_536 };
+
+/**
+ * One call of `$emit` as it leaves the process. Whatever cannot be kept as it is throws: nothing is cut.
+ * @throws RangeError or TypeError in the component's own code
+ */
+export function emitted(event: unknown, meta: unknown, limits: GuestLimits): { item: OutputItem; bytes: number } {
+  const text = JSON.stringify(event === undefined ? null : event);
+  if (text === undefined) throw new TypeError(`$emit: a ${typeof event} is not JSON`);
+  const bytes = Buffer.byteLength(text);
+  if (bytes > limits.eventBytes) throw new RangeError(`$emit: the event has ${bytes} bytes of JSON; the limit is ${limits.eventBytes}`);
+  if (depthOf(text) > limits.eventDepth) throw new RangeError(`$emit: the event is nested deeper than ${limits.eventDepth} levels`);
+  return { item: ['emit', text, metaOf(meta)], bytes };
+}
+
+function metaOf(meta: unknown): EmitMeta {
+  if (meta === undefined || meta === null) return {};
+  if (typeof meta !== 'object') throw new TypeError('$emit: the second argument must be an object');
+  const { id, name, summary, ts, delivery_ts: deliveryTs } = meta as Record<string, unknown>;
+  return {
+    id: textOf('id', id),
+    name: textOf('name', name),
+    summary: textOf('summary', summary),
+    ts: timeOf(ts),
+    deliveryTs: deliveryOf(timeOf(deliveryTs)),
+  };
+}
+
+function textOf(field: keyof typeof longest, value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
+  if (typeof text !== 'string') return undefined;
+  if (text.length > longest[field]) throw new RangeError(`$emit: ${field} has ${text.length} characters; the limit is ${longest[field]}`);
+  return text;
+}
+
+/** A Date, an ISO text, or a number of seconds or milliseconds, as milliseconds. What is no time counts as not given: `new Date(item.missing)` is common. */
+function timeOf(value: unknown): number | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  const number = value instanceof Date ? value.getTime() : Number(value);
+  const ms = Number.isNaN(number) && typeof value === 'string' ? Date.parse(value) : number;
+  if (!Number.isFinite(ms)) return undefined;
+  // 1e11 seconds are the year 5138, 1e11 milliseconds the year 1973
+  const seconds = !(value instanceof Date) && !Number.isNaN(number) && Math.abs(ms) < 1e11;
+  return Math.round(seconds ? ms * 1000 : ms);
+}
+
+function deliveryOf(ms: number | undefined): number | undefined {
+  if (ms !== undefined && ms > Date.now() + year) throw new RangeError('$emit: delivery_ts is more than a year ahead');
+  return ms;
+}

@@ -1,0 +1,105 @@
+import { stripTypeScriptTypes } from 'node:module';
+import { compileFunction, constants } from 'node:vm';
+import type { CuratedModules } from './modules.js';
+
+export type Component = Record<string, unknown>;
+
+/** The code cannot be a component; `line` is one of its lines, where it is known. */
+export class NoComponent extends Error {
+  constructor(
+    message: string,
+    readonly line: number | null = null,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * Evaluates components, each hash once per process: a failure is kept as well, because the parent sends the code once. V8 decides what the code
+ * is, there is no parser of ours: CommonJS if it compiles as the body of a function, else an ES module, else TypeScript of one of the two.
+ */
+export class ComponentLoader {
+  private readonly loaded = new Map<string, Promise<Component>>();
+
+  constructor(private readonly modules: CuratedModules) {}
+
+  load(hash: string, code: string | undefined): Promise<Component> {
+    let component = this.loaded.get(hash);
+    if (!component) {
+      component = this.evaluate(hash, code ?? '');
+      component.catch(() => {});
+      this.loaded.set(hash, component);
+    }
+    return component;
+  }
+
+  private async evaluate(hash: string, code: string): Promise<Component> {
+    const url = `component:///${hash.slice(0, 16)}/component.js`;
+    try {
+      return asComponent(await this.evaluateJavaScript(url, code));
+    } catch (error) {
+      if (!isParseError(error)) throw error;
+    }
+    const javaScript = stripTypes(code, url);
+    try {
+      // Another address: the loader remembers that the first one failed. The stack shows `url` all the same
+      return asComponent(await this.evaluateJavaScript(url.replace('.js', '.ts'), javaScript));
+    } catch (error) {
+      if (!isParseError(error)) throw error;
+      throw doesNotParse(error.message, lineOf(error));
+    }
+  }
+
+  private async evaluateJavaScript(url: string, code: string): Promise<unknown> {
+    const parameters = ['exports', 'require', 'module', '__filename', '__dirname'];
+    let body;
+    try {
+      body = compileFunction(code, parameters, { filename: url, importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER });
+    } catch (error) {
+      // "await is only valid in …", "Cannot use 'import.meta' outside a module", …
+      if (!/\b(import|export|await)\b/.test((error as Error).message) && !/^\s*(import|export)\b/m.test(code)) throw error;
+      return (await this.modules.import(url, code)).default;
+    }
+    const module = { exports: {} as Record<string, unknown> };
+    body.call(module.exports, module.exports, this.modules.requireFor, module, url, '/');
+    return module.exports.__esModule || isOnlyDefault(module.exports) ? module.exports.default : module.exports;
+  }
+}
+
+function isOnlyDefault(exports: unknown): boolean {
+  return typeof exports === 'object' && exports !== null && Object.keys(exports).join() === 'default';
+}
+
+/** A SyntaxError that the component's code throws while it runs (`JSON.parse("…")`) is its own affair, not a sign of TypeScript. */
+function isParseError(error: unknown): error is SyntaxError {
+  return error instanceof SyntaxError && !/\n\s+at .*component:\/\/\//.test(error.stack ?? '');
+}
+
+function stripTypes(code: string, sourceUrl: string): string {
+  try {
+    return stripTypeScriptTypes(code, { mode: 'strip', sourceUrl });
+  } catch (error) {
+    const { code: reason, message } = error as NodeJS.ErrnoException;
+    // Enums and namespaces need code of their own: the only case in which the lines are not the author's, so the source map goes along
+    if (reason === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX')
+      return stripTypeScriptTypes(code, { mode: 'transform', sourceMap: true, sourceUrl });
+    // V8 keeps the line of a module's syntax error to itself, and of TypeScript it sees only the first annotation: this parser tells both
+    throw doesNotParse(message, lineOf(error as Error));
+  }
+}
+
+function doesNotParse(reason: string, line: number | null): NoComponent {
+  return new NoComponent(`The code does not parse: ${reason}${line === null ? '' : ` (line ${line})`}`, line);
+}
+
+/** The first line of the component that a stack or a parser's report names. */
+export function lineOf(error: Error): number | null {
+  const match = /component\.[jt]s:(\d+)/.exec(error.stack ?? '');
+  return match ? Number(match[1]) : null;
+}
+
+function asComponent(value: unknown): Component {
+  if (value === null || typeof value !== 'object' || Array.isArray(value) || Object.keys(value).length === 0)
+    throw new NoComponent('The code exports no component: write `export default {…}` or `module.exports = {…}`');
+  return value as Component;
+}

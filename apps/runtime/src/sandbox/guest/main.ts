@@ -1,0 +1,74 @@
+import type { GuestLimits, ToGuest } from '../wire/messages.js';
+import { Channel } from './channel.js';
+import { describeComponent } from './describe-component.js';
+import { guestError } from './guest-error.js';
+import { installConsole } from './guest-console.js';
+import { ComponentLoader, lineOf, NoComponent } from './load-component.js';
+import { CuratedModules } from './modules.js';
+import { closeProcess, installEnvironment } from './process-surface.js';
+import { runComponent } from './run-component.js';
+import { currentRun } from './run-state.js';
+
+// Inside the jail, in a process of one account. Nothing in these files is a boundary: they make components work and tell authors what is wrong.
+
+const channel = new Channel();
+const send = channel.send.bind(channel);
+let loader: ComponentLoader;
+let modules: CuratedModules;
+let limits: GuestLimits;
+
+channel.listen((message) => {
+  switch (message.t) {
+    case 'setup':
+      return setUp(message);
+    case 'warm':
+      return modules.warm(message.modules);
+    case 'ping':
+      return send({ t: 'pong', n: message.n });
+    case 'inspect':
+      return void inspect(message.id, message.hash, message.code);
+    case 'run':
+      return void runComponent(message, loader, limits, send);
+  }
+});
+
+function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
+  limits = message.limits;
+  modules = new CuratedModules(message.modules);
+  loader = new ComponentLoader(modules);
+  installConsole();
+  installEnvironment();
+  Object.assign(globalThis, { defineComponent: identity, defineSource: identity, defineAction: identity, defineApp: identity });
+  process.on('uncaughtException', stray);
+  process.on('unhandledRejection', stray);
+  if (message.hardened) closeProcess();
+  send({ t: 'ready' });
+}
+
+async function inspect(id: string, hash: string, code: string): Promise<void> {
+  try {
+    const component = await loader.load(hash, code);
+    send({ t: 'described', id, description: describeComponent(component) });
+  } catch (thrown) {
+    if (thrown instanceof NoComponent) return send({ t: 'rejected', id, message: thrown.message, line: thrown.line });
+    const { name, message } = guestError(thrown);
+    const line = thrown instanceof Error ? lineOf(thrown) : null;
+    send({
+      t: 'rejected',
+      id,
+      message: `The code threw while it was loaded: ${name}: ${message}${line === null ? '' : ` (line ${line})`}`,
+      line,
+    });
+  }
+}
+
+/** What nobody caught is charged to the run in whose context it happened. */
+function stray(error: unknown): void {
+  const run = currentRun.getStore();
+  if (run && !run.done) run.fail(error);
+  else send({ t: 'stray' });
+}
+
+function identity(value: unknown): unknown {
+  return value;
+}

@@ -1,0 +1,39 @@
+import { currentRun } from './run-state.js';
+
+const closed = [
+  'abort',
+  'binding',
+  'chdir',
+  'dlopen',
+  'execve',
+  'exit',
+  'getBuiltinModule',
+  'kill',
+  'reallyExit',
+  'setegid',
+  'seteuid',
+  'setgid',
+  'setgroups',
+  'setuid',
+  'umask',
+  '_debugProcess',
+  '_kill',
+  '_linkedBinding',
+];
+
+/** Makes what the jail would end in an errno or a dead process an error that can be read. Courtesy again, no boundary. */
+export function closeProcess(): void {
+  const surface = process as unknown as Record<string, unknown>;
+  for (const name of closed) {
+    if (!(name in process)) continue;
+    surface[name] = () => {
+      throw Object.assign(new Error(`process.${name}() is not available to a component`), { code: 'NOT_AVAILABLE' });
+    };
+  }
+}
+
+/** `process.env` holds the source's own id and nothing else; which source that is depends on who asks. */
+export function installEnvironment(): void {
+  const env = Object.defineProperty({}, 'PD_COMPONENT', { get: () => currentRun.getStore()?.job.sourceId, enumerable: true });
+  Object.defineProperty(process, 'env', { value: env, writable: true, configurable: true });
+}

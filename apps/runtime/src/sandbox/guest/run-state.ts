@@ -1,0 +1,76 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { FromGuest, GuestLimits, OutputItem, RunMessage } from '../wire/messages.js';
+
+// A frame is sent when so much has gathered, so that no frame comes near the parent's limit
+const flushBytes = 256 * 1024;
+
+/** One run in this process: what it has put out so far, and what it may still put out. Items leave once per turn, so that a crash loses little. */
+export class RunState {
+  readonly db: Map<string, string>;
+  dbBytes: number;
+  emits = 0;
+  emittedBytes = 0;
+  logs = 0;
+  logsLeftOut = 0;
+  responded = false;
+  done = false;
+  /** The first thing that was refused, even if the component caught the error: an event that is not there must be seen to be missing. */
+  refused: Error | undefined;
+  /** Ends the run with what something that it started has thrown. */
+  fail: (error: unknown) => void = () => {};
+
+  private out: OutputItem[] = [];
+  private outBytes = 0;
+  private flushing = false;
+
+  constructor(
+    readonly job: RunMessage,
+    readonly limits: GuestLimits,
+    private readonly send: (message: FromGuest) => void,
+  ) {
+    this.db = new Map(Object.entries(job.db));
+    this.dbBytes = Object.entries(job.db).reduce((sum, [key, value]) => sum + dbEntryBytes(key, value), 0);
+  }
+
+  put(item: OutputItem, bytes: number): void {
+    this.out.push(item);
+    this.outBytes += bytes;
+    if (this.outBytes >= flushBytes) this.flush();
+    else if (!this.flushing) {
+      this.flushing = true;
+      setImmediate(() => {
+        this.flushing = false;
+        this.flush();
+      });
+    }
+  }
+
+  reply(status: number, headers: Record<string, string>, body: string): void {
+    this.responded = true;
+    this.send({ t: 'respond', id: this.job.id, status, headers, body });
+  }
+
+  refuse(error: Error): Error {
+    this.refused ??= error;
+    return error;
+  }
+
+  /** What has not left yet, for the last message of the run. */
+  takeRest(): OutputItem[] {
+    const rest = this.out;
+    this.out = [];
+    this.outBytes = 0;
+    return rest;
+  }
+
+  private flush(): void {
+    if (this.out.length > 0 && !this.done) this.send({ t: 'out', id: this.job.id, out: this.takeRest() });
+  }
+}
+
+export function dbEntryBytes(key: string, value: string): number {
+  return Buffer.byteLength(key) + Buffer.byteLength(value);
+}
+
+/** Which run the code that is being executed belongs to: console, `process.env` and stray errors are everybody's, and each finds its run by this. */
+export const currentRun = new AsyncLocalStorage<RunState>();

@@ -1,0 +1,224 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { componentOf, startTestSandbox } from './sandbox-for-tests.js';
+import type { Sandbox } from './sandbox.js';
+
+describe('inspecting a component', () => {
+  let sandbox: Sandbox;
+  beforeAll(async () => (sandbox = await startTestSandbox({ blanks: 2, limits: { inspectMs: 1500, silenceCpuMs: 700 } })), 30_000);
+  afterAll(() => sandbox.close());
+
+  const inspect = (code: string) => sandbox.inspect(componentOf(code));
+  const whole = {
+    name: 'n',
+    key: null,
+    version: null,
+    description: null,
+    dedupe: null,
+    concurrency: 1,
+    hooks: [],
+    has_run: true,
+    configurable_props: [],
+  };
+
+  it.each([
+    ['an ES module', 'export default { name: "n", run() {} }'],
+    ['CommonJS', 'module.exports = { name: "n", run() {} }'],
+    [
+      'CommonJS made of an ES module',
+      'Object.defineProperty(exports, "__esModule", { value: true }); exports.default = { name: "n", run() {} }',
+    ],
+    ['CommonJS with a default', 'exports.default = { name: "n", run() {} }'],
+    ['defineComponent, as a global', 'export default defineComponent({ name: "n", run() {} })'],
+    ['defineSource, as a global', 'module.exports = defineSource({ name: "n", run: () => 1 })'],
+    [
+      'defineComponent, imported',
+      'import { defineComponent } from "@pipedream/types"; export default defineComponent({ name: "n", run() {} })',
+    ],
+    [
+      'defineSource, required',
+      'const { defineSource } = require("@pipedream/types"); module.exports = defineSource({ name: "n", run() {} })',
+    ],
+    [
+      'TypeScript',
+      'interface E { a?: number }\nexport default defineComponent({ name: "n", async run(event: E): Promise<void> { console.log(event as E) } })',
+    ],
+    [
+      'TypeScript with types alone imported',
+      'import type { Readable } from "stream"; export default { name: "n", run(s: Readable) { return s } }',
+    ],
+    ['TypeScript with an enum', 'enum A { B = 1 }\nexport default { name: "n" as string, run() { return A.B } }'],
+    ['TypeScript as CommonJS', 'const a: number = 1; module.exports = { name: "n", run(): number { return a } }'],
+    ['top-level await', 'const n = await Promise.resolve("n"); export default { name: n, run() {} }'],
+    ['a top-level await of a package', 'const { default: axios } = await import("axios"); export default { name: "n", run: axios.get }'],
+  ])('%s', async (_, code) => {
+    expect(await inspect(code)).toEqual(whole);
+  });
+
+  it('tells everything that the API shows', async () => {
+    const code = `
+      const app = { type: "app", app: "github", propDefinitions: { repo: { type: "string", label: "Repo", async options() { return [] } } }, methods: { x() {} } };
+      export default {
+        key: "k", name: "n", version: "0.0.1", description: "d", type: "source", dedupe: "unique", concurrency: 5,
+        props: {
+          db: "$.service.db",
+          http: { type: "$.interface.http", customResponse: true },
+          timer: { type: "$.interface.timer", default: { intervalSeconds: 60 } },
+          github: app,
+          repo: { propDefinition: [app, "repo"], description: "which" },
+          many: { type: "string[]", optional: true, options: ["a", { label: "B", value: "b" }], default: ["a"], secret: true, unknownOne: { deep: [1] } },
+          n: { type: "integer", min: 1, max: 9, hidden: false, reloadProps: true, validate() {} },
+        },
+        additionalProps() { return {} },
+        hooks: { async activate() {}, deploy() {}, other() {} },
+        methods: { m() {} },
+        async run() {},
+      }`;
+    expect(await inspect(code)).toEqual({
+      key: 'k',
+      name: 'n',
+      version: '0.0.1',
+      description: 'd',
+      dedupe: 'unique',
+      concurrency: 5,
+      hooks: ['deploy', 'activate'],
+      has_run: true,
+      configurable_props: [
+        { name: 'db', type: '$.service.db' },
+        { name: 'http', type: '$.interface.http', customResponse: true },
+        { name: 'timer', type: '$.interface.timer', default: { intervalSeconds: 60 } },
+        { name: 'github', type: 'app', app: 'github' },
+        { name: 'repo', type: 'string', label: 'Repo', description: 'which', remoteOptions: true },
+        {
+          name: 'many',
+          type: 'string[]',
+          optional: true,
+          options: ['a', { label: 'B', value: 'b' }],
+          default: ['a'],
+          secret: true,
+          unknownOne: { deep: [1] },
+        },
+        { name: 'n', type: 'integer', min: 1, max: 9, hidden: false, reloadProps: true },
+      ],
+    });
+  });
+
+  it('accepts a component without run', async () => {
+    expect(await inspect('export default { name: "n", props: { http: "$.interface.http" } }')).toMatchObject({ has_run: false });
+  });
+
+  it.each([
+    ['the end of a module missing', 'export default {\n  name: "n",\n  run() {\n', 'The code does not parse: ', 3],
+    ['an expression missing', 'module.exports = {\n  name: ,\n}', 'The code does not parse: Expression expected (line 2)', 2],
+    [
+      'an expression missing in TypeScript',
+      'const a: number = 1;\nconst b: = ;\nexport default { name: "n" }',
+      'The code does not parse: ',
+      2,
+    ],
+    ['no JavaScript at all', 'this is not code', 'The code does not parse: ', 1],
+    ['an empty text', '', 'The code exports no component', null],
+    ['no export', 'const a = 1', 'The code exports no component', null],
+    ['an empty default export', 'export default {}', 'The code exports no component', null],
+    ['a function as the export', 'export default () => 1', 'The code exports no component', null],
+    ['only named exports', 'export const a = { name: "n" }', 'The code exports no component', null],
+    ['no name', 'export default { run() {} }', 'The component has no `name`', null],
+    ['an empty name', 'export default { name: " ", run() {} }', 'The component has no `name`', null],
+    ['an action', 'export default { name: "n", type: "action", run() {} }', 'The component is an action, not a source', null],
+    ['an app', 'export default { type: "app", app: "x" }', 'The component is an app, not a source', null],
+    ['run that is no function', 'export default { name: "n", run: 1 }', '`run` is not a function', null],
+    [
+      'an unknown dedupe',
+      'export default { name: "n", dedupe: "newest" }',
+      '`dedupe` is "newest"; it may be "unique", "greatest", "last"',
+      null,
+    ],
+    ['a prop without a type', 'export default { name: "n", props: { a: { label: "A" } } }', 'The prop `a` has no `type`', null],
+    ['a prop that is no object', 'export default { name: "n", props: { a: 1 } }', 'The prop `a` is 1', null],
+    [
+      'a propDefinition that the app lacks',
+      'export default { name: "n", props: { a: { propDefinition: [{ type: "app" }, "b"] } } }',
+      'The prop `a` takes its definition from "b"',
+      null,
+    ],
+    [
+      'an unlisted package',
+      'import x from "left-pad"; export default { name: "n" }',
+      'The module "left-pad" is not available. Available packages: @pipedream/platform, @pipedream/types, async-retry, axios, ',
+      null,
+    ],
+    ['an unlisted package, required', 'require("aws-sdk"); module.exports = { name: "n" }', 'The module "aws-sdk" is not available', 1],
+    [
+      'an unlisted module of Node',
+      'require("child_process"); module.exports = { name: "n" }',
+      'The module "child_process" is not available',
+      1,
+    ],
+    [
+      'a neighbour',
+      'import x from "../../app.mjs"; export default { name: "n" }',
+      'The module "../../app.mjs" cannot be loaded: a component is one file',
+      null,
+    ],
+    ['an export that a package does not have', 'import { nothing } from "axios"; export default { name: "n" }', 'nothing', 1],
+    ['a throw while it is loaded', '\nthrow new TypeError("no");', 'The code threw while it was loaded: TypeError: no (line 2)', 2],
+    [
+      'a JSON.parse that fails while it is loaded',
+      '\nJSON.parse("{");\nmodule.exports = { name: "n" }',
+      'The code threw while it was loaded: SyntaxError: Expected property name',
+      2,
+    ],
+    [
+      'loading that never ends',
+      'await new Promise(() => {}); export default { name: "n" }',
+      'The code took longer than 1500 ms to load',
+      null,
+    ],
+    ['loading that loops', 'for (;;);', 'The run blocked the event loop', null],
+    ['loading that ends its process', 'process.exit(0)', 'process.exit() is not available to a component', 1],
+    [
+      'a getter that throws',
+      'export default { get name() { throw new Error("g") } }',
+      'The code threw while it was loaded: Error: g (line 1)',
+      1,
+    ],
+  ])('refuses %s', async (_, code, message, line) => {
+    const rejection = await inspect(code).catch((error: Error) => error);
+    expect(rejection).toMatchObject({ name: 'ComponentRejected', message: expect.stringContaining(message), line });
+  });
+
+  it.each([
+    'import { axios } from "@pipedream/platform"; axios.x',
+    'import axios, { AxiosError, isAxiosError } from "axios"; new AxiosError(""); isAxiosError()',
+    'import axios from "axios@0.19.2"; axios.get',
+    'import _, { get, uniqBy } from "lodash"; _.chain; get({}, "a"); uniqBy([], "a")',
+    'import uniq from "lodash/uniq"; uniq([])',
+    'import get from "lodash.get"; get({}, "a")',
+    'import { v4 as uuid } from "uuid"; uuid()',
+    'import dayjs from "dayjs"; import utc from "dayjs/plugin/utc"; dayjs.extend(utc)',
+    'import moment from "moment"; moment()',
+    'import fetch from "node-fetch"; fetch.call',
+    'import FormData from "form-data"; new FormData()',
+    'import retry from "async-retry"; retry.call',
+    'import Parser from "rss-parser"; new Parser()',
+    'import FeedParser from "feedparser"; new FeedParser()',
+    'import { XMLParser } from "fast-xml-parser"; new XMLParser().parse("<a>1</a>")',
+    'import hash from "object-hash"; hash({})',
+    'import { parse } from "flatted"; parse.call',
+    'import cron from "cron-parser"; cron.parseExpression("* * * * *")',
+    'import crypto, { createHmac } from "crypto"; createHmac("sha1", "a"); crypto.randomUUID()',
+    'import { setTimeout as sleep } from "node:timers/promises"; await sleep(1)',
+    'const { default: axios } = await import("axios"); axios.get',
+    'import { URL } from "url"; import querystring from "querystring"; import zlib from "zlib"; import { Readable } from "stream"; zlib.gzipSync("a"); Readable.from([]); querystring.parse("a"); new URL("http://a")',
+  ])('%s', async (line) => {
+    expect(await inspect(`${line};\nexport default { name: "n", run() {} }`)).toEqual(whole);
+  });
+
+  it.each([
+    'const axios = require("axios"); axios.get.call',
+    'const { v4 } = require("uuid"); v4()',
+    'const { get } = require("lodash"); get({}, "a")',
+    'import("axios").then((m) => m.default.get)',
+  ])('CommonJS: %s', async (line) => {
+    expect(await inspect(`${line};\nmodule.exports = { name: "n", run() {} }`)).toEqual(whole);
+  });
+});

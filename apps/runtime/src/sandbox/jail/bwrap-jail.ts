@@ -1,0 +1,40 @@
+import { changeUser } from './change-user.js';
+import { findProgram } from './find-program.js';
+import type { Jail, JailCommand, JailedProgram } from './jail.js';
+import type { JailRoot } from './jail-root.js';
+import { programCommand } from './program-command.js';
+import { resourceLimits, tmpBytes } from './resource-limits.js';
+
+/** bubblewrap: every namespace, an empty root, no capabilities, a seccomp filter. */
+export class BwrapJail implements Jail {
+  readonly rung = 'bwrap';
+
+  constructor(private readonly root: JailRoot) {}
+
+  command(program: JailedProgram): JailCommand {
+    const exchangePath = '/exchange';
+    const [file, ...args] = [
+      // bwrap itself must be an ordinary user: started by root it would map the jail's user to root outside
+      ...changeUser(program.uid),
+      findProgram('prlimit') ?? 'prlimit',
+      ...resourceLimits,
+      findProgram('bwrap') ?? 'bwrap',
+      '--unshare-all',
+      '--unshare-user',
+      ...['--cap-drop', 'ALL'],
+      '--as-pid-1',
+      '--die-with-parent',
+      '--new-session',
+      ...['--hostname', 'runner'],
+      '--clearenv',
+      ...['--ro-bind', this.root.dir, '/'],
+      ...['--size', String(tmpBytes), '--tmpfs', '/tmp'],
+      ...['--ro-bind', program.exchangeDir, exchangePath],
+      ...['--chdir', '/tmp'],
+      ...(this.root.seccompFile ? ['--seccomp', '4'] : []),
+      '--',
+      ...programCommand(program, { root: '', exchange: exchangePath, tmp: '/tmp' }),
+    ];
+    return { file: file!, args, env: {}, descriptorFiles: this.root.seccompFile ? [this.root.seccompFile] : [], exchangePath };
+  }
+}

@@ -1,0 +1,120 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { BwrapJail } from './bwrap-jail.js';
+import type { Jail, Rung } from './jail.js';
+import type { JailRoot } from './jail-root.js';
+import { OpenJail } from './open-jail.js';
+import { SetprivJail } from './setpriv-jail.js';
+import { UnshareJail } from './unshare-jail.js';
+
+/** From the strongest down; what is below `weakestSafe` is no jail that hostile code could be put in. */
+export const ladder: Rung[] = ['bwrap', 'unshare', 'setpriv-lsm', 'setpriv', 'none'];
+const weakestSafe: Rung = 'setpriv-lsm';
+const probeMs = 10_000;
+
+export type JailChoice = 'auto' | 'bwrap' | 'unshare' | 'setpriv' | 'none';
+
+export interface ChosenJail {
+  jail: Jail;
+  /** Why the rungs above are not in force */
+  refused: { jail: string; reason: string }[];
+}
+
+export function isSafe(rung: Rung): boolean {
+  return ladder.indexOf(rung) <= ladder.indexOf(weakestSafe);
+}
+
+/**
+ * The first rung in which a node starts and reaches nothing. Looking for the programs would not do: whether the kernel, the container and the
+ * security modules let them work shows only when they are used.
+ * @param required refuse what is not safe
+ * @throws Error that says for each rung why not
+ */
+export async function chooseJail(root: JailRoot, choice: JailChoice, required: boolean, uid: number): Promise<ChosenJail> {
+  const refused: ChosenJail['refused'] = [];
+  for (const rung of rungsOf(choice)) {
+    if (required && !isSafe(rung)) {
+      refused.push({ jail: rung, reason: 'is no jail for code of strangers' });
+      continue;
+    }
+    const jail = jailOf(rung, root);
+    const reason = await failure(jail, uid);
+    if (reason === null) return { jail, refused };
+    refused.push({ jail: rung, reason });
+  }
+  const reasons = refused.map(({ jail, reason }) => `${jail}: ${reason}`).join('; ');
+  throw new Error(
+    `No jail for components works here (${reasons}). Install bubblewrap, or set RUNNER_JAIL_REQUIRED=false to run without one`,
+  );
+}
+
+function rungsOf(choice: JailChoice): Rung[] {
+  if (choice === 'auto') return ladder;
+  if (choice === 'setpriv') return ['setpriv-lsm', 'setpriv'];
+  return [choice];
+}
+
+export function jailOf(rung: Rung, root: JailRoot): Jail {
+  switch (rung) {
+    case 'bwrap':
+      return new BwrapJail(root);
+    case 'unshare':
+      return new UnshareJail(root);
+    case 'setpriv-lsm':
+    case 'setpriv':
+      return new SetprivJail(root, rung);
+    case 'none':
+      return new OpenJail(root);
+  }
+}
+
+/** Why this jail cannot be used; null: it can. */
+async function failure(jail: Jail, uid: number): Promise<string | null> {
+  const exchangeDir = await mkdtemp(join(tmpdir(), 'sluice-probe-'));
+  const secret = `${exchangeDir}.secret`;
+  const server = createServer((socket) => socket.destroy());
+  try {
+    // The jail's user is another one
+    await chmod(exchangeDir, 0o755);
+    await writeFile(secret, 'secret', { mode: 0o644 });
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    const { port } = server.address() as AddressInfo;
+    const { output, reason } = await probe(jail, uid, exchangeDir, [String(port), secret, String(process.pid)]);
+    if (reason !== null) return reason;
+    const { reached } = JSON.parse(output) as { reached: string[] };
+    return isSafe(jail.rung) && reached.length > 0 ? `what it holds reaches ${reached.join(', ')}` : null;
+  } catch (error) {
+    return (error as Error).message;
+  } finally {
+    server.close();
+    await rm(secret, { force: true });
+    await rm(exchangeDir, { recursive: true, force: true });
+  }
+}
+
+async function probe(jail: Jail, uid: number, exchangeDir: string, args: string[]): Promise<{ output: string; reason: string | null }> {
+  const command = jail.command({ kind: 'probe', exchangeDir, uid, heapMb: 64, args });
+  const descriptors = command.descriptorFiles.map((file) => openSync(file, 'r'));
+  const child = spawn(command.file, command.args, {
+    env: command.env,
+    cwd: '/',
+    stdio: ['ignore', 'pipe', 'pipe', 'ignore', ...descriptors],
+    timeout: probeMs,
+  });
+  for (const descriptor of descriptors) closeSync(descriptor);
+  let output = '';
+  let errors = '';
+  child.stdout!.on('data', (chunk: Buffer) => (output += chunk));
+  child.stderr!.on('data', (chunk: Buffer) => (errors += chunk));
+  return new Promise((done) => {
+    child.on('error', ({ message }) => done({ output, reason: message }));
+    child.on('close', (status, signal) => {
+      const failed = status !== 0 || !output.startsWith('{');
+      done({ output, reason: failed ? errors.trim().split('\n')[0] || `ended with ${status ?? signal}` : null });
+    });
+  });
+}

@@ -1,0 +1,199 @@
+import { execFile } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { access, chmod, constants, copyFile, cp, lstat, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
+import { promisify } from 'node:util';
+import { findProgram } from './find-program.js';
+import { seccompFilter } from './seccomp-filter.js';
+
+const run = promisify(execFile);
+const here = createRequire(import.meta.url);
+const oldestNode = 24;
+
+/** The only directory that a jailed process sees, and the seccomp filter beside it. */
+export interface JailRoot {
+  /** `/bin` with node and the bundler, their libraries, `/runner` with the guest and the curated packages; nothing else. */
+  dir: string;
+  /** null: there is no filter for this processor */
+  seccompFile: string | null;
+}
+
+/**
+ * Builds the root once per combination of Node, guest and packages, below `parent`, and finds it there at the next start (some 30 ms). Two that
+ * build at a time do not meet: each builds beside, and the first to move it in place wins.
+ */
+export async function buildJailRoot(parent: string, modules: string[]): Promise<JailRoot> {
+  if (Number(process.versions.node.split('.')[0]) < oldestNode)
+    throw new Error(`Components need Node ${oldestNode}; this is ${process.version}`);
+  const programs = await jailPrograms();
+  const guest = await bundleGuest();
+  const packages = await packageClosure(modules);
+  const name = `jail-${await fingerprint(programs, guest, packages)}`;
+  const dir = join(parent, name);
+  if (!(await isOurs(dir))) {
+    const building = `${dir}.${randomBytes(4).toString('hex')}`;
+    try {
+      await assemble(building, programs, guest, packages);
+      await rm(dir, { recursive: true, force: true });
+      await rename(building, dir);
+    } catch (error) {
+      await rm(building, { recursive: true, force: true });
+      if (!(await isOurs(dir))) throw error;
+    }
+  }
+  const seccompFile = join(dir, 'seccomp.bpf');
+  return { dir: join(dir, 'root'), seccompFile: (await exists(seccompFile)) ? seccompFile : null };
+}
+
+interface JailProgram {
+  /** Name in /bin */
+  name: string;
+  file: string;
+  libraries: string[];
+}
+
+async function jailPrograms(): Promise<JailProgram[]> {
+  const files: [string, string | null][] = [
+    ['node', process.execPath],
+    [
+      'esbuild',
+      here.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`, { paths: [dirname(here.resolve('esbuild/package.json'))] }),
+    ],
+    // The last steps of a jail without bwrap run inside of it
+    ['setpriv', findProgram('setpriv')],
+    ['prlimit', findProgram('prlimit')],
+  ];
+  const found = files.filter((entry): entry is [string, string] => entry[1] !== null);
+  return Promise.all(found.map(async ([name, file]) => ({ name, file, libraries: await sharedLibraries(file) })));
+}
+
+/** esbuild's own binary: what its package puts on the PATH is a script for a Node of any version. */
+function bundlerFile(): string {
+  return here.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`, {
+    paths: [dirname(here.resolve('esbuild/package.json'))],
+  });
+}
+
+/** Paths as the program's loader will look for them. A static program, or a system without ldd, has none. */
+async function sharedLibraries(file: string): Promise<string[]> {
+  const { stdout } = await run('ldd', [file]).catch(() => ({ stdout: '' }));
+  return [...new Set(stdout.match(/\/[^\s:()]+/g) ?? [])].filter((path) => path !== file);
+}
+
+/** The guest in one file of CommonJS: its sources lie here as TypeScript or compiled, and it needs nothing of this repository then. */
+async function bundleGuest(): Promise<{ runner: string; probe: string }> {
+  const bundle = async (entry: string) => {
+    const source = join(import.meta.dirname, '..', 'guest', entry + extname(import.meta.filename));
+    const { stdout } = await run(
+      bundlerFile(),
+      [source, '--bundle', '--platform=node', '--format=cjs', '--target=node24', '--log-level=error'],
+      {
+        maxBuffer: 16 << 20,
+      },
+    );
+    return stdout;
+  };
+  const [runner, probe] = await Promise.all([bundle('main'), bundle('probe')]);
+  return { runner, probe };
+}
+
+interface CuratedPackage {
+  version: string;
+  from: string;
+  /** Below the jail's /runner, in the same place as below the project */
+  to: string;
+}
+
+/** The curated packages and all that they depend on, as npm laid them out. */
+async function packageClosure(names: string[]): Promise<CuratedPackage[]> {
+  const found = new Map<string, CuratedPackage>();
+  const visit = async (name: string, fromDir: string): Promise<void> => {
+    const dir = await packageDir(name, fromDir);
+    if (dir === null) throw new Error(`The package ${name} is not installed`);
+    if (found.has(dir)) return;
+    const manifest = JSON.parse(await readFile(join(dir, 'package.json'), 'utf8')) as {
+      version: string;
+      dependencies?: Record<string, string>;
+    };
+    found.set(dir, { version: manifest.version, from: dir, to: dir.slice(dir.indexOf(`${sep}node_modules${sep}`) + 1) });
+    for (const dependency of Object.keys(manifest.dependencies ?? {})) await visit(dependency, dir);
+  };
+  for (const name of names) await visit(name, import.meta.dirname);
+  return [...found.values()].sort((a, b) => (a.to < b.to ? -1 : 1));
+}
+
+async function packageDir(name: string, fromDir: string): Promise<string | null> {
+  for (let dir = fromDir; ; dir = dirname(dir)) {
+    const candidate = join(dir, 'node_modules', name);
+    if (await exists(join(candidate, 'package.json'))) return candidate;
+    if (dirname(dir) === dir) return null;
+  }
+}
+
+async function fingerprint(programs: JailProgram[], guest: { runner: string; probe: string }, packages: CuratedPackage[]): Promise<string> {
+  const hash = createHash('sha256');
+  for (const { name, file } of programs) {
+    const { size, mtimeMs } = await stat(file);
+    hash.update(JSON.stringify([name, size, mtimeMs]));
+  }
+  hash.update(JSON.stringify([guest, packages.map(({ to, version }) => [to, version])]));
+  hash.update(seccompFilter() ?? 'none');
+  return hash.digest('hex').slice(0, 16);
+}
+
+async function assemble(
+  target: string,
+  programs: JailProgram[],
+  guest: { runner: string; probe: string },
+  packages: CuratedPackage[],
+): Promise<void> {
+  const root = join(target, 'root');
+  for (const folder of ['bin', 'runner/node_modules', 'tmp', 'exchange', 'dev']) await mkdir(join(root, folder), { recursive: true });
+  for (const { name, file, libraries } of programs) {
+    await copyFile(file, join(root, 'bin', name), constants.COPYFILE_FICLONE);
+    for (const library of libraries) {
+      const copy = join(root, resolve('/', library));
+      await mkdir(dirname(copy), { recursive: true });
+      await copyFile(library, copy);
+    }
+  }
+  await writeFile(join(root, 'runner', 'runner.cjs'), guest.runner);
+  await writeFile(join(root, 'runner', 'probe.cjs'), guest.probe);
+  // Node looks for both; where Landlock answers EACCES instead of ENOENT it would not start
+  await writeFile(join(root, 'runner', 'package.json'), '{}');
+  await writeFile(join(root, 'runner', 'openssl.cnf'), '');
+  for (const { from, to } of packages)
+    await cp(from, join(root, 'runner', to), { recursive: true, filter: (path) => isNeeded(from, path) });
+  const filter = seccompFilter();
+  if (filter) await writeFile(join(target, 'seccomp.bpf'), filter);
+  await makeReadable(target);
+}
+
+function isNeeded(packageRoot: string, path: string): boolean {
+  const inside = relative(packageRoot, path);
+  return !inside.split(sep).includes('node_modules') && !/\.(d\.[cm]?ts|map|md)$/.test(basename(path));
+}
+
+/** Everyone may read, nobody may write: the processes run as users that own nothing. The umask of whoever started us must not matter. */
+async function makeReadable(path: string): Promise<void> {
+  const info = await lstat(path);
+  if (info.isSymbolicLink()) return;
+  if (!info.isDirectory()) return chmod(path, info.mode & 0o111 ? 0o555 : 0o444);
+  for (const entry of await readdir(path)) await makeReadable(join(path, entry));
+  await chmod(path, 0o755);
+}
+
+/** A root that is complete (it is moved in place when it is) and that nobody else could have put there. */
+async function isOurs(dir: string): Promise<boolean> {
+  const info = await lstat(dir).catch(() => null);
+  if (!info?.isDirectory()) return false;
+  return process.getuid === undefined || (info.uid === process.getuid() && (info.mode & 0o022) === 0);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,32 @@
+/** From the strongest down. Below `setpriv-lsm` a component can reach things that it must not. */
+export type Rung = 'bwrap' | 'unshare' | 'setpriv-lsm' | 'setpriv' | 'none';
+
+/**
+ * A way to start a program with as little around it as the system allows. It only builds the command line; whoever starts it gives it
+ * descriptor 3 for the frames, and `descriptors` from 4 on.
+ */
+export interface Jail {
+  readonly rung: Rung;
+  command(program: JailedProgram): JailCommand;
+}
+
+export interface JailedProgram {
+  kind: 'runner' | 'probe' | 'bundler';
+  /** Files of this one process: its egress socket, or the sources to bundle. Seen inside under `exchangePath`. */
+  exchangeDir: string;
+  /** The user that it runs as, where we are root: never used again, so that nothing of an earlier process can be in reach */
+  uid: number;
+  heapMb: number;
+  /** What the program is called with */
+  args: string[];
+}
+
+export interface JailCommand {
+  file: string;
+  args: string[];
+  env: Record<string, string>;
+  /** Files that the program's launcher reads, to be opened for reading and handed over as descriptors 4, 5, … */
+  descriptorFiles: string[];
+  /** Where the program sees the exchange folder */
+  exchangePath: string;
+}

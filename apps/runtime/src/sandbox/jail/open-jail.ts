@@ -1,0 +1,15 @@
+import type { Jail, JailCommand, JailedProgram } from './jail.js';
+import type { JailRoot } from './jail-root.js';
+import { programCommand } from './program-command.js';
+
+/** No jail: only Node's permissions. For development on systems that have nothing else; components reach the network and this machine's ports. */
+export class OpenJail implements Jail {
+  readonly rung = 'none';
+
+  constructor(private readonly root: JailRoot) {}
+
+  command(program: JailedProgram): JailCommand {
+    const [file, ...args] = programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null });
+    return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: program.exchangeDir };
+  }
+}

@@ -1,0 +1,19 @@
+/**
+ * Options of prlimit(1). The data limit counts what V8 reserves for compiled code (some 525 MB of it): 800 MB leave about 275 MB to use, and the
+ * kernel keeps to that where watching the resident memory every 100 ms comes too late.
+ */
+export const resourceLimits = [
+  '--nofile=1024',
+  '--core=0',
+  '--fsize=16777216',
+  '--data=800000000',
+  '--memlock=0',
+  '--msgqueue=0',
+  '--rttime=0:0',
+  '--nice=0:0',
+];
+
+/** Only where it counts the processes of this jail alone: a user namespace of its own, or a user of its own. */
+export const processLimit = '--nproc=24';
+
+export const tmpBytes = 16 << 20;

@@ -1,0 +1,49 @@
+import { existsSync } from 'node:fs';
+import { changeUser } from './change-user.js';
+import { findProgram } from './find-program.js';
+import type { Jail, JailCommand, JailedProgram } from './jail.js';
+import type { JailRoot } from './jail-root.js';
+import { programCommand } from './program-command.js';
+import { processLimit, resourceLimits } from './resource-limits.js';
+
+/**
+ * Without namespaces, for containers that do not let us make any: no new privileges, and as `setpriv-lsm` (util-linux from 2.41 on) also
+ * Landlock for the files and the seccomp filter. The plain one is for machines where nothing else works and somebody has said so.
+ */
+export class SetprivJail implements Jail {
+  constructor(
+    private readonly root: JailRoot,
+    readonly rung: 'setpriv-lsm' | 'setpriv',
+  ) {}
+
+  command(program: JailedProgram): JailCommand {
+    const isRoot = process.getuid?.() === 0;
+    const [file, ...args] = [
+      findProgram('prlimit') ?? 'prlimit',
+      ...resourceLimits,
+      ...(isRoot ? [processLimit] : []),
+      ...(isRoot ? [...changeUser(program.uid), '--bounding-set=-all', '--inh-caps=-all'] : [findProgram('setpriv') ?? 'setpriv']),
+      ...['--pdeathsig', 'KILL', '--no-new-privs'],
+      ...(this.rung === 'setpriv-lsm' ? this.securityModules(program) : []),
+      '--',
+      ...programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null }),
+    ];
+    return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: program.exchangeDir };
+  }
+
+  private securityModules(program: JailedProgram): string[] {
+    const { dir, seccompFile } = this.root;
+    // The loader and the libraries: the programs' interpreter has an absolute path outside of our root
+    const execute = [`${dir}/lib`, `${dir}/lib64`, '/lib', '/lib64', '/usr/lib', `${dir}/bin/node`, `${dir}/bin/esbuild`].filter(
+      existsSync,
+    );
+    const read = [`${dir}/runner`, ...(program.kind === 'bundler' ? [program.exchangeDir] : [])];
+    return [
+      ...['--landlock-access', 'fs'],
+      ...execute.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,execute:${path}`]),
+      ...read.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,read-dir:${path}`]),
+      // Without a filter for this processor the probe reaches the network and the rung is refused
+      ...(seccompFile ? ['--seccomp-filter', seccompFile] : []),
+    ];
+  }
+}

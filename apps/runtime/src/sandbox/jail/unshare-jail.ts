@@ -1,0 +1,45 @@
+import { changeUser } from './change-user.js';
+import { findProgram } from './find-program.js';
+import type { Jail, JailCommand, JailedProgram } from './jail.js';
+import type { JailRoot } from './jail-root.js';
+import { programCommand } from './program-command.js';
+import { processLimit, resourceLimits, tmpBytes } from './resource-limits.js';
+
+// $0 the root, $1 the exchange folder, then the program. The root is bound onto itself to become a mount, which alone can be made read-only.
+const enter = [
+  'hostname runner 2>/dev/null || :',
+  'mount --bind "$0" "$0"',
+  `mount -t tmpfs -o size=${tmpBytes},nosuid,nodev,noexec tmpfs "$0/tmp"`,
+  'mount --bind "$1" "$0/exchange"',
+  'mount -o remount,bind,ro,nosuid,nodev "$0"',
+  'root=$0',
+  'shift',
+  'exec env -i unshare --root="$root" --wd=/tmp /bin/setpriv --no-new-privs --bounding-set=-all --inh-caps=-all ' +
+    '--securebits=+noroot,+noroot_locked,+no_setuid_fixup,+no_setuid_fixup_locked ' +
+    `/bin/prlimit ${processLimit} "$@"`,
+].join('\n');
+
+/** util-linux alone: the same namespaces as bwrap, without a seccomp filter. */
+export class UnshareJail implements Jail {
+  readonly rung = 'unshare';
+
+  constructor(private readonly root: JailRoot) {}
+
+  command(program: JailedProgram): JailCommand {
+    const exchangePath = '/exchange';
+    const [file, ...args] = [
+      ...changeUser(program.uid),
+      findProgram('prlimit') ?? 'prlimit',
+      ...resourceLimits,
+      // unshare ends with us, and its child with it: a process that loops would outlive a parent that was killed
+      findProgram('setpriv') ?? 'setpriv',
+      ...['--pdeathsig', 'KILL'],
+      findProgram('unshare') ?? 'unshare',
+      ...['--user', '--map-root-user', '--net', '--pid', '--mount', '--ipc', '--uts', '--cgroup', '--fork', '--kill-child=SIGKILL'],
+      '--',
+      ...['/bin/sh', '-ec', enter, this.root.dir, program.exchangeDir],
+      ...programCommand(program, { root: '', exchange: exchangePath, tmp: '/tmp' }),
+    ];
+    return { file: file!, args, env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }, descriptorFiles: [], exchangePath };
+  }
+}

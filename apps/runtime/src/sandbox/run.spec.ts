@@ -1,0 +1,464 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { jobOf, startTestSandbox } from './sandbox-for-tests.js';
+import type { HttpReply, RunJob, RunOutcome, Sandbox } from './sandbox.js';
+
+const limits = {
+  wallMs: 1500,
+  cpuMs: 1200,
+  silenceCpuMs: 600,
+  emits: 20,
+  eventBytes: 10_000,
+  emittedBytes: 50_000,
+  eventDepth: 20,
+  logs: 5,
+  logBytes: 1000,
+  dbBytes: 5000,
+  respondBytes: 5000,
+};
+
+describe('running a component', () => {
+  let sandbox: Sandbox;
+  beforeAll(async () => (sandbox = await startTestSandbox({ blanks: 2, limits })), 30_000);
+  afterAll(() => sandbox.close());
+
+  /** A component whose `run` is this body, by default with a db and an endpoint. */
+  const run = (body: string, job: Partial<RunJob> = {}, members = '') => {
+    const props =
+      'props: { db: "$.service.db", http: { type: "$.interface.http", customResponse: true }, timer: { type: "$.interface.timer", default: { intervalSeconds: 60 } } },';
+    return sandbox.run(
+      jobOf(`export default { name: "n", ${members.includes('props:') ? '' : props} ${members} async run(event) {\n${body}\n} }`, {
+        ...job,
+      }),
+    );
+  };
+  const events = ({ emits }: RunOutcome) => emits.map(({ event }) => JSON.parse(event) as unknown);
+
+  it('answers what was emitted, logged and stored', async () => {
+    const outcome = await run(
+      'this.db.set("n", this.db.get("n") + 1); this.$emit({ n: this.db.get("n") }); console.log("n is", this.db.get("n"))',
+      { db: { n: '1' } },
+    );
+    expect(outcome).toEqual({
+      status: 'ok',
+      error: null,
+      emits: [{ event: '{"n":2}' }],
+      logs: [{ level: 'log', ts: expect.any(Number), message: 'n is 2' }],
+      db: { n: '2' },
+      wallMs: expect.any(Number),
+      cpuMs: expect.any(Number),
+      responded: false,
+    });
+  });
+
+  it('gives run the event', async () => {
+    expect(events(await run('this.$emit(event)', { event: '{"a":[1]}' }))).toEqual([{ a: [1] }]);
+    expect(events(await run('this.$emit(typeof event)'))).toEqual(['undefined']);
+  });
+
+  it('emits the event of a component without run', async () => {
+    const code = 'export default { name: "n", props: { http: "$.interface.http" } }';
+    expect((await sandbox.run(jobOf(code, { event: '{"method":"GET", "a":1}' }))).emits).toEqual([{ event: '{"method":"GET","a":1}' }]);
+  });
+
+  describe('this', () => {
+    it.each<[string, string, string, Partial<RunJob>, unknown[]]>([
+      [
+        'holds configured values before defaults',
+        'this.$emit([this.a, this.b, this.c])',
+        'props: { a: { type: "string", default: "A" }, b: { type: "string", default: "B" }, c: "string" },',
+        { props: { a: 'x' } },
+        [['x', 'B', null]],
+      ],
+      [
+        'keeps false, 0 and empty text that were configured',
+        'this.$emit([this.a, this.b, this.c])',
+        'props: { a: { type: "boolean", default: true }, b: { type: "integer", default: 1 }, c: { type: "string", default: "C" } },',
+        { props: { a: false, b: 0, c: '' } },
+        [[false, 0, '']],
+      ],
+      [
+        'takes a default through propDefinition',
+        'this.$emit(this.a)',
+        'props: { a: { propDefinition: [{ type: "app", propDefinitions: { x: { type: "string", default: "X" } } }, "x"] } },',
+        {},
+        ['X'],
+      ],
+      [
+        'binds methods to one object',
+        'this.x = 1; this.$emit(this.m())',
+        'methods: { m() { return [this.x, this.other(), this.db.get("k")] }, other() { return this.x + 1 } },',
+        { db: { k: '"v"' } },
+        [[1, 2, 'v']],
+      ],
+      [
+        'binds methods that are passed on',
+        'this.x = 1; this.$emit([1, 2].map(this.add))',
+        'methods: { add(n) { return n + this.x } },',
+        {},
+        [[2, 3]],
+      ],
+      [
+        'binds apps and their credentials',
+        'this.$emit([this.app.token(), this.app.$auth, this.none.$auth])',
+        'props: { app: { type: "app", app: "x", methods: { token() { return this.prefix() + this.$auth.token }, prefix() { return "Bearer " } } }, none: { type: "app", app: "y" } },',
+        { props: { app: { $auth: { token: 't' } } } },
+        [['Bearer t', { token: 't' }, {}]],
+      ],
+      ['knows the endpoint', 'this.$emit(this.http.endpoint)', '', { endpoint: 'http://e/x' }, ['http://e/x']],
+      ['knows the timer as configured', 'this.$emit(this.timer)', '', { props: { timer: { cron: '* * * * *' } } }, [{ cron: '* * * * *' }]],
+      ['knows the timer by default', 'this.$emit(this.timer)', '', {}, [{ intervalSeconds: 60 }]],
+      ['emits from a method', 'this.m()', 'methods: { m() { this.$emit(1) } },', {}, [1]],
+      [
+        'has the source id in the environment and nothing else',
+        'this.$emit([process.env.PD_COMPONENT, Object.keys(process.env), process.env.PATH])',
+        '',
+        { sourceId: 'dc_1' },
+        [['dc_1', ['PD_COMPONENT'], null]],
+      ],
+    ])('%s', async (_, body, members, job, expected) => {
+      const outcome = await run(body, job, members);
+      expect(outcome.error).toBeNull();
+      expect(events(outcome)).toEqual(expected);
+    });
+  });
+
+  describe('hooks', () => {
+    const code =
+      'export default { name: "n", props: { db: "$.service.db" }, hooks: { async deploy() { this.$emit("deploy"); this.db.set("d", 1) }, activate() { this.help() } }, methods: { help() { this.$emit("activate") } }, run() {} }';
+
+    it('run with the same this', async () => {
+      expect(await sandbox.run(jobOf(code, { method: 'deploy' }))).toMatchObject({
+        status: 'ok',
+        emits: [{ event: '"deploy"' }],
+        db: { d: '1' },
+      });
+      expect(await sandbox.run(jobOf(code, { method: 'activate' }))).toMatchObject({ status: 'ok', emits: [{ event: '"activate"' }] });
+    });
+
+    it('that are absent do nothing', async () => {
+      expect(await sandbox.run(jobOf(code, { method: 'deactivate' }))).toMatchObject({ status: 'ok', emits: [] });
+    });
+  });
+
+  describe('db', () => {
+    it.each([
+      ['an absent key is undefined', 'this.$emit(typeof this.db.get("x"))', {}, ['undefined'], {}],
+      [
+        'what was set is a copy',
+        'const o = { a: 1 }; this.db.set("o", o); o.a = 2; this.$emit(this.db.get("o"))',
+        {},
+        [{ a: 1 }],
+        { o: '{"a":1}' },
+      ],
+      ['undefined removes', 'this.db.set("n", undefined); this.$emit(typeof this.db.get("n"))', { n: '1' }, ['undefined'], { n: null }],
+      ['only changed keys come back', 'this.db.set("b", null)', { a: '1', b: '2' }, [], { b: 'null' }],
+      [
+        'keys have no special names',
+        'this.db.set("__proto__", 1); this.$emit([this.db.get("__proto__"), typeof this.db.get("toString")])',
+        {},
+        [[1, 'undefined']],
+        JSON.parse('{"__proto__":"1"}'),
+      ],
+    ])('%s', async (_, body, db, expected, changed) => {
+      const outcome = await run(body, { db: db as Record<string, string> });
+      expect(outcome.error).toBeNull();
+      expect(events(outcome)).toEqual(expected);
+      expect(JSON.stringify(outcome.db)).toBe(JSON.stringify(changed));
+    });
+
+    it('over the limit it throws, and says so even when the throw is caught', async () => {
+      const outcome = await run(
+        'this.db.set("a", "x".repeat(4000)); try { this.db.set("b", "x".repeat(4000)) } catch {} this.db.set("a", 1)',
+      );
+      expect(outcome).toMatchObject({
+        status: 'threw',
+        error: { name: 'RangeError', message: expect.stringContaining('the limit is 5000') },
+        db: { a: '1' },
+      });
+    });
+  });
+
+  describe('$emit', () => {
+    const ts = Date.UTC(2024, 0, 2);
+    it.each([
+      ['nothing more', '1', {}],
+      ['an undefined second argument', '1, undefined', {}],
+      ['a number as the id', '1, { id: 7 }', { id: '7' }],
+      ['a text as the id', '1, { id: "a" }', { id: 'a' }],
+      ['an object as the id', '1, { id: { a: 1 } }', { id: '{"a":1}' }],
+      ['null everywhere', '1, { id: null, name: null, summary: null, ts: null }', {}],
+      ['a stream and a summary', '1, { name: "s", summary: 5 }', { name: 's', summary: '5' }],
+      ['ts in milliseconds', `1, { ts: ${ts} }`, { ts }],
+      ['ts in seconds', `1, { ts: ${ts / 1000} }`, { ts }],
+      ['ts as a text of digits', `1, { ts: "${ts}" }`, { ts }],
+      ['ts as a Date', `1, { ts: new Date(${ts}) }`, { ts }],
+      ['ts as ISO text', '1, { ts: "2024-01-02T00:00:00Z" }', { ts }],
+      ['ts as an RFC 2822 text', '1, { ts: "Tue, 02 Jan 2024 00:00:00 GMT" }', { ts }],
+      ['ts that is no time', '1, { ts: new Date("x") }', {}],
+      ['delivery_ts', `1, { delivery_ts: ${ts} }`, { deliveryTs: ts }],
+    ])('with %s', async (_, args, meta) => {
+      expect(await run(`this.$emit(${args})`)).toMatchObject({ status: 'ok', emits: [{ event: '1', ...meta }] });
+      expect((await run(`this.$emit(${args})`)).emits[0]).toEqual({ event: '1', ...meta });
+    });
+
+    it.each([
+      ['undefined', 'undefined', 'null'],
+      ['a text', '"a"', '"a"'],
+      ['a Date', 'new Date(0)', '"1970-01-01T00:00:00.000Z"'],
+      ['null', 'null', 'null'],
+    ])('of %s', async (_, value, text) => {
+      expect((await run(`this.$emit(${value})`)).emits).toEqual([{ event: text }]);
+    });
+
+    it.each([
+      ['too large', 'this.$emit("x".repeat(10_000))', 'the event has 10002 bytes of JSON; the limit is 10000'],
+      ['larger in bytes than in characters', 'this.$emit("ä".repeat(5_000))', 'the event has 10002 bytes'],
+      ['no JSON', 'this.$emit(() => 1)', 'a function is not JSON'],
+      ['circular', 'const o = {}; o.o = o; this.$emit(o)', 'circular'],
+      ['a BigInt', 'this.$emit(1n)', 'BigInt'],
+      ['too deep', 'let o = 1; for (let i = 0; i < 30; i++) o = [o]; this.$emit(o)', 'nested deeper than 20 levels'],
+      ['one too many', 'for (let i = 0; i < 25; i++) this.$emit(i)', 'more than 20 events in one run'],
+      ['too much in all', 'for (let i = 0; i < 9; i++) this.$emit("x".repeat(9000))', 'more than 50000 bytes of events in one run'],
+      ['with a stream name too long', 'this.$emit(1, { name: "x".repeat(129) })', 'name has 129 characters'],
+      ['in two years', 'this.$emit(1, { delivery_ts: Date.now() + 2 * 366 * 864e5 })', 'more than a year ahead'],
+      ['with a text for the options', 'this.$emit(1, "a")', 'the second argument must be an object'],
+    ])('of an event that is %s is an error', async (_, body, message) => {
+      expect(await run(body)).toMatchObject({ status: 'threw', error: { message: expect.stringContaining(message) } });
+    });
+
+    it('that was refused makes the run fail, even if the component caught it', async () => {
+      const outcome = await run('try { this.$emit("x".repeat(10_000)) } catch {} this.$emit(1)');
+      expect(outcome).toMatchObject({ status: 'threw', error: { name: 'RangeError' }, emits: [{ event: '1' }] });
+    });
+
+    it('after the end of the run throws, where nobody sees it', async () => {
+      const outcome = await run('setTimeout(() => this.$emit(1), 10)');
+      expect(outcome).toMatchObject({ status: 'ok', emits: [] });
+    });
+
+    it('keeps many emits in order', async () => {
+      const outcome = await run(
+        'for (let i = 0; i < 20; i++) { this.$emit(i); if (i % 3 === 0) await new Promise((r) => setTimeout(r, 1)) }',
+      );
+      expect(events(outcome)).toEqual(Array.from({ length: 20 }, (_, i) => i));
+    });
+  });
+
+  describe('console', () => {
+    it('is one line per call, with its level', async () => {
+      const { logs } = await run(
+        'console.log("a", 1, { b: 2 }); console.error(new Error("e").message); console.warn("%s is %d", "x", 5); console.info([1]); console.debug()',
+      );
+      expect(logs.map(({ level, message, args }) => [level, message, args])).toEqual([
+        ['log', 'a 1 { b: 2 }', ['a', 1, { b: 2 }]],
+        ['error', 'e', undefined],
+        ['warn', 'x is 5', undefined],
+        ['info', '[ 1 ]', [[1]]],
+        ['debug', '', undefined],
+      ]);
+      expect(Math.abs(logs[0]!.ts - Date.now())).toBeLessThan(60_000);
+    });
+
+    it('says how many lines were left out', async () => {
+      const { status, logs } = await run('for (let i = 0; i < 12; i++) console.log(i)');
+      expect({ status, messages: logs.map(({ message }) => message) }).toEqual({
+        status: 'ok',
+        messages: ['0', '1', '2', '3', '4', '7 more log lines of this run were left out'],
+      });
+    });
+
+    it('cuts a long line and shows that it did', async () => {
+      const [line] = (await run('console.log("x".repeat(5000))')).logs;
+      expect(line!.message).toHaveLength(1000);
+      expect(line!.message.endsWith('…')).toBe(true);
+    });
+
+    it('survives what cannot be shown', async () => {
+      const outcome = await run(
+        'console.log({ [Symbol.for("nodejs.util.inspect.custom")]() { throw new Error("i") } }); console.log(1n, Symbol("s")); const c = {}; c.c = c; console.log(c)',
+      );
+      expect(outcome.logs.map(({ message }) => message)).toEqual([
+        '[what was logged cannot be shown]',
+        '1n Symbol(s)',
+        '<ref *1> { c: [Circular *1] }',
+      ]);
+    });
+  });
+
+  describe('an error', () => {
+    it('is shown with the author’s lines and no others', async () => {
+      const { status, error } = await run('null.x');
+      expect(status).toBe('threw');
+      expect(error).toMatchObject({ name: 'TypeError', code: null, message: "Cannot read properties of null (reading 'x')" });
+      expect(error!.stack).toMatch(/^TypeError: Cannot read .*\n\s+at Object\.run \(component:\/\/\/[0-9a-f]{16}\/component\.js:2:6\)$/);
+    });
+
+    it('of TypeScript names the line that was written', async () => {
+      const { error } = await sandbox.run(
+        jobOf(
+          'interface A {\n  a: string;\n}\nexport default {\n  name: "n",\n  run(event: A): void {\n    throw new RangeError("r");\n  },\n}',
+        ),
+      );
+      expect(error!.stack).toMatch(/component\.js:7:11/);
+    });
+
+    it.each([
+      [
+        'in a promise that nobody awaits',
+        '(async () => { await null; throw new Error("stray") })(); await new Promise((r) => setTimeout(r, 100))',
+        'stray',
+      ],
+      ['in a timer', 'setTimeout(() => { throw new Error("stray") }, 1); await new Promise((r) => setTimeout(r, 100))', 'stray'],
+      [
+        'in an emitter',
+        'const { EventEmitter } = await import("events"); const e = new EventEmitter(); setTimeout(() => e.emit("error", new Error("stray")), 1); await new Promise((r) => setTimeout(r, 100))',
+        'stray',
+      ],
+      ['in a microtask', 'queueMicrotask(() => { throw new Error("stray") }); await new Promise((r) => setTimeout(r, 100))', 'stray'],
+      ['that is a text', 'throw "text"', 'text'],
+      ['that is null', 'throw null', 'null'],
+      ['that is undefined', 'throw undefined', 'undefined'],
+      ['that is an object', 'throw { a: 1 }', '{ a: 1 }'],
+      ['that throws itself', 'throw new Proxy(new Error("x"), { get() { throw new Error("p") } })', 'cannot be shown'],
+      ['of a missing module', 'await import("left-pad")', 'The module "left-pad" is not available'],
+      ['of process.exit', 'process.exit(1)', 'process.exit() is not available'],
+      ['in respond without customResponse', 'this.plain.respond({})', 'customResponse'],
+    ])('%s is the run’s', async (_, body, message) => {
+      expect(await run(body, {}, body.includes('plain') ? 'props: { plain: "$.interface.http" },' : '')).toMatchObject({
+        status: 'threw',
+        error: { message: expect.stringContaining(message) },
+      });
+    });
+
+    it('carries its code and its cause', async () => {
+      const { error } = await run('throw Object.assign(new Error("a"), { code: "E_X" })');
+      expect(error).toMatchObject({ code: 'E_X', message: 'a' });
+      const caused = await run('throw new Error("a", { cause: Object.assign(new Error("because"), { code: "E_Y" }) })');
+      expect(caused.error).toMatchObject({ code: 'E_Y', stack: expect.stringContaining('cause: Error: because') });
+    });
+
+    it('keeps what was emitted, logged and stored before it', async () => {
+      const outcome = await run('this.$emit(1); this.db.set("a", 1); console.log("l"); throw new Error("e")');
+      expect(outcome).toMatchObject({ status: 'threw', emits: [{ event: '1' }], db: { a: '1' }, logs: [{ message: 'l' }] });
+    });
+  });
+
+  describe('http.respond', () => {
+    const reply = async (body: string, job: Partial<RunJob> = {}) => {
+      const replies: HttpReply[] = [];
+      const outcome = await run(body, { ...job, onRespond: (r) => void replies.push(r) });
+      return { outcome, replies: replies.map(({ status, headers, body }) => ({ status, headers, body: body.toString() })) };
+    };
+
+    it.each([
+      ['nothing', '', { status: 200, headers: {}, body: '' }],
+      [
+        'a text',
+        '{ status: 201, body: "hi", headers: { "Content-Type": "text/plain", "X-N": 5 } }',
+        { status: 201, headers: { 'content-type': 'text/plain', 'x-n': '5' }, body: 'hi' },
+      ],
+      ['a status as text', '{ status: "404", body: "no" }', { status: 404, headers: {}, body: 'no' }],
+      ['an object', '{ status: 200, body: { a: 1 } }', { status: 200, headers: { 'content-type': 'application/json' }, body: '{"a":1}' }],
+      [
+        'an object of another type',
+        '{ body: [1], headers: { "content-type": "application/cloudevents+json" } }',
+        { status: 200, headers: { 'content-type': 'application/cloudevents+json' }, body: '[1]' },
+      ],
+      ['a Buffer', '{ body: Buffer.from("buf") }', { status: 200, headers: {}, body: 'buf' }],
+    ])('answers %s', async (_, argument, expected) => {
+      const { outcome, replies } = await reply(`this.http.respond(${argument})`);
+      expect({ responded: outcome.responded, replies }).toEqual({ responded: true, replies: [expected] });
+    });
+
+    it('counts once', async () => {
+      const { replies } = await reply('this.http.respond({ body: "1" }); this.http.respond({ body: "2" })');
+      expect(replies).toEqual([{ status: 200, headers: {}, body: '1' }]);
+    });
+
+    it('is sent while the run goes on', async () => {
+      let repliedAt = 0;
+      const outcome = await run('this.http.respond({}); await new Promise((r) => setTimeout(r, 300))', {
+        onRespond: () => (repliedAt = performance.now()),
+      });
+      expect(performance.now() - repliedAt).toBeGreaterThan(200);
+      expect(outcome.status).toBe('ok');
+    });
+
+    it.each([
+      ['a header that splits the answer', '{ headers: { a: "b\\r\\nc: d" } }', 'cannot be sent'],
+      ['a bad status', '{ status: 99 }', 'is not one of 200 to 599'],
+      ['a body over the limit', '{ body: "x".repeat(6000) }', 'the limit is 5000'],
+    ])('refuses %s', async (_, argument, message) => {
+      const { outcome, replies } = await reply(`this.http.respond(${argument})`);
+      expect(outcome).toMatchObject({ status: 'threw', error: { message: expect.stringContaining(message) }, responded: false });
+      expect(replies).toEqual([]);
+    });
+  });
+
+  describe('a run that does not end well', () => {
+    it.each<[string, string, string, string]>([
+      ['an endless loop', 'for (;;);', 'killed', 'BLOCKED'],
+      ['an endless loop after an await', 'await null; for (;;);', 'killed', 'BLOCKED'],
+      ['endless microtasks', 'const f = () => Promise.resolve().then(f); await f()', 'killed', 'BLOCKED'],
+      [
+        'busy turns without end',
+        'for (;;) { const t = Date.now(); while (Date.now() - t < 20); await new Promise((r) => setImmediate(r)) }',
+        'killed',
+        'CPU',
+      ],
+      ['a promise that never settles', 'await new Promise(() => {})', 'timeout', 'TIMEOUT'],
+      ['a thenable that never answers', 'return { then() {} }', 'timeout', 'TIMEOUT'],
+      ['arrays without end', 'const a = []; for (;;) a.push(new Array(1e6).fill(1))', 'memory', 'MEMORY'],
+      [
+        'a buffer after the other',
+        'const a = []; for (;;) { a.push(Buffer.alloc(1 << 22, 1)); await new Promise((r) => setTimeout(r, 1)) }',
+        'memory',
+        'MEMORY',
+      ],
+    ])('%s', async (_, body, status, code) => {
+      const outcome = await run(`this.$emit("before"); this.db.set("a", 1); await new Promise((r) => setTimeout(r, 20)); ${body}`);
+      expect(outcome).toMatchObject({ status, error: { code } });
+      expect({ emits: outcome.emits, db: outcome.db }).toMatchObject({ emits: [{ event: '"before"' }], db: { a: '1' } });
+    });
+
+    it('leaves its account able to run at once', async () => {
+      const job = { accountId: 'u_again' };
+      expect(await run('for (;;);', job)).toMatchObject({ status: 'killed' });
+      expect(await run('this.$emit(1)', job)).toMatchObject({ status: 'ok', emits: [{ event: '1' }] });
+    });
+
+    it('is done again if it was another run’s fault, and answers its HTTP request once', async () => {
+      let replies = 0;
+      const slow = 'this.$emit(1); this.http.respond({}); await new Promise((r) => setTimeout(r, 400))';
+      const job = { accountId: 'u_innocent' };
+      await run('this.$emit(0)', job);
+      const innocents = [1, 2].map(() => run(slow, { ...job, onRespond: () => replies++ }));
+      await new Promise((r) => setTimeout(r, 50));
+      const [guilty, ...outcomes] = await Promise.all([run('for (;;);', job), ...innocents]);
+      expect(guilty).toMatchObject({ status: 'killed', error: { code: 'BLOCKED' } });
+      for (const outcome of outcomes) expect(outcome).toMatchObject({ status: 'ok', emits: [{ event: '1' }], responded: true });
+      expect(replies).toBe(2);
+    });
+  });
+
+  it('runs several at a time in one process, and no more than it may', async () => {
+    const body =
+      'globalThis.inside = (globalThis.inside ?? 0) + 1; const seen = globalThis.inside; await new Promise((r) => setTimeout(r, 60)); globalThis.inside--; this.$emit(seen)';
+    const outcomes = await Promise.all(Array.from({ length: 10 }, () => run(body, { accountId: 'u_many' })));
+    expect(Math.max(...outcomes.flatMap((outcome) => events(outcome) as number[]))).toBe(4);
+    const more = await Promise.all(Array.from({ length: 10 }, () => run(body, { accountId: 'u_many', concurrency: 8 })));
+    expect(Math.max(...more.flatMap((outcome) => events(outcome) as number[]))).toBe(8);
+  });
+
+  it('keeps accounts in processes of their own', async () => {
+    await run('globalThis.secret = 1', { accountId: 'u_a' });
+    expect(events(await run('this.$emit(typeof globalThis.secret)', { accountId: 'u_a' }))).toEqual(['number']);
+    expect(events(await run('this.$emit(typeof globalThis.secret)', { accountId: 'u_b' }))).toEqual(['undefined']);
+  });
+
+  it('measures time on the wall and on the CPU', async () => {
+    const { wallMs, cpuMs } = await run('const t = Date.now(); while (Date.now() - t < 100); await new Promise((r) => setTimeout(r, 200))');
+    expect(wallMs).toBeGreaterThan(290);
+    if (process.platform === 'linux') expect(cpuMs).toBeGreaterThan(50);
+  });
+});

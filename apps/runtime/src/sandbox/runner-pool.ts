@@ -1,0 +1,210 @@
+import type { Attempt, RunnerProcess } from './runner-process.js';
+import type { RunJob } from './sandbox.js';
+import { SandboxUnavailable } from './sandbox-unavailable.js';
+import { Slots } from './slots.js';
+
+export interface PoolSettings {
+  blanks: number;
+  maxProcesses: number;
+  maxStarting: number;
+  runsPerProcess: number;
+  idleMs: number;
+  maxRuns: number;
+  maxHashes: number;
+}
+
+/** What runs of one account (or of one source, as the isolation is) share. */
+interface Tenant {
+  process: RunnerProcess | null;
+  /** Several runs that come together start one process */
+  starting: Promise<RunnerProcess> | null;
+  places: Slots;
+  capacity: number;
+  runs: number;
+}
+
+const sweepMs = 1000;
+const refillMs = 50;
+
+/**
+ * Which process a run goes to. A process belongs to the first tenant that it was given to, until it ends: it is never handed on, because nothing
+ * can be trusted to clear it. Blank ones wait, with the usual libraries loaded, for tenants that have none.
+ */
+export class RunnerPool {
+  private readonly tenants = new Map<string, Tenant>();
+  private readonly blanks: RunnerProcess[] = [];
+  private readonly all = new Set<RunnerProcess>();
+  private readonly starts: Slots;
+  private readonly room: Slots;
+  private readonly sweeper: NodeJS.Timeout;
+  private refillTimer: NodeJS.Timeout | undefined;
+  private startingBlanks = 0;
+  private closed = false;
+
+  constructor(
+    private readonly launch: () => Promise<RunnerProcess>,
+    private readonly settings: PoolSettings,
+  ) {
+    this.starts = new Slots(settings.maxStarting);
+    this.room = new Slots(settings.maxProcesses);
+    this.sweeper = setInterval(() => this.sweep(), sweepMs);
+    this.sweeper.unref();
+  }
+
+  get processes(): number {
+    return this.all.size;
+  }
+
+  get running(): number {
+    return [...this.tenants.values()].reduce((sum, { runs, places }) => sum + runs - places.waiting, 0);
+  }
+
+  get waiting(): number {
+    return [...this.tenants.values()].reduce((sum, { places }) => sum + places.waiting, 0);
+  }
+
+  /** In the tenant's process, or in a new one of its own. @throws SandboxUnavailable */
+  async run(tenantKey: string, job: RunJob): Promise<Attempt> {
+    const tenant = this.tenant(tenantKey, job.concurrency ?? 1);
+    tenant.runs++;
+    try {
+      await tenant.places.take();
+      try {
+        const process = await this.processOf(tenant);
+        const attempt = await process.run(job);
+        if (process.runs >= this.settings.maxRuns || process.hashes.size >= this.settings.maxHashes) process.retire();
+        return attempt;
+      } finally {
+        tenant.places.give();
+      }
+    } finally {
+      tenant.runs--;
+      if (tenant.runs === 0 && !tenant.process?.alive) this.tenants.delete(tenantKey);
+    }
+  }
+
+  /** In a process that nothing else was in and nothing else will be. @throws SandboxUnavailable */
+  async alone<T>(work: (process: RunnerProcess) => Promise<T>): Promise<T> {
+    const process = await this.take();
+    try {
+      return await work(process);
+    } finally {
+      process.stop({ status: 'retired', code: 'RETIRED', message: 'its time was up' });
+    }
+  }
+
+  /** Starts the blank processes. */
+  fill(): void {
+    while (
+      !this.closed &&
+      this.blanks.length + this.startingBlanks < this.settings.blanks &&
+      this.all.size + this.startingBlanks < this.settings.maxProcesses
+    ) {
+      this.startingBlanks++;
+      void this.start()
+        .then(
+          (process) => this.blanks.push(process),
+          // Said again, and to somebody who can act on it, when a run needs a process
+          () => {},
+        )
+        .finally(() => this.startingBlanks--);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    clearInterval(this.sweeper);
+    clearTimeout(this.refillTimer);
+    for (const process of this.all) process.stop(closing);
+    await Promise.all([...this.all].map((process) => process.ended));
+  }
+
+  private tenant(key: string, concurrency: number): Tenant {
+    let tenant = this.tenants.get(key);
+    if (!tenant) {
+      tenant = {
+        process: null,
+        starting: null,
+        places: new Slots(this.settings.runsPerProcess),
+        capacity: this.settings.runsPerProcess,
+        runs: 0,
+      };
+      this.tenants.set(key, tenant);
+    }
+    if (concurrency > tenant.capacity) {
+      tenant.places.grow(concurrency - tenant.capacity);
+      tenant.capacity = concurrency;
+    }
+    return tenant;
+  }
+
+  private async processOf(tenant: Tenant): Promise<RunnerProcess> {
+    const { process } = tenant;
+    if (process?.alive && !process.retiring) return process;
+    tenant.starting ??= this.take().finally(() => (tenant.starting = null));
+    tenant.process = await tenant.starting;
+    return tenant.process;
+  }
+
+  private async take(): Promise<RunnerProcess> {
+    if (this.closed) throw new SandboxUnavailable('The sandbox is closed');
+    // Not at once: the process that was asked for comes first
+    this.refillTimer ??= setTimeout(() => {
+      this.refillTimer = undefined;
+      this.fill();
+    }, refillMs);
+    for (let blank = this.blanks.shift(); blank; blank = this.blanks.shift()) if (blank.alive) return blank;
+    return this.start();
+  }
+
+  private async start(): Promise<RunnerProcess> {
+    if (this.all.size >= this.settings.maxProcesses) this.evict();
+    await this.room.take();
+    await this.starts.take();
+    try {
+      const process = await this.launched();
+      await process.ready;
+      if (this.closed) process.stop(closing);
+      return process;
+    } finally {
+      this.starts.give();
+    }
+  }
+
+  private async launched(): Promise<RunnerProcess> {
+    try {
+      const process = await this.launch();
+      this.all.add(process);
+      void process.ended.then(() => {
+        this.all.delete(process);
+        this.room.give();
+      });
+      return process;
+    } catch (error) {
+      this.room.give();
+      throw new SandboxUnavailable((error as Error).message);
+    }
+  }
+
+  /** Makes room: the process that has idled longest goes. */
+  private evict(): void {
+    const idle = [...this.all].filter((process) => process.alive && process.running === 0);
+    const oldest = idle.sort((a, b) => a.idleSince - b.idleSince)[0];
+    oldest?.retire();
+  }
+
+  private sweep(): void {
+    const now = performance.now();
+    for (const process of this.all) process.checkIdle();
+    for (const [key, tenant] of this.tenants) {
+      const { process, runs } = tenant;
+      if (runs > 0) continue;
+      if (process?.alive && process.running === 0 && now - process.idleSince > this.settings.idleMs) process.retire();
+      if (!process?.alive) this.tenants.delete(key);
+    }
+    for (let i = this.blanks.length - 1; i >= 0; i--) if (!this.blanks[i]!.alive) this.blanks.splice(i, 1);
+    this.fill();
+  }
+}
+
+const closing = { status: 'killed', code: 'CLOSED', message: 'The sandbox was closed' } as const;

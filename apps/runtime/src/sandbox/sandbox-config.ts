@@ -1,0 +1,50 @@
+import type { JailChoice } from './jail/choose-jail.js';
+import { curatedModules } from './curated-modules.js';
+import { defaultLimits, type SandboxLimits } from './sandbox-limits.js';
+
+export interface SandboxConfig {
+  /** Where the jail's root directory is kept over restarts. A folder that other users can reach, or it goes to the temporary one. */
+  dataDir: string;
+  jail: JailChoice;
+  /** Refuse to start without a jail that holds hostile code */
+  jailRequired: boolean;
+  /** `SLUICE_ALLOW_PRIVATE_HOSTS` */
+  allowPrivateHosts: string;
+  limits: SandboxLimits;
+  /** One process per account, or per source: an account's components can otherwise change what the next one sees (`Array.prototype`, …) */
+  isolation: 'account' | 'source';
+  modules: string[];
+  /** Loaded in processes that wait for an account */
+  warmModules: string[];
+  /** Processes kept ready for accounts that have none */
+  blanks: number;
+  maxProcesses: number;
+  /** Processes being started at a time */
+  maxStarting: number;
+  /** Runs of one account at a time; the others wait */
+  runsPerProcess: number;
+  idleMs: number;
+  /** After so many runs or components a process is replaced: what they leave behind cannot be cleared away */
+  maxRuns: number;
+  maxHashes: number;
+  /** PEM of a certificate authority that components trust beside the public ones */
+  trustedCa: string | null;
+}
+
+export const defaultSandboxConfig: Omit<SandboxConfig, 'dataDir'> = {
+  jail: 'auto',
+  jailRequired: true,
+  allowPrivateHosts: '',
+  limits: defaultLimits,
+  isolation: 'account',
+  modules: curatedModules,
+  warmModules: ['axios', '@pipedream/platform', 'lodash'],
+  blanks: 2,
+  maxProcesses: 100,
+  maxStarting: 4,
+  runsPerProcess: 4,
+  idleMs: 60_000,
+  maxRuns: 500,
+  maxHashes: 300,
+  trustedCa: null,
+};

@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ProcessSandbox } from './process-sandbox.js';
+import { defaultSandboxConfig, type SandboxConfig } from './sandbox-config.js';
+import { defaultLimits, type SandboxLimits } from './sandbox-limits.js';
+import type { ComponentCode, RunJob } from './sandbox.js';
+
+/** A sandbox in whatever jail there is; its root stays in the temporary directory for the next test run. */
+export function startTestSandbox({
+  limits,
+  ...config
+}: Partial<Omit<SandboxConfig, 'limits'>> & { limits?: Partial<SandboxLimits> } = {}): Promise<ProcessSandbox> {
+  return ProcessSandbox.start({
+    ...defaultSandboxConfig,
+    dataDir: join(tmpdir(), `sluice-test-${process.getuid?.() ?? ''}`),
+    jailRequired: false,
+    blanks: 1,
+    warmModules: [],
+    ...config,
+    limits: { ...defaultLimits, ...limits },
+  });
+}
+
+export function componentOf(code: string): ComponentCode {
+  return { hash: createHash('sha256').update(code).digest('hex'), code };
+}
+
+/** A run of this code; what the test is not about is filled in. */
+export function jobOf(code: string, job: Partial<Omit<RunJob, 'component'>> = {}): RunJob {
+  return {
+    runId: 'run',
+    accountId: 'u_test',
+    sourceId: 'dc_test',
+    component: componentOf(code),
+    method: 'run',
+    props: {},
+    endpoint: null,
+    db: {},
+    event: undefined,
+    ...job,
+  };
+}

@@ -1,0 +1,40 @@
+import type { GuestLimits } from './wire/messages.js';
+
+/** Times in ms, sizes in bytes unless the name says otherwise. */
+export interface SandboxLimits extends GuestLimits {
+  /** A run, on the wall's clock */
+  wallMs: number;
+  /** An inspection or a bundling, from start to answer */
+  inspectMs: number;
+  /** A run, on its process's CPU clock */
+  cpuMs: number;
+  /** How much CPU a process may burn without answering a ping (four times as much wall time, if it burns none) */
+  silenceCpuMs: number;
+  /** Resident memory of a process */
+  memoryMb: number;
+  /** V8's heap; beside it there are buffers, stacks and code */
+  heapMb: number;
+  /** One frame from a process */
+  frameBytes: number;
+  /** Everything that one run puts out; a little more than its parts' limits together */
+  outputBytes: number;
+}
+
+export const defaultLimits: SandboxLimits = {
+  wallMs: 30_000,
+  inspectMs: 10_000,
+  cpuMs: 5_000,
+  silenceCpuMs: 2_000,
+  memoryMb: 256,
+  heapMb: 128,
+  frameBytes: 8 << 20,
+  outputBytes: 48 << 20,
+  emits: 1000,
+  eventBytes: 1 << 20,
+  emittedBytes: 8 << 20,
+  eventDepth: 200,
+  logs: 500,
+  logBytes: 16 << 10,
+  dbBytes: 1 << 20,
+  respondBytes: 5 << 20,
+};

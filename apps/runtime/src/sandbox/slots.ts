@@ -1,0 +1,38 @@
+/** So many at a time; who comes later waits in line. */
+export class Slots {
+  private readonly waiters = new Set<(got: boolean) => void>();
+
+  constructor(private free: number) {}
+
+  get waiting(): number {
+    return this.waiters.size;
+  }
+
+  /** @param ms how long to wait at most; false when nothing became free. Without it: as long as it takes. */
+  async take(ms?: number): Promise<boolean> {
+    if (this.free > 0) {
+      this.free--;
+      return true;
+    }
+    return new Promise((resolve) => {
+      const timer = ms === undefined ? undefined : setTimeout(() => answer(false), ms);
+      const answer = (got: boolean): void => {
+        clearTimeout(timer);
+        this.waiters.delete(answer);
+        resolve(got);
+      };
+      this.waiters.add(answer);
+    });
+  }
+
+  give(): void {
+    const [next] = this.waiters;
+    if (next) next(true);
+    else this.free++;
+  }
+
+  /** More of them from now on. */
+  grow(by: number): void {
+    for (let i = 0; i < by; i++) this.give();
+  }
+}

@@ -1,0 +1,51 @@
+/** Length-prefixed frames on one socket: 4 bytes big endian, then that many bytes of JSON. Both ends use this file. */
+const headBytes = 4;
+
+export function encodeFrame(message: unknown): Buffer {
+  const body = Buffer.from(JSON.stringify(message));
+  const head = Buffer.allocUnsafe(headBytes);
+  head.writeUInt32BE(body.length, 0);
+  return Buffer.concat([head, body]);
+}
+
+export class FrameTooLarge extends Error {
+  constructor(bytes: number) {
+    super(`a frame of ${bytes} bytes`);
+  }
+}
+
+/**
+ * Cuts a stream into frames. What comes in is hostile: a frame over the limit is an error before any of it is kept, and the pieces of a frame
+ * are put together once, when the last one is there (a byte at a time would otherwise cost the square of its length).
+ */
+export class FrameReader {
+  private pieces: Buffer[] = [];
+  private have = 0;
+  private want = -1;
+
+  constructor(private readonly maxBytes: number) {}
+
+  /** @throws FrameTooLarge */
+  *read(chunk: Buffer): Generator<Buffer> {
+    this.pieces.push(chunk);
+    this.have += chunk.length;
+    for (;;) {
+      if (this.want < 0) {
+        if (this.have < headBytes) return;
+        this.want = this.take(headBytes).readUInt32BE(0);
+        if (this.want > this.maxBytes) throw new FrameTooLarge(this.want);
+      }
+      if (this.have < this.want) return;
+      const body = this.take(this.want);
+      this.want = -1;
+      yield body;
+    }
+  }
+
+  private take(bytes: number): Buffer {
+    const whole = this.pieces.length === 1 ? this.pieces[0]! : Buffer.concat(this.pieces, this.have);
+    this.have -= bytes;
+    this.pieces = this.have > 0 ? [whole.subarray(bytes)] : [];
+    return whole.subarray(0, bytes);
+  }
+}

@@ -1,0 +1,141 @@
+import type { EmitMeta, FromGuest, GuestError, OutputItem } from './messages.js';
+import { depthOf } from './json-depth.js';
+
+/** A runner process said something that our guest never says: it is no longer ours. */
+export class ProtocolBroken extends Error {}
+
+const lengths = { id: 64, name: 128, code: 128, message: 16_384, stack: 32_768, key: 1_048_576, meta: 65_536, level: 16, logs: 65_536 };
+const deepestEvent = 1000;
+const deepestArgs = 50;
+
+/**
+ * Takes a frame apart by hand: only known fields of known types are copied into fresh objects, whatever else it holds is left behind.
+ * @throws ProtocolBroken
+ */
+export function readGuestMessage(frame: Buffer): FromGuest {
+  const message = object(parse(frame.toString()));
+  switch (message.t) {
+    case 'ready':
+    case 'stray':
+      return { t: message.t };
+    case 'pong':
+      return { t: 'pong', n: integer(message.n) };
+    case 'out':
+      return { t: 'out', id: id(message.id), out: outputItems(message.out) };
+    case 'done':
+      return {
+        t: 'done',
+        id: id(message.id),
+        out: outputItems(message.out),
+        error: message.error === null ? null : guestError(message.error),
+      };
+    case 'respond':
+      return {
+        t: 'respond',
+        id: id(message.id),
+        status: status(message.status),
+        headers: headers(message.headers),
+        body: text(message.body),
+      };
+    case 'described':
+      return { t: 'described', id: id(message.id), description: object(message.description) };
+    case 'rejected': {
+      const line = message.line === null ? null : integer(message.line);
+      return { t: 'rejected', id: id(message.id), message: text(message.message, lengths.message), line };
+    }
+    default:
+      throw new ProtocolBroken('an unknown message');
+  }
+}
+
+function outputItems(value: unknown): OutputItem[] {
+  if (!Array.isArray(value)) throw new ProtocolBroken('no list of output');
+  return value.map((item: unknown): OutputItem => {
+    const [kind, ...rest] = Array.isArray(item) ? (item as unknown[]) : [];
+    if (kind === 'emit') return ['emit', json(rest[0], deepestEvent), emitMeta(rest[1])];
+    if (kind === 'log') {
+      const args = rest[3] === null ? null : json(rest[3], deepestArgs);
+      return ['log', text(rest[0], lengths.level), number(rest[1]), text(rest[2], lengths.logs), args];
+    }
+    if (kind === 'db') return ['db', text(rest[0], lengths.key), rest[1] === null ? null : json(rest[1], Infinity)];
+    throw new ProtocolBroken('unknown output');
+  });
+}
+
+function emitMeta(value: unknown): EmitMeta {
+  const { id, name, summary, ts, deliveryTs } = object(value);
+  const meta: EmitMeta = {};
+  if (id !== undefined) meta.id = text(id, lengths.meta);
+  if (name !== undefined) meta.name = text(name, lengths.name);
+  if (summary !== undefined) meta.summary = text(summary, lengths.meta);
+  if (ts !== undefined) meta.ts = integer(ts);
+  if (deliveryTs !== undefined) meta.deliveryTs = integer(deliveryTs);
+  return meta;
+}
+
+function guestError(value: unknown): GuestError {
+  const { name, code, message, stack } = object(value);
+  return {
+    name: text(name, lengths.name),
+    code: code === null ? null : text(code, lengths.code),
+    message: text(message, lengths.message),
+    stack: text(stack, lengths.stack),
+  };
+}
+
+function headers(value: unknown): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const [name, content] of Object.entries(object(value))) {
+    // A character more, and Node's own writeHead would throw in the parent
+    if (!/^[\w!#$%&'*+.^`|~-]{1,256}$/.test(name) || !/^[\t\x20-\x7e\x80-\xff]*$/.test(text(content, lengths.message)))
+      throw new ProtocolBroken('a bad header');
+    result[name] = content as string;
+  }
+  return result;
+}
+
+function status(value: unknown): number {
+  const code = integer(value);
+  if (code < 200 || code > 599) throw new ProtocolBroken('a bad status');
+  return code;
+}
+
+/** Text that is JSON, kept as text. */
+function json(value: unknown, deepest: number): string {
+  const source = text(value);
+  parse(source);
+  if (depthOf(source) > deepest) throw new ProtocolBroken('JSON nested too deeply');
+  return source;
+}
+
+function parse(source: string): unknown {
+  try {
+    return JSON.parse(source) as unknown;
+  } catch {
+    throw new ProtocolBroken('no JSON');
+  }
+}
+
+function object(value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new ProtocolBroken('no object');
+  return value as Record<string, unknown>;
+}
+
+function id(value: unknown): string {
+  return text(value, lengths.id);
+}
+
+function text(value: unknown, longest = Infinity): string {
+  if (typeof value !== 'string' || value.length > longest) throw new ProtocolBroken('no text, or too long');
+  return value;
+}
+
+function integer(value: unknown): number {
+  if (!Number.isSafeInteger(value)) throw new ProtocolBroken('no integer');
+  return value as number;
+}
+
+function number(value: unknown): number {
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw new ProtocolBroken('no number');
+  return value;
+}

@@ -1,0 +1,70 @@
+import type { Hook } from '../sandbox.js';
+
+/** What a runner process is told. */
+export type ToGuest =
+  | { t: 'setup'; limits: GuestLimits; modules: string[]; trustedCa: string | null; hardened: boolean; egress: string | null }
+  | { t: 'warm'; modules: string[] }
+  | { t: 'ping'; n: number }
+  | { t: 'inspect'; id: string; hash: string; code: string }
+  | RunMessage;
+
+export interface RunMessage {
+  t: 'run';
+  id: string;
+  hash: string;
+  /** Absent when this process has had it before */
+  code: string | undefined;
+  method: 'run' | Hook;
+  sourceId: string;
+  props: Record<string, unknown>;
+  endpoint: string | null;
+  db: Record<string, string>;
+  event: string | undefined;
+}
+
+/**
+ * What a runner process says. The parent believes none of it beyond "this is what run X answers", and X must be a run that it started there;
+ * `guest-message.ts` checks the shapes.
+ */
+export type FromGuest =
+  | { t: 'ready' }
+  | { t: 'pong'; n: number }
+  | { t: 'out'; id: string; out: OutputItem[] }
+  | { t: 'respond'; id: string; status: number; headers: Record<string, string>; body: string }
+  | { t: 'done'; id: string; out: OutputItem[]; error: GuestError | null }
+  | { t: 'described'; id: string; description: unknown }
+  | { t: 'rejected'; id: string; message: string; line: number | null }
+  | { t: 'stray' };
+
+/** Tuples, because most runs are small and most of their bytes would be names. */
+export type OutputItem =
+  | ['emit', event: string, meta: EmitMeta]
+  | ['log', level: string, ts: number, message: string, args: string | null]
+  | ['db', key: string, value: string | null];
+
+export interface EmitMeta {
+  id?: string;
+  name?: string;
+  summary?: string;
+  ts?: number;
+  deliveryTs?: number;
+}
+
+export interface GuestError {
+  name: string;
+  code: string | null;
+  message: string;
+  stack: string;
+}
+
+/** The limits that the guest keeps itself, so that they become errors in the component's own code. The parent checks them again. */
+export interface GuestLimits {
+  emits: number;
+  eventBytes: number;
+  emittedBytes: number;
+  eventDepth: number;
+  logs: number;
+  logBytes: number;
+  dbBytes: number;
+  respondBytes: number;
+}

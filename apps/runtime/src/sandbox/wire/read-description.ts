@@ -1,0 +1,43 @@
+import type { ComponentDescription, DedupeStrategy, Hook, PropDefinition } from '../sandbox.js';
+import { ProtocolBroken } from './guest-message.js';
+
+const longestText = 65_536;
+const mostProps = 500;
+
+/** A description as the guest's `describeComponent` makes it. Its process has just evaluated a stranger's code: it is read as hostile. @throws ProtocolBroken */
+export function readDescription(value: unknown): ComponentDescription {
+  const given = value as Record<string, unknown>;
+  const { configurable_props: props, hooks } = given;
+  if (!Array.isArray(props) || props.length > mostProps || !Array.isArray(hooks)) throw new ProtocolBroken('a bad description');
+  return {
+    name: text(given.name),
+    key: textOrNull(given.key),
+    version: textOrNull(given.version),
+    description: textOrNull(given.description),
+    dedupe: given.dedupe === null ? null : oneOf<DedupeStrategy>(given.dedupe, ['unique', 'greatest', 'last']),
+    concurrency: Number.isSafeInteger(given.concurrency) && (given.concurrency as number) > 0 ? (given.concurrency as number) : 1,
+    hooks: hooks.map((hook) => oneOf<Hook>(hook, ['deploy', 'activate', 'deactivate'])),
+    has_run: given.has_run === true,
+    configurable_props: props.map(prop),
+  };
+}
+
+function prop(value: unknown): PropDefinition {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new ProtocolBroken('a bad prop');
+  const { name, type, ...attributes } = value as Record<string, unknown>;
+  return { name: text(name), type: text(type), ...attributes };
+}
+
+function oneOf<T extends string>(value: unknown, allowed: T[]): T {
+  if (!allowed.includes(value as T)) throw new ProtocolBroken('a bad description');
+  return value as T;
+}
+
+function textOrNull(value: unknown): string | null {
+  return value === null ? null : text(value);
+}
+
+function text(value: unknown): string {
+  if (typeof value !== 'string' || value.length > longestText) throw new ProtocolBroken('a bad description');
+  return value;
+}
