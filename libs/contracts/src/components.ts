@@ -65,6 +65,8 @@ export class CodeSource {
 }
 
 export class CreateComponent extends CodeSource {
+  /** The new component's id: a command that is carried out twice makes one component. */
+  @IsId('component') id!: ComponentId;
   @IsId('user') owner_id!: UserId;
 }
 export const createComponent = command<Component>()('catalog.component.create', CreateComponent);

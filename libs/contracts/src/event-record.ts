@@ -35,6 +35,8 @@ export interface EmittedEvent {
   /** For an event on `$in`: when it's to be emitted, in ms, and on which stream. */
   dueAt?: number;
   dueStream?: Stream;
+  /** It waited on `$in` and is due now: the store takes it away from there. */
+  waited?: boolean;
 }
 
 /** A range deletion: it travels in the log, so what "was there" is decided by the log. Bounds are inclusive. */
@@ -55,6 +57,10 @@ export interface MalformedRecord {
   reason: string;
   emitterId?: EmitterId;
 }
+
+/** The largest event: bytes of JSON. */
+export const MAX_EVENT_BYTES = 1024 * 1024;
+const MAX_EMIT_ID_LENGTH = 256;
 
 const DELETE_TYPE = '$delete';
 const STRUCTURED = 'application/cloudevents+json';
@@ -95,7 +101,10 @@ export function deletionRecord(range: { emitterId: EmitterId; startId?: string; 
 }
 
 /** Reads a record of the topic `events`: CloudEvents in binary or structured mode, or a bare JSON value. */
-export function readEventRecord(record: EventLogRecord): EmittedEvent | DeletedRange | MalformedRecord {
+export function readEventRecord(
+  record: EventLogRecord,
+  { maxBytes = MAX_EVENT_BYTES } = {},
+): EmittedEvent | DeletedRange | MalformedRecord {
   const place = eventPlace(record);
   const type = record.header('ce_type');
   // the key decides the partition and with it the order: it wins over ce_source
@@ -110,7 +119,7 @@ export function readEventRecord(record: EventLogRecord): EmittedEvent | DeletedR
   } catch (error) {
     return malformed(`the value is not JSON: ${(error as Error).message}`);
   }
-  if (type === DELETE_TYPE) return readDeletion(place, emitterId, value) ?? malformed('the deletion names an id that is not an event id');
+  if (type === DELETE_TYPE) return readDeletion(place, emitterId, value) ?? malformed('the deletion does not name a range of event ids');
   const attributes = record.header('content-type')?.toLowerCase().startsWith(STRUCTURED)
     ? structuredAttributes(value)
     : { json: record.value, get: (name: string) => record.header(`ce_${name}`) };
@@ -118,22 +127,30 @@ export function readEventRecord(record: EventLogRecord): EmittedEvent | DeletedR
   const stream = streamOf(attributes.get('type'));
   const streamProblem = readableStreamProblem(stream);
   if (streamProblem) return malformed(`ce_type names no stream: ${streamProblem}`);
+  if (attributes.json.length > maxBytes) return malformed(`the event has ${attributes.json.length} bytes of JSON: ${maxBytes} are allowed`);
+  const emitId = attributes.get('id') || placeEmitId(record);
+  if (emitId.length > MAX_EMIT_ID_LENGTH) return malformed(`ce_id is longer than ${MAX_EMIT_ID_LENGTH} characters`);
+  const [summary, itemId] = [attributes.get('summary'), attributes.get('itemid')];
+  // CloudEvents forbids it, and PostgreSQL has no text with it
+  if ([stream, emitId, summary, itemId].some((text) => text?.includes('\0'))) return malformed('a ce_ attribute holds a NUL character');
   const itemTs = integer(attributes.get('itemts'));
-  const dueAt = stream === WAITING_STREAM ? integer(attributes.get('dueat')) : undefined;
+  const due = integer(attributes.get('dueat'));
+  const dueAt = stream === WAITING_STREAM ? due : undefined;
   return {
     kind: 'event',
     place,
     emitterId,
     stream,
-    emitId: attributes.get('id') || placeEmitId(record),
+    emitId,
     json: attributes.json,
-    summary: attributes.get('summary'),
-    itemId: attributes.get('itemid'),
+    summary,
+    itemId,
     itemTs,
     time: attributes.get('time'),
     hops: integer(attributes.get('hops')) ?? 0,
     dueAt,
     dueStream: dueAt === undefined ? undefined : streamOf(attributes.get('duestream')),
+    waited: due !== undefined && stream !== WAITING_STREAM,
   };
 }
 
@@ -165,7 +182,9 @@ function structuredAttributes(value: unknown): { json: Buffer; get(name: string)
 }
 
 function readDeletion(place: EventPlace, emitterId: EmitterId, value: unknown): DeletedRange | null {
-  const range = (value ?? {}) as { start_id?: string; end_id?: string; stream?: string };
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
+  const range = value as { start_id?: string; end_id?: string; stream?: unknown };
+  if (range.stream !== undefined && (typeof range.stream !== 'string' || range.stream.includes('\0'))) return null;
   const start = range.start_id === undefined ? null : parseEventId(range.start_id);
   const end = range.end_id === undefined ? null : parseEventId(range.end_id);
   if ((range.start_id !== undefined && !start) || (range.end_id !== undefined && !end)) return null;

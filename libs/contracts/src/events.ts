@@ -17,7 +17,9 @@ export class EventMetadata {
 export class EventSummary {
   @ApiProperty({ example: '1763715600123-40960' }) id!: string;
   @ApiProperty({ type: 'integer', description: 'Milliseconds.' }) indexed_at_ms!: number;
-  @ApiProperty({ description: 'Any JSON value; over 1 KB and without expand=event, an object with its leading members and "$truncated": true.' })
+  @ApiProperty({
+    description: 'Any JSON value; over 1 KB and without expand=event, an object with its leading members and "$truncated": true.',
+  })
   event!: unknown;
   @ApiProperty({ type: EventMetadata }) metadata!: EventMetadata;
 }
@@ -34,5 +36,7 @@ export interface EventPage {
   page_info: PageInfo;
   /** The JSON text of each event summary. */
   items: string[];
+  /** There are fewer items than asked for only because more wouldn't fit into one message: ask on from the cursor. */
+  cut?: boolean;
 }
 export const listEvents = query<EventPage>()('event-store.event.list', ListEvents);

@@ -48,6 +48,10 @@ export class ComponentChoice extends CodeSource {
 }
 
 export class CreateSource extends ComponentChoice {
+  /** The new source's id: a command that is carried out twice makes one source. */
+  @IsId('source') id!: SourceId;
+  /** The id of the component that is made when code is given. */
+  @IsId('component') new_component_id!: ComponentId;
   @IsId('user') owner_id!: UserId;
 }
 export const createSource = command<Source>()('catalog.source.create', CreateSource);
@@ -55,6 +59,7 @@ export const createSource = command<Source>()('catalog.source.create', CreateSou
 export class UpdateSource extends ComponentChoice {
   @IsId('user') owner_id!: UserId;
   @IsId('source') id!: SourceId;
+  @IsId('component') new_component_id!: ComponentId;
   @IsOptional() @IsBoolean({ message: 'active must be true or false' }) active?: boolean;
 }
 export const updateSource = command<Source>()('catalog.source.update', UpdateSource);

@@ -1,0 +1,32 @@
+import { Module } from '@nestjs/common';
+import { DatabaseModule } from '#database';
+import { OutboxRelay } from '#outbox';
+import { CatalogConfig } from './catalog.config.js';
+import { CodeFetcher } from './components/code-fetcher.js';
+import { ComponentsController } from './components/components.controller.js';
+import { ComponentsRepository } from './components/components.repository.js';
+import { ComponentsService } from './components/components.service.js';
+import { EmittersController } from './emitters/emitters.controller.js';
+import { SourcesController } from './sources/sources.controller.js';
+import { SourcesRepository } from './sources/sources.repository.js';
+import { SourcesService } from './sources/sources.service.js';
+import { WorkflowsConsumer } from './workflows/workflows.consumer.js';
+import { WorkflowsRepository } from './workflows/workflows.repository.js';
+
+/** What exists, and whose it is: components, sources, the registry of workflows. */
+@Module({
+  imports: [DatabaseModule.forApp('catalog')],
+  controllers: [ComponentsController, SourcesController, EmittersController],
+  providers: [
+    { provide: CatalogConfig, useFactory: CatalogConfig.read },
+    CodeFetcher,
+    ComponentsRepository,
+    ComponentsService,
+    SourcesRepository,
+    SourcesService,
+    WorkflowsRepository,
+    WorkflowsConsumer,
+    OutboxRelay,
+  ],
+})
+export class CatalogModule {}

@@ -1,0 +1,41 @@
+import { Controller } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import {
+  type Component,
+  type ComponentCodeReply,
+  CreateComponent,
+  createComponent,
+  GetCode,
+  GetComponent,
+  getCode,
+  getComponent,
+  GetRegisteredComponent,
+  getRegisteredComponent,
+} from '#contracts';
+import { Answers } from '#messaging';
+import { ComponentsService } from './components.service.js';
+
+@Controller()
+export class ComponentsController {
+  constructor(private readonly components: ComponentsService) {}
+
+  @Answers(createComponent)
+  create(@Payload() command: CreateComponent): Promise<Component> {
+    return this.components.create(command);
+  }
+
+  @Answers(getComponent)
+  get(@Payload() { owner_id, key_or_id }: GetComponent): Promise<Component> {
+    return this.components.get(owner_id, key_or_id);
+  }
+
+  @Answers(getRegisteredComponent)
+  getRegistered(@Payload() { key }: GetRegisteredComponent): Promise<Component> {
+    return this.components.getRegistered(key);
+  }
+
+  @Answers(getCode)
+  getCode(@Payload() { code_hash }: GetCode): Promise<ComponentCodeReply> {
+    return this.components.code(code_hash);
+  }
+}

@@ -1,0 +1,93 @@
+import { Injectable } from '@nestjs/common';
+import {
+  type CodeSource,
+  type Component,
+  type ComponentCodeReply,
+  type ComponentId,
+  type CreateComponent,
+  inspectComponent,
+  Invalid,
+  isId,
+  NotFound,
+  type UserId,
+} from '#contracts';
+import { Database } from '#database';
+import { Messages } from '#messaging';
+import { CatalogConfig } from '../catalog.config.js';
+import { type ComponentRow, codeHash, componentOf, type InspectedCode } from './component.entity.js';
+import { ComponentsRepository } from './components.repository.js';
+import { CodeFetcher } from './code-fetcher.js';
+
+const INSPECT_TIMEOUT_MS = 15_000;
+
+@Injectable()
+export class ComponentsService {
+  constructor(
+    private readonly components: ComponentsRepository,
+    private readonly database: Database,
+    private readonly messages: Messages,
+    private readonly fetcher: CodeFetcher,
+    private readonly config: CatalogConfig,
+  ) {}
+
+  async create({ id, owner_id, ...from }: CreateComponent): Promise<Component> {
+    const code = await this.submitted(owner_id, from);
+    await this.components.add(this.database, { id, owner_id, code, component_url: from.component_url ?? null });
+    return this.get(owner_id, id);
+  }
+
+  /** By id or by key: a key answers the newest version. */
+  async get(ownerId: UserId, keyOrId: string): Promise<Component> {
+    const byId = isId('component', keyOrId) ? await this.components.find(ownerId, keyOrId) : undefined;
+    const row = byId ?? (await this.components.findNewest(ownerId, keyOrId));
+    if (!row) throw new NotFound('component', keyOrId);
+    return componentOf(row);
+  }
+
+  async getRegistered(key: string): Promise<Component> {
+    const row = await this.components.findRegistered(key);
+    if (!row) throw new NotFound('component', key);
+    return componentOf(row);
+  }
+
+  async code(hash: string): Promise<ComponentCodeReply> {
+    const found = await this.components.findCode(hash);
+    if (!found) throw new NotFound('code', hash);
+    return { code: found.code, description: found.description };
+  }
+
+  /** A component that the owner may make a source of. */
+  async usable(ownerId: UserId, id: string): Promise<ComponentRow> {
+    const row = isId('component', id) ? await this.components.findUsable(ownerId, id) : undefined;
+    if (!row) throw new NotFound('component', id);
+    return row;
+  }
+
+  async registered(key: string): Promise<ComponentRow> {
+    const row = await this.components.findRegistered(key);
+    if (!row) throw new NotFound('component', key);
+    return row;
+  }
+
+  /** The code that was given or is fetched, inspected. The code is preferred: the URL is then only kept. */
+  async submitted(ownerId: UserId, { component_code, component_url }: CodeSource): Promise<InspectedCode> {
+    const code = component_code ?? (component_url === undefined ? undefined : await this.fetcher.fetch(component_url));
+    if (code === undefined) throw new Invalid([{ field: 'component_code', message: 'component_code or component_url is required' }]);
+    const bytes = Buffer.byteLength(code, 'utf8');
+    if (bytes > this.config.maxCodeBytes) {
+      throw new Invalid([{ field: 'component_code', message: `the code is ${bytes} bytes long: at most ${this.config.maxCodeBytes} are allowed` }]);
+    }
+    const hash = codeHash(code);
+    const known = await this.components.findCode(hash);
+    if (known) return known;
+    const description = await this.messages.request(inspectComponent, { code }, { key: ownerId, timeoutMs: INSPECT_TIMEOUT_MS });
+    return { code, hash, description };
+  }
+
+  /** The id of a component made of code that came with a source. */
+  async addFor(ownerId: UserId, id: ComponentId, from: CodeSource): Promise<ComponentRow> {
+    const code = await this.submitted(ownerId, from);
+    await this.components.add(this.database, { id, owner_id: ownerId, code, component_url: from.component_url ?? null });
+    return this.usable(ownerId, id);
+  }
+}

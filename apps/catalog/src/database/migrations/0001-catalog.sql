@@ -1,0 +1,68 @@
+-- Code and what the runtime read from it: both follow from the hash and never change.
+CREATE TABLE code (
+  hash        text COLLATE "C" PRIMARY KEY,
+  code        text NOT NULL,
+  -- a ComponentDescription; json and not jsonb, for the order of props is shown to users
+  description json NOT NULL,
+  created_at  timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE component (
+  id            text COLLATE "C" PRIMARY KEY,
+  -- null: in the registry, for everyone
+  owner_id      text COLLATE "C",
+  key           text,
+  name          text NOT NULL,
+  version       text,
+  code_hash     text COLLATE "C" NOT NULL REFERENCES code,
+  -- where the code lives, as the user told
+  component_url text,
+  created_at    timestamptz NOT NULL DEFAULT now(),
+  updated_at    timestamptz NOT NULL DEFAULT now()
+);
+-- "the owner's newest component of this key"
+CREATE INDEX component_by_key ON component (owner_id, key, id DESC) WHERE key IS NOT NULL;
+-- "the registered component of this key": one at a time
+CREATE UNIQUE INDEX component_registered ON component (key) WHERE owner_id IS NULL;
+
+CREATE TABLE source (
+  id               text COLLATE "C" PRIMARY KEY,
+  owner_id         text COLLATE "C" NOT NULL,
+  component_id     text COLLATE "C" NOT NULL REFERENCES component,
+  name             text NOT NULL,
+  name_slug        text COLLATE "C" NOT NULL,
+  -- what the user configured, without defaults
+  configured_props json NOT NULL,
+  -- by timer prop; fixed when the source is made, so that a new default in the code changes no running source
+  schedules        json NOT NULL,
+  -- the secret part of the endpoint's URL; kept when a component without an HTTP interface comes between
+  endpoint_key     text COLLATE "C" UNIQUE,
+  active           boolean NOT NULL DEFAULT true,
+  -- grows with each change: facts carry it
+  version          int NOT NULL DEFAULT 1,
+  created_at       timestamptz NOT NULL DEFAULT now(),
+  updated_at       timestamptz NOT NULL DEFAULT now(),
+  UNIQUE (owner_id, name_slug)
+);
+-- "the owner's sources, newest first"
+CREATE INDEX source_by_owner ON source (owner_id, id DESC);
+
+-- Workflows run elsewhere: the topic `workflows` tells of them.
+CREATE TABLE workflow (
+  id         text COLLATE "C" PRIMARY KEY,
+  owner_id   text COLLATE "C" NOT NULL,
+  name       text NOT NULL,
+  active     boolean NOT NULL,
+  -- a removed workflow's row stays, so that its version goes on growing when it comes again
+  deleted    boolean NOT NULL DEFAULT false,
+  version    int NOT NULL DEFAULT 1,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE outbox (
+  id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  topic   text NOT NULL,
+  key     text NOT NULL,
+  headers jsonb NOT NULL,
+  value   bytea
+);

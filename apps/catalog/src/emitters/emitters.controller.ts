@@ -1,0 +1,25 @@
+import { Controller } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import { type EmitterState, FindEmitters, FindEndpoint, findEmitters, findEndpoint } from '#contracts';
+import { Answers } from '#messaging';
+import { SourcesRepository } from '../sources/sources.repository.js';
+import { WorkflowsRepository } from '../workflows/workflows.repository.js';
+
+/** Tells the other rooms of emitters that no fact has told them of yet. */
+@Controller()
+export class EmittersController {
+  constructor(
+    private readonly sources: SourcesRepository,
+    private readonly workflows: WorkflowsRepository,
+  ) {}
+
+  @Answers(findEmitters)
+  async find(@Payload() { ids }: FindEmitters): Promise<EmitterState[]> {
+    return (await Promise.all([this.sources.states(ids), this.workflows.states(ids)])).flat();
+  }
+
+  @Answers(findEndpoint)
+  async findEndpoint(@Payload() { endpoint_key }: FindEndpoint): Promise<EmitterState | null> {
+    return (await this.sources.stateByEndpoint(endpoint_key)) ?? null;
+  }
+}

@@ -1,0 +1,85 @@
+import type { FieldProblem, PropDefinition, Schedule } from '#contracts';
+import { readSchedule } from './schedule.js';
+
+export const TIMER = '$.interface.timer';
+export const HTTP = '$.interface.http';
+
+/** What a source needs beside the user's values. */
+export interface PropValues {
+  schedules: Record<string, Schedule>;
+  hasEndpoint: boolean;
+  problems: FieldProblem[];
+}
+
+const MAX_BYTES = 64 * 1024;
+
+/**
+ * Checks the values that a user configured against a component's props and works out its timers. Every bad prop has one
+ * problem. kept: the schedules of the source so far, which a new default in the code doesn't change.
+ */
+export function checkPropValues(
+  props: PropDefinition[],
+  values: Record<string, unknown>,
+  { minSeconds, kept = {} }: { minSeconds: number; kept?: Record<string, Schedule> },
+): PropValues {
+  const problems: FieldProblem[] = [];
+  const schedules: Record<string, Schedule> = {};
+  const bad = (name: string, message: string) => problems.push({ field: `configured_props.${name}`, message: `configured_props.${name} ${message}` });
+  const known = new Map(props.map((prop) => [prop.name, prop]));
+  if (Buffer.byteLength(JSON.stringify(values)) > MAX_BYTES) problems.push({ field: 'configured_props', message: `configured_props must be at most ${MAX_BYTES} bytes of JSON` });
+  for (const name of Object.keys(values)) if (!known.has(name)) bad(name, 'is not a prop of the component');
+  for (const prop of props) {
+    const value = Object.hasOwn(values, prop.name) ? values[prop.name] : undefined;
+    if (prop.type === TIMER) {
+      const schedule = value === undefined && kept[prop.name] ? kept[prop.name] : timerSchedule(prop, value, minSeconds);
+      if (typeof schedule === 'string') bad(prop.name, schedule);
+      else if (schedule) schedules[prop.name] = schedule;
+    } else if (prop.type.startsWith('$.interface.') && prop.type !== HTTP) {
+      bad(prop.name, `is an interface that sources can't have here: ${prop.type}`);
+    } else if (value === undefined || value === null) {
+      if (isRequired(prop)) bad(prop.name, 'is required');
+    } else {
+      const problem = typeProblem(prop.type, value);
+      if (problem) bad(prop.name, problem);
+    }
+  }
+  return { schedules, hasEndpoint: props.some(({ type }) => type === HTTP), problems };
+}
+
+/** Types whose values come from the user. */
+const VALUE_TYPE = /^(string|integer|boolean|object|any)(\[\])?$/;
+
+const isRequired = (prop: PropDefinition): boolean => VALUE_TYPE.test(prop.type) && prop.optional !== true && prop.default === undefined;
+
+function timerSchedule(prop: PropDefinition, value: unknown, minSeconds: number): Schedule | string | undefined {
+  const wanted = value ?? prop.default;
+  if (wanted !== undefined && wanted !== null) return readSchedule(wanted, minSeconds);
+  return prop.optional === true ? undefined : 'is required';
+}
+
+/** What is wrong with a value, or null. */
+function typeProblem(type: string, value: unknown): string | null {
+  const match = VALUE_TYPE.exec(type);
+  if (!match) return type === 'app' && (typeof value !== 'object' || Array.isArray(value)) ? 'must be an object' : null;
+  const [, item = '', isArray] = match;
+  if (!isArray) return is(item, value) ? null : `must be ${article(item)}`;
+  if (!Array.isArray(value)) return `must be an array`;
+  return value.every((each) => is(item, each)) ? null : `must be an array whose items are each ${article(item)}`;
+}
+
+function is(type: string, value: unknown): boolean {
+  switch (type) {
+    case 'string':
+      return typeof value === 'string';
+    case 'integer':
+      return Number.isSafeInteger(value);
+    case 'boolean':
+      return typeof value === 'boolean';
+    case 'object':
+      return typeof value === 'object' && value !== null && !Array.isArray(value);
+    default:
+      return true;
+  }
+}
+
+const article = (type: string): string => (/^[aio]/.test(type) ? `an ${type}` : `a ${type}`);

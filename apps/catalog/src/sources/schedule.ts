@@ -1,0 +1,29 @@
+import { Cron } from 'croner';
+import type { Schedule } from '#contracts';
+
+/** A timer's value as it is written (`{intervalSeconds}`, `{cron, timezone}`) or read (`{cron, interval_seconds}`); a sentence when it is neither. */
+export function readSchedule(value: unknown, minSeconds: number): Schedule | string {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return 'must be an object with intervalSeconds or cron';
+  const { intervalSeconds, interval_seconds, cron, timezone } = value as Record<string, unknown>;
+  const seconds = intervalSeconds ?? interval_seconds ?? undefined;
+  if (typeof cron === 'string' && cron !== '') {
+    if (seconds !== undefined) return 'must have intervalSeconds or cron, not both';
+    return readCron(cron, timezone);
+  }
+  if (cron !== undefined && cron !== null && cron !== '') return 'must have a cron expression as a string';
+  if (seconds === undefined) return 'must be an object with intervalSeconds or cron';
+  if (!Number.isSafeInteger(seconds)) return 'must have an integer as intervalSeconds';
+  if ((seconds as number) < minSeconds) return `must have an intervalSeconds of at least ${minSeconds}`;
+  return { interval_seconds: seconds as number, cron: null };
+}
+
+function readCron(cron: string, timezone: unknown): Schedule | string {
+  if (timezone !== undefined && timezone !== null && typeof timezone !== 'string') return 'must have a timezone as a string';
+  try {
+    const next = new Cron(cron, { paused: true, timezone: timezone ?? 'UTC' }).nextRun();
+    if (!next) return `has a cron expression that never comes: ${cron}`;
+  } catch (error) {
+    return `has a bad cron expression or timezone: ${(error as Error).message}`;
+  }
+  return { interval_seconds: null, cron, ...(timezone ? { timezone: timezone as string } : {}) };
+}

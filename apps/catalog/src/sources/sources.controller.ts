@@ -1,0 +1,35 @@
+import { Controller } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import { CreateSource, createSource, deleteSource, getSource, ListSources, listSources, type Page, type Source, SourceReference, UpdateSource, updateSource } from '#contracts';
+import { Answers } from '#messaging';
+import { SourcesService } from './sources.service.js';
+
+@Controller()
+export class SourcesController {
+  constructor(private readonly sources: SourcesService) {}
+
+  @Answers(createSource)
+  create(@Payload() command: CreateSource): Promise<Source> {
+    return this.sources.create(command);
+  }
+
+  @Answers(updateSource)
+  update(@Payload() command: UpdateSource): Promise<Source> {
+    return this.sources.update(command);
+  }
+
+  @Answers(getSource)
+  get(@Payload() reference: SourceReference): Promise<Source> {
+    return this.sources.get(reference);
+  }
+
+  @Answers(deleteSource)
+  delete(@Payload() reference: SourceReference): Promise<void> {
+    return this.sources.delete(reference);
+  }
+
+  @Answers(listSources)
+  list(@Payload() request: ListSources): Promise<Page<Source>> {
+    return this.sources.list(request);
+  }
+}

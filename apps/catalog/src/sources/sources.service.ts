@@ -1,0 +1,90 @@
+import { Injectable } from '@nestjs/common';
+import {
+  type ComponentChoice,
+  type ComponentId,
+  type CreateSource,
+  Invalid,
+  NotFound,
+  randomText,
+  type Source,
+  type SourceReference,
+  type UpdateSource,
+  type UserId,
+} from '#contracts';
+import { CatalogConfig } from '../catalog.config.js';
+import type { ComponentRow } from '../components/component.entity.js';
+import { ComponentsService } from '../components/components.service.js';
+import { checkPropValues } from './prop-values.js';
+import { slugOf } from './slug.js';
+import { type SourceChange, type SourceRow, sourceOf } from './source.entity.js';
+import { SourcesRepository } from './sources.repository.js';
+
+/** 143 bits: nobody guesses an endpoint. */
+const ENDPOINT_KEY_LENGTH = 24;
+
+@Injectable()
+export class SourcesService {
+  constructor(
+    private readonly sources: SourcesRepository,
+    private readonly components: ComponentsService,
+    private readonly config: CatalogConfig,
+  ) {}
+
+  async create({ id, owner_id, new_component_id, ...choice }: CreateSource): Promise<Source> {
+    const component = await this.component(owner_id, new_component_id, choice);
+    const row = await this.sources.create(owner_id, id, this.change(component, choice, { active: true }));
+    return this.answer(row);
+  }
+
+  /** Sets the component, the name and whether it's active; configured props stay unless new ones are given. */
+  async update({ id, owner_id, new_component_id, active, ...choice }: UpdateSource): Promise<Source> {
+    // before the component is fetched or inspected: what isn't the caller's costs nothing and tells nothing
+    if (!(await this.sources.find(owner_id, id))) throw new NotFound('source', id);
+    const component = await this.component(owner_id, new_component_id, choice);
+    const row = await this.sources.update(owner_id, id, (before) => this.change(component, choice, { active: active ?? true, before }));
+    if (!row) throw new NotFound('source', id);
+    return this.answer(row);
+  }
+
+  async get({ owner_id, id }: SourceReference): Promise<Source> {
+    const row = await this.sources.find(owner_id, id);
+    if (!row) throw new NotFound('source', id);
+    return this.answer(row);
+  }
+
+  async delete({ owner_id, id }: SourceReference): Promise<void> {
+    if (!(await this.sources.delete(owner_id, id))) throw new NotFound('source', id);
+  }
+
+  /** What loses by precedence isn't even looked at. */
+  private component(ownerId: UserId, newId: ComponentId, choice: ComponentChoice): Promise<ComponentRow> {
+    if (choice.component_id !== undefined) return this.components.usable(ownerId, choice.component_id);
+    if (choice.component_code !== undefined || choice.component_url !== undefined) return this.components.addFor(ownerId, newId, choice);
+    if (choice.key !== undefined) return this.components.registered(choice.key);
+    throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code and component_url is required' }]);
+  }
+
+  private change(component: ComponentRow, choice: ComponentChoice, { active, before }: { active: boolean; before?: SourceRow }): SourceChange {
+    const configuredProps = choice.configured_props ?? before?.configured_props ?? {};
+    const { schedules, hasEndpoint, problems } = checkPropValues(component.description.configurable_props, configuredProps, {
+      minSeconds: this.config.minIntervalSeconds,
+      kept: before?.schedules,
+    });
+    if (problems.length > 0) throw new Invalid(problems);
+    // without a name it's the component's, as a slug
+    const name = choice.name ?? slugOf(component.name);
+    return {
+      component_id: component.id,
+      name,
+      slug: slugOf(name),
+      configured_props: configuredProps,
+      schedules,
+      active,
+      endpoint_key: hasEndpoint ? randomText(ENDPOINT_KEY_LENGTH) : null,
+    };
+  }
+
+  private answer(row: SourceRow): Source {
+    return sourceOf(row, this.config.endpointsUrl);
+  }
+}

@@ -1,0 +1,105 @@
+import { Injectable } from '@nestjs/common';
+import { type Id, isId, newId, NotFound, SluiceError, type UserId } from '#contracts';
+import { Database } from '#database';
+import { GatewayConfig } from '../gateway.config.js';
+import { type AccountRow, type ApiKeyRow, UNLIMITED, type User } from './account.entity.js';
+import { AccountsRepository } from './accounts.repository.js';
+import { apiKeyHash, apiKeyHint, isMistypedKey, newApiKey } from './api-key.js';
+
+/** An account and one of its keys, at the only moment at which the key is known. */
+export interface IssuedKey {
+  id: UserId;
+  email: string;
+  api_key: string;
+}
+
+@Injectable()
+export class AccountsService {
+  constructor(
+    private readonly accounts: AccountsRepository,
+    private readonly database: Database,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  /** The account that a key belongs to; undefined when the key is malformed, unknown or revoked. */
+  async authenticate(key: string): Promise<AccountRow | undefined> {
+    return isMistypedKey(key) ? undefined : this.accounts.findByKeyHash(apiKeyHash(key));
+  }
+
+  /** The account as `GET /users/me` shows it, with the key that asked. */
+  async describe(account: AccountRow, apiKey: string): Promise<User> {
+    const { id, username, email, billing_period_start: start, billing_period_end: end } = account;
+    const used = await this.accounts.usedSince(id, start ?? new Date());
+    if (start && end) {
+      return {
+        id,
+        username,
+        email,
+        billing_period_start_ts: Math.floor(start.getTime() / 1000),
+        billing_period_end_ts: Math.floor(end.getTime() / 1000),
+        billing_period_invocations: used.invocations,
+      };
+    }
+    return {
+      id,
+      username,
+      email,
+      api_key: apiKey,
+      daily_compute_time_quota: this.config.quotas?.computeMs ?? UNLIMITED,
+      daily_compute_time_used: used.compute_ms,
+      daily_invocations_quota: this.config.quotas?.invocations ?? UNLIMITED,
+      daily_invocations_used: used.invocations,
+    };
+  }
+
+  list(): Promise<AccountRow[]> {
+    return this.accounts.list();
+  }
+
+  /** Makes an account with its first key: the given one, or a new one. */
+  async create({ email, username, apiKey = newApiKey() }: { email: string; username?: string; apiKey?: string }): Promise<IssuedKey> {
+    const id = newId('user');
+    await this.database.transaction(async (transaction) => {
+      await this.accounts.create(transaction, { id, email, username: username ?? email.split('@')[0] ?? email });
+      if (!(await this.addKey(id, apiKey, null, transaction))) throw new SluiceError('conflict', 'this API key is in use already');
+    });
+    return { id, email, api_key: apiKey };
+  }
+
+  /** Issues a further key. */
+  async createKey(accountId: string, name: string | null): Promise<{ id: Id<'apiKey'>; account_id: UserId; api_key: string }> {
+    const account = isId('user', accountId) ? await this.accounts.find(accountId) : undefined;
+    if (!account) throw new NotFound('account', accountId);
+    const apiKey = newApiKey();
+    const id = newId('apiKey');
+    await this.addKey(account.id, apiKey, name, this.database, id);
+    return { id, account_id: account.id, api_key: apiKey };
+  }
+
+  async listKeys(accountId: string): Promise<ApiKeyRow[]> {
+    const account = isId('user', accountId) ? await this.accounts.find(accountId) : undefined;
+    if (!account) throw new NotFound('account', accountId);
+    return this.accounts.listKeys(account.id);
+  }
+
+  async revokeKey(id: string): Promise<void> {
+    if (!isId('apiKey', id) || !(await this.accounts.revokeKey(id))) throw new NotFound('API key', id);
+  }
+
+  /**
+   * The first start's account: made when there is none yet. A key that the operator chose opens the first account from
+   * then on, beside its other keys. `api_key` is null when there was nothing to issue.
+   */
+  async bootstrap({ email, apiKey }: { email: string; apiKey?: string }): Promise<{ id: UserId; email: string; api_key: string | null; created: boolean }> {
+    const [first] = await this.accounts.list();
+    if (!first) return { ...(await this.create({ email, apiKey })), created: true };
+    if (apiKey !== undefined && !(await this.accounts.findByKeyHash(apiKeyHash(apiKey))) && !(await this.addKey(first.id, apiKey, null, this.database))) {
+      throw new SluiceError('conflict', 'SLUICE_API_KEY is a key that was revoked');
+    }
+    return { id: first.id, email: first.email, api_key: apiKey ?? null, created: false };
+  }
+
+  private addKey(accountId: UserId, apiKey: string, name: string | null, session: Parameters<AccountsRepository['addKey']>[0], id = newId('apiKey')): Promise<boolean> {
+    return this.accounts.addKey(session, { id, account_id: accountId, hash: apiKeyHash(apiKey), hint: apiKeyHint(apiKey), name });
+  }
+}

@@ -1,0 +1,29 @@
+import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { base62, randomText } from '#contracts';
+
+const PREFIX = 'slk_';
+const SECRET_LENGTH = 32;
+const CHECKSUM_LENGTH = 6;
+const HINT_LENGTH = 8;
+
+/** A new API key: `slk_`, 32 random base-62 characters (190 bits), and a CRC-32 that lets scanners and us tell a key from a typo. */
+export function newApiKey(): string {
+  const secret = randomText(SECRET_LENGTH);
+  return `${PREFIX}${secret}${checksum(secret)}`;
+}
+
+/** Whether the text can't be a key: it has our prefix and a wrong form. A key without the prefix is one that the operator chose. */
+export function isMistypedKey(text: string): boolean {
+  if (!text.startsWith(PREFIX)) return false;
+  const body = text.slice(PREFIX.length);
+  return body.length !== SECRET_LENGTH + CHECKSUM_LENGTH || checksum(body.slice(0, SECRET_LENGTH)) !== body.slice(SECRET_LENGTH);
+}
+
+/** What is kept of a key. A key has more entropy than a password, so a plain hash is enough. */
+export const apiKeyHash = (key: string): Buffer => createHash('sha256').update(key, 'utf8').digest();
+
+/** What may be shown of a key to tell it from others. */
+export const apiKeyHint = (key: string): string => `${key.slice(0, HINT_LENGTH)}…`;
+
+const checksum = (secret: string): string => base62(BigInt(crc32(secret)), CHECKSUM_LENGTH);

@@ -1,0 +1,28 @@
+import { Module } from '@nestjs/common';
+import { APP_INTERCEPTOR } from '@nestjs/core';
+import { DatabaseModule } from '#database';
+import { AccountsRepository } from './accounts/accounts.repository.js';
+import { AccountsService } from './accounts/accounts.service.js';
+import { UsersController } from './accounts/users.controller.js';
+import { ComponentsController } from './components/components.controller.js';
+import { EventsController } from './events/events.controller.js';
+import { EventsService } from './events/events.service.js';
+import { GatewayConfig } from './gateway.config.js';
+import { FieldsInterceptor } from './http/fields.js';
+import { SourcesController } from './sources/sources.controller.js';
+import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
+import { WebhooksController } from './webhooks/webhooks.controller.js';
+
+/** The REST API and the accounts. Everything else is asked for over Kafka. */
+@Module({
+  imports: [DatabaseModule.forApp('gateway')],
+  controllers: [UsersController, ComponentsController, SourcesController, EventsController, SubscriptionsController, WebhooksController],
+  providers: [
+    { provide: GatewayConfig, useFactory: GatewayConfig.read },
+    { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
+    AccountsRepository,
+    AccountsService,
+    EventsService,
+  ],
+})
+export class GatewayModule {}

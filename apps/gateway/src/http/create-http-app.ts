@@ -1,0 +1,77 @@
+import type { Type } from '@nestjs/common';
+import { ValidationPipe } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import { type Log, NestLog, withRequestId } from '#observability';
+import { invalidPayload } from '#service';
+import { AccountsService } from '../accounts/accounts.service.js';
+import { authenticate } from '../auth/authenticate.js';
+import { GatewayConfig } from '../gateway.config.js';
+import { readJsonBodies } from './json-bodies.js';
+import { ProblemFilter } from './problem.filter.js';
+import { sendProblem } from './problem.js';
+import { KnownRoutes } from './routes.js';
+
+const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
+
+/** The HTTP side of the gateway: what holds for every route, in the order in which a request meets it. */
+export async function createHttpApp(module: Type, log: Log): Promise<NestFastifyApplication> {
+  const config = GatewayConfig.read();
+  const adapter = new GatewayAdapter({
+    bodyLimit: config.maxBodyBytes,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 2000 },
+    // `$errors` stands in paths as it is or encoded
+    rewriteUrl: (request: IncomingMessage) => (request.url ?? '/').replace(/^([^?]*)%24errors/i, '$1$$errors'),
+    genReqId: (request: IncomingMessage) => {
+      const given = request.headers['x-request-id'];
+      return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
+    },
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+  });
+  const fastify = adapter.getInstance();
+  let app: NestFastifyApplication | undefined;
+  fastify.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id);
+    withRequestId(request.id, done);
+  });
+  authenticate(fastify as never, () => {
+    if (!app) throw new Error('the application is not ready');
+    return app.get(AccountsService);
+  });
+  logRequests(fastify as never, log);
+  app = await NestFactory.create<NestFastifyApplication>(module, adapter, { logger: new NestLog(log), bodyParser: false });
+  readJsonBodies(fastify as never);
+  app.useGlobalPipes(new ValidationPipe({ transform: true, whitelist: true, validateCustomDecorators: true, exceptionFactory: invalidPayload }));
+  app.useGlobalFilters(new ProblemFilter(log));
+  return app;
+}
+
+/** Nest would answer every unknown route with 404; we tell an unknown path from a method that a path doesn't have. */
+class GatewayAdapter extends FastifyAdapter {
+  private readonly routes = new KnownRoutes(this.getInstance() as never);
+
+  override setNotFoundHandler(): ReturnType<FastifyAdapter['setNotFoundHandler']> {
+    return this.getInstance().setNotFoundHandler((request, reply) => {
+      const path = pathOf(request);
+      const methods = this.routes.methodsOf(path);
+      if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `there is no ${path}` });
+      reply.header('allow', methods.join(', '));
+      return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed here: ${methods.join(', ')}` });
+    });
+  }
+}
+
+const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0] ?? '/';
+
+function logRequests(fastify: { addHook: (name: 'onResponse', hook: (request: FastifyRequest, reply: { statusCode: number; elapsedTime: number }, done: () => void) => void) => void }, log: Log): void {
+  fastify.addHook('onResponse', (request, reply, done) => {
+    const fields = { request_id: request.id, method: request.method, url: request.url, status: reply.statusCode, duration_ms: Math.round(reply.elapsedTime * 10) / 10, account_id: request.caller?.account.id };
+    if (reply.statusCode >= 500) log.warn(fields, 'request.answered');
+    else log.debug(fields, 'request.answered');
+    done();
+  });
+}

@@ -1,0 +1,55 @@
+import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { map, type Observable } from 'rxjs';
+import { Invalid } from '#contracts';
+
+export interface FieldSelection {
+  include: string[] | null;
+  exclude: string[] | null;
+}
+
+/** Which top-level fields of a resource are wanted; null when all are. */
+export function fieldSelection(include: unknown, exclude: unknown): FieldSelection | null {
+  const selection = { include: names('include', include), exclude: names('exclude', exclude) };
+  return selection.include || selection.exclude ? selection : null;
+}
+
+function names(parameter: string, value: unknown): string[] | null {
+  if (value === undefined || value === null || value === '') return null;
+  const text = Array.isArray(value) ? value.join(',') : value;
+  if (typeof text !== 'string') throw new Invalid([{ field: parameter, message: `${parameter} must be comma-separated field names` }]);
+  const list = text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  return list.length === 0 ? null : list;
+}
+
+/** Include first, then exclude; unknown names are ignored. */
+export function selectFields(resource: object, { include, exclude }: FieldSelection): object {
+  return Object.fromEntries(Object.entries(resource).filter(([name]) => (include === null || include.includes(name)) && !exclude?.includes(name)));
+}
+
+/** Reads `include` and `exclude`: in the query, and in the body where there is one; the query wins. */
+export function requestedFields(request: FastifyRequest): FieldSelection | null {
+  const query = request.query as Record<string, unknown>;
+  const body = (request.body ?? {}) as Record<string, unknown>;
+  return fieldSelection(query.include ?? body.include, query.exclude ?? body.exclude);
+}
+
+/** Applies `include` and `exclude` to `data`, or to each item of it. */
+@Injectable()
+export class FieldsInterceptor implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    // before the handler runs: a malformed selection must change nothing
+    const selection = requestedFields(context.switchToHttp().getRequest<FastifyRequest>());
+    if (!selection) return next.handle();
+    return next.handle().pipe(
+      map((answer: unknown) => {
+        if (answer === null || typeof answer !== 'object' || !('data' in answer)) return answer;
+        const { data } = answer as { data: object | object[] };
+        return { ...answer, data: Array.isArray(data) ? data.map((item: object) => selectFields(item, selection)) : selectFields(data, selection) };
+      }),
+    );
+  }
+}

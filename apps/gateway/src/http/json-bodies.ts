@@ -1,0 +1,26 @@
+import type { FastifyInstance } from 'fastify';
+import { SluiceError } from '#contracts';
+
+/**
+ * Bodies are JSON objects. An empty body is none, whatever its content type says: clients send
+ * `Content-Type: application/json` with nothing behind it. The body limit comes before the content type: 413, then 415.
+ */
+export function readJsonBodies(fastify: FastifyInstance): void {
+  fastify.removeAllContentTypeParsers();
+  fastify.addContentTypeParser(/^application\/(?:[\w.-]+\+)?json/i, { parseAs: 'string' }, (_request, text, done) => {
+    const body = (text as string).replace(/^\uFEFF/, '');
+    if (body.trim() === '') return done(null, undefined);
+    try {
+      const value: unknown = JSON.parse(body);
+      if (value === null || typeof value !== 'object' || Array.isArray(value)) return done(new SluiceError('invalid', 'the body must be a JSON object'));
+      done(null, value);
+    } catch (error) {
+      done(new SluiceError('invalid', `the body is not valid JSON: ${(error as Error).message}`));
+    }
+  });
+  fastify.addContentTypeParser('*', { parseAs: 'string' }, (request, text, done) => {
+    if ((text as string).trim() === '') return done(null, undefined);
+    const refusal = new Error(`the body must be application/json, not ${request.headers['content-type'] ?? 'without a content type'}`);
+    done(Object.assign(refusal, { statusCode: 415 }));
+  });
+}

@@ -1,0 +1,37 @@
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import { SluiceError } from '#contracts';
+import { isTransient } from '#database';
+import { LOG, type Log } from '#observability';
+import { problemOf, sendProblem } from './problem.js';
+
+/** Every error of every route ends here. What isn't meant is a bug: logged with its stack, shown as 500 and nothing else. */
+@Catch()
+export class ProblemFilter implements ExceptionFilter {
+  constructor(@Inject(LOG) private readonly log: Log) {}
+
+  catch(exception: unknown, host: ArgumentsHost): void {
+    const reply = host.switchToHttp().getResponse<FastifyReply>();
+    const { log } = this;
+    const { id, method, url } = reply.request;
+    if (exception instanceof SluiceError) {
+      const problem = problemOf(exception);
+      if (problem.status >= 500) log.warn({ request_id: id, method, url, err: exception }, 'request.not-answered');
+      if (problem.status === 503) reply.header('retry-after', '5');
+      return void sendProblem(reply, problem);
+    }
+    if (exception instanceof HttpException) return void sendProblem(reply, { status: exception.getStatus(), detail: exception.message });
+    const statusCode = (exception as { statusCode?: unknown } | null)?.statusCode;
+    // Fastify's own refusals: bodies that are too large, malformed or of another type
+    if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
+      return void sendProblem(reply, { status: statusCode, detail: (exception as Error).message });
+    }
+    if (isTransient(exception)) {
+      log.warn({ request_id: id, method, url, err: exception }, 'request.not-answered');
+      reply.header('retry-after', '5');
+      return void sendProblem(reply, problemOf(new SluiceError('unavailable', '')));
+    }
+    log.error({ request_id: id, method, url, err: exception }, 'request.failed');
+    void sendProblem(reply, { status: 500, detail: 'internal error' });
+  }
+}

@@ -1,0 +1,47 @@
+import { STATUS_CODES } from 'node:http';
+import type { FastifyReply } from 'fastify';
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import type { ErrorCode, FieldProblem, SluiceError } from '#contracts';
+
+export class FieldProblemShape implements FieldProblem {
+  @ApiProperty() field!: string;
+  @ApiProperty() message!: string;
+}
+
+/** An error as the API answers it: RFC 9457, plus `error`, the string that clients of the original API read. */
+export class Problem {
+  @ApiProperty({ example: 'about:blank' }) type!: string;
+  @ApiProperty({ description: "The status' name." }) title!: string;
+  @ApiProperty({ type: 'integer' }) status!: number;
+  @ApiProperty({ description: 'What is wrong.' }) detail!: string;
+  @ApiProperty({ description: 'The same text as `detail`.' }) error!: string;
+  @ApiProperty({ description: 'Names the request in our logs; also in the header X-Request-Id.' }) request_id!: string;
+  @ApiPropertyOptional({ type: [FieldProblemShape], description: 'Each bad field of a malformed request.' }) errors?: FieldProblem[];
+}
+
+/** The one table that turns codes into HTTP. */
+const STATUS: Record<ErrorCode, number> = {
+  invalid: 400,
+  not_found: 404,
+  conflict: 409,
+  unprocessable: 422,
+  too_large: 413,
+  too_many_requests: 429,
+  timeout: 504,
+  unavailable: 503,
+  internal: 500,
+};
+
+/** What an error of a service shows to users: the texts of our own faults name things inside, and are replaced. */
+export function problemOf(error: SluiceError): { status: number; detail: string; errors?: FieldProblem[] } {
+  const status = STATUS[error.code];
+  if (error.code === 'timeout') return { status, detail: 'the request took too long and was given up; it may have been carried out' };
+  if (error.code === 'unavailable') return { status, detail: 'the service is not available at the moment; try again in a moment' };
+  if (error.code === 'internal') return { status, detail: 'internal error' };
+  return { status, detail: error.message, errors: error.details.errors };
+}
+
+export function sendProblem(reply: FastifyReply, { status, detail, errors }: { status: number; detail: string; errors?: FieldProblem[] }): FastifyReply {
+  const problem: Problem = { type: 'about:blank', title: STATUS_CODES[status] ?? 'Error', status, detail, error: detail, request_id: reply.request.id, errors };
+  return reply.status(status).header('content-type', 'application/problem+json; charset=utf-8').send(JSON.stringify(problem));
+}

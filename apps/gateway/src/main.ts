@@ -1,0 +1,16 @@
+import { runService } from '#service';
+import { GatewayConfig } from './gateway.config.js';
+import { GatewayModule } from './gateway.module.js';
+import { createHttpApp } from './http/create-http-app.js';
+
+await runService({
+  name: 'gateway',
+  module: GatewayModule,
+  http: {
+    create: createHttpApp,
+    listen: async (app) => {
+      const config = app.get(GatewayConfig);
+      await app.listen(config.port, config.host);
+    },
+  },
+});

@@ -1,0 +1,17 @@
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import { IsOptional, IsString } from 'class-validator';
+
+export class SubscriptionParameters {
+  @ApiProperty({ description: "A source's or workflow's id, `dc_*` (all sources), `p_*` (all workflows) or the caller's own id (all of both)." })
+  @IsString({ message: 'emitter_id is required' })
+  emitter_id!: string;
+
+  @ApiProperty({ description: 'The id of a source, workflow or webhook.' })
+  @IsString({ message: 'listener_id is required' })
+  listener_id!: string;
+
+  @ApiPropertyOptional({ description: '`$errors`, `$logs`, `default` or a custom stream; empty or missing for the default one.' })
+  @IsOptional()
+  @IsString({ message: 'event_name must be a string' })
+  event_name?: string;
+}

@@ -1,0 +1,101 @@
+import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { SluiceError } from '#contracts';
+import { isTransient } from '#database';
+import { LOG, type Log } from '#observability';
+import { RuntimeConfig } from '../runtime.config.js';
+import type { HttpReply } from '../sandbox/sandbox.js';
+import { EndpointsService } from './endpoints.service.js';
+import { httpEvent } from './http-event.js';
+
+class BodyTooLarge extends Error {}
+
+/** What a component may not set: it's the connection's, or it would undo the sandboxed origin. */
+const OURS = new Set(['connection', 'keep-alive', 'proxy-authenticate', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'content-length', 'content-security-policy']);
+
+/** The endpoints of sources, on an origin of their own: `/<endpoint key>/any/path`. Any method. */
+@Injectable()
+export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly server: Server;
+
+  constructor(
+    private readonly config: RuntimeConfig,
+    private readonly endpoints: EndpointsService,
+    @Inject(LOG) private readonly log: Log,
+  ) {
+    this.server = createServer({ requestTimeout: 60_000, headersTimeout: 10_000 }, (request, response) => {
+      this.handle(request, response).catch((error: Error) => this.fail(response, error));
+    });
+  }
+
+  async onApplicationBootstrap(): Promise<void> {
+    const { endpointsHost, endpointsPort } = this.config;
+    await new Promise<void>((resolve, reject) => this.server.once('error', reject).listen(endpointsPort, endpointsHost, resolve));
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    this.server.closeIdleConnections();
+    await closed;
+  }
+
+  private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = request.url ?? '/';
+    const [, key = '', path, search = ''] = /^\/+([^/?]*)([^?]*)\??(.*)$/.exec(url) ?? [];
+    // read before anything else, so that the answer finds a client that isn't still sending
+    const body = await readBody(request, this.config.maxEndpointBodyBytes);
+    const deployment = await this.endpoints.find(key);
+    if (!deployment) return answer(response, 404, 'there is no such endpoint');
+    const event = await httpEvent({ method: request.method ?? 'GET', path: path || '/', search, headers: request.headers, body });
+    const reply = await this.endpoints.accept(deployment, event);
+    if (reply === 'queued') return answer(response, 200, null);
+    if (reply === 'unanswered') return answer(response, 400, 'the component ended without a response');
+    if (reply === 'timed out') return answer(response, 504, 'the component took too long');
+    forward(response, reply);
+  }
+
+  private fail(response: ServerResponse, error: Error): void {
+    if (error instanceof BodyTooLarge) {
+      response.setHeader('connection', 'close');
+      return answer(response, 413, `the body is larger than ${this.config.maxEndpointBodyBytes} bytes`);
+    }
+    const unavailable = isTransient(error) || (error instanceof SluiceError && (error.code === 'unavailable' || error.code === 'timeout'));
+    this.log[unavailable ? 'warn' : 'error']({ err: error }, 'endpoint.failed');
+    if (unavailable) response.setHeader('retry-after', '5');
+    answer(response, unavailable ? 503 : 500, unavailable ? 'the request was not accepted; try again in a moment' : 'internal error');
+  }
+}
+
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBytes) throw new BodyTooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Scripts in an answer can't use this origin: what one account's component serves is no other's business. */
+const SANDBOXED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' };
+
+function answer(response: ServerResponse, status: number, message: string | null): void {
+  if (response.headersSent) return void response.end();
+  response.writeHead(status, { ...SANDBOXED, 'content-type': 'application/json; charset=utf-8' });
+  response.end(message === null ? '{"success":true}' : JSON.stringify({ error: message }));
+}
+
+function forward(response: ServerResponse, { status, headers, body }: HttpReply): void {
+  response.statusCode = status >= 200 && status <= 599 ? status : 200;
+  for (const [name, value] of Object.entries(headers)) {
+    if (OURS.has(name.toLowerCase())) continue;
+    try {
+      response.setHeader(name, value);
+    } catch {
+      // a name or value that HTTP doesn't allow: the rest of the answer is still good
+    }
+  }
+  for (const [name, value] of Object.entries(SANDBOXED)) response.setHeader(name, value);
+  response.end(response.statusCode === 204 || response.statusCode === 304 ? undefined : body);
+}

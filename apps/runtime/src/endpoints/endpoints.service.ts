@@ -1,0 +1,74 @@
+import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
+import { findEndpoint, type RunRequested, runRequested } from '#contracts';
+import { EmitterDirectory } from '#emitters';
+import { Messages } from '#messaging';
+import { randomUUID } from 'node:crypto';
+import { CodeCache } from '../components/code-cache.js';
+import { type DeploymentRow, DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { RunsConsumer } from '../runs/runs.consumer.js';
+import { RunsService } from '../runs/runs.service.js';
+import type { HttpReply } from '../sandbox/sandbox.js';
+import type { HttpEvent } from './http-event.js';
+
+const HTTP_INTERFACE = '$.interface.http';
+/** How long a key that nobody knows isn't asked for again. */
+const UNKNOWN_MS = 1000;
+const KEY = /^[A-Za-z0-9]{16,64}$/;
+
+/** What to answer to a request at an endpoint. */
+export type EndpointAnswer = HttpReply | 'queued' | 'unanswered' | 'timed out';
+
+@Injectable()
+export class EndpointsService {
+  private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_MS });
+
+  constructor(
+    private readonly deployments: DeploymentsRepository,
+    private readonly directory: EmitterDirectory,
+    private readonly codes: CodeCache,
+    private readonly runs: RunsService,
+    private readonly consumer: RunsConsumer,
+    private readonly messages: Messages,
+  ) {}
+
+  /** The active source behind an endpoint's key. */
+  async find(key: string): Promise<DeploymentRow | undefined> {
+    if (!KEY.test(key)) return undefined;
+    let deployment = await this.deployments.findByEndpoint(key);
+    if (!deployment && !this.unknown.has(key)) {
+      // the fact of its creation may be slower than its first request
+      const state = await this.messages.request(findEndpoint, { endpoint_key: key }, { key });
+      if (state) await this.directory.learn(state);
+      else this.unknown.set(key, true);
+      deployment = await this.deployments.findByEndpoint(key);
+    }
+    return deployment?.active ? deployment : undefined;
+  }
+
+  /** Makes a run of a request. Durable before it answers, unless the component answers itself. */
+  async accept(deployment: DeploymentRow, event: HttpEvent): Promise<EndpointAnswer> {
+    const run: RunRequested = {
+      run_id: randomUUID(),
+      owner_id: deployment.owner_id,
+      source_id: deployment.source_id,
+      trigger: 'http',
+      event: JSON.stringify(event),
+      due_at_ms: Date.now(),
+    };
+    const { description } = await this.codes.get(deployment.code_hash);
+    const answersItself = description.configurable_props.some(({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true);
+    if (answersItself) return this.runHere(run);
+    await this.messages.publish(runRequested, run, deployment.owner_id);
+    return 'queued';
+  }
+
+  /** The replica that holds the request runs it: only here can what the component responds reach the client. */
+  private runHere(run: RunRequested): Promise<EndpointAnswer> {
+    return new Promise((resolve, reject) => {
+      this.consumer
+        .runHere(run, () => this.runs.execute(run, resolve))
+        .then((status) => resolve(status === 'timeout' ? 'timed out' : 'unanswered'), reject);
+    });
+  }
+}

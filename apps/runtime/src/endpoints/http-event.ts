@@ -1,0 +1,68 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { parse as parseQuery } from 'node:querystring';
+
+/** What `run` gets from an HTTP request. */
+export interface HttpEvent {
+  method: string;
+  /** Below the endpoint, with its leading slash. */
+  path: string;
+  query: Record<string, string | string[]>;
+  headers: Record<string, string>;
+  /** The body as text; of one that isn't UTF-8, in base64 with `bodyBase64: true`. */
+  bodyRaw: string;
+  bodyBase64?: true;
+  /** Parsed where it's JSON, urlencoded or multipart fields; otherwise the text. */
+  body: unknown;
+}
+
+/** Between us and the client only, or ours to set. */
+const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade']);
+
+export async function httpEvent(request: { method: string; path: string; search: string; headers: IncomingHttpHeaders; body: Buffer }): Promise<HttpEvent> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value !== undefined && !HOP_BY_HOP.has(name)) headers[name] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  const text = request.body.toString('utf8');
+  const isText = Buffer.from(text, 'utf8').equals(request.body);
+  return {
+    method: request.method,
+    path: request.path,
+    query: { ...(parseQuery(request.search) as Record<string, string | string[]>) },
+    headers,
+    bodyRaw: isText ? text : request.body.toString('base64'),
+    ...(isText ? {} : { bodyBase64: true as const }),
+    body: await parseBody(request.headers['content-type'] ?? '', request.body, isText ? text : request.body.toString('base64')),
+  };
+}
+
+async function parseBody(contentType: string, body: Buffer, text: string): Promise<unknown> {
+  const [type = ''] = contentType.toLowerCase().split(';', 1);
+  if (body.length === 0) return undefined;
+  if (/^application\/(?:[\w.-]+\+)?json\s*$/.test(type)) {
+    try {
+      return JSON.parse(text);
+    } catch {
+      // the sender's mistake is the component's to see: it gets the text
+      return text;
+    }
+  }
+  if (type.trim() === 'application/x-www-form-urlencoded') return { ...parseQuery(text) };
+  if (type.trim() === 'multipart/form-data') return (await multipartFields(contentType, body)) ?? text;
+  return text;
+}
+
+/** Node's own parser, the one behind `Response.formData`. Files appear as `{filename, type, size}`. */
+async function multipartFields(contentType: string, body: Buffer): Promise<Record<string, unknown> | undefined> {
+  try {
+    const form = await new Response(new Uint8Array(body), { headers: { 'content-type': contentType } }).formData();
+    const fields: Record<string, unknown> = {};
+    for (const [name, value] of form) {
+      const field = typeof value === 'string' ? value : { filename: value.name, type: value.type, size: value.size };
+      fields[name] = Object.hasOwn(fields, name) ? [fields[name], field].flat() : field;
+    }
+    return fields;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,47 @@
+import { ERRORS_STREAM, type EventToProduce, eventRecord, ksuid, LOGS_STREAM, type RunRequested, type SourceId, streamOf } from '#contracts';
+import type { Emit, LogLine, RunError } from '../sandbox/sandbox.js';
+
+const PLATFORM_VERSION = '0.1.0';
+/** How much of the triggering event is shown in an error. */
+const MAX_ORIGINAL_EVENT = 256 * 1024;
+
+/** The record of something that a source emitted. */
+export const emitRecord = (sourceId: SourceId, emit: Emit, hops: number): EventToProduce =>
+  eventRecord({
+    emitterId: sourceId,
+    stream: streamOf(emit.name),
+    emitId: ksuid(),
+    json: Buffer.from(emit.event),
+    summary: emit.summary,
+    itemId: emit.id,
+    itemTs: emit.ts,
+    time: new Date().toISOString(),
+    hops,
+  });
+
+/** The record of a line that a source logged. */
+export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogLine): EventToProduce =>
+  ownRecord(sourceId, LOGS_STREAM, { level, ts: new Date(ts).toISOString(), message, ...(args === undefined ? {} : { args }) });
+
+/** The record of an error of a run, as `$errors` shows it. */
+export function errorRecord(run: RunRequested, error: RunError, deploymentId: string): EventToProduce {
+  const ts = new Date().toISOString();
+  return ownRecord(run.source_id, ERRORS_STREAM, {
+    error: { code: error.code ?? error.name, cellId: null, ts, stack: error.stack, message: error.message },
+    original_event: run.event.length > MAX_ORIGINAL_EVENT ? { $truncated: true } : (JSON.parse(run.event) as unknown),
+    original_context: {
+      id: ksuid(),
+      ts,
+      workflow_id: null,
+      source_id: run.source_id,
+      deployment_id: deploymentId,
+      source_type: run.trigger,
+      verified: false,
+      owner_id: run.owner_id,
+      platform_version: PLATFORM_VERSION,
+    },
+  });
+}
+
+const ownRecord = (sourceId: SourceId, stream: string, event: object): EventToProduce =>
+  eventRecord({ emitterId: sourceId, stream, emitId: ksuid(), json: Buffer.from(JSON.stringify(event)), time: new Date().toISOString() });

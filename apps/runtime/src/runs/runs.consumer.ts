@@ -1,0 +1,79 @@
+import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import type { Kafka } from 'kafkajs';
+import { type RunRequested, runRequested } from '#contracts';
+import { KAFKA, LaneConsumer, type LogRecord, Publisher, sendToDeadLetter } from '#messaging';
+import { LOG, type Log } from '#observability';
+import { RuntimeConfig } from '../runtime.config.js';
+import { RunsRepository } from './runs.repository.js';
+import { RunsService } from './runs.service.js';
+
+/** Runs of one account at a time. */
+const PER_ACCOUNT = 8;
+const FORGET_AFTER_DAYS = 8;
+const FORGET_EVERY_MS = 3_600_000;
+
+/** Due runs, in lanes per source: one run of a source at a time, in the order in which they became due. */
+@Injectable()
+export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly consumer: LaneConsumer;
+  private forgetting: NodeJS.Timeout | undefined;
+
+  constructor(
+    @Inject(KAFKA) kafka: Kafka,
+    @Inject(LOG) private readonly log: Log,
+    config: RuntimeConfig,
+    private readonly runs: RunsService,
+    private readonly repository: RunsRepository,
+    private readonly publisher: Publisher,
+  ) {
+    this.consumer = new LaneConsumer(kafka, log, {
+      group: 'runtime.runs',
+      topics: [runRequested.topic],
+      concurrency: config.concurrency,
+      groupConcurrency: PER_ACCOUNT,
+      maxOutstanding: config.concurrency * 20,
+      plan: (records) =>
+        records.map((record) => {
+          const run = readRun(record);
+          if (!run) return [{ lane: 'malformed', run: () => this.refuse(record) }];
+          return [{ lane: run.source_id, group: run.owner_id, run: async () => void (await this.runs.execute(run)) }];
+        }),
+    });
+  }
+
+  async onApplicationBootstrap(): Promise<void> {
+    await this.consumer.start();
+    this.forgetting = setInterval(() => {
+      this.repository.forgetDone(FORGET_AFTER_DAYS).catch((error: Error) => this.log.warn({ err: error }, 'runs.not-forgotten'));
+    }, FORGET_EVERY_MS);
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    clearInterval(this.forgetting);
+    await this.consumer.stop();
+  }
+
+  /** A run that the same process asks for, in its source's lane, so that it's still one at a time. */
+  runHere<T>(run: RunRequested, execute: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.consumer.intake.lanes.push(
+        { lane: run.source_id, group: run.owner_id, run: () => execute().then(resolve, reject) },
+        () => {},
+      );
+    });
+  }
+
+  private async refuse(record: LogRecord): Promise<void> {
+    this.log.warn({ partition: record.partition, offset: record.offset }, 'run.malformed');
+    await sendToDeadLetter(this.publisher, 'runtime', record, 'not a run');
+  }
+}
+
+function readRun(record: LogRecord): RunRequested | undefined {
+  try {
+    const run = JSON.parse(record.value?.toString('utf8') ?? 'null') as RunRequested | null;
+    return run && typeof run.run_id === 'string' && typeof run.source_id === 'string' && typeof run.event === 'string' ? run : undefined;
+  } catch {
+    return undefined;
+  }
+}

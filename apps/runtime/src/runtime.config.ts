@@ -1,0 +1,28 @@
+import { readConfig } from '#config';
+
+/** The runtime's part of the environment; the sandbox reads its own. */
+export class RuntimeConfig {
+  private constructor(
+    readonly endpointsHost: string,
+    readonly endpointsPort: number,
+    /** Where sources' endpoints are reached from outside. */
+    readonly endpointsUrl: string,
+    /** The largest body that an endpoint takes, in bytes. */
+    readonly maxEndpointBodyBytes: number,
+    /** Runs at a time, over all accounts. */
+    readonly concurrency: number,
+  ) {}
+
+  static read(): RuntimeConfig {
+    return readConfig((env) => {
+      const port = env.port('SLUICE_ENDPOINTS_PORT', 3001);
+      return new RuntimeConfig(
+        env.text('SLUICE_ENDPOINTS_HOST', '0.0.0.0'),
+        port,
+        env.text('SLUICE_ENDPOINTS_URL', `http://localhost:${port}`).replace(/\/+$/, ''),
+        env.integer('SLUICE_MAX_ENDPOINT_BODY_BYTES', 512 * 1024, { min: 1024 }),
+        env.integer('SLUICE_RUNS_AT_ONCE', 32, { min: 1 }),
+      );
+    });
+  }
+}

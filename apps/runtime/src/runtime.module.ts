@@ -1,0 +1,38 @@
+import { Module } from '@nestjs/common';
+import { DatabaseModule } from '#database';
+import { EmittersModule } from '#emitters';
+import { OutboxRelay } from '#outbox';
+import { CodeCache } from './components/code-cache.js';
+import { ComponentsController } from './components/components.controller.js';
+import { DeploymentsListener } from './deployments/deployments.listener.js';
+import { DeploymentsModule } from './deployments/deployments.module.js';
+import { EndpointsServer } from './endpoints/endpoints.server.js';
+import { EndpointsService } from './endpoints/endpoints.service.js';
+import { RunsConsumer } from './runs/runs.consumer.js';
+import { RunsRepository } from './runs/runs.repository.js';
+import { RunsService } from './runs/runs.service.js';
+import { RuntimeConfig } from './runtime.config.js';
+import { SandboxLife, sandboxProvider } from './sandbox.provider.js';
+import { Ticker } from './timers/ticker.js';
+import { TimersRepository } from './timers/timers.repository.js';
+
+/** The only room where users' code runs: deployments, timers, endpoints, runs, the sandbox. */
+@Module({
+  imports: [DatabaseModule.forApp('runtime', { max: 20 }), DeploymentsModule, EmittersModule.forRoom({ useClass: DeploymentsListener, imports: [DeploymentsModule] })],
+  controllers: [ComponentsController],
+  providers: [
+    { provide: RuntimeConfig, useFactory: RuntimeConfig.read },
+    sandboxProvider,
+    SandboxLife,
+    CodeCache,
+    RunsRepository,
+    RunsService,
+    RunsConsumer,
+    TimersRepository,
+    Ticker,
+    EndpointsService,
+    EndpointsServer,
+    OutboxRelay,
+  ],
+})
+export class RuntimeModule {}

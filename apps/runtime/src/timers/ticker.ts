@@ -1,0 +1,68 @@
+import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { type RunRequested, runRequested } from '#contracts';
+import { factRecord } from '#messaging';
+import { LOG, type Log } from '#observability';
+import { addToOutbox } from '#outbox';
+import { nextTick } from './next-tick.js';
+import { timerEvent } from './timer-event.js';
+import { type DueTimer, TimersRepository } from './timers.repository.js';
+
+const BATCH = 500;
+/** The longest nap: a timer that is set meanwhile waits at most this long. */
+const NAP_MS = 250;
+
+/** Turns due timers into runs: the tick and the request for its run are one transaction. */
+@Injectable()
+export class Ticker implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private stopping = false;
+  private work: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly timers: TimersRepository,
+    @Inject(LOG) private readonly log: Log,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.work = this.run();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    this.stopping = true;
+    await this.work;
+  }
+
+  private async run(): Promise<void> {
+    while (!this.stopping) {
+      let nap = NAP_MS;
+      try {
+        const claimed = await this.tick();
+        if (claimed === BATCH) nap = 0;
+        else nap = Math.min(NAP_MS, Math.max(1, (await this.timers.msToNext()) ?? NAP_MS));
+      } catch (error) {
+        this.log.warn({ err: error }, 'timers.interrupted');
+      }
+      await new Promise((resolve) => setTimeout(resolve, nap));
+    }
+  }
+
+  private tick(): Promise<number> {
+    return this.timers.claimDue(BATCH, async (transaction, due) => {
+      const now = new Date();
+      await addToOutbox(
+        transaction,
+        due.map((timer) => factRecord(runRequested, tickRun(timer, now), timer.owner_id)),
+      );
+      return due.map(({ schedule, next_run_at }) => nextTick(schedule, next_run_at, now));
+    });
+  }
+}
+
+const tickRun = (timer: DueTimer, now: Date): RunRequested => ({
+  // one tick is one run, however often it's asked for
+  run_id: `${timer.source_id}.${timer.prop}.${timer.next_run_at.getTime()}`,
+  owner_id: timer.owner_id,
+  source_id: timer.source_id,
+  trigger: 'timer',
+  event: JSON.stringify(timerEvent(timer.schedule, now)),
+  due_at_ms: timer.next_run_at.getTime(),
+});

@@ -1,0 +1,100 @@
+import { describe, expect, it } from '@jest/globals';
+import { Lanes } from './lanes.js';
+
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** Tasks that end when they are told to; `running` shows which are under way. */
+function stage(lanes: Lanes) {
+  const running: string[] = [];
+  const ended: string[] = [];
+  const release = new Map<string, () => void>();
+  const push = (name: string, lane: string, group?: string) =>
+    lanes.push(
+      {
+        lane,
+        group,
+        run: async () => {
+          running.push(name);
+          await new Promise<void>((resolve) => release.set(name, resolve));
+          running.splice(running.indexOf(name), 1);
+        },
+      },
+      () => ended.push(name),
+    );
+  const end = async (name: string) => {
+    release.get(name)?.();
+    await settle();
+  };
+  return { running, ended, push, end };
+}
+
+describe('Lanes', () => {
+  it('run one task of a lane at a time, in order, and lanes side by side', async () => {
+    const { running, push, end } = stage(new Lanes({ concurrency: 10 }));
+    push('a1', 'a');
+    push('a2', 'a');
+    push('b1', 'b');
+    expect(running).toEqual(['a1', 'b1']);
+    await end('a1');
+    expect(running).toEqual(['b1', 'a2']);
+  });
+
+  it('keep a group to its bound and let the others pass', async () => {
+    const { running, push, end } = stage(new Lanes({ concurrency: 10, groupConcurrency: 2 }));
+    for (const n of [1, 2, 3]) push(`slow-${n}`, `slow-${n}`, 'slow');
+    push('quick', 'quick', 'other');
+    expect(running).toEqual(['slow-1', 'slow-2', 'quick']);
+    await end('slow-2');
+    expect(running).toEqual(['slow-1', 'quick', 'slow-3']);
+  });
+
+  it('keep all together to their bound', async () => {
+    const lanes = new Lanes({ concurrency: 2 });
+    const { running, push, end } = stage(lanes);
+    for (const n of [1, 2, 3]) push(`t${n}`, `t${n}`);
+    expect(running).toEqual(['t1', 't2']);
+    await end('t1');
+    expect(running).toEqual(['t2', 't3']);
+    expect(lanes.outstanding).toBe(2);
+  });
+
+  it('let the lanes of a group take turns', async () => {
+    const { running, push, end } = stage(new Lanes({ concurrency: 10, groupConcurrency: 1 }));
+    for (const n of [1, 2]) push(`a${n}`, 'a', 'g');
+    push('b1', 'b', 'g');
+    await end('a1');
+    expect(running).toEqual(['b1']);
+  });
+
+  it('run a task that throws again, and tell of it', async () => {
+    const failures: unknown[] = [];
+    const lanes = new Lanes({ concurrency: 1, onFailure: (error) => failures.push(error) });
+    let tries = 0;
+    await new Promise<void>((resolve) => {
+      lanes.push(
+        {
+          lane: 'a',
+          run: async () => {
+            if (++tries < 2) throw new Error('not yet');
+          },
+        },
+        resolve,
+      );
+    });
+    expect(tries).toBe(2);
+    expect(failures).toHaveLength(1);
+  });
+
+  it('say when there is room', async () => {
+    const lanes = new Lanes({ concurrency: 1 });
+    const { push, end } = stage(lanes);
+    push('a', 'a');
+    push('b', 'b');
+    let roomy = false;
+    void lanes.room(2).then(() => (roomy = true));
+    await settle();
+    expect(roomy).toBe(false);
+    await end('a');
+    expect(roomy).toBe(true);
+  });
+});
