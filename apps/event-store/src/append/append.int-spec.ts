@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { type EmittedEvent, type EmitterId, type EventPlace, eventPlace } from '#contracts';
+import { Fenced } from '#messaging';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { AppendRepository } from './append.repository.js';
+import { AppendService } from './append.service.js';
+import type { Operation } from './operation.js';
+import { TrimCounter } from './trim-counter.js';
+
+const PARTITION = 1;
+const EMITTER: EmitterId = 'dc_1';
+
+describe('the store', () => {
+  let db: FreshDatabase;
+  let service: AppendService;
+  let offset: number;
+
+  beforeAll(async () => {
+    db = await freshDatabase('event_store');
+  });
+  afterAll(() => db.drop());
+  beforeEach(async () => {
+    await db.database.query('TRUNCATE event, event_progress');
+    const repository = new AppendRepository(db.database);
+    service = new AppendService(repository, new TrimCounter());
+    await repository.positions([PARTITION]);
+    offset = 0;
+  });
+
+  const place = (at: number): EventPlace => eventPlace({ clock: 1000 + at, offset: at, partition: PARTITION });
+  const event = (emitId: string, more: Partial<EmittedEvent> = {}): EmittedEvent => ({
+    kind: 'event',
+    place: place(offset++),
+    emitterId: EMITTER,
+    stream: '',
+    emitId,
+    json: Buffer.from(JSON.stringify({ emitId })),
+    hops: 0,
+    ...more,
+  });
+  const events = (from: number, to: number): Operation[] => names(from, to).map((name) => event(name));
+  const deletion = (range: { start?: EventPlace; end?: EventPlace; stream?: string } = {}): Operation => ({
+    kind: 'delete',
+    place: place(offset++),
+    emitterId: EMITTER,
+    start: range.start ?? null,
+    end: range.end ?? null,
+    stream: range.stream ?? null,
+  });
+  const append = (operations: Operation[]) => {
+    const offsets = operations.map((operation) => Math.floor(operation.place.seq / 4096));
+    const after = { offset: Math.max(...offsets) + 1, clock: 5000 };
+    return service.append(PARTITION, operations, { offset: Math.min(...offsets), clock: 0 }, after);
+  };
+  /** What is seen: the newest 100, oldest first. */
+  const kept = async (stream = '', emitter = EMITTER): Promise<string[]> => {
+    const { rows } = await db.database.query<{ emit_id: string }>(
+      'SELECT emit_id FROM event WHERE emitter_id = $1 AND stream = $2 ORDER BY ms DESC, seq DESC LIMIT 100',
+      [emitter, stream],
+    );
+    return rows.map((row) => row.emit_id).reverse();
+  };
+  const names = (from: number, to: number): string[] => Array.from({ length: to - from + 1 }, (_, index) => `e${from + index}`);
+
+  it('keeps an event byte for byte, with what the emitter said of it', async () => {
+    const json = Buffer.from(' {"text": "€ \\u0041", "big": 12345678901234567890} ');
+    await append([event('a', { json, stream: '$logs', summary: 'Grüße', itemId: '7', itemTs: -1_700_000_000_123 }), event('b')]);
+    const { rows } = await db.database.query('SELECT * FROM event ORDER BY ms');
+    expect(rows).toEqual([
+      {
+        ...place(0),
+        emitter_id: EMITTER,
+        stream: '$logs',
+        emit_id: 'a',
+        event: json,
+        truncated: null,
+        summary: 'Grüße',
+        item_id: '7',
+        item_ts: -1_700_000_000_123,
+      },
+      {
+        ...place(1),
+        emitter_id: EMITTER,
+        stream: '',
+        emit_id: 'b',
+        event: Buffer.from('{"emitId":"b"}'),
+        truncated: null,
+        summary: null,
+        item_id: null,
+        item_ts: null,
+      },
+    ]);
+  });
+
+  it('keeps what is shown of a large event beside it', async () => {
+    const json = Buffer.from(JSON.stringify({ a: 1, long: 'x'.repeat(1_000_000) }));
+    await append([event('a', { json })]);
+    const { rows } = await db.database.query<{ event: Buffer; truncated: Buffer }>('SELECT event, truncated FROM event');
+    expect(rows[0]?.event.equals(json)).toBe(true);
+    expect(rows[0]?.truncated.toString()).toBe('{"a":1,"$truncated":true}');
+  });
+
+  it('keeps the last 100 of each stream, and not many more', async () => {
+    for (let from = 1; from <= 1000; from += 50) await append(events(from, from + 49));
+    await append([event('other', { stream: 'other' })]);
+    expect(await kept()).toEqual(names(901, 1000));
+    expect(await kept('other')).toEqual(['other']);
+    const { rows } = await db.database.query<{ count: number }>('SELECT count(*) FROM event');
+    expect(rows[0]?.count).toBeLessThan(260);
+  });
+
+  it('keeps the last 100 of a flood', async () => {
+    await append(events(1, 60));
+    await append(events(61, 2000));
+    expect(await kept()).toEqual(names(1901, 2000));
+  });
+
+  it('keeps an emit once, in one batch and over several', async () => {
+    await append([event('a'), event('b'), event('a')]);
+    expect(await append([event('c'), event('a'), event('b')])).toEqual({ stored: 1, repeated: 2 });
+    expect(await kept()).toEqual(['a', 'b', 'c']);
+  });
+
+  it('keeps one emit id on two streams and of two emitters', async () => {
+    await append([event('a'), event('a', { stream: 'x' }), event('a', { emitterId: 'dc_2' })]);
+    expect([await kept(), await kept('x'), await kept('', 'dc_2')]).toEqual([['a'], ['a'], ['a']]);
+  });
+
+  it('keeps an emit again once it is beyond the last 100', async () => {
+    await append(events(1, 150));
+    await append([event('e50'), event('e60')]);
+    expect(await kept()).toEqual([...names(52, 150), 'e50']);
+  });
+
+  it('deletes what the log held before, in the batch and in the table, and nothing after', async () => {
+    await append(events(1, 3));
+    await append([...events(4, 5), deletion(), ...events(6, 7)]);
+    expect(await kept()).toEqual(['e6', 'e7']);
+  });
+
+  it.each([
+    ['from', 3, undefined, ['e1', 'e2']],
+    ['up to', undefined, 3, ['e4', 'e5']],
+    ['between', 2, 4, ['e1', 'e5']],
+    ['exactly one', 3, 3, ['e1', 'e2', 'e4', 'e5']],
+    ['none', 7, 9, ['e1', 'e2', 'e3', 'e4', 'e5']],
+  ])('deletes a range: %s', async (_, start, end, rest) => {
+    for (const sizes of [[5], [2, 3], [5, 0]]) {
+      await db.database.query('TRUNCATE event');
+      const before = offset - 1;
+      const at = (number: number | undefined) => (number === undefined ? undefined : place(before + number));
+      const batches = sizes.map((size, index) => (index === 0 ? events(1, size) : events((sizes[0] ?? 0) + 1, 5)));
+      batches.at(-1)?.push(deletion({ start: at(start), end: at(end) }));
+      for (const batch of batches) await append(batch);
+      expect(await kept()).toEqual(rest);
+    }
+  });
+
+  it('deletes from every stream, or from the one that is named', async () => {
+    const streams = ['', '$errors', '$in', 'x'];
+    const all = async () => Promise.all(streams.map((stream) => kept(stream)));
+    await append(streams.map((stream) => event(`a${stream}`, { stream })));
+    await append([event('b'), deletion({ stream: 'x' })]);
+    expect(await all()).toEqual([['a', 'b'], ['a$errors'], ['a$in'], []]);
+    await append([deletion({ stream: '' }), event('c', { stream: 'x' })]);
+    expect(await all()).toEqual([[], ['a$errors'], ['a$in'], ['c']]);
+    await append([event('d'), deletion()]);
+    expect(await all()).toEqual([[], [], [], []]);
+  });
+
+  it('does not bring back with a deletion what was beyond the last 100', async () => {
+    for (const stream of ['', 'x'])
+      for (let from = 1; from <= 140; from += 20) await append(events(from, from + 19).map((each) => ({ ...each, stream })));
+    await append([deletion({ start: place(offset - 10) })]);
+    expect(await kept('x')).toEqual(names(41, 130));
+    expect(await kept('')).toEqual(names(41, 140));
+    await append([event('last'), deletion({ stream: '', start: place(offset - 1) })]);
+    expect(await kept('')).toEqual(names(42, 140));
+  });
+
+  it('takes an event from $in when it comes due, and no other', async () => {
+    await append([event('a', { stream: '$in', dueAt: 5 }), event('b', { stream: '$in', dueAt: 6 })]);
+    await append([event('a', { stream: 'x', waited: true }), event('b')]);
+    expect([await kept('$in'), await kept('x'), await kept()]).toEqual([['b'], ['a'], ['b']]);
+  });
+
+  it('lets one owner of a partition move on: another one changes nothing', async () => {
+    const [first, second] = [[event('a')], [event('b')]];
+    await append(first);
+    await expect(service.append(PARTITION, second, { offset: 0, clock: 0 }, { offset: 2, clock: 0 })).rejects.toThrow(Fenced);
+    expect(await kept()).toEqual(['a']);
+  });
+
+  it('begins a partition at its beginning and goes on where it stopped', async () => {
+    const repository = new AppendRepository(db.database);
+    expect(await repository.positions([0])).toEqual(new Map([[0, { offset: 0, clock: 0 }]]));
+    await append(events(1, 2));
+    expect(await repository.positions([0, PARTITION])).toEqual(
+      new Map([
+        [0, { offset: 0, clock: 0 }],
+        [PARTITION, { offset: 2, clock: 5000 }],
+      ]),
+    );
+  });
+});

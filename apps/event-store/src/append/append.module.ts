@@ -1,0 +1,17 @@
+import { Module } from '@nestjs/common';
+import { EventStoreConfig } from '../event-store.config.js';
+import { AppendRepository } from './append.repository.js';
+import { AppendService } from './append.service.js';
+import { EventLog } from './event-log.js';
+import { TrimCounter } from './trim-counter.js';
+
+@Module({
+  providers: [
+    AppendRepository,
+    AppendService,
+    EventLog,
+    { provide: TrimCounter, useFactory: () => new TrimCounter() },
+    { provide: EventStoreConfig, useFactory: () => EventStoreConfig.read() },
+  ],
+})
+export class AppendModule {}

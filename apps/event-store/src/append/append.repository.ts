@@ -1,0 +1,135 @@
+import { Injectable } from '@nestjs/common';
+import { type DeletedRange, type EmittedEvent, type EmitterId, EVENTS_TOPIC, type EventPlace, type Stream } from '#contracts';
+import { Database, type Transaction } from '#database';
+import type { Position } from '#messaging';
+import { copyIn } from './copy-in.js';
+import { COPIED_COLUMNS, copyRows } from './copy-rows.js';
+import { KEPT } from './operation.js';
+import type { KeptEvent } from './replay.js';
+
+export interface StreamKey {
+  emitterId: EmitterId;
+  stream: Stream;
+}
+
+const FIRST: EventPlace = { ms: 0, seq: 0 };
+const LAST: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
+
+/** How the store keeps events: all of it runs in the transaction that moves the partition's position. */
+@Injectable()
+export class AppendRepository {
+  constructor(private readonly database: Database) {}
+
+  transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return this.database.transaction(work);
+  }
+
+  /** Where the partitions are to be taken up. */
+  async positions(partitions: number[]): Promise<Map<number, Position>> {
+    const { rows } = await this.database.query<{ partition: number; next_offset: number; last_ms: number }>({
+      name: 'progress-read',
+      text: `WITH missing AS (
+               INSERT INTO event_progress (topic, partition) SELECT $1, unnest($2::int[])
+               ON CONFLICT DO NOTHING RETURNING partition, next_offset, last_ms
+             )
+             SELECT partition, next_offset, last_ms FROM event_progress WHERE topic = $1 AND partition = ANY($2)
+             UNION ALL SELECT * FROM missing`,
+      values: [EVENTS_TOPIC, partitions],
+    });
+    return new Map(rows.map((row) => [row.partition, { offset: row.next_offset, clock: row.last_ms }]));
+  }
+
+  /**
+   * Moves the partition's position; false when it isn't where we left it, because somebody else holds the partition.
+   * First in the transaction: until the end of it nobody else can move on.
+   */
+  async advance(transaction: Transaction, partition: number, before: Position, after: Position): Promise<boolean> {
+    const { rowCount } = await transaction.query({
+      name: 'progress-advance',
+      text: 'UPDATE event_progress SET next_offset = $4, last_ms = $5 WHERE topic = $1 AND partition = $2 AND next_offset = $3',
+      values: [EVENTS_TOPIC, partition, before.offset, after.offset, after.clock],
+    });
+    return rowCount === 1;
+  }
+
+  /** Fails with UNIQUE_VIOLATION when one of the emits is stored already. */
+  async add(transaction: Transaction, events: EmittedEvent[]): Promise<void> {
+    if (events.length === 0) return;
+    await copyIn(transaction, `COPY event (${COPIED_COLUMNS}) FROM STDIN (FORMAT binary)`, copyRows(events));
+  }
+
+  /** The emitters of which at least one of these emits is stored already. */
+  async repeatingEmitters(transaction: Transaction, events: EmittedEvent[]): Promise<Set<EmitterId>> {
+    const { rows } = await transaction.query<{ emitter_id: EmitterId }>({
+      name: 'event-repeating',
+      text: `SELECT DISTINCT emitted.emitter_id
+             FROM unnest($1::text[], $2::text[], $3::text[]) AS emitted (emitter_id, stream, emit_id)
+             WHERE EXISTS (SELECT FROM event WHERE event.emitter_id = emitted.emitter_id AND event.stream = emitted.stream AND event.emit_id = emitted.emit_id)`,
+      values: [events.map(({ emitterId }) => emitterId), events.map(({ stream }) => stream), events.map(({ emitId }) => emitId)],
+    });
+    return new Set(rows.map((row) => row.emitter_id));
+  }
+
+  /** Removes what is beyond the last 100 of each of these streams. */
+  async trim(transaction: Transaction, streams: StreamKey[]): Promise<void> {
+    if (streams.length === 0) return;
+    await transaction.query({
+      name: 'event-trim',
+      text: `DELETE FROM event USING (
+               SELECT key.emitter_id, key.stream, oldest.ms, oldest.seq
+               FROM unnest($1::text[], $2::text[]) AS key (emitter_id, stream)
+               CROSS JOIN LATERAL (
+                 SELECT ms, seq FROM event WHERE event.emitter_id = key.emitter_id AND event.stream = key.stream
+                 ORDER BY ms DESC, seq DESC OFFSET ${KEPT - 1} LIMIT 1
+               ) AS oldest
+             ) AS last
+             WHERE event.emitter_id = last.emitter_id AND event.stream = last.stream AND (event.ms, event.seq) < (last.ms, last.seq)`,
+      values: keyArrays(streams),
+    });
+  }
+
+  /** What is kept of these streams, once they are trimmed. */
+  async kept(transaction: Transaction, streams: StreamKey[]): Promise<(KeptEvent & StreamKey)[]> {
+    const { rows } = await transaction.query<{ emitter_id: EmitterId; stream: Stream; ms: number; seq: number; emit_id: string }>({
+      name: 'event-kept',
+      text: `SELECT emitter_id, stream, ms, seq, emit_id
+             FROM unnest($1::text[], $2::text[]) AS key (emitter_id, stream) JOIN event USING (emitter_id, stream)`,
+      values: keyArrays(streams),
+    });
+    return rows.map((row) => ({ emitterId: row.emitter_id, stream: row.stream, place: { ms: row.ms, seq: row.seq }, emitId: row.emit_id }));
+  }
+
+  async remove(transaction: Transaction, events: (StreamKey & { place: EventPlace })[]): Promise<void> {
+    if (events.length === 0) return;
+    await transaction.query({
+      name: 'event-remove',
+      text: `DELETE FROM event USING unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS gone (emitter_id, stream, ms, seq)
+             WHERE event.emitter_id = gone.emitter_id AND event.stream = gone.stream AND event.ms = gone.ms AND event.seq = gone.seq`,
+      values: [...keyArrays(events), events.map(({ place }) => place.ms), events.map(({ place }) => place.seq)],
+    });
+  }
+
+  /**
+   * Removes a range of what is kept from the emitter's streams, save those of `except`; returns how many. What is beyond
+   * the last 100 goes before that: it would come to light again in the place of what is deleted.
+   */
+  async removeRange(transaction: Transaction, range: DeletedRange, except: Stream[]): Promise<number> {
+    const [start, end] = [range.start ?? FIRST, range.end ?? LAST];
+    const { rowCount } = await transaction.query({
+      name: 'event-remove-range',
+      text: `DELETE FROM event USING (
+               SELECT stream, ms, seq, row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
+               FROM event WHERE emitter_id = $1 AND ($2::text IS NULL OR stream = $2) AND stream <> ALL($3)
+             ) AS newest
+             WHERE event.emitter_id = $1 AND event.stream = newest.stream AND event.ms = newest.ms AND event.seq = newest.seq
+               AND (newest.nth > ${KEPT} OR ((event.ms, event.seq) >= ($4, $5) AND (event.ms, event.seq) <= ($6, $7)))`,
+      values: [range.emitterId, range.stream, except, start.ms, start.seq, end.ms, end.seq],
+    });
+    return rowCount ?? 0;
+  }
+}
+
+const keyArrays = (streams: StreamKey[]): [string[], string[]] => [
+  streams.map(({ emitterId }) => emitterId),
+  streams.map(({ stream }) => stream),
+];

@@ -1,0 +1,104 @@
+import { Injectable } from '@nestjs/common';
+import { type EmittedEvent, type EmitterId, type Stream, WAITING_STREAM } from '#contracts';
+import { type Transaction, UNIQUE_VIOLATION } from '#database';
+import { Fenced, type Position } from '#messaging';
+import { AppendRepository, type StreamKey } from './append.repository.js';
+import type { Operation } from './operation.js';
+import { type KeptEvent, replay } from './replay.js';
+import { splitBatch } from './split-batch.js';
+import { TrimCounter } from './trim-counter.js';
+
+/** What became of a batch. */
+export interface Appended {
+  stored: number;
+  /** Emits that were kept already. */
+  repeated: number;
+}
+
+/** Emitters whose kept events are in memory at a time. */
+const REPLAYED_TOGETHER = 200;
+
+/**
+ * Takes a batch of a partition into the store, in one transaction with the partition's position. Events are appended
+ * without a look at what is there; where that isn't enough the emitter's operations are replayed over what is kept.
+ */
+@Injectable()
+export class AppendService {
+  constructor(
+    private readonly events: AppendRepository,
+    private readonly trims: TrimCounter,
+  ) {}
+
+  /** Throws Fenced when the partition isn't at `before` any more. */
+  async append(partition: number, operations: Operation[], before: Position, after: Position): Promise<Appended> {
+    try {
+      return await this.attempt(partition, operations, before, after, false);
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== UNIQUE_VIOLATION) throw error;
+      // an emit is there already, and the whole transaction has failed with it
+      return this.attempt(partition, operations, before, after, true);
+    }
+  }
+
+  private attempt(partition: number, operations: Operation[], before: Position, after: Position, repeats: boolean): Promise<Appended> {
+    return this.events.transaction(async (transaction) => {
+      if (!(await this.events.advance(transaction, partition, before, after)))
+        throw new Fenced(`partition ${partition} is not at ${before.offset}`);
+      const emitted = operations.filter((operation) => operation.kind === 'event');
+      const { plain, toReplay } = splitBatch(operations, repeats ? await this.events.repeatingEmitters(transaction, emitted) : undefined);
+      const { added, repeated } = await this.replayAll(transaction, [...toReplay]);
+      const events = [...plain, ...added];
+      await this.events.add(transaction, events);
+      await this.events.trim(transaction, this.dueStreams(plain));
+      return { stored: events.length, repeated };
+    });
+  }
+
+  private async replayAll(
+    transaction: Transaction,
+    emitters: [EmitterId, Operation[]][],
+  ): Promise<{ added: EmittedEvent[]; repeated: number }> {
+    const added: EmittedEvent[] = [];
+    let repeated = 0;
+    for (let start = 0; start < emitters.length; start += REPLAYED_TOGETHER) {
+      const some = emitters.slice(start, start + REPLAYED_TOGETHER);
+      const streams = some.flatMap(([emitterId, operations]) => streamsOf(operations).map((stream) => ({ emitterId, stream })));
+      await this.events.trim(transaction, streams);
+      const kept = Map.groupBy(await this.events.kept(transaction, streams), ({ emitterId }) => emitterId);
+      const removed: Parameters<AppendRepository['remove']>[1] = [];
+      for (const [emitterId, operations] of some) {
+        const result = replay(kept.get(emitterId) ?? [], operations);
+        added.push(...result.added);
+        removed.push(...result.removed.map((event) => ({ emitterId, ...event })));
+        repeated += result.repeated;
+        await this.removeElsewhere(transaction, operations);
+      }
+      await this.events.remove(transaction, removed);
+    }
+    return { added, repeated };
+  }
+
+  /** The deletions, in the streams to which nothing is added in this batch. */
+  private async removeElsewhere(transaction: Transaction, operations: Operation[]): Promise<void> {
+    const replayed = streamsOf(operations);
+    for (const operation of operations) {
+      if (operation.kind === 'delete' && (operation.stream === null || !replayed.includes(operation.stream)))
+        await this.events.removeRange(transaction, operation, replayed);
+    }
+  }
+
+  private dueStreams(events: EmittedEvent[]): StreamKey[] {
+    return events.filter(({ emitterId, stream }) => this.trims.isDue(`${emitterId} ${stream}`));
+  }
+}
+
+/** The streams that the emitter's events of this batch are for, or are taken from. */
+function streamsOf(operations: Operation[]): Stream[] {
+  const streams = new Set<Stream>();
+  for (const operation of operations) {
+    if (operation.kind === 'delete') continue;
+    streams.add(operation.stream);
+    if (operation.waited) streams.add(WAITING_STREAM);
+  }
+  return [...streams];
+}

@@ -1,0 +1,85 @@
+import { comparePlaces, type EmittedEvent, type EventPlace, type Stream, WAITING_STREAM } from '#contracts';
+import { KEPT, type Operation } from './operation.js';
+
+/** An event that is kept already. */
+export interface KeptEvent {
+  stream: Stream;
+  place: EventPlace;
+  emitId: string;
+}
+
+export interface Replayed {
+  /** What is kept of the new events. */
+  added: EmittedEvent[];
+  /** What is no longer kept of the old ones. */
+  removed: { stream: Stream; place: EventPlace }[];
+  /** How many events were there already, by their emit ids. */
+  repeated: number;
+}
+
+interface Entry {
+  place: EventPlace;
+  emitId: string;
+  /** Of a new one. */
+  event?: EmittedEvent;
+}
+
+/**
+ * What one emitter's operations, in the order of the log, make of the events that are kept of it: this is the store's
+ * definition. Appending in bulk is a shortcut where it comes to the same.
+ *
+ * @param kept exactly the newest 100 of each stream that an event of `operations` is for
+ */
+export function replay(kept: KeptEvent[], operations: Operation[]): Replayed {
+  const streams = new Map<Stream, Entry[]>();
+  const entriesOf = (stream: Stream): Entry[] => {
+    let entries = streams.get(stream);
+    if (!entries) streams.set(stream, (entries = []));
+    return entries;
+  };
+  for (const { stream, place, emitId } of kept) entriesOf(stream).push({ place, emitId });
+  for (const entries of streams.values()) entries.sort((a, b) => comparePlaces(a.place, b.place));
+
+  const gone: { stream: Stream; entry: Entry }[] = [];
+  const removeWhere = (stream: Stream, condition: (entry: Entry) => boolean): void => {
+    const entries = entriesOf(stream);
+    for (const entry of entries) if (condition(entry)) gone.push({ stream, entry });
+    streams.set(
+      stream,
+      entries.filter((entry) => !condition(entry)),
+    );
+  };
+
+  let repeated = 0;
+  for (const operation of operations) {
+    if (operation.kind === 'delete') {
+      const range = operation;
+      const inRange = ({ place }: Entry) =>
+        (range.start === null || comparePlaces(place, range.start) >= 0) && (range.end === null || comparePlaces(place, range.end) <= 0);
+      for (const stream of range.stream === null ? [...streams.keys()] : [range.stream]) removeWhere(stream, inRange);
+      continue;
+    }
+    const { stream, emitId, place, waited } = operation;
+    if (waited) removeWhere(WAITING_STREAM, (entry) => entry.emitId === emitId);
+    const entries = entriesOf(stream);
+    if (entries.some((entry) => entry.emitId === emitId)) {
+      repeated += 1;
+      continue;
+    }
+    insert(entries, { place, emitId, event: operation });
+    const oldest = entries.length > KEPT ? entries.shift() : undefined;
+    if (oldest) gone.push({ stream, entry: oldest });
+  }
+  return {
+    added: [...streams.values()].flatMap((entries) => entries.flatMap(({ event }) => event ?? [])),
+    removed: gone.filter(({ entry }) => !entry.event).map(({ stream, entry }) => ({ stream, place: entry.place })),
+    repeated,
+  };
+}
+
+/** Nearly always at the end: only a producer that spreads one emitter over partitions mixes up the places. */
+function insert(entries: Entry[], entry: Entry): void {
+  let at = entries.length;
+  while (at > 0 && comparePlaces((entries[at - 1] as Entry).place, entry.place) > 0) at -= 1;
+  entries.splice(at, 0, entry);
+}

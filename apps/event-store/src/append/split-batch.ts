@@ -1,0 +1,43 @@
+import type { EmittedEvent, EmitterId } from '#contracts';
+import { KEPT, type Operation } from './operation.js';
+
+export interface SplitBatch {
+  /** New events of which nothing needs to be known: they are appended as they are. */
+  plain: EmittedEvent[];
+  /** By emitter, in the order of the log: what has to be replayed over what is kept. */
+  toReplay: Map<EmitterId, Operation[]>;
+}
+
+/**
+ * Tells the emitters whose new events can simply be appended from those whose operations depend on what is kept and on
+ * one another: a deletion, an event that waited, an emit twice, or so many events that only the last of them stay.
+ *
+ * @param repeating emitters of which an event is stored already
+ */
+export function splitBatch(operations: Operation[], repeating: ReadonlySet<EmitterId> = new Set()): SplitBatch {
+  const byEmitter = new Map<EmitterId, Operation[]>();
+  for (const operation of operations) {
+    const own = byEmitter.get(operation.emitterId);
+    if (own) own.push(operation);
+    else byEmitter.set(operation.emitterId, [operation]);
+  }
+  const split: SplitBatch = { plain: [], toReplay: new Map() };
+  for (const [emitterId, own] of byEmitter) {
+    const plain = repeating.has(emitterId) ? null : plainEvents(own);
+    if (plain) split.plain.push(...plain);
+    else split.toReplay.set(emitterId, own);
+  }
+  return split;
+}
+
+function plainEvents(operations: Operation[]): EmittedEvent[] | null {
+  if (operations.length > KEPT) return null;
+  const emits = new Set<string>();
+  const events: EmittedEvent[] = [];
+  for (const operation of operations) {
+    if (operation.kind === 'delete' || operation.waited) return null;
+    emits.add(`${operation.stream}\0${operation.emitId}`);
+    events.push(operation);
+  }
+  return emits.size === events.length ? events : null;
+}

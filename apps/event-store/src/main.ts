@@ -1,0 +1,4 @@
+import { runService } from '#service';
+import { EventStoreModule } from './event-store.module.js';
+
+await runService({ name: 'event-store', module: EventStoreModule });

@@ -1,0 +1,15 @@
+import { Controller } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import { type EventPage, ListEvents, listEvents } from '#contracts';
+import { Answers } from '#messaging';
+import { EventPagesService } from './event-pages.service.js';
+
+@Controller()
+export class EventPagesController {
+  constructor(private readonly pages: EventPagesService) {}
+
+  @Answers(listEvents)
+  list(@Payload() request: ListEvents): Promise<EventPage> {
+    return this.pages.list(request);
+  }
+}

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type EmitterId, Invalid } from '#contracts';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { EventPagesRepository } from './event-pages.repository.js';
+import { pageWindow } from './page-window.js';
+
+const EMITTER: EmitterId = 'dc_1';
+const id = (n: number) => `${n}-${n}`;
+
+describe('a page of events', () => {
+  let db: FreshDatabase;
+  let pages: EventPagesRepository;
+
+  beforeAll(async () => {
+    db = await freshDatabase('event_store');
+    pages = new EventPagesRepository(db.database);
+    // more than are kept: 31 to 130 are seen
+    await db.database.query(
+      `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event, truncated)
+       SELECT n, n, $1, '', n, convert_to(n::text, 'UTF8'), CASE WHEN n = 130 THEN 'short'::bytea END FROM generate_series(1, 130) AS n`,
+      [EMITTER],
+    );
+  });
+  afterAll(() => db.drop());
+
+  const page = (cursors: { limit?: number; after?: string; before?: string }, stream = '', options = { whole: false, maxBytes: 1e6 }) =>
+    pages.page(EMITTER, stream, pageWindow({ limit: 3, ...cursors }), options);
+
+  it.each([
+    ['the newest', {}, [130, 129, 128]],
+    ['after a cursor: older ones', { after: id(100) }, [99, 98, 97]],
+    ['before a cursor: those directly before it, newest first', { before: id(100) }, [103, 102, 101]],
+    ['at the newer end', { before: id(129) }, [130]],
+    ['before the newest', { before: id(130) }, []],
+    ['at the older end', { after: id(33) }, [32, 31]],
+    ['after the oldest', { after: id(31) }, []],
+    ['after what is no longer kept', { after: id(10) }, []],
+    ['before what is no longer kept', { before: id(10) }, [33, 32, 31]],
+    ['between two cursors, all of it', { after: id(104), before: id(101) }, [103, 102]],
+    ['between two cursors, from its after end', { after: id(110), before: id(90) }, [109, 108, 107]],
+    ['between two cursors that do not meet', { after: id(90), before: id(110) }, []],
+    ['of a cursor in between', { after: '100-50' }, [99, 98, 97]],
+    ['of a cursor without an event', { after: '100-999999' }, [100, 99, 98]],
+    ['with a limit over what is kept', { limit: 100 }, Array.from({ length: 100 }, (_, i) => 130 - i)],
+  ])('%s', async (_, cursors, expected) => {
+    const { total, events, cut } = await page(cursors);
+    expect(events.map(({ ms }) => ms)).toEqual(expected);
+    expect([total, cut]).toEqual([100, false]);
+  });
+
+  it('of a stream without events is empty', async () => {
+    expect(await page({}, 'none')).toEqual({ total: 0, events: [], cut: false });
+  });
+
+  it('shows large events truncated, or whole', async () => {
+    const shown = async (whole: boolean) => (await page({ limit: 1 }, '', { whole, maxBytes: 1e6 })).events[0]?.event.toString();
+    expect([await shown(false), await shown(true)]).toEqual(['short', '130']);
+  });
+
+  it('is cut to what fits, at the end away from the cursor, and has at least one event', async () => {
+    const cut = async (cursors: object, maxBytes: number) => {
+      const result = await page({ limit: 4, ...cursors }, '', { whole: true, maxBytes });
+      return [result.events.map(({ ms }) => ms), result.cut];
+    };
+    expect(await cut({}, 6)).toEqual([[130, 129], true]);
+    expect(await cut({ before: id(100) }, 9)).toEqual([[103, 102, 101], true]);
+    expect(await cut({}, 1)).toEqual([[130], true]);
+    expect(await cut({ limit: 1 }, 1)).toEqual([[130], false]);
+    expect(await cut({}, 12)).toEqual([[130, 129, 128, 127], false]);
+  });
+
+  it.each(['x', '1', '1-', '-1', '1-2-3', '1.0-2', '', '1-99999999999999999'])('refuses the cursor "%s"', (cursor) => {
+    expect(() => pageWindow({ limit: 1, after: cursor })).toThrow(Invalid);
+    try {
+      pageWindow({ limit: 1, before: cursor, after: cursor });
+    } catch (error) {
+      expect((error as Invalid).details.errors?.map(({ field }) => field)).toEqual(['after', 'before']);
+    }
+  });
+});

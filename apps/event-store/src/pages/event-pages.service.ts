@@ -1,0 +1,27 @@
+import { Injectable } from '@nestjs/common';
+import { eventIdOf, type EventPage, isId, type ListEvents, NotFound, pageOf } from '#contracts';
+import { EmitterDirectory } from '#emitters';
+import { EventPagesRepository } from './event-pages.repository.js';
+import { eventSummaryJson } from './event-summary-json.js';
+import { pageWindow } from './page-window.js';
+
+/** An answer travels in one message, in which a JSON text can grow to twice its size: together they have to stay below the topic's limit. */
+const PAGE_BYTES = 1024 * 1024;
+
+/** Answers pages of an emitter's last events. */
+@Injectable()
+export class EventPagesService {
+  constructor(
+    private readonly directory: EmitterDirectory,
+    private readonly pages: EventPagesRepository,
+  ) {}
+
+  async list({ owner_id, emitter_id, stream, expand = false, ...request }: ListEvents): Promise<EventPage> {
+    const window = pageWindow(request);
+    if (!(await this.directory.findOwned(owner_id, emitter_id)))
+      throw new NotFound(isId('source', emitter_id) ? 'source' : 'workflow', emitter_id);
+    const { total, events, cut } = await this.pages.page(emitter_id, stream, window, { whole: expand, maxBytes: PAGE_BYTES });
+    const { page_info } = pageOf(events, total, eventIdOf);
+    return { page_info, items: events.map((event) => eventSummaryJson(emitter_id, stream, event)), ...(cut && { cut }) };
+  }
+}
