@@ -1,6 +1,8 @@
 import { Type } from 'class-transformer';
 import { IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import { Invalid } from './errors.js';
+import { type IdKind, isId } from './ids.js';
 
 /** Which part of a list is wanted. Lists are newest first: `after` walks to older items, `before` to newer ones. */
 export class PageRequest {
@@ -52,4 +54,17 @@ export function pageOf<T>(items: T[], totalCount: number, cursor: (item: T) => s
     },
     data: items,
   };
+}
+
+/** The opaque cursor of a list's item: the unpadded base64url of its id. */
+export const cursorOf = (id: string): string => Buffer.from(id, 'utf8').toString('base64url');
+
+/** The id behind a cursor of a list of this kind. Throws Invalid, naming the field, when it isn't one. */
+export function idOfCursor(kind: IdKind, field: 'after' | 'before', cursor: string | undefined): string | undefined {
+  // an empty cursor is as if absent
+  if (cursor === undefined || cursor === '') return undefined;
+  const id = Buffer.from(cursor, 'base64url').toString('utf8');
+  // read back, because the decoder skips what isn't base64url
+  if (!isId(kind, id) || cursorOf(id) !== cursor) throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
+  return id;
 }
