@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { emitterChanged, type EmitterState, type SourceId, type UserId } from '#contracts';
-import { Database, type Session, type Transaction } from '#database';
+import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction } from '#database';
 import { factRecord } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { freeSlug } from './slug.js';
@@ -18,6 +18,10 @@ export class SourcesRepository {
   async find(ownerId: UserId, id: SourceId, session: Session = this.database): Promise<SourceRow | undefined> {
     const { rows } = await session.query<SourceRow>(`${SOURCE} WHERE s.owner_id = $1 AND s.id = $2`, [ownerId, id]);
     return rows[0];
+  }
+
+  list(ownerId: UserId, page: KeysetPage): Promise<{ rows: SourceRow[]; total: number }> {
+    return readKeysetPage<SourceRow>(this.database, { select: SOURCE, where: 's.owner_id = $1', values: [ownerId], id: 's.id' }, page);
   }
 
   /** Creates the source; one of this id that exists already is left as it is. */

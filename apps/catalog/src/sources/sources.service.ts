@@ -3,8 +3,13 @@ import {
   type ComponentChoice,
   type ComponentId,
   type CreateSource,
+  cursorOf,
+  idOfCursor,
   Invalid,
+  type ListSources,
   NotFound,
+  type Page,
+  pageOf,
   randomText,
   type Source,
   type SourceReference,
@@ -50,6 +55,13 @@ export class SourcesService {
     const row = await this.sources.find(owner_id, id);
     if (!row) throw new NotFound('source', id);
     return this.answer(row);
+  }
+
+  async list({ owner_id, limit, after, before }: ListSources): Promise<Page<Source>> {
+    const page = { limit, after: idOfCursor('source', 'after', after), before: idOfCursor('source', 'before', before) };
+    const { rows, total } = await this.sources.list(owner_id, page);
+    const sources = rows.map((row) => sourceOf(row, this.config.endpointsUrl, { inList: true }));
+    return pageOf(sources, total, ({ id }) => cursorOf(id));
   }
 
   async delete({ owner_id, id }: SourceReference): Promise<void> {
