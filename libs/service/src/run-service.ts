@@ -46,7 +46,7 @@ export async function runService({ name, module, http }: ServiceOptions): Promis
     if (http) {
       const httpApp = await http.create(root, log);
       httpApp.useLogger(new NestLog(log));
-      repair(httpApp.connectMicroservice({ strategy: transport }, { inheritAppConfig: false }));
+      repair(httpApp.connectMicroservice({ strategy: transport }, { inheritAppConfig: false, deferInitialization: true }));
       await httpApp.startAllMicroservices();
       await http.listen(httpApp);
       app = httpApp;

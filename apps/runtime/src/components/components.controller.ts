@@ -18,8 +18,7 @@ export class ComponentsController {
       return await this.sandbox.inspect({ code, hash: createHash('sha256').update(code, 'utf8').digest('hex') });
     } catch (error) {
       if (!(error instanceof ComponentRejected)) throw error;
-      const message = error.line === undefined || error.line === null ? error.message : `${error.message} (line ${error.line})`;
-      throw new Invalid([{ field: 'component_code', message: `the component's code is not acceptable: ${message}` }]);
+      throw new Invalid([{ field: 'component_code', message: `the component's code is not acceptable: ${error.message}` }]);
     }
   }
 }
