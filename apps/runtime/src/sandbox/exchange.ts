@@ -3,6 +3,18 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { AddressGuard } from '#egress';
+import type { EgressLimits } from './egress/egress-limits.js';
+import { EgressProxy, type EgressCounts } from './egress/egress-proxy.js';
+
+/** What one process and we have in common. */
+export interface Exchange {
+  dir: string;
+  /** The egress socket's file in it */
+  socketName: string;
+  egress: EgressCounts;
+  close(): Promise<void>;
+}
 
 const prefix = 'sluice-run-';
 
@@ -19,12 +31,23 @@ export class ExchangeBase {
     chmodSync(this.dir, 0o711);
   }
 
-  /** A folder for one process; as root it belongs to that process's user alone. */
-  async open(uid: number): Promise<string> {
+  /** A folder for one process, with its way out in it; as root it belongs to that process's user alone. */
+  async open(uid: number, guard: AddressGuard, limits: EgressLimits): Promise<Exchange> {
     const dir = join(this.dir, randomBytes(16).toString('hex'));
     await mkdir(dir);
+    const socketName = 's';
+    const proxy = await EgressProxy.listen(join(dir, socketName), guard, limits);
+    await own(join(dir, socketName), uid);
     await own(dir, uid);
-    return dir;
+    return {
+      dir,
+      socketName,
+      egress: proxy.counts,
+      close: async () => {
+        proxy.close();
+        await rm(dir, { recursive: true, force: true });
+      },
+    };
   }
 
   close(): void {
@@ -33,13 +56,9 @@ export class ExchangeBase {
 }
 
 /** Gives a file to a process's user; who is no root is that user himself. */
-export async function own(path: string, uid: number): Promise<void> {
+async function own(path: string, uid: number): Promise<void> {
   await chmod(path, 0o700);
   if (process.getuid?.() === 0) await chown(path, uid, uid);
-}
-
-export async function removeExchange(dir: string): Promise<void> {
-  await rm(dir, { recursive: true, force: true });
 }
 
 /** Folders of parents that were killed and could not clear up. */
@@ -63,12 +82,4 @@ function isRunning(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
-}
-
-/** What one process and we have in common. */
-export interface Exchange {
-  dir: string;
-  /** The egress socket's file in it; null: there is no way out */
-  socketName: string | null;
-  close(): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import { ComponentRejected } from './component-rejected.js';
-import { ExchangeBase, removeExchange } from './exchange.js';
+import { AddressGuard } from '#egress';
+import { ExchangeBase } from './exchange.js';
 import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
 import { buildJailRoot } from './jail/jail-root.js';
 import { jailRootParent } from './jail/jail-root-parent.js';
@@ -19,20 +20,27 @@ export class ProcessSandbox implements Sandbox {
   private readonly pool: RunnerPool;
   private readonly users = new RunnerUsers();
   private readonly exchanges = new ExchangeBase();
+  private readonly guard: AddressGuard;
   private readonly inspections = new Slots(inspectionsAtATime);
 
   private constructor(
     private readonly config: SandboxConfig,
     private readonly chosen: ChosenJail,
   ) {
+    this.guard = AddressGuard.fromConfig(config.allowPrivateHosts, config.lookup ? { lookup: config.lookup } : {});
     this.pool = new RunnerPool(() => this.launch(), config);
-    this.pool.fill();
   }
 
   /** Builds the jail's root if need be and finds out which jail works here. @throws Error that says why none does */
   static async start(config: SandboxConfig): Promise<ProcessSandbox> {
     const root = await buildJailRoot(await jailRootParent(config.dataDir), config.modules);
-    return new ProcessSandbox(config, await chooseJail(root, config.jail, config.jailRequired, new RunnerUsers().next()));
+    const sandbox = new ProcessSandbox(config, await chooseJail(root, config.jail, config.jailRequired, new RunnerUsers().next()));
+    // If a runner cannot start (a Node without the internals that the guest needs), it shows now and not at the first run
+    await sandbox.pool.fill().catch(async (error: unknown) => {
+      await sandbox.close();
+      throw error;
+    });
+    return sandbox;
   }
 
   async inspect(component: ComponentCode): Promise<ComponentDescription> {
@@ -76,10 +84,10 @@ export class ProcessSandbox implements Sandbox {
   }
 
   private async launch(): Promise<RunnerProcess> {
-    const { limits, modules, warmModules, trustedCa } = this.config;
+    const { limits, modules, warmModules, trustedCa, hardened } = this.config;
     const uid = this.users.next();
-    const dir = await this.exchanges.open(uid);
-    const settings = { jail: this.chosen.jail, uid, limits, modules, warm: warmModules, trustedCa, hardened: true };
-    return new RunnerProcess(settings, { dir, socketName: null, close: () => removeExchange(dir) });
+    const exchange = await this.exchanges.open(uid, this.guard, this.config.egress);
+    const settings = { jail: this.chosen.jail, uid, limits, modules, warm: warmModules, trustedCa, hardened };
+    return new RunnerProcess(settings, exchange);
   }
 }

@@ -93,22 +93,25 @@ export class RunnerPool {
     }
   }
 
-  /** Starts the blank processes. */
-  fill(): void {
-    while (
-      !this.closed &&
-      this.blanks.length + this.startingBlanks < this.settings.blanks &&
-      this.all.size + this.startingBlanks < this.settings.maxProcesses
-    ) {
+  /** Starts the blank processes that are missing. @throws SandboxUnavailable */
+  async fill(): Promise<void> {
+    const starts: Promise<void>[] = [];
+    while (this.wantsBlank()) {
       this.startingBlanks++;
-      void this.start()
-        .then(
-          (process) => this.blanks.push(process),
-          // Said again, and to somebody who can act on it, when a run needs a process
-          () => {},
-        )
-        .finally(() => this.startingBlanks--);
+      const start = this.start().then((process) => void this.blanks.push(process));
+      starts.push(start.finally(() => this.startingBlanks--));
     }
+    await Promise.all(starts);
+  }
+
+  private wantsBlank(): boolean {
+    const { blanks, maxProcesses } = this.settings;
+    return !this.closed && this.blanks.length + this.startingBlanks < blanks && this.all.size + this.startingBlanks < maxProcesses;
+  }
+
+  /** A failure is said when a run needs a process, to somebody who can act on it. */
+  private refill(): void {
+    this.fill().catch(() => {});
   }
 
   async close(): Promise<void> {
@@ -151,7 +154,7 @@ export class RunnerPool {
     // Not at once: the process that was asked for comes first
     this.refillTimer ??= setTimeout(() => {
       this.refillTimer = undefined;
-      this.fill();
+      this.refill();
     }, refillMs);
     for (let blank = this.blanks.shift(); blank; blank = this.blanks.shift()) if (blank.alive) return blank;
     return this.start();
@@ -203,7 +206,7 @@ export class RunnerPool {
       if (!process?.alive) this.tenants.delete(key);
     }
     for (let i = this.blanks.length - 1; i >= 0; i--) if (!this.blanks[i]!.alive) this.blanks.splice(i, 1);
-    this.fill();
+    this.refill();
   }
 }
 

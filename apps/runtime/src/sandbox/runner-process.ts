@@ -126,14 +126,14 @@ export class RunnerProcess {
     });
     this.channel.on('error', () => {});
     this.receive();
-    const socketPath = exchange.socketName === null ? null : `${command.exchangePath}/${exchange.socketName}`;
+    const egress = `${command.exchangePath}/${exchange.socketName}`;
     this.send({
       t: 'setup',
       limits,
       modules: settings.modules,
       trustedCa: settings.trustedCa,
       hardened: settings.hardened,
-      egress: socketPath,
+      egress,
     });
     if (settings.warm.length > 0) this.send({ t: 'warm', modules: settings.warm });
     const late = setTimeout(() => this.stop({ status: 'crashed', code: 'START', message: `it was not ready in ${startMs} ms` }), startMs);

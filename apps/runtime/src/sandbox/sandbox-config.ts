@@ -1,3 +1,5 @@
+import type { AddressGuardOptions } from '#egress';
+import { defaultEgressLimits, type EgressLimits } from './egress/egress-limits.js';
 import type { JailChoice } from './jail/choose-jail.js';
 import { curatedModules } from './curated-modules.js';
 import { defaultLimits, type SandboxLimits } from './sandbox-limits.js';
@@ -10,6 +12,9 @@ export interface SandboxConfig {
   jailRequired: boolean;
   /** `SLUICE_ALLOW_PRIVATE_HOSTS` */
   allowPrivateHosts: string;
+  /** How components' host names become addresses; default: the system's resolver */
+  lookup?: AddressGuardOptions['lookup'];
+  egress: EgressLimits;
   limits: SandboxLimits;
   /** One process per account, or per source: an account's components can otherwise change what the next one sees (`Array.prototype`, …) */
   isolation: 'account' | 'source';
@@ -29,12 +34,15 @@ export interface SandboxConfig {
   maxHashes: number;
   /** PEM of a certificate authority that components trust beside the public ones */
   trustedCa: string | null;
+  /** false: components keep what `process` has that ends in nothing but errors here. For tests of the jail itself */
+  hardened: boolean;
 }
 
 export const defaultSandboxConfig: Omit<SandboxConfig, 'dataDir'> = {
   jail: 'auto',
   jailRequired: true,
   allowPrivateHosts: '',
+  egress: defaultEgressLimits,
   limits: defaultLimits,
   isolation: 'account',
   modules: curatedModules,
@@ -47,4 +55,5 @@ export const defaultSandboxConfig: Omit<SandboxConfig, 'dataDir'> = {
   maxRuns: 500,
   maxHashes: 300,
   trustedCa: null,
+  hardened: true,
 };

@@ -1,6 +1,8 @@
 import type { GuestLimits, ToGuest } from '../wire/messages.js';
 import { Channel } from './channel.js';
 import { describeComponent } from './describe-component.js';
+import { setDefaultCACertificates, getCACertificates } from 'node:tls';
+import { installEgress } from './egress.js';
 import { guestError } from './guest-error.js';
 import { installConsole } from './guest-console.js';
 import { ComponentLoader, lineOf, NoComponent } from './load-component.js';
@@ -36,6 +38,9 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
   limits = message.limits;
   modules = new CuratedModules(message.modules);
   loader = new ComponentLoader(modules);
+  installEgress(message.egress);
+  // An operator's own certificate authority (a mock server's, an intranet's) beside the public ones
+  if (message.trustedCa) setDefaultCACertificates([...getCACertificates('default'), message.trustedCa]);
   installConsole();
   installEnvironment();
   Object.assign(globalThis, { defineComponent: identity, defineSource: identity, defineAction: identity, defineApp: identity });

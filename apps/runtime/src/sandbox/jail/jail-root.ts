@@ -1,6 +1,23 @@
 import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { access, chmod, constants, copyFile, cp, lstat, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  access,
+  chmod,
+  constants,
+  copyFile,
+  cp,
+  link,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
 import { promisify } from 'node:util';
@@ -10,6 +27,8 @@ import { seccompFilter } from './seccomp-filter.js';
 const run = promisify(execFile);
 const here = createRequire(import.meta.url);
 const oldestNode = 24;
+const unusedMs = 24 * 3600 * 1000;
+const asBoolean = [() => true, () => false] as const;
 
 /** The only directory that a jailed process sees, and the seccomp filter beside it. */
 export interface JailRoot {
@@ -32,6 +51,7 @@ export async function buildJailRoot(parent: string, modules: string[]): Promise<
   const name = `jail-${await fingerprint(programs, guest, packages)}`;
   const dir = join(parent, name);
   if (!(await isOurs(dir))) {
+    await removeOldRoots(parent);
     const building = `${dir}.${randomBytes(4).toString('hex')}`;
     try {
       await assemble(building, programs, guest, packages);
@@ -42,6 +62,8 @@ export async function buildJailRoot(parent: string, modules: string[]): Promise<
       if (!(await isOurs(dir))) throw error;
     }
   }
+  // The sign for `removeOldRoots` that it is in use
+  await utimes(dir, new Date(), new Date());
   const seccompFile = join(dir, 'seccomp.bpf');
   return { dir: join(dir, 'root'), seccompFile: (await exists(seccompFile)) ? seccompFile : null };
 }
@@ -151,7 +173,7 @@ async function assemble(
   const root = join(target, 'root');
   for (const folder of ['bin', 'runner/node_modules', 'tmp', 'exchange', 'dev']) await mkdir(join(root, folder), { recursive: true });
   for (const { name, file, libraries } of programs) {
-    await copyFile(file, join(root, 'bin', name), constants.COPYFILE_FICLONE);
+    await placeProgram(file, join(root, 'bin', name));
     for (const library of libraries) {
       const copy = join(root, resolve('/', library));
       await mkdir(dirname(copy), { recursive: true });
@@ -170,18 +192,40 @@ async function assemble(
   await makeReadable(target);
 }
 
+/** A second name for the same file where that is possible: Node has 120 MB, and each change of the guest makes a new root. */
+async function placeProgram(file: string, copy: string): Promise<void> {
+  const source = await realpath(file);
+  const isReadable = ((await stat(source)).mode & 0o555) === 0o555;
+  const linked = isReadable && (await link(source, copy).then(...asBoolean));
+  if (!linked) await copyFile(source, copy, constants.COPYFILE_FICLONE);
+}
+
 function isNeeded(packageRoot: string, path: string): boolean {
   const inside = relative(packageRoot, path);
   return !inside.split(sep).includes('node_modules') && !/\.(d\.[cm]?ts|map|md)$/.test(basename(path));
 }
 
-/** Everyone may read, nobody may write: the processes run as users that own nothing. The umask of whoever started us must not matter. */
+/** Everyone may read, nobody else may write: the processes run as users that own nothing. The umask of whoever started us must not matter. */
 async function makeReadable(path: string): Promise<void> {
-  const info = await lstat(path);
-  if (info.isSymbolicLink()) return;
-  if (!info.isDirectory()) return chmod(path, info.mode & 0o111 ? 0o555 : 0o444);
-  for (const entry of await readdir(path)) await makeReadable(join(path, entry));
-  await chmod(path, 0o755);
+  const { mode, ...info } = await lstat(path).then((stats) => ({
+    mode: stats.mode & 0o777,
+    isLink: stats.isSymbolicLink(),
+    isDirectory: stats.isDirectory(),
+  }));
+  if (info.isLink) return;
+  const needed = info.isDirectory || mode & 0o100 ? 0o555 : 0o444;
+  // A file with a second name elsewhere is already as it must be, and its mode is not ours to change
+  if ((mode & needed) !== needed || mode & 0o022) await chmod(path, (mode | needed) & ~0o022);
+  if (info.isDirectory) for (const entry of await readdir(path)) await makeReadable(join(path, entry));
+}
+
+/** Roots of earlier versions that nobody has started from for a day. */
+async function removeOldRoots(parent: string): Promise<void> {
+  for (const name of await readdir(parent)) {
+    const dir = join(parent, name);
+    const { mtimeMs } = await stat(dir).catch(() => ({ mtimeMs: Infinity }));
+    if (name.startsWith('jail-') && Date.now() - mtimeMs > unusedMs) await rm(dir, { recursive: true, force: true });
+  }
 }
 
 /** A root that is complete (it is moved in place when it is) and that nobody else could have put there. */
@@ -192,8 +236,5 @@ async function isOurs(dir: string): Promise<boolean> {
 }
 
 async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+  return access(path).then(...asBoolean);
 }

@@ -2,7 +2,7 @@ import type { Hook } from '../sandbox.js';
 
 /** What a runner process is told. */
 export type ToGuest =
-  | { t: 'setup'; limits: GuestLimits; modules: string[]; trustedCa: string | null; hardened: boolean; egress: string | null }
+  | { t: 'setup'; limits: GuestLimits; modules: string[]; trustedCa: string | null; hardened: boolean; egress: string }
   | { t: 'warm'; modules: string[] }
   | { t: 'ping'; n: number }
   | { t: 'inspect'; id: string; hash: string; code: string }

@@ -1,0 +1,28 @@
+/** What the connections of one runner process may use; times in ms. */
+export interface EgressLimits {
+  /** Connections at a time. More of them wait: refusing would break a `Promise.all` over a hundred requests */
+  connections: number;
+  waiting: number;
+  perMinute: number;
+  /** To say where to */
+  headMs: number;
+  /** To be connected, and the longest wait in line */
+  connectMs: number;
+  /** Without a byte in either direction */
+  idleMs: number;
+  lifeMs: number;
+  bytesDown: number;
+  bytesUp: number;
+}
+
+export const defaultEgressLimits: EgressLimits = {
+  connections: 256,
+  waiting: 500,
+  perMinute: 1200,
+  headMs: 5_000,
+  connectMs: 10_000,
+  idleMs: 60_000,
+  lifeMs: 300_000,
+  bytesDown: 64 << 20,
+  bytesUp: 16 << 20,
+};

@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomBytes } from 'node:crypto';
+import { connect, createServer, type AddressInfo, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { AddressGuard } from '#egress';
+import { defaultEgressLimits, type EgressLimits } from './egress-limits.js';
+import { EgressProxy } from './egress-proxy.js';
+
+describe('the proxy of one runner process', () => {
+  let remote: Server;
+  let port: number;
+  let path: string;
+  let proxy: EgressProxy | undefined;
+
+  beforeEach(async () => {
+    path = join(tmpdir(), `sluice-proxy-${randomBytes(6).toString('hex')}`);
+    remote = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.on('data', (data) => socket.write(data));
+    });
+    await new Promise<void>((resolve) => remote.listen(0, '127.0.0.1', resolve));
+    port = (remote.address() as AddressInfo).port;
+  });
+  afterEach(() => {
+    proxy?.close();
+    remote.close();
+  });
+
+  const start = async (limits: Partial<EgressLimits> = {}, lookup = async () => [{ address: '127.0.0.1' }]) => {
+    const guard = AddressGuard.fromConfig(`127.0.0.1:${port}`, { lookup });
+    proxy = await EgressProxy.listen(path, guard, { ...defaultEgressLimits, ...limits });
+    return proxy;
+  };
+
+  /** Everything that comes back for these bytes until the proxy closes, or until `until` is in it. */
+  const say = (bytes: string | Buffer, until?: string) =>
+    new Promise<string>((resolve) => {
+      const socket = connect(path, () => void socket.write(bytes));
+      let answer = '';
+      socket.on('data', (data) => {
+        answer += data.toString();
+        if (until !== undefined && answer.includes(until)) socket.destroy();
+      });
+      socket.on('error', () => {});
+      socket.on('close', () => resolve(answer));
+    });
+
+  it('carries bytes both ways, also those that come with the request', async () => {
+    await start();
+    expect(await say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\nfirst`, 'first')).toBe('HTTP/1.1 200 OK\r\n\r\nfirst');
+    expect(proxy!.counts).toEqual({ connections: 1, refused: 0, bytesUp: 5, bytesDown: 5 });
+  });
+
+  it.each([
+    ['GET http://127.0.0.1/ HTTP/1.1\r\n\r\n', 'EPROTO'],
+    ['CONNECT 1.1.1.1:99999 HTTP/1.1\r\n\r\n', 'EPROTO'],
+    ['CONNECT 127.0.0.1:1 HTTP/1.1\r\n\r\n', 'EACCES'],
+    ['CONNECT [::1]:80 HTTP/1.1\r\n\r\n', 'EACCES'],
+    ['CONNECT 169.254.169.254:80 HTTP/1.1\r\n\r\n', 'EACCES'],
+    [randomBytes(5000), 'EPROTO'],
+  ])('refuses %j', async (bytes, code) => {
+    await start();
+    expect(await say(bytes)).toMatch(new RegExp(`^HTTP/1.1 403 ${code} .*\r\n\r\n$`));
+  });
+
+  it('asks for each connection once: a name that changes its mind is refused', async () => {
+    const answers = ['127.0.0.1', '10.0.0.1'];
+    let asked = 0;
+    await start({}, async () => [{ address: answers[asked++]! }]);
+    expect(await say(`CONNECT rebind.test:${port} HTTP/1.1\r\n\r\nx`, 'x')).toContain('200 OK');
+    expect(await say(`CONNECT rebind.test:${port} HTTP/1.1\r\n\r\nx`)).toContain('403 EACCES');
+    expect(asked).toBe(2);
+  });
+
+  it('says when the other side refuses', async () => {
+    await start();
+    remote.close();
+    await new Promise((resolve) => remote.once('close', resolve));
+    expect(await say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`)).toContain('403 ECONNREFUSED');
+  });
+
+  it('closes who does not say where to', async () => {
+    await start({ headMs: 50 });
+    expect(await say('CONN')).toBe('');
+  });
+
+  it('lets connections over the limit wait for a place', async () => {
+    await start({ connections: 2 });
+    const request = `CONNECT api.test:${port} HTTP/1.1\r\n\r\nx`;
+    const answers = await Promise.all(Array.from({ length: 20 }, () => say(request, 'x')));
+    expect(answers.every((answer) => answer.endsWith('x'))).toBe(true);
+  });
+
+  it.each<[string, Partial<EgressLimits>, number]>([
+    ['over the rate', { perMinute: 3, idleMs: 300 }, 2],
+    ['over the line', { connections: 1, waiting: 1, connectMs: 100, idleMs: 300 }, 4],
+  ])(
+    'refuses connections %s',
+    async (_, limits, refused) => {
+      await start(limits);
+      const answers = await Promise.all(Array.from({ length: 5 }, () => say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`, 'EMFILE')));
+      expect(answers.filter((answer) => answer.includes('403 EMFILE'))).toHaveLength(refused);
+    },
+    10_000,
+  );
+
+  it.each<[string, Partial<EgressLimits>, string]>([
+    ['too many bytes up', { bytesUp: 10 }, 'x'.repeat(100)],
+    ['too many bytes down', { bytesDown: 10 }, 'x'.repeat(100)],
+    ['idling', { idleMs: 50 }, ''],
+    ['its age', { lifeMs: 50 }, ''],
+  ])('ends a connection for %s', async (_, limits, bytes) => {
+    await start(limits);
+    expect(await say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n${bytes}`)).toMatch(/^HTTP\/1.1 200 OK|^$/);
+  });
+});

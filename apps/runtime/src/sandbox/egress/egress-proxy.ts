@@ -1,0 +1,61 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import type { AddressGuard } from '#egress';
+import { Slots } from '../slots.js';
+import type { EgressLimits } from './egress-limits.js';
+import { Rate } from './rate.js';
+import { Tunnel } from './tunnel.js';
+
+export interface EgressCounts {
+  connections: number;
+  refused: number;
+  bytesUp: number;
+  bytesDown: number;
+}
+
+/**
+ * The only way out of one runner process: a proxy on a unix socket of its own, so that whose traffic it is needs no token. It carries bytes; TLS
+ * is between the component and whom it calls. Whoever is at the other end may be hostile, so nothing here throws into an event handler.
+ */
+export class EgressProxy {
+  readonly counts: EgressCounts = { connections: 0, refused: 0, bytesUp: 0, bytesDown: 0 };
+  private readonly server: Server;
+  private readonly open = new Set<Socket>();
+  private readonly slots: Slots;
+  private readonly rate: Rate;
+
+  private constructor(
+    private readonly guard: AddressGuard,
+    private readonly limits: EgressLimits,
+  ) {
+    this.slots = new Slots(limits.connections);
+    this.rate = new Rate(limits.perMinute);
+    this.server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => void this.accept(client));
+    this.server.on('error', () => {});
+  }
+
+  static async listen(path: string, guard: AddressGuard, limits: EgressLimits): Promise<EgressProxy> {
+    const proxy = new EgressProxy(guard, limits);
+    await new Promise<void>((resolve, reject) => {
+      proxy.server.once('error', reject);
+      proxy.server.listen(path, resolve);
+    });
+    return proxy;
+  }
+
+  close(): void {
+    this.server.close();
+    for (const client of this.open) client.destroy();
+  }
+
+  private async accept(client: Socket): Promise<void> {
+    this.open.add(client);
+    client.on('error', () => {});
+    client.on('close', () => this.open.delete(client));
+    const tunnel = new Tunnel(client, this.guard, this.limits, this.counts);
+    if (this.slots.waiting >= this.limits.waiting || !this.rate.allows()) return tunnel.refuse('EMFILE', 'too many connections');
+    if (!(await this.slots.take(this.limits.connectMs))) return tunnel.refuse('EMFILE', 'too many connections');
+    if (client.destroyed) return this.slots.give();
+    client.on('close', () => this.slots.give());
+    await tunnel.run();
+  }
+}

@@ -1,0 +1,114 @@
+import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
+import { EgressRefused, type AddressGuard, type ResolvedAddress } from '#egress';
+import { readConnectRequest, type ConnectRequest } from './connect-request.js';
+import type { EgressLimits } from './egress-limits.js';
+import type { EgressCounts } from './egress-proxy.js';
+
+/** One connection of a guest to somewhere else. */
+export class Tunnel {
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly client: Socket,
+    private readonly guard: AddressGuard,
+    private readonly limits: EgressLimits,
+    private readonly counts: EgressCounts,
+  ) {}
+
+  /** Until it is connected, or refused. Never rejects. */
+  async run(): Promise<void> {
+    this.client.once('close', () => clearTimeout(this.timer));
+    this.timer = setTimeout(() => this.client.destroy(), this.limits.headMs);
+    const request = await this.request();
+    clearTimeout(this.timer);
+    if (this.client.destroyed) return;
+    if (request === null) return this.refuse('EPROTO', 'only CONNECT');
+    try {
+      const { all } = await this.guard.resolve(request.host, request.port);
+      if (!this.client.destroyed) this.dial(request, all);
+    } catch (error) {
+      if (error instanceof EgressRefused) this.refuse(error.code, error.message);
+      else this.refuse('EACCES', 'refused');
+    }
+  }
+
+  /** The code becomes `error.code` in the component. */
+  refuse(code: string, reason: string): void {
+    this.counts.refused++;
+    this.client.end(`HTTP/1.1 403 ${code} ${reason.replace(/[^\x20-\x7e]/g, '?')}\r\n\r\n`);
+    this.client.destroySoon();
+  }
+
+  private request(): Promise<ConnectRequest | null> {
+    const { client } = this;
+    return new Promise((resolve) => {
+      let head: Buffer = Buffer.alloc(0);
+      const onData = (chunk: Buffer): void => {
+        head = head.length > 0 ? Buffer.concat([head, chunk]) : chunk;
+        const request = readConnectRequest(head);
+        if (request === 'more') return;
+        client.off('data', onData);
+        client.pause();
+        resolve(request === 'bad' ? null : request);
+      };
+      client.on('data', onData);
+      client.once('end', () => resolve(null));
+      client.once('close', () => resolve(null));
+      client.resume();
+    });
+  }
+
+  private dial(request: ConnectRequest, addresses: ResolvedAddress[]): void {
+    const { client, limits } = this;
+    const host = request.host.replace(/^\[|\]$/g, '');
+    // Only checked addresses are dialled, in their order, the next one soon after the first: a name may have one that cannot be reached from here
+    const pinned: LookupFunction = (_name, _options, callback) => callback(null, addresses);
+    const remote = connect({
+      host: isIP(host) ? host : 'checked',
+      port: request.port,
+      lookup: pinned,
+      autoSelectFamily: true,
+      allowHalfOpen: true,
+      noDelay: true,
+    });
+    this.timer = setTimeout(() => remote.destroy(Object.assign(new Error(), { code: 'ETIMEDOUT' })), limits.connectMs);
+    let connected = false;
+    remote.on('error', (error: NodeJS.ErrnoException) => {
+      clearTimeout(this.timer);
+      if (connected) client.destroy();
+      else this.refuse(error.code ?? 'ECONNRESET', 'the connection failed');
+    });
+    client.on('close', () => remote.destroy());
+    remote.on('connect', () => {
+      connected = true;
+      clearTimeout(this.timer);
+      if (client.destroyed) remote.destroy();
+      else this.join(remote, request.rest);
+    });
+  }
+
+  private join(remote: Socket, first: Buffer): void {
+    const { client, limits, counts } = this;
+    counts.connections++;
+    const end = (): void => {
+      client.destroy();
+      remote.destroy();
+    };
+    this.timer = setTimeout(end, limits.lifeMs);
+    for (const socket of [client, remote]) socket.setTimeout(limits.idleMs, end);
+    remote.on('close', () => client.destroySoon());
+    client.write('HTTP/1.1 200 OK\r\n\r\n');
+    if (first.length > 0) client.unshift(first);
+    counted(client, limits.bytesUp, (bytes) => (counts.bytesUp += bytes), end).pipe(remote);
+    counted(remote, limits.bytesDown, (bytes) => (counts.bytesDown += bytes), end).pipe(client);
+  }
+}
+
+function counted(from: Socket, most: number, count: (bytes: number) => void, end: () => void): Socket {
+  let seen = 0;
+  return from.on('data', (chunk: Buffer) => {
+    seen += chunk.length;
+    count(chunk.length);
+    if (seen > most) end();
+  });
+}
