@@ -75,14 +75,15 @@ export class AppendRepository {
     if (streams.length === 0) return;
     await transaction.query({
       name: 'event-trim',
-      text: `DELETE FROM event USING (
+      text: `WITH last AS MATERIALIZED (
                SELECT key.emitter_id, key.stream, oldest.ms, oldest.seq
                FROM unnest($1::text[], $2::text[]) AS key (emitter_id, stream)
                CROSS JOIN LATERAL (
                  SELECT ms, seq FROM event WHERE event.emitter_id = key.emitter_id AND event.stream = key.stream
                  ORDER BY ms DESC, seq DESC OFFSET ${KEPT - 1} LIMIT 1
                ) AS oldest
-             ) AS last
+             )
+             DELETE FROM event USING last
              WHERE event.emitter_id = last.emitter_id AND event.stream = last.stream AND (event.ms, event.seq) < (last.ms, last.seq)`,
       values: keyArrays(streams),
     });
@@ -110,22 +111,23 @@ export class AppendRepository {
   }
 
   /**
-   * Removes a range of what is kept from the emitter's streams, save those of `except`; returns how many. What is beyond
-   * the last 100 goes before that: it would come to light again in the place of what is deleted.
+   * Removes a range of what is kept from the emitter's streams, save those of `except`. What is beyond the last 100 goes
+   * with it: it would come to light again in the place of what is deleted.
    */
-  async removeRange(transaction: Transaction, range: DeletedRange, except: Stream[]): Promise<number> {
+  async removeRange(transaction: Transaction, range: DeletedRange, except: Stream[]): Promise<void> {
     const [start, end] = [range.start ?? FIRST, range.end ?? LAST];
-    const { rowCount } = await transaction.query({
+    await transaction.query({
       name: 'event-remove-range',
-      text: `DELETE FROM event USING (
-               SELECT stream, ms, seq, row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
-               FROM event WHERE emitter_id = $1 AND ($2::text IS NULL OR stream = $2) AND stream <> ALL($3)
-             ) AS newest
-             WHERE event.emitter_id = $1 AND event.stream = newest.stream AND event.ms = newest.ms AND event.seq = newest.seq
-               AND (newest.nth > ${KEPT} OR ((event.ms, event.seq) >= ($4, $5) AND (event.ms, event.seq) <= ($6, $7)))`,
+      // by ctid: a join of the table with itself is planned well or badly
+      text: `DELETE FROM event WHERE ctid = ANY (ARRAY(
+               SELECT ctid FROM (
+                 SELECT ctid, ms, seq, row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
+                 FROM event WHERE emitter_id = $1 AND ($2::text IS NULL OR stream = $2) AND stream <> ALL($3)
+               ) AS newest
+               WHERE nth > ${KEPT} OR ((ms, seq) >= ($4, $5) AND (ms, seq) <= ($6, $7))
+             ))`,
       values: [range.emitterId, range.stream, except, start.ms, start.seq, end.ms, end.seq],
     });
-    return rowCount ?? 0;
   }
 }
 

@@ -16,8 +16,8 @@ CREATE TABLE event (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000
 );
--- Has this emit been kept already?
-CREATE UNIQUE INDEX event_emitted_once ON event (emitter_id, stream, emit_id);
+-- Is this emit kept already? The emit id first: it begins with its time where it's ours, so new entries go to the same few pages.
+CREATE UNIQUE INDEX event_emitted_once ON event (emit_id, emitter_id, stream);
 
 -- How far each partition of the log is stored, and its clock there: committed with the rows. Who changes next_offset from what he
 -- has read holds the partition; another one changes no row and rolls back.
