@@ -53,6 +53,8 @@ async function start() {
 
   await Promise.all([settings.kafkaBrokers ? undefined : ensureBrokerJars(), ensureDependencies().then(() => ensureBuild())]);
   await goOn();
+  // The first start may have taken a minute so far, and somebody may have taken a port.
+  await checkPorts(settings);
 
   say(`starting on ${folder.dir}`);
   const keeper = (started.keeper = startKeeper());
@@ -165,7 +167,7 @@ async function migrate(env) {
 
 /** Apps first, while the broker and the database still answer them; then these two side by side; the lock at last. */
 async function stopAll() {
-  stopCommands();
+  await stopCommands();
   await started.apps?.stopAll();
   await Promise.all(started.stores.map((store) => store.stop()));
   started.keeper?.dismiss();
@@ -174,9 +176,8 @@ async function stopAll() {
 
 /** The keeper is not dismissed: whatever slips through here is its to stop. */
 async function killAll() {
-  stopCommands();
-  // Not waited for: it only keeps what is killed from being started again.
-  void Promise.allSettled([started.apps?.stopAll(), ...started.stores.map((store) => store.stop())]);
+  // Not waited for: this only keeps what is killed from being started again.
+  void Promise.allSettled([stopCommands(), started.apps?.stopAll(), ...started.stores.map((store) => store.stop())]);
   await Promise.all(liveServices().map((service) => service.kill()));
   if (started.folder) unlockDataFolder(started.folder);
 }

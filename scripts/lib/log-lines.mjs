@@ -16,7 +16,7 @@ const SILENT = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'name', 'app'
  */
 export function formatLogLine(app, line, { color = false } = {}) {
   /** @param {number} code @param {string} text */
-  const paint = (code, text) => (color && text ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const paint = (code, text) => (color && code && text ? `\u001b[${code}m${text}\u001b[0m` : text);
   const entry = parse(line);
   const at = paint(DIM, clock(entry?.time));
   const who = paint(CYAN, app.padEnd(12));

@@ -118,6 +118,7 @@ const serverSettings = (port, fast) => ({
   max_parallel_workers_per_gather: 0,
   jit: 'off',
   io_method: 'sync',
+  max_logical_replication_workers: 0,
   random_page_cost: 1.1,
   // Few, even checkpoints: each of them makes the next write to every page a large one.
   max_wal_size: '2GB',

@@ -1,11 +1,18 @@
 import { spawn } from 'node:child_process';
 
-/** @type {Set<import('node:child_process').ChildProcess>} */
-const running = new Set();
+/** @type {Map<import('node:child_process').ChildProcess, Promise<unknown>>} */
+const running = new Map();
 
-/** Stops the commands that are under way: the launcher has been told to stop in the middle of them. */
-export function stopCommands() {
-  for (const child of running) child.kill('SIGTERM');
+/**
+ * Stops the commands that are under way, because the launcher has been told to stop in the middle of them. Resolves when they have ended:
+ * an npm that still writes would disturb the next one.
+ */
+export async function stopCommands() {
+  const children = [...running];
+  for (const [child] of children) child.kill('SIGTERM');
+  const timer = setTimeout(() => children.forEach(([child]) => child.kill('SIGKILL')), 10_000);
+  await Promise.all(children.map(([, ended]) => ended));
+  clearTimeout(timer);
 }
 
 /**
@@ -20,7 +27,7 @@ export function stopCommands() {
 export function run(command, args, options = {}) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-    running.add(child);
+    running.set(child, new Promise((ended) => child.once('exit', ended).once('error', ended)));
     let stdout = '';
     let output = '';
     child.stdout.setEncoding('utf8').on('data', (text) => {

@@ -31,7 +31,7 @@ export function stopOnSignals({ stop, kill, say }) {
 
   async function onSignal() {
     if (begunAt === null) {
-      say('stopping (once more to kill)');
+      say('stopping (once more kills)');
       await begin(0);
     } else if (Date.now() - begunAt > SAME_KEYSTROKE_MS) {
       say('killing');
