@@ -3,6 +3,16 @@ import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { AppendModule } from './append/append.module.js';
 import { EventPagesModule } from './pages/event-pages.module.js';
+import { ForgetDeleted } from './retention/forget-deleted.js';
+import { RetentionModule } from './retention/retention.module.js';
 
-@Module({ imports: [DatabaseModule.forApp('event_store'), EmittersModule.forRoom(), AppendModule, EventPagesModule] })
+@Module({
+  imports: [
+    DatabaseModule.forApp('event_store'),
+    EmittersModule.forRoom({ useClass: ForgetDeleted, imports: [RetentionModule] }),
+    AppendModule,
+    EventPagesModule,
+    RetentionModule,
+  ],
+})
 export class EventStoreModule {}

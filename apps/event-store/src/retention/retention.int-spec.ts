@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { type EmitterState, findEmitters } from '#contracts';
+import { EmitterDirectory } from '#emitters';
+import type { Messages } from '#messaging';
+import { createLog } from '#observability';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { ForgetDeleted } from './forget-deleted.js';
+import { RetentionRepository } from './retention.repository.js';
+import { SweepService } from './sweep.service.js';
+
+const HOUR_MS = 3_600_000;
+
+/** The catalog, as far as the directory asks it. */
+class FakeCatalog {
+  emitters: EmitterState[] = [];
+  asked: string[] = [];
+  async request(contract: unknown, { ids }: { ids: string[] }): Promise<EmitterState[]> {
+    expect(contract).toBe(findEmitters);
+    this.asked.push(...ids);
+    return this.emitters.filter(({ emitter_id }) => ids.includes(emitter_id));
+  }
+}
+
+const state = (id: string, more: Partial<EmitterState> = {}): EmitterState => ({
+  emitter_id: id as EmitterState['emitter_id'],
+  kind: 'source',
+  owner_id: 'u_1',
+  active: true,
+  deleted: false,
+  version: 1,
+  name: id,
+  created_at_ms: 1,
+  ...more,
+});
+
+describe('retention', () => {
+  const log = createLog('test', 'silent');
+  let db: FreshDatabase;
+  let catalog: FakeCatalog;
+  let directory: EmitterDirectory;
+  let sweep: SweepService;
+
+  beforeAll(async () => {
+    db = await freshDatabase('event_store');
+  });
+  afterAll(() => db.drop());
+  beforeEach(async () => {
+    await db.database.query('TRUNCATE event, emitter');
+    catalog = new FakeCatalog();
+    const repository = new RetentionRepository(db.database);
+    directory = new EmitterDirectory(db.database, catalog as unknown as Messages, new ForgetDeleted(repository, log));
+    const config = { maxEventBytes: 1, sweepEveryMs: HOUR_MS, unknownEmittersKeptMs: 24 * HOUR_MS };
+    sweep = new SweepService(repository, directory, config, log);
+  });
+
+  const emit = (emitterId: string, count: number, ms = Date.now()) =>
+    db.database.query(
+      `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event) SELECT $3, n, $1, n % 2, n, '1' FROM generate_series(1, $2::int) AS n`,
+      [emitterId, count, ms],
+    );
+  const counts = async () => {
+    const { rows } = await db.database.query<{ emitter_id: string; count: number }>(
+      'SELECT emitter_id, count(*) FROM event GROUP BY 1 ORDER BY 1',
+    );
+    return Object.fromEntries(rows.map((row) => [row.emitter_id, row.count]));
+  };
+
+  it('forgets the events of an emitter with the emitter', async () => {
+    await emit('dc_a', 5);
+    await emit('dc_b', 5);
+    await directory.learn(state('dc_a'));
+    await directory.learn(state('dc_a', { active: false, version: 2 }));
+    expect(await counts()).toEqual({ dc_a: 5, dc_b: 5 });
+    await directory.learn(state('dc_a', { deleted: true, version: 3 }));
+    expect(await counts()).toEqual({ dc_b: 5 });
+  });
+
+  it('sweeps what was emitted in the name of a deleted emitter afterwards', async () => {
+    await directory.learn(state('dc_a', { deleted: true }));
+    await directory.learn(state('dc_b'));
+    await emit('dc_a', 3);
+    await emit('dc_b', 3);
+    expect(await sweep.sweep()).toEqual({ emitters: 2, deleted: 3, unknown: 0 });
+    expect(await counts()).toEqual({ dc_b: 3 });
+  });
+
+  it('keeps events of an id that nobody knows for a day', async () => {
+    await emit('dc_old', 3, Date.now() - 25 * HOUR_MS);
+    await emit('dc_new', 3, Date.now() - 23 * HOUR_MS);
+    expect(await sweep.sweep()).toEqual({ emitters: 2, deleted: 0, unknown: 3 });
+    expect(await counts()).toEqual({ dc_new: 3 });
+  });
+
+  it('asks the catalog about an id before it is taken for unknown', async () => {
+    await emit('dc_a', 3, 1);
+    catalog.emitters = [state('dc_a')];
+    expect(await sweep.sweep()).toEqual({ emitters: 1, deleted: 0, unknown: 0 });
+    await sweep.sweep();
+    expect(catalog.asked).toEqual(['dc_a']);
+  });
+
+  it('walks over more emitters than it looks at at once', async () => {
+    await db.database.query(
+      `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event) SELECT 1, n, 'dc_' || n / 3, '', n, '1' FROM generate_series(0, 1499) AS n`,
+    );
+    expect(await sweep.sweep()).toEqual({ emitters: 500, deleted: 0, unknown: 1500 });
+    expect(await counts()).toEqual({});
+  });
+});

@@ -1,0 +1,80 @@
+import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { EmitterDirectory } from '#emitters';
+import { counter, LOG, type Log } from '#observability';
+import { EventStoreConfig } from '../event-store.config.js';
+import { RetentionRepository } from './retention.repository.js';
+
+const swept = counter('events_swept_total', 'Events removed because their emitter is deleted or never was known.', ['emitter']);
+
+const EMITTERS_AT_ONCE = 200;
+/** Between two steps: the sweep has time, and events come first. */
+const PAUSE_MS = 100;
+
+export interface Swept {
+  emitters: number;
+  /** Events of emitters that are deleted. */
+  deleted: number;
+  /** Events of ids that are no emitter's. */
+  unknown: number;
+}
+
+/**
+ * Every so often walks over all emitters that have events here: those of deleted emitters go, and those of ids that
+ * nobody knows once they are older than a while; a workflow may be registered after its first events. Whoever appends
+ * never asks whether an emitter exists.
+ */
+@Injectable()
+export class SweepService implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private timer: NodeJS.Timeout | undefined;
+  private stopping = false;
+  private work: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly events: RetentionRepository,
+    private readonly directory: EmitterDirectory,
+    private readonly config: EventStoreConfig,
+    @Inject(LOG) private readonly log: Log,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.timer = setInterval(() => (this.work = this.work.then(() => this.run())), this.config.sweepEveryMs);
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    this.stopping = true;
+    clearInterval(this.timer);
+    await this.work;
+  }
+
+  /** One walk. */
+  async sweep(): Promise<Swept> {
+    const result: Swept = { emitters: 0, deleted: 0, unknown: 0 };
+    for (let last = ''; !this.stopping;) {
+      const ids = await this.events.emittersAfter(last, EMITTERS_AT_ONCE);
+      if (ids.length === 0) break;
+      const emitters = await this.directory.find(ids);
+      result.emitters += ids.length;
+      result.deleted += await this.events.removeAll(ids.filter((id) => emitters.get(id)?.deleted));
+      result.unknown += await this.events.removeBefore(
+        Date.now() - this.config.unknownEmittersKeptMs,
+        ids.filter((id) => !emitters.has(id)),
+      );
+      last = ids.at(-1) ?? last;
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+    return result;
+  }
+
+  private async run(): Promise<void> {
+    const start = performance.now();
+    try {
+      const result = await this.sweep();
+      swept.inc({ emitter: 'deleted' }, result.deleted);
+      swept.inc({ emitter: 'unknown' }, result.unknown);
+      this.log.info({ ...result, duration_ms: Math.round(performance.now() - start) }, 'events.swept');
+    } catch (error) {
+      // the catalog or the database is away: there's another walk
+      this.log.warn({ err: error }, 'events.sweep-interrupted');
+    }
+  }
+}
