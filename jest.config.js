@@ -17,7 +17,7 @@ const swc = {
 
 const common = {
   // Not the root: node_modules and the data of a running Sluice need not be crawled.
-  roots: ['apps', 'libs', 'test'].map((folder) => `<rootDir>/${folder}`),
+  roots: ['apps', 'libs', 'scripts', 'test'].map((folder) => `<rootDir>/${folder}`),
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
   transform: { '\\.ts$': ['@swc/jest', swc] },
@@ -43,7 +43,7 @@ export default {
   maxWorkers: 2,
   watchman: false,
   projects: [
-    { ...common, displayName: 'unit', testMatch: ['<rootDir>/{apps,libs}/**/*.spec.ts'] },
+    { ...common, displayName: 'unit', testMatch: ['<rootDir>/{apps,libs}/**/*.spec.ts', '<rootDir>/scripts/**/*.spec.mjs'] },
     {
       ...common,
       displayName: 'integration',

@@ -1,0 +1,31 @@
+import { expect, test } from '@jest/globals';
+import { parseDotEnv } from './dot-env.mjs';
+
+test('.env: bare values, quotes, comments, export', () => {
+  const text = `
+# a comment
+BARE=some value
+COMMENTED=value # why
+HASH=a#b
+SINGLE='  kept # as it is '
+DOUBLE="two\\nlines"
+EMPTY=
+  export EXPORTED=1
+not a variable
+URL=postgres://u:p@host:5432/db?a=b
+`;
+  expect(parseDotEnv(text)).toEqual({
+    BARE: 'some value',
+    COMMENTED: 'value',
+    HASH: 'a#b',
+    SINGLE: '  kept # as it is ',
+    DOUBLE: 'two\nlines',
+    EMPTY: '',
+    EXPORTED: '1',
+    URL: 'postgres://u:p@host:5432/db?a=b',
+  });
+});
+
+test('.env: line ends of Windows', () => {
+  expect(parseDotEnv('A=1\r\nB="2"\r\nC=\r\nD=4\r\n')).toEqual({ A: '1', B: '2', C: '', D: '4' });
+});

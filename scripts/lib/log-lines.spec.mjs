@@ -1,0 +1,30 @@
+import { describe, expect, test } from '@jest/globals';
+import { formatLogLine } from './log-lines.mjs';
+
+const time = new Date(2026, 0, 2, 3, 4, 5, 6).getTime();
+/** @param {object} entry */
+const format = (entry) => formatLogLine('routing', JSON.stringify({ time, level: 'info', service: 'routing', ...entry }));
+
+describe('an app’s line in the terminal', () => {
+  test('shows the time, the app, the message and its fields', () => {
+    const line = format({ msg: 'delivery.attempted', status: 200, url: 'http://a/?b=c', ids: ['x'] });
+    expect(line).toBe('03:04:05.006 routing      delivery.attempted status=200 url="http://a/?b=c" ids=["x"]');
+  });
+
+  test('says so when it is a warning or an error, with the stack of the error', () => {
+    expect(format({ level: 'warn', msg: 'slow' })).toContain('routing      WARN slow');
+    expect(format({ level: 50, msg: 'bad', err: { message: 'm', stack: 'Error: m\n  at f' } })).toContain(
+      'ERROR bad\n  Error: m\n    at f',
+    );
+  });
+
+  test('stays as it is when it is not JSON', () => {
+    expect(formatLogLine('routing', '{ not json')).toMatch(/^\d\d:\d\d:\d\d\.\d{3} routing {6}\{ not json$/);
+  });
+
+  test('has colours only on request', () => {
+    const line = JSON.stringify({ time, level: 'error', msg: 'bad' });
+    expect(formatLogLine('routing', line, { color: true })).toContain('\u001b[31m');
+    expect(formatLogLine('routing', line)).not.toContain('\u001b');
+  });
+});

@@ -1,0 +1,59 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readPidFile, stopLeftover, writePidFile } from './pid-file.mjs';
+
+describe('a pid file', () => {
+  /** @type {string} */
+  let folder;
+  /** @type {string} */
+  let file;
+  /** @type {import('node:child_process').ChildProcess} */
+  let child;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'sluice-pid-file-'));
+    file = join(folder, 'pid');
+    child = spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); console.log("up"); setInterval(() => {}, 1000)']);
+  });
+
+  afterEach(() => {
+    child.kill('SIGKILL');
+    rmSync(folder, { recursive: true });
+  });
+
+  /** @returns {Promise<void>} */
+  const up = () => new Promise((resolve) => child.stdout?.once('data', () => resolve()));
+
+  test('finds its process, and not one that has ended', async () => {
+    writePidFile(file, Number(child.pid));
+    expect(readPidFile(file)).toMatchObject({ pid: child.pid });
+    child.kill('SIGKILL');
+    await new Promise((resolve) => child.once('exit', resolve));
+    expect(readPidFile(file)).toBeNull();
+  });
+
+  test('does not take a stranger for its process because the number is the same', () => {
+    writePidFile(file, Number(child.pid));
+    const { pid } = JSON.parse(readFileSync(file, 'utf8'));
+    writeFileSync(file, JSON.stringify({ pid, identity: 'another moment' }));
+    expect(readPidFile(file)).toBeNull();
+  });
+
+  test('nothing is found in no file, and in a broken one', () => {
+    expect(readPidFile(file)).toBeNull();
+    writeFileSync(file, '{"pid"');
+    expect(readPidFile(file)).toBeNull();
+  });
+
+  test('what was left running is stopped, by force when it does not listen', async () => {
+    await up();
+    writePidFile(file, Number(child.pid));
+    expect(await stopLeftover(file, { graceMs: 200 })).toBe(true);
+    expect(readPidFile(file)).toBeNull();
+    expect(existsSync(file)).toBe(false);
+    expect(await stopLeftover(file)).toBe(false);
+  });
+});

@@ -1,0 +1,56 @@
+import { describe, expect, test } from '@jest/globals';
+import { portsInUse, readSettings } from './settings.mjs';
+
+describe('the variables of npm start', () => {
+  test('none is needed', () => {
+    expect(readSettings({})).toMatchObject({
+      httpPort: 3000,
+      endpointsPort: 3001,
+      kafkaPort: 9092,
+      postgresPort: 5433,
+      kafkaBrokers: undefined,
+      databaseUrl: undefined,
+      allowPrivateHosts: '127.0.0.0/8,::1,localhost',
+    });
+  });
+
+  test('an empty one is as if absent, but an empty list of private hosts allows none', () => {
+    const settings = readSettings({ SLUICE_HTTP_PORT: '', SLUICE_API_KEY: '', KAFKA_BROKERS: '', SLUICE_ALLOW_PRIVATE_HOSTS: '' });
+    expect(settings).toMatchObject({ httpPort: 3000, apiKey: undefined, kafkaBrokers: undefined, allowPrivateHosts: '' });
+  });
+
+  test.each([
+    ['SLUICE_HTTP_PORT', '0'],
+    ['SLUICE_ENDPOINTS_PORT', '65536'],
+    ['SLUICE_KAFKA_PORT', '1e3'],
+    ['SLUICE_POSTGRES_PORT', '-1'],
+    ['SLUICE_API_KEY', 'short'],
+    ['SLUICE_API_KEY', 'with a space'],
+    ['SLUICE_API_KEY', 'x'.repeat(129)],
+    ['KAFKA_BROKERS', 'kafka'],
+    ['KAFKA_BROKERS', 'kafka-1:9092,kafka-2:'],
+    ['DATABASE_URL', 'mysql://host/database'],
+    ['DATABASE_URL', 'somewhere'],
+  ])('%s=%s is wrong, and named', (name, value) => {
+    expect(() => readSettings({ [name]: value })).toThrow(name);
+  });
+
+  test('everything that is wrong is said at once', () => {
+    expect(() => readSettings({ SLUICE_HTTP_PORT: 'a', SLUICE_KAFKA_PORT: 'b' })).toThrow(/SLUICE_HTTP_PORT.*\n.*SLUICE_KAFKA_PORT/);
+  });
+
+  test('a secret is not repeated', () => {
+    expect(() => readSettings({ SLUICE_API_KEY: 'secret' })).toThrow(
+      expect.objectContaining({ message: expect.not.stringContaining('secret') }),
+    );
+  });
+
+  test('two ports must not be the same', () => {
+    expect(() => readSettings({ SLUICE_HTTP_PORT: '3001' })).toThrow('SLUICE_ENDPOINTS_PORT and SLUICE_HTTP_PORT');
+  });
+
+  test('with a broker and a database elsewhere only two ports are needed', () => {
+    const settings = readSettings({ KAFKA_BROKERS: 'kafka:9092', DATABASE_URL: 'postgres://u:p@db/postgres', SLUICE_HTTP_PORT: '9092' });
+    expect(portsInUse(settings).map(({ port }) => port)).toEqual([9092, 3001]);
+  });
+});

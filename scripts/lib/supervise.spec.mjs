@@ -1,0 +1,119 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { supervise } from './supervise.mjs';
+
+/** Stands in for a process: it lives until it is told otherwise. */
+class FakeService {
+  name = 'fake';
+  kind = /** @type {const} */ ('app');
+  pid = ++FakeService.count;
+  child = /** @type {any} */ (null);
+  static count = 0;
+  die = /** @type {(exit: import('./service-process.mjs').Exit) => void} */ (() => {});
+  exited = new Promise((resolve) => (this.die = resolve));
+  becomeReady = () => {};
+  ready = Promise.race([new Promise((resolve) => (this.becomeReady = () => resolve(true))), this.exited.then(() => false)]);
+  signal = (/** @type {NodeJS.Signals} */ signal) => this.die({ code: null, signal });
+  kill = async () => this.signal('SIGKILL');
+  stop = async () => this.signal('SIGTERM');
+}
+
+describe('a supervised service', () => {
+  /** @type {FakeService[]} */
+  let launched;
+  /** @type {string[]} */
+  let said;
+  /** @type {ReturnType<typeof supervise>} */
+  let supervised;
+  const latest = () => /** @type {FakeService} */ (launched.at(-1));
+
+  beforeEach(() => {
+    jest.useFakeTimers();
+    launched = [];
+    said = [];
+    supervised = supervise({
+      name: 'fake',
+      say: (line) => said.push(line),
+      launch: async () => {
+        const service = new FakeService();
+        launched.push(service);
+        return /** @type {any} */ (service);
+      },
+    });
+  });
+
+  afterEach(async () => {
+    await supervised.stop();
+    jest.useRealTimers();
+  });
+
+  async function startUp() {
+    const started = supervised.start();
+    await jest.advanceTimersByTimeAsync(0);
+    latest().becomeReady();
+    await started;
+  }
+
+  test('is started once it says that it is ready', async () => {
+    const started = supervised.start();
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(await Promise.race([started, 'still starting'])).toBe('still starting');
+    latest().becomeReady();
+    await started;
+    expect(supervised.pid).toBe(latest().pid);
+  });
+
+  test('is started again when it dies, ever more slowly', async () => {
+    await startUp();
+    for (const pause of [300, 600, 1200, 2400, 4800, 5000, 5000]) {
+      const before = launched.length;
+      latest().signal('SIGKILL');
+      await jest.advanceTimersByTimeAsync(pause - 1);
+      expect(launched).toHaveLength(before);
+      await jest.advanceTimersByTimeAsync(1);
+      expect(launched).toHaveLength(before + 1);
+    }
+    expect(said[0]).toBe('fake has died (SIGKILL): starting it again in 0.3 s');
+  });
+
+  test('is started again at once when it had been healthy for long', async () => {
+    await startUp();
+    latest().signal('SIGKILL');
+    await jest.advanceTimersByTimeAsync(300);
+    latest().becomeReady();
+    await jest.advanceTimersByTimeAsync(60_000);
+    latest().signal('SIGKILL');
+    await jest.advanceTimersByTimeAsync(300);
+    expect(launched).toHaveLength(3);
+  });
+
+  test('stays down when it was stopped, and comes back when it is started', async () => {
+    await startUp();
+    await supervised.stop();
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(launched).toHaveLength(1);
+    expect(supervised.pid).toBeUndefined();
+    await startUp();
+    expect(launched).toHaveLength(2);
+  });
+
+  test('stays down when it was stopped in the pause after a death', async () => {
+    await startUp();
+    latest().signal('SIGKILL');
+    await jest.advanceTimersByTimeAsync(100);
+    await supervised.stop();
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(launched).toHaveLength(1);
+  });
+
+  test('cannot be started when it dies three times before it was ready', async () => {
+    const started = supervised.start();
+    const failure = expect(started).rejects.toThrow('fake did not start (exit code 1)');
+    for (let death = 1; death <= 3; death++) {
+      await jest.advanceTimersByTimeAsync(1000);
+      latest().die({ code: 1, signal: null });
+    }
+    await failure;
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(launched).toHaveLength(3);
+  });
+});
