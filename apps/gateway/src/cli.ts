@@ -50,7 +50,9 @@ account
   .description("the first start's account: made when there is none; SLUICE_API_KEY is its key, or one is made")
   .option('--email <address>', 'its address', 'owner@localhost')
   .option('--json', 'print {id, email, api_key, created}')
-  .action(async ({ json, email }: { json?: boolean; email: string }) => print(json, await accounts.bootstrap({ email, apiKey: process.env.SLUICE_API_KEY || undefined })));
+  .action(async ({ json, email }: { json?: boolean; email: string }) =>
+    print(json, await accounts.bootstrap({ email, apiKey: process.env.SLUICE_API_KEY || undefined })),
+  );
 
 const key = program.command('key').description('issue, list and revoke API keys');
 key
@@ -59,7 +61,9 @@ key
   .requiredOption('--account <id>')
   .option('--name <name>', 'to tell it from others')
   .option('--json', 'print {id, account_id, api_key}')
-  .action(async ({ json, account: id, name }: { json?: boolean; account: string; name?: string }) => print(json, await accounts.createKey(id, name ?? null)));
+  .action(async ({ json, account: id, name }: { json?: boolean; account: string; name?: string }) =>
+    print(json, await accounts.createKey(id, name ?? null)),
+  );
 key
   .command('list')
   .requiredOption('--account <id>')

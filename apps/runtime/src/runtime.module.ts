@@ -18,7 +18,11 @@ import { TimersRepository } from './timers/timers.repository.js';
 
 /** The only room where users' code runs: deployments, timers, endpoints, runs, the sandbox. */
 @Module({
-  imports: [DatabaseModule.forApp('runtime', { max: 20 }), DeploymentsModule, EmittersModule.forRoom({ useClass: DeploymentsListener, imports: [DeploymentsModule] })],
+  imports: [
+    DatabaseModule.forApp('runtime', { max: 20 }),
+    DeploymentsModule,
+    EmittersModule.forRoom({ useClass: DeploymentsListener, imports: [DeploymentsModule] }),
+  ],
   controllers: [ComponentsController],
   providers: [
     { provide: RuntimeConfig, useFactory: RuntimeConfig.read },

@@ -41,7 +41,13 @@ export class Component {
     items: {
       type: 'object',
       required: ['name', 'type'],
-      properties: { name: { type: 'string' }, type: { type: 'string' }, label: { type: 'string' }, description: { type: 'string' }, default: {} },
+      properties: {
+        name: { type: 'string' },
+        type: { type: 'string' },
+        label: { type: 'string' },
+        description: { type: 'string' },
+        default: {},
+      },
       additionalProperties: true,
     },
   })

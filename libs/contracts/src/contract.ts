@@ -27,9 +27,13 @@ export interface Fact<Payload> extends Contract<Payload> {
   readonly kind: 'fact';
 }
 
-export const command = <Reply>() => <Payload>(topic: TopicName, payload: Type<Payload>): Command<Payload, Reply> => ({ kind: 'command', topic, payload });
+export const command =
+  <Reply>() =>
+  <Payload>(topic: TopicName, payload: Type<Payload>): Command<Payload, Reply> => ({ kind: 'command', topic, payload });
 
-export const query = <Reply>() => <Payload>(topic: TopicName, payload: Type<Payload>): Query<Payload, Reply> => ({ kind: 'query', topic, payload });
+export const query =
+  <Reply>() =>
+  <Payload>(topic: TopicName, payload: Type<Payload>): Query<Payload, Reply> => ({ kind: 'query', topic, payload });
 
 export const fact = <Payload>(topic: TopicName, payload: Type<Payload>, options: { compacted?: boolean } = {}): Fact<Payload> => ({
   kind: 'fact',

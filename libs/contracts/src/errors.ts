@@ -3,15 +3,7 @@
  * HTTP. Any other Error is a bug: it's logged with its stack and reaches the caller as `internal`.
  */
 export type ErrorCode =
-  | 'invalid'
-  | 'not_found'
-  | 'conflict'
-  | 'unprocessable'
-  | 'too_large'
-  | 'too_many_requests'
-  | 'timeout'
-  | 'unavailable'
-  | 'internal';
+  'invalid' | 'not_found' | 'conflict' | 'unprocessable' | 'too_large' | 'too_many_requests' | 'timeout' | 'unavailable' | 'internal';
 
 /** One bad field of a request. */
 export interface FieldProblem {

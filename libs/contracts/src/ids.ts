@@ -66,10 +66,9 @@ export function newId<K extends IdKind>(kind: K): Id<K> {
   return `${prefixes[kind]}${base62(BigInt(lastMs), TIME_LENGTH)}${base62(lastRandom, RANDOM_LENGTH)}` as Id<K>;
 }
 
-const patterns = Object.fromEntries(Object.entries(prefixes).map(([kind, prefix]) => [kind, new RegExp(`^${prefix}[A-Za-z0-9]{1,64}$`)])) as Record<
-  IdKind,
-  RegExp
->;
+const patterns = Object.fromEntries(
+  Object.entries(prefixes).map(([kind, prefix]) => [kind, new RegExp(`^${prefix}[A-Za-z0-9]{1,64}$`)]),
+) as Record<IdKind, RegExp>;
 
 /** Whether the text has the shape of an id of this kind; says nothing about its existence. */
 export function isId<K extends IdKind>(kind: K, text: unknown): text is Id<K> {

@@ -11,7 +11,8 @@ const OURS = new Set([ERRORS_STREAM, LOGS_STREAM]);
 const NAME_LENGTH = 128;
 
 /** `default` is an alias of the default stream. */
-export const streamOf = (eventName: string | undefined): Stream => (eventName === undefined || eventName === 'default' ? DEFAULT_STREAM : eventName);
+export const streamOf = (eventName: string | undefined): Stream =>
+  eventName === undefined || eventName === 'default' ? DEFAULT_STREAM : eventName;
 
 /** How a stream is named where an empty name can't stand: in `ce_type`. */
 export const ceTypeOf = (stream: Stream): string => (stream === DEFAULT_STREAM ? 'default' : stream);
@@ -24,4 +25,5 @@ export function eventNameProblem(eventName: string): string | null {
 }
 
 /** What is wrong with the name of a stream that someone wants to read or delete, or null: `$in` is allowed there. */
-export const readableStreamProblem = (eventName: string): string | null => (eventName === WAITING_STREAM ? null : eventNameProblem(eventName));
+export const readableStreamProblem = (eventName: string): string | null =>
+  eventName === WAITING_STREAM ? null : eventNameProblem(eventName);

@@ -30,25 +30,37 @@ const DAY_MS = 86_400_000;
 /** Every contract of every module: a contract that isn't exported by one of these has no topic. */
 export const contracts: Contract<object, unknown>[] = [components, sources, emitters, webhooks, subscriptions, events, runs]
   .flatMap((module) => Object.values(module) as unknown[])
-  .filter((value): value is Contract<object, unknown> => typeof value === 'object' && value !== null && 'topic' in value && 'kind' in value);
+  .filter(
+    (value): value is Contract<object, unknown> => typeof value === 'object' && value !== null && 'topic' in value && 'kind' in value,
+  );
 
 /** All topics, made explicitly at migration and never by the broker on its own. */
 export function topicSpecs(): TopicSpec[] {
   return [
-    { topic: EVENTS_TOPIC, partitions: 'configured', config: { 'message.timestamp.type': 'LogAppendTime', 'retention.ms': String(7 * DAY_MS), 'max.message.bytes': '2097152' } },
+    {
+      topic: EVENTS_TOPIC,
+      partitions: 'configured',
+      config: { 'message.timestamp.type': 'LogAppendTime', 'retention.ms': String(7 * DAY_MS), 'max.message.bytes': '2097152' },
+    },
     { topic: WORKFLOWS_TOPIC, partitions: 'configured', config: { 'cleanup.policy': 'compact' } },
     { topic: WORKFLOW_TRIGGERS_TOPIC, partitions: 'configured', config: { 'max.message.bytes': '2097152' } },
-    ...[...new Map(contracts.map((contract) => [contract.topic, contract])).values()].map(
-      (contract): TopicSpec => ({
-        topic: contract.topic,
-        partitions: 'configured',
-        config: {
-          'max.message.bytes': '4194304',
-          ...(contract.compacted ? { 'cleanup.policy': 'compact' } : contract.kind === 'fact' ? {} : { 'retention.ms': '3600000' }),
-        },
-      }),
-    ),
-    ...SERVICES.map((service): TopicSpec => ({ topic: repliesTopic(service), partitions: 'one', config: { 'retention.ms': '3600000', 'max.message.bytes': '4194304' } })),
-    ...SERVICES.map((service): TopicSpec => ({ topic: deadLetterTopic(service), partitions: 'one', config: { 'max.message.bytes': '4194304' } })),
+    ...[...new Map(contracts.map((contract) => [contract.topic, contract])).values()].map((contract): TopicSpec => ({
+      topic: contract.topic,
+      partitions: 'configured',
+      config: {
+        'max.message.bytes': '4194304',
+        ...(contract.compacted ? { 'cleanup.policy': 'compact' } : contract.kind === 'fact' ? {} : { 'retention.ms': '3600000' }),
+      },
+    })),
+    ...SERVICES.map((service): TopicSpec => ({
+      topic: repliesTopic(service),
+      partitions: 'one',
+      config: { 'retention.ms': '3600000', 'max.message.bytes': '4194304' },
+    })),
+    ...SERVICES.map((service): TopicSpec => ({
+      topic: deadLetterTopic(service),
+      partitions: 'one',
+      config: { 'max.message.bytes': '4194304' },
+    })),
   ];
 }

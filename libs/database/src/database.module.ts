@@ -14,7 +14,13 @@ export class DatabaseModule {
         {
           provide: Database,
           inject: [LOG],
-          useFactory: (log: Log) => new Database(readConfig((env) => env.text('DATABASE_URL')), name, log, options),
+          useFactory: (log: Log) =>
+            new Database(
+              readConfig((env) => env.text('DATABASE_URL')),
+              name,
+              log,
+              options,
+            ),
         },
       ],
       exports: [Database],

@@ -29,8 +29,14 @@ export class Database implements Session {
     private readonly log: Log,
     options: pg.PoolConfig = {},
   ) {
-    this.pool = new pg.Pool({ connectionString: databaseUrl(url, name), max: 10, connectionTimeoutMillis: 10_000, application_name: name, ...options });
-    this.query = this.pool.query.bind(this.pool) as Session['query'];
+    this.pool = new pg.Pool({
+      connectionString: databaseUrl(url, name),
+      max: 10,
+      connectionTimeoutMillis: 10_000,
+      application_name: name,
+      ...options,
+    });
+    this.query = this.pool.query.bind(this.pool);
     // an idle connection that the server closes: the pool replaces it, and an unheard 'error' would end the process
     this.pool.on('error', (error) => this.log.warn({ err: error }, 'database.connection-lost'));
   }

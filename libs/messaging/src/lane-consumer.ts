@@ -81,7 +81,12 @@ export class LaneConsumer {
         partitions
           .filter(({ partition }) => assignment[topic]?.includes(partition))
           // -1: nothing committed yet
-          .map(({ partition, offset, metadata }) => ({ topic, partition, offset: Math.max(0, Number(offset)), clock: Number(metadata) || 0 })),
+          .map(({ partition, offset, metadata }) => ({
+            topic,
+            partition,
+            offset: Math.max(0, Number(offset)),
+            clock: Number(metadata) || 0,
+          })),
       );
       this.intake.assign(positions);
     } finally {

@@ -21,7 +21,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 12, arbitrary: fc.record({ do: fc.constant('finish' as const), pick }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('commit' as const), pick }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('crash' as const), pick }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('rebalance' as const), owners: fc.array(fc.nat(1), { minLength: PARTITIONS, maxLength: PARTITIONS }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('rebalance' as const),
+      owners: fc.array(fc.nat(1), { minLength: PARTITIONS, maxLength: PARTITIONS }),
+    }),
+  },
 );
 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -106,20 +112,23 @@ async function play(steps: Step[], uncommitted: Uncommitted): Promise<Effect[]> 
 
   assign();
   for (const each of steps) {
-    const index = 'pick' in each ? each.pick % 2 : 0;
+    if (each.do === 'rebalance') {
+      owners = each.owners;
+      assign();
+      continue;
+    }
+    const index = each.pick % 2;
     const process = processes[index]!;
     if (each.do === 'fetch') {
       const mine = [...process.fetched.keys()];
       if (mine.length > 0) await fetch(process, mine[each.pick % mine.length]!);
     } else if (each.do === 'finish') {
       if (process.pending.length > 0) await finish(process, each.pick);
-    } else if (each.do === 'commit') commit(process);
-    else if (each.do === 'crash') {
+    } else if (each.do === 'commit') {
+      commit(process);
+    } else {
       process.alive = false;
       processes[index] = new Process(effects);
-      assign();
-    } else {
-      owners = each.owners;
       assign();
     }
   }
@@ -139,7 +148,9 @@ const real: Uncommitted = (intake) => intake.uncommitted();
 
 /** Throws when a promise is broken. */
 function check(effects: Effect[]): void {
-  const clocks = log.map((records) => records.reduce<number[]>((folded, { timestamp }) => [...folded, Math.max(folded.at(-1) ?? 0, Number(timestamp))], []));
+  const clocks = log.map((records) =>
+    records.reduce<number[]>((folded, { timestamp }) => [...folded, Math.max(folded.at(-1) ?? 0, Number(timestamp))], []),
+  );
   const first = new Map<string, number[]>();
   for (const { partition, offset, key, clock } of effects) {
     const seen = first.get(key) ?? [];
@@ -149,7 +160,9 @@ function check(effects: Effect[]): void {
   for (let partition = 0; partition < PARTITIONS; partition++) {
     for (let k = 0; k < KEYS; k++) {
       // each at least once, and for the first time in the order of the log
-      expect(first.get(`key-${partition}-${k}`)).toEqual(Array.from({ length: RECORDS }, (_, offset) => offset).filter((offset) => offset % KEYS === k));
+      expect(first.get(`key-${partition}-${k}`)).toEqual(
+        Array.from({ length: RECORDS }, (_, offset) => offset).filter((offset) => offset % KEYS === k),
+      );
     }
   }
 }
@@ -171,7 +184,8 @@ describe('keyed lanes with a low watermark', () => {
   });
 
   it('would lose records if the position of what was only fetched were committed', async () => {
-    const fetchedPosition: Uncommitted = (_intake, fetched) => [...fetched].map(([partition, offset]) => ({ topic: TOPIC, partition, offset, clock: 0 }));
+    const fetchedPosition: Uncommitted = (_intake, fetched) =>
+      [...fetched].map(([partition, offset]) => ({ topic: TOPIC, partition, offset, clock: 0 }));
     expect(await breaks(fetchedPosition)).toBe(true);
   });
 

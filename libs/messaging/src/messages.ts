@@ -74,9 +74,13 @@ export class Messages {
     return new Promise<Reply>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.pending.delete(correlationId);
-        reject(pending.sent ? new TimedOut(`no answer to ${contract.topic} in ${timeoutMs} ms`) : new Unavailable('Kafka does not take requests'));
+        reject(
+          pending.sent
+            ? new TimedOut(`no answer to ${contract.topic} in ${timeoutMs} ms`)
+            : new Unavailable('Kafka does not take requests'),
+        );
       }, timeoutMs);
-      const pending: Pending = { resolve: resolve as (reply: unknown) => void, reject, timer, sent: false };
+      const pending: Pending = { resolve: resolve, reject, timer, sent: false };
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
         [HEADER.correlationId]: correlationId,

@@ -2,7 +2,11 @@ import type { Kafka } from 'kafkajs';
 import type { TopicSpec } from '#contracts';
 
 /** Makes the topics that are missing; leaves those that exist as they are. Returns the names of the new ones. */
-export async function createTopics(kafka: Kafka, specs: TopicSpec[], { partitions, replicas }: { partitions: number; replicas: number }): Promise<string[]> {
+export async function createTopics(
+  kafka: Kafka,
+  specs: TopicSpec[],
+  { partitions, replicas }: { partitions: number; replicas: number },
+): Promise<string[]> {
   const admin = kafka.admin();
   await admin.connect();
   try {

@@ -58,7 +58,8 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   private async start(): Promise<void> {
     const { service, kafka, log } = this.options;
     const handlers = [...this.messageHandlers];
-    const topicsOf = (events: boolean) => handlers.filter(([, handler]) => Boolean(handler.isEventHandler) === events).map(([topic]) => topic);
+    const topicsOf = (events: boolean) =>
+      handlers.filter(([, handler]) => Boolean(handler.isEventHandler) === events).map(([topic]) => topic);
     const consumer = (group: string, topics: string[], concurrency: number, task: (record: LogRecord) => Task) =>
       topics.length === 0
         ? []
@@ -74,7 +75,10 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     this.consumers = [
       // a lane of its own for each request: they don't wait for each other
       ...consumer('requests', topicsOf(false), REQUESTS_AT_ONCE, (record) => ({ lane: randomUUID(), run: () => this.answer(record) })),
-      ...consumer('facts', topicsOf(true), FACTS_AT_ONCE, (record) => ({ lane: `${record.topic} ${record.key}`, run: () => this.hear(record) })),
+      ...consumer('facts', topicsOf(true), FACTS_AT_ONCE, (record) => ({
+        lane: `${record.topic} ${record.key}`,
+        run: () => this.hear(record),
+      })),
     ];
     await Promise.all(this.consumers.map((each) => each.start()));
   }
@@ -85,7 +89,8 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     const correlationId = record.header(HEADER.correlationId);
     const requestId = record.header(HEADER.requestId);
     if (!replyTo || !correlationId) return log.warn({ topic: record.topic, offset: record.offset }, 'request.nobody-asked');
-    if (Date.now() > Number(record.header(HEADER.deadline) ?? Infinity)) return log.warn({ topic: record.topic, request_id: requestId }, 'request.expired');
+    if (Date.now() > Number(record.header(HEADER.deadline) ?? Infinity))
+      return log.warn({ topic: record.topic, request_id: requestId }, 'request.expired');
     const reply = { topic: replyTo, key: correlationId, headers: { [HEADER.correlationId]: correlationId } };
     let value: string | Buffer = Buffer.alloc(0);
     try {
@@ -115,7 +120,8 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
         await this.invoke(record, record.header(HEADER.requestId));
         return;
       } catch (error) {
-        const transient = this.options.isTransient(error) || (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code));
+        const transient =
+          this.options.isTransient(error) || (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code));
         const fields = { topic: record.topic, partition: record.partition, offset: record.offset, tries, err: error };
         if (!transient && tries >= FACT_TRIES) {
           log.error(fields, 'fact.dead-lettered');

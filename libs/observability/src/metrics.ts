@@ -14,4 +14,10 @@ export const gauge = <Label extends string = never>(name: string, help: string, 
 
 /** Seconds. */
 export const histogram = <Label extends string = never>(name: string, help: string, labelNames: Label[] = []): Histogram<Label> =>
-  new Histogram({ name: `sluice_${name}`, help, labelNames, registers: [metrics], buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30] });
+  new Histogram({
+    name: `sluice_${name}`,
+    help,
+    labelNames,
+    registers: [metrics],
+    buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
+  });

@@ -7,5 +7,8 @@ export const invalidPayload = (errors: ValidationError[]): Invalid => new Invali
 function problems(error: ValidationError, path: string): FieldProblem[] {
   const field = path + error.property;
   const first = Object.values(error.constraints ?? {})[0];
-  return [...(first === undefined ? [] : [{ field, message: first }]), ...(error.children ?? []).flatMap((child) => problems(child, `${field}.`))];
+  return [
+    ...(first === undefined ? [] : [{ field, message: first }]),
+    ...(error.children ?? []).flatMap((child) => problems(child, `${field}.`)),
+  ];
 }

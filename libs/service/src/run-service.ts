@@ -34,7 +34,10 @@ export async function runService({ name, module, http }: ServiceOptions): Promis
   process.on('unhandledRejection', (error) => die(log, error, 'process.unhandled-rejection'));
   try {
     collectProcessMetrics();
-    const config = readConfig((env) => ({ kafka: readKafkaConfig(env), healthPort: env.integer('SLUICE_HEALTH_PORT', 0, { max: 65_535 }) }));
+    const config = readConfig((env) => ({
+      kafka: readKafkaConfig(env),
+      healthPort: env.integer('SLUICE_HEALTH_PORT', 0, { max: 65_535 }),
+    }));
     const kafka = createKafka(config.kafka, name, log);
     const publisher = new Publisher(kafka);
     const messages = new Messages(name, kafka, publisher, log);

@@ -18,7 +18,10 @@ export class ComponentsRepository {
 
   /** The owner's newest component of a key: the one created last. */
   async findNewest(ownerId: UserId, key: string): Promise<ComponentRow | undefined> {
-    const { rows } = await this.database.query<ComponentRow>(`${COMPONENT} WHERE c.owner_id = $1 AND c.key = $2 ORDER BY c.id DESC LIMIT 1`, [ownerId, key]);
+    const { rows } = await this.database.query<ComponentRow>(
+      `${COMPONENT} WHERE c.owner_id = $1 AND c.key = $2 ORDER BY c.id DESC LIMIT 1`,
+      [ownerId, key],
+    );
     return rows[0];
   }
 
@@ -29,7 +32,10 @@ export class ComponentsRepository {
 
   /** A component that the owner may make sources of: one of his, or one of the registry. */
   async findUsable(ownerId: UserId, id: string): Promise<ComponentRow | undefined> {
-    const { rows } = await this.database.query<ComponentRow>(`${COMPONENT} WHERE (c.owner_id = $1 OR c.owner_id IS NULL) AND c.id = $2`, [ownerId, id]);
+    const { rows } = await this.database.query<ComponentRow>(`${COMPONENT} WHERE (c.owner_id = $1 OR c.owner_id IS NULL) AND c.id = $2`, [
+      ownerId,
+      id,
+    ]);
     return rows[0];
   }
 
@@ -44,7 +50,11 @@ export class ComponentsRepository {
 
   /** Writes the component and its code; an id that exists already is left as it is. */
   async add(session: Session, { id, owner_id, code, component_url }: NewComponent): Promise<void> {
-    await session.query('INSERT INTO code (hash, code, description) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING', [code.hash, code.code, JSON.stringify(code.description)]);
+    await session.query('INSERT INTO code (hash, code, description) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING', [
+      code.hash,
+      code.code,
+      JSON.stringify(code.description),
+    ]);
     await session.query(
       `INSERT INTO component (id, owner_id, key, name, version, code_hash, component_url) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING`,
       [id, owner_id, code.description.key, code.description.name, code.description.version, code.hash, component_url],

@@ -24,9 +24,11 @@ export function checkPropValues(
 ): PropValues {
   const problems: FieldProblem[] = [];
   const schedules: Record<string, Schedule> = {};
-  const bad = (name: string, message: string) => problems.push({ field: `configured_props.${name}`, message: `configured_props.${name} ${message}` });
+  const bad = (name: string, message: string) =>
+    problems.push({ field: `configured_props.${name}`, message: `configured_props.${name} ${message}` });
   const known = new Map(props.map((prop) => [prop.name, prop]));
-  if (Buffer.byteLength(JSON.stringify(values)) > MAX_BYTES) problems.push({ field: 'configured_props', message: `configured_props must be at most ${MAX_BYTES} bytes of JSON` });
+  if (Buffer.byteLength(JSON.stringify(values)) > MAX_BYTES)
+    problems.push({ field: 'configured_props', message: `configured_props must be at most ${MAX_BYTES} bytes of JSON` });
   for (const name of Object.keys(values)) if (!known.has(name)) bad(name, 'is not a prop of the component');
   for (const prop of props) {
     const value = Object.hasOwn(values, prop.name) ? values[prop.name] : undefined;

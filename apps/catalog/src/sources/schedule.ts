@@ -25,5 +25,5 @@ function readCron(cron: string, timezone: unknown): Schedule | string {
   } catch (error) {
     return `has a bad cron expression or timezone: ${(error as Error).message}`;
   }
-  return { interval_seconds: null, cron, ...(timezone ? { timezone: timezone as string } : {}) };
+  return { interval_seconds: null, cron, ...(timezone ? { timezone: timezone } : {}) };
 }

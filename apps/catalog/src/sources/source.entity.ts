@@ -1,4 +1,12 @@
-import { type ComponentId, type EmitterState, type PropDefinition, type Schedule, type Source, type SourceId, type UserId } from '#contracts';
+import {
+  type ComponentId,
+  type EmitterState,
+  type PropDefinition,
+  type Schedule,
+  type Source,
+  type SourceId,
+  type UserId,
+} from '#contracts';
 import { unixSeconds } from '../components/component.entity.js';
 import { HTTP } from './prop-values.js';
 
@@ -51,7 +59,12 @@ function shownProps(row: SourceRow, endpointsUrl: string): Record<string, unknow
   for (const { name, type } of row.props) {
     const schedule = row.schedules[name];
     if (type === HTTP) shown[name] = { endpoint_url: `${endpointsUrl}/${row.endpoint_key}` };
-    else if (schedule) shown[name] = { cron: schedule.cron, interval_seconds: schedule.interval_seconds, ...(schedule.cron !== null && schedule.timezone ? { timezone: schedule.timezone } : {}) };
+    else if (schedule)
+      shown[name] = {
+        cron: schedule.cron,
+        interval_seconds: schedule.interval_seconds,
+        ...(schedule.cron !== null && schedule.timezone ? { timezone: schedule.timezone } : {}),
+      };
     else if (Object.hasOwn(row.configured_props, name)) shown[name] = row.configured_props[name];
   }
   return shown;

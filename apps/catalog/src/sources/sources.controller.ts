@@ -1,6 +1,18 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { CreateSource, createSource, deleteSource, getSource, ListSources, listSources, type Page, type Source, SourceReference, UpdateSource, updateSource } from '#contracts';
+import {
+  CreateSource,
+  createSource,
+  deleteSource,
+  getSource,
+  ListSources,
+  listSources,
+  type Page,
+  type Source,
+  SourceReference,
+  UpdateSource,
+  updateSource,
+} from '#contracts';
 import { Answers } from '#messaging';
 import { SourcesService } from './sources.service.js';
 

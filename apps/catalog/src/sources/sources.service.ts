@@ -76,7 +76,11 @@ export class SourcesService {
     throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code and component_url is required' }]);
   }
 
-  private change(component: ComponentRow, choice: ComponentChoice, { active, before }: { active: boolean; before?: SourceRow }): SourceChange {
+  private change(
+    component: ComponentRow,
+    choice: ComponentChoice,
+    { active, before }: { active: boolean; before?: SourceRow },
+  ): SourceChange {
     const configuredProps = choice.configured_props ?? before?.configured_props ?? {};
     const { schedules, hasEndpoint, problems } = checkPropValues(component.description.configurable_props, configuredProps, {
       minSeconds: this.config.minIntervalSeconds,

@@ -1,7 +1,8 @@
 import { isId, type UserId, type WorkflowId } from '#contracts';
 
 /** What a record of the topic `workflows` says, or a sentence saying why it says nothing. */
-export type WorkflowRecord = { id: WorkflowId; ownerId: UserId; name: string; active: boolean } | { id: WorkflowId; removed: true } | string;
+export type WorkflowRecord =
+  { id: WorkflowId; ownerId: UserId; name: string; active: boolean } | { id: WorkflowId; removed: true } | string;
 
 /** Shape of the value: `{id: "p_…", owner_id: "u_…", name, active}`; null removes. The key is the workflow's id. */
 export function readWorkflowRecord(key: string | null, value: Buffer | null): WorkflowRecord {
@@ -19,5 +20,5 @@ export function readWorkflowRecord(key: string | null, value: Buffer | null): Wo
   if (!isId('user', owner_id)) return 'owner_id is not the id of an account';
   if (name !== undefined && name !== null && typeof name !== 'string') return 'name is not a string';
   if (active !== undefined && typeof active !== 'boolean') return 'active is not true or false';
-  return { id: key, ownerId: owner_id, name: (name as string | null | undefined) ?? '', active: active ?? true };
+  return { id: key, ownerId: owner_id, name: (name) ?? '', active: active ?? true };
 }

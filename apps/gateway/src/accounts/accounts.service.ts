@@ -90,16 +90,32 @@ export class AccountsService {
    * The first start's account: made when there is none yet. A key that the operator chose opens the first account from
    * then on, beside its other keys. `api_key` is null when there was nothing to issue.
    */
-  async bootstrap({ email, apiKey }: { email: string; apiKey?: string }): Promise<{ id: UserId; email: string; api_key: string | null; created: boolean }> {
+  async bootstrap({
+    email,
+    apiKey,
+  }: {
+    email: string;
+    apiKey?: string;
+  }): Promise<{ id: UserId; email: string; api_key: string | null; created: boolean }> {
     const [first] = await this.accounts.list();
     if (!first) return { ...(await this.create({ email, apiKey })), created: true };
-    if (apiKey !== undefined && !(await this.accounts.findByKeyHash(apiKeyHash(apiKey))) && !(await this.addKey(first.id, apiKey, null, this.database))) {
+    if (
+      apiKey !== undefined &&
+      !(await this.accounts.findByKeyHash(apiKeyHash(apiKey))) &&
+      !(await this.addKey(first.id, apiKey, null, this.database))
+    ) {
       throw new SluiceError('conflict', 'SLUICE_API_KEY is a key that was revoked');
     }
     return { id: first.id, email: first.email, api_key: apiKey ?? null, created: false };
   }
 
-  private addKey(accountId: UserId, apiKey: string, name: string | null, session: Parameters<AccountsRepository['addKey']>[0], id = newId('apiKey')): Promise<boolean> {
+  private addKey(
+    accountId: UserId,
+    apiKey: string,
+    name: string | null,
+    session: Parameters<AccountsRepository['addKey']>[0],
+    id = newId('apiKey'),
+  ): Promise<boolean> {
     return this.accounts.addKey(session, { id, account_id: accountId, hash: apiKeyHash(apiKey), hint: apiKeyHint(apiKey), name });
   }
 }

@@ -3,22 +3,24 @@ import type { AccountsService } from '../accounts/accounts.service.js';
 import { sendProblem } from '../http/problem.js';
 
 const BEARER = /^bearer +(\S+) *$/i;
-export const API_PREFIX = '/v1';
 
 const isBelowApi = (url: string): boolean => /^\/v1(?:[/?]|$)/.test(url);
 
 /** Answers 401 below `/v1` before anything else is looked at: not even whether the path exists is told to strangers. */
-export function authenticate(fastify: FastifyInstance, accounts: () => AccountsService): void {
+export function authenticate(fastify: FastifyInstance, accounts: AccountsService): void {
   fastify.addHook('onRequest', async (request, reply) => {
     if (!isBelowApi(request.url)) return;
     const apiKey = BEARER.exec(request.headers.authorization ?? '')?.[1];
-    const account = apiKey === undefined ? undefined : await accounts().authenticate(apiKey);
+    const account = apiKey === undefined ? undefined : await accounts.authenticate(apiKey);
     if (apiKey !== undefined && account) {
       request.caller = { account, apiKey };
       return;
     }
     reply.header('www-authenticate', 'Bearer realm="sluice"');
-    const why = apiKey === undefined ? 'an API key is required: send the header "Authorization: Bearer <API key>"' : 'this API key is malformed, unknown or revoked';
+    const why =
+      apiKey === undefined
+        ? 'an API key is required: send the header "Authorization: Bearer <API key>"'
+        : 'this API key is malformed, unknown or revoked';
     return sendProblem(reply, { status: 401, detail: why });
   });
 }

@@ -16,25 +16,44 @@ export class EventsController {
 
   @Get('sources/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
-  ofSource(@OwnerId() owner: UserId, @Param('id', new IdPipe('source')) id: SourceId, @Query() query: EventPageQuery, @Req() request: FastifyRequest): Promise<string> {
+  ofSource(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('source')) id: SourceId,
+    @Query() query: EventPageQuery,
+    @Req() request: FastifyRequest,
+  ): Promise<string> {
     return this.page(owner, id, query, request);
   }
 
   @Get('workflows/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
-  ofWorkflow(@OwnerId() owner: UserId, @Param('id', new IdPipe('workflow')) id: WorkflowId, @Query() query: EventPageQuery, @Req() request: FastifyRequest): Promise<string> {
+  ofWorkflow(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('workflow')) id: WorkflowId,
+    @Query() query: EventPageQuery,
+    @Req() request: FastifyRequest,
+  ): Promise<string> {
     return this.page(owner, id, query, request);
   }
 
   @Get('workflows/:id/$errors/event_summaries')
   @Header('content-type', JSON_TYPE)
-  errorsOfWorkflow(@OwnerId() owner: UserId, @Param('id', new IdPipe('workflow')) id: WorkflowId, @Query() query: EventPageQuery, @Req() request: FastifyRequest): Promise<string> {
+  errorsOfWorkflow(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('workflow')) id: WorkflowId,
+    @Query() query: EventPageQuery,
+    @Req() request: FastifyRequest,
+  ): Promise<string> {
     return this.page(owner, id, { ...query, event_name: ERRORS_STREAM }, request);
   }
 
   @Delete('sources/:id/events')
   @HttpCode(202)
-  async delete(@OwnerId() owner: UserId, @Param('id', new IdPipe('source')) id: SourceId, @Query() query: DeleteEventsQuery): Promise<{ data: object }> {
+  async delete(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('source')) id: SourceId,
+    @Query() query: DeleteEventsQuery,
+  ): Promise<{ data: object }> {
     await this.events.delete(owner, id, query);
     return { data: {} };
   }

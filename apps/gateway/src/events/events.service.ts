@@ -29,7 +29,15 @@ export class EventsService {
 
   page(ownerId: UserId, emitterId: EmitterId, { expand, event_name, limit, after, before }: EventPageQuery): Promise<EventPage> {
     const stream = readableStream(event_name);
-    const query = { owner_id: ownerId, emitter_id: emitterId, stream, expand: expand === 'event', limit, after: after || undefined, before: before || undefined };
+    const query = {
+      owner_id: ownerId,
+      emitter_id: emitterId,
+      stream,
+      expand: expand === 'event',
+      limit,
+      after: after || undefined,
+      before: before || undefined,
+    };
     return this.messages.request(listEvents, query, { key: emitterId });
   }
 

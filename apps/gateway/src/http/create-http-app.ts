@@ -33,26 +33,24 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
     return503OnClosing: false,
   });
   const fastify = adapter.getInstance();
-  let app: NestFastifyApplication | undefined;
+  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, { logger: new NestLog(log), bodyParser: false });
   fastify.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     withRequestId(request.id, done);
   });
-  authenticate(fastify as never, () => {
-    if (!app) throw new Error('the application is not ready');
-    return app.get(AccountsService);
-  });
-  logRequests(fastify as never, log);
-  app = await NestFactory.create<NestFastifyApplication>(module, adapter, { logger: new NestLog(log), bodyParser: false });
-  readJsonBodies(fastify as never);
-  app.useGlobalPipes(new ValidationPipe({ transform: true, whitelist: true, validateCustomDecorators: true, exceptionFactory: invalidPayload }));
+  authenticate(fastify, app.get(AccountsService));
+  logRequests(fastify, log);
+  readJsonBodies(fastify);
+  app.useGlobalPipes(
+    new ValidationPipe({ transform: true, whitelist: true, validateCustomDecorators: true, exceptionFactory: invalidPayload }),
+  );
   app.useGlobalFilters(new ProblemFilter(log));
   return app;
 }
 
 /** Nest would answer every unknown route with 404; we tell an unknown path from a method that a path doesn't have. */
 class GatewayAdapter extends FastifyAdapter {
-  private readonly routes = new KnownRoutes(this.getInstance() as never);
+  private readonly routes = new KnownRoutes(this.getInstance());
 
   override setNotFoundHandler(): ReturnType<FastifyAdapter['setNotFoundHandler']> {
     return this.getInstance().setNotFoundHandler((request, reply) => {
@@ -67,9 +65,24 @@ class GatewayAdapter extends FastifyAdapter {
 
 const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0] ?? '/';
 
-function logRequests(fastify: { addHook: (name: 'onResponse', hook: (request: FastifyRequest, reply: { statusCode: number; elapsedTime: number }, done: () => void) => void) => void }, log: Log): void {
+function logRequests(
+  fastify: {
+    addHook: (
+      name: 'onResponse',
+      hook: (request: FastifyRequest, reply: { statusCode: number; elapsedTime: number }, done: () => void) => void,
+    ) => void;
+  },
+  log: Log,
+): void {
   fastify.addHook('onResponse', (request, reply, done) => {
-    const fields = { request_id: request.id, method: request.method, url: request.url, status: reply.statusCode, duration_ms: Math.round(reply.elapsedTime * 10) / 10, account_id: request.caller?.account.id };
+    const fields = {
+      request_id: request.id,
+      method: request.method,
+      url: request.url,
+      status: reply.statusCode,
+      duration_ms: Math.round(reply.elapsedTime * 10) / 10,
+      account_id: request.caller?.account.id,
+    };
     if (reply.statusCode >= 500) log.warn(fields, 'request.answered');
     else log.debug(fields, 'request.answered');
     done();

@@ -27,7 +27,9 @@ function names(parameter: string, value: unknown): string[] | null {
 
 /** Include first, then exclude; unknown names are ignored. */
 export function selectFields(resource: object, { include, exclude }: FieldSelection): object {
-  return Object.fromEntries(Object.entries(resource).filter(([name]) => (include === null || include.includes(name)) && !exclude?.includes(name)));
+  return Object.fromEntries(
+    Object.entries(resource).filter(([name]) => (include === null || include.includes(name)) && !exclude?.includes(name)),
+  );
 }
 
 /** Reads `include` and `exclude`: in the query, and in the body where there is one; the query wins. */
@@ -48,7 +50,10 @@ export class FieldsInterceptor implements NestInterceptor {
       map((answer: unknown) => {
         if (answer === null || typeof answer !== 'object' || !('data' in answer)) return answer;
         const { data } = answer as { data: object | object[] };
-        return { ...answer, data: Array.isArray(data) ? data.map((item: object) => selectFields(item, selection)) : selectFields(data, selection) };
+        return {
+          ...answer,
+          data: Array.isArray(data) ? data.map((item: object) => selectFields(item, selection)) : selectFields(data, selection),
+        };
       }),
     );
   }

@@ -12,7 +12,8 @@ export function readJsonBodies(fastify: FastifyInstance): void {
     if (body.trim() === '') return done(null, undefined);
     try {
       const value: unknown = JSON.parse(body);
-      if (value === null || typeof value !== 'object' || Array.isArray(value)) return done(new SluiceError('invalid', 'the body must be a JSON object'));
+      if (value === null || typeof value !== 'object' || Array.isArray(value))
+        return done(new SluiceError('invalid', 'the body must be a JSON object'));
       done(null, value);
     } catch (error) {
       done(new SluiceError('invalid', `the body is not valid JSON: ${(error as Error).message}`));

@@ -41,7 +41,18 @@ export function problemOf(error: SluiceError): { status: number; detail: string;
   return { status, detail: error.message, errors: error.details.errors };
 }
 
-export function sendProblem(reply: FastifyReply, { status, detail, errors }: { status: number; detail: string; errors?: FieldProblem[] }): FastifyReply {
-  const problem: Problem = { type: 'about:blank', title: STATUS_CODES[status] ?? 'Error', status, detail, error: detail, request_id: reply.request.id, errors };
+export function sendProblem(
+  reply: FastifyReply,
+  { status, detail, errors }: { status: number; detail: string; errors?: FieldProblem[] },
+): FastifyReply {
+  const problem: Problem = {
+    type: 'about:blank',
+    title: STATUS_CODES[status] ?? 'Error',
+    status,
+    detail,
+    error: detail,
+    request_id: reply.request.id,
+    errors,
+  };
   return reply.status(status).header('content-type', 'application/problem+json; charset=utf-8').send(JSON.stringify(problem));
 }

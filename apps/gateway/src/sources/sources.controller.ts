@@ -1,5 +1,17 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from '@nestjs/common';
-import { createSource, deleteSource, getSource, listSources, newId, type Page, PageRequest, type Source, type SourceId, updateSource, type UserId } from '#contracts';
+import {
+  createSource,
+  deleteSource,
+  getSource,
+  listSources,
+  newId,
+  type Page,
+  PageRequest,
+  type Source,
+  type SourceId,
+  updateSource,
+  type UserId,
+} from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { IdPipe } from '../http/id.pipe.js';
@@ -30,7 +42,11 @@ export class SourcesController {
   }
 
   @Put('sources/:id')
-  async update(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) id: SourceId, @Body() body: UpdateSourceBody): Promise<{ data: Source }> {
+  async update(
+    @OwnerId() owner_id: UserId,
+    @Param('id', new IdPipe('source')) id: SourceId,
+    @Body() body: UpdateSourceBody,
+  ): Promise<{ data: Source }> {
     const command = { ...body, owner_id, id, new_component_id: newId('component') };
     return { data: await this.messages.request(updateSource, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }

@@ -2,7 +2,9 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsOptional, IsString } from 'class-validator';
 
 export class SubscriptionParameters {
-  @ApiProperty({ description: "A source's or workflow's id, `dc_*` (all sources), `p_*` (all workflows) or the caller's own id (all of both)." })
+  @ApiProperty({
+    description: "A source's or workflow's id, `dc_*` (all sources), `p_*` (all workflows) or the caller's own id (all of both).",
+  })
   @IsString({ message: 'emitter_id is required' })
   emitter_id!: string;
 

@@ -11,13 +11,19 @@ export class SubscriptionsController {
 
   @Post('subscriptions')
   @HttpCode(200)
-  async create(@OwnerId() owner_id: UserId, @Parameters() { emitter_id, listener_id, event_name }: SubscriptionParameters): Promise<{ data: Subscription[] }> {
+  async create(
+    @OwnerId() owner_id: UserId,
+    @Parameters() { emitter_id, listener_id, event_name }: SubscriptionParameters,
+  ): Promise<{ data: Subscription[] }> {
     const command = { owner_id, emitter_id, listener_id, event_name: event_name ?? '' };
     return { data: [await this.messages.request(createSubscription, command, { key: owner_id })] };
   }
 
   @Delete('subscriptions')
-  async delete(@OwnerId() owner_id: UserId, @Parameters() { emitter_id, listener_id, event_name }: SubscriptionParameters): Promise<{ data: Subscription[] }> {
+  async delete(
+    @OwnerId() owner_id: UserId,
+    @Parameters() { emitter_id, listener_id, event_name }: SubscriptionParameters,
+  ): Promise<{ data: Subscription[] }> {
     const command = { owner_id, emitter_id, listener_id, event_name: event_name ?? '' };
     return { data: await this.messages.request(deleteSubscription, command, { key: owner_id }) };
   }

@@ -1,5 +1,17 @@
 import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { createWebhook, getWebhookSecret, listWebhooks, newId, type Page, PageRequest, type UserId, type Webhook, WebhookFields, type WebhookId, type WebhookSecret } from '#contracts';
+import {
+  createWebhook,
+  getWebhookSecret,
+  listWebhooks,
+  newId,
+  type Page,
+  PageRequest,
+  type UserId,
+  type Webhook,
+  WebhookFields,
+  type WebhookId,
+  type WebhookSecret,
+} from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { IdPipe } from '../http/id.pipe.js';

@@ -8,7 +8,10 @@ const MAX_BYTES = 64 * 1024 * 1024;
 /** Code by its hash: it never changes, so it's asked for once and kept. */
 @Injectable()
 export class CodeCache {
-  private readonly cache = new LRUCache<string, ComponentCodeReply>({ maxSize: MAX_BYTES, sizeCalculation: ({ code }) => code.length + 1000 });
+  private readonly cache = new LRUCache<string, ComponentCodeReply>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ code }) => code.length + 1000,
+  });
 
   constructor(private readonly messages: Messages) {}
 

@@ -14,8 +14,16 @@ export class DeploymentsListener implements EmitterListener {
     if (state.kind !== 'source' || !deployment) return;
     const sourceId = state.emitter_id as SourceId;
     if (state.deleted) return this.deployments.remove(transaction, sourceId);
-    await this.deployments.put(transaction, { ...deployment, source_id: sourceId, owner_id: state.owner_id, active: state.active, version: state.version });
+    await this.deployments.put(transaction, {
+      ...deployment,
+      source_id: sourceId,
+      owner_id: state.owner_id,
+      active: state.active,
+      version: state.version,
+    });
     const now = new Date();
-    await this.deployments.putTimers(transaction, sourceId, state.active ? deployment.schedules : {}, (schedule) => nextTick(schedule, now, now));
+    await this.deployments.putTimers(transaction, sourceId, state.active ? deployment.schedules : {}, (schedule) =>
+      nextTick(schedule, now, now),
+    );
   }
 }

@@ -15,7 +15,11 @@ export class DeploymentsRepository {
   constructor(private readonly database: Database) {}
 
   async find(sourceId: string): Promise<DeploymentRow | undefined> {
-    const { rows } = await this.database.query<DeploymentRow>({ name: 'deployment', text: 'SELECT * FROM deployment WHERE source_id = $1', values: [sourceId] });
+    const { rows } = await this.database.query<DeploymentRow>({
+      name: 'deployment',
+      text: 'SELECT * FROM deployment WHERE source_id = $1',
+      values: [sourceId],
+    });
     return rows[0];
   }
 
@@ -59,7 +63,12 @@ export class DeploymentsRepository {
   }
 
   /** Sets the timers: one whose schedule is as it was keeps its next tick. `next` says when a new one ticks first. */
-  async putTimers(transaction: Transaction, sourceId: SourceId, schedules: Record<string, Schedule>, next: (schedule: Schedule) => Date | null): Promise<void> {
+  async putTimers(
+    transaction: Transaction,
+    sourceId: SourceId,
+    schedules: Record<string, Schedule>,
+    next: (schedule: Schedule) => Date | null,
+  ): Promise<void> {
     const timers = Object.entries(schedules).flatMap(([prop, schedule]) => {
       const at = next(schedule);
       return at ? [{ prop, schedule: JSON.stringify(schedule), at }] : [];

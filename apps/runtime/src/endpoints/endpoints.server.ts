@@ -11,7 +11,17 @@ import { httpEvent } from './http-event.js';
 class BodyTooLarge extends Error {}
 
 /** What a component may not set: it's the connection's, or it would undo the sandboxed origin. */
-const OURS = new Set(['connection', 'keep-alive', 'proxy-authenticate', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'content-length', 'content-security-policy']);
+const OURS = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'content-length',
+  'content-security-policy',
+]);
 
 /** The endpoints of sources, on an origin of their own: `/<endpoint key>/any/path`. Any method. */
 @Injectable()

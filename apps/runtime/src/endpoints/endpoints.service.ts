@@ -57,7 +57,9 @@ export class EndpointsService {
       due_at_ms: Date.now(),
     };
     const { description } = await this.codes.get(deployment.code_hash);
-    const answersItself = description.configurable_props.some(({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true);
+    const answersItself = description.configurable_props.some(
+      ({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true,
+    );
     if (answersItself) return this.runHere(run);
     await this.messages.publish(runRequested, run, deployment.owner_id);
     return 'queued';

@@ -16,9 +16,25 @@ export interface HttpEvent {
 }
 
 /** Between us and the client only, or ours to set. */
-const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade']);
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
 
-export async function httpEvent(request: { method: string; path: string; search: string; headers: IncomingHttpHeaders; body: Buffer }): Promise<HttpEvent> {
+export async function httpEvent(request: {
+  method: string;
+  path: string;
+  search: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}): Promise<HttpEvent> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(request.headers)) {
     if (value !== undefined && !HOP_BY_HOP.has(name)) headers[name] = Array.isArray(value) ? value.join(', ') : value;

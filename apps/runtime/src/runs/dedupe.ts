@@ -21,7 +21,9 @@ const REMEMBERED = 100;
 export function dedupe(emits: Emit[], strategy: DedupeStrategy | null, before: DedupeState): Deduped {
   const sorted = byTs(emits);
   if (strategy === null) return { emits: sorted, state: before, refused: [] };
-  const refused = sorted.filter((emit) => problem(emit, strategy) !== null).map((emit) => ({ emit, reason: problem(emit, strategy) ?? '' }));
+  const refused = sorted
+    .filter((emit) => problem(emit, strategy) !== null)
+    .map((emit) => ({ emit, reason: problem(emit, strategy) ?? '' }));
   const usable = sorted.filter((emit) => problem(emit, strategy) === null);
   return { ...strategies[strategy](usable, before), refused };
 }
@@ -54,7 +56,8 @@ const strategies: Record<DedupeStrategy, Strategy> = {
 
 function problem({ id }: Emit, strategy: DedupeStrategy): string | null {
   if (id === undefined || id === '') return `an emit without an id can't be deduped by "${strategy}"`;
-  if (strategy === 'greatest' && !Number.isFinite(Number(id))) return `an emit's id must be a number to be deduped by "greatest", not "${id}"`;
+  if (strategy === 'greatest' && !Number.isFinite(Number(id)))
+    return `an emit's id must be a number to be deduped by "greatest", not "${id}"`;
   return null;
 }
 

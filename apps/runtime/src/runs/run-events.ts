@@ -1,4 +1,13 @@
-import { ERRORS_STREAM, type EventToProduce, eventRecord, ksuid, LOGS_STREAM, type RunRequested, type SourceId, streamOf } from '#contracts';
+import {
+  ERRORS_STREAM,
+  type EventToProduce,
+  eventRecord,
+  ksuid,
+  LOGS_STREAM,
+  type RunRequested,
+  type SourceId,
+  streamOf,
+} from '#contracts';
 import type { Emit, LogLine, RunError } from '../sandbox/sandbox.js';
 
 const PLATFORM_VERSION = '0.1.0';

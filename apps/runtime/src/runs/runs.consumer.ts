@@ -56,10 +56,7 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
   /** A run that the same process asks for, in its source's lane, so that it's still one at a time. */
   runHere<T>(run: RunRequested, execute: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.consumer.intake.lanes.push(
-        { lane: run.source_id, group: run.owner_id, run: () => execute().then(resolve, reject) },
-        () => {},
-      );
+      this.consumer.intake.lanes.push({ lane: run.source_id, group: run.owner_id, run: () => execute().then(resolve, reject) }, () => {});
     });
   }
 

@@ -72,7 +72,12 @@ export class RunsService {
     return this.deployments.find(sourceId);
   }
 
-  private async write(run: RunRequested, deployment: DeploymentRow, { dedupe: strategy }: ComponentDescription, outcome: RunOutcome): Promise<boolean> {
+  private async write(
+    run: RunRequested,
+    deployment: DeploymentRow,
+    { dedupe: strategy }: ComponentDescription,
+    outcome: RunOutcome,
+  ): Promise<boolean> {
     const sourceId = deployment.source_id;
     const deploymentId = `d_${sourceId.slice('dc_'.length)}${deployment.version}`;
     const before = strategy === null ? {} : await this.runs.loadDedupe(sourceId);
@@ -98,7 +103,11 @@ export class RunsService {
       },
       deployment.owner_id,
     );
-    return this.runs.finish(run.run_id, sourceId, { db: outcome.db, dedupe: strategy === null ? null : state, records: [...events.map(toEvents), finished] });
+    return this.runs.finish(run.run_id, sourceId, {
+      db: outcome.db,
+      dedupe: strategy === null ? null : state,
+      records: [...events.map(toEvents), finished],
+    });
   }
 }
 

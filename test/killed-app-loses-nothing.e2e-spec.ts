@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { APPS } from '../scripts/lib/apps.mjs';
+import type { Api } from './support/api.js';
+import { eventually } from './support/eventually.js';
+import { outsideProducer } from './support/producer.js';
+import { Receiver } from './support/receiver.js';
+import { startSystem, type System } from './support/system.js';
+
+const SOURCES = 20;
+const EVENTS = 1000;
+const CODE = "export default { name: 'silent', props: { http: '$.interface.http' } }";
+
+let system: System;
+let receiver: Receiver;
+let api: Api;
+let producer: Awaited<ReturnType<typeof outsideProducer>>;
+
+beforeAll(async () => {
+  [system, receiver] = await Promise.all([startSystem(), Receiver.start()]);
+  api = await system.account();
+  producer = await outsideProducer(system.brokers);
+});
+afterAll(async () => {
+  await Promise.all([system?.stop(), receiver?.close(), producer?.close()]);
+});
+
+describe('1000 events while an app is killed', () => {
+  it.each(APPS)('arrive all, in order, each stored once: %s', async (app) => {
+    const component = (await api.post('/components', { component_code: CODE })).body.data.id as string;
+    const sources: string[] = [];
+    for (let n = 0; n < SOURCES; n++) sources.push((await api.post('/sources', { component_id: component })).body.data.id as string);
+    const webhook = await api.webhook(`${receiver.url}${app}`);
+    for (const source of sources) await api.subscribe(source, webhook);
+
+    for (let n = 0; n < EVENTS; n += SOURCES) {
+      await Promise.all(sources.map((source, index) => producer.emit(source, [{ n: n + index }])));
+      if (n === EVENTS / 2) void system.apps.kill(app);
+      // spread over a second or two, so that the app dies in the middle of it
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+
+    const mine = () => receiver.received.filter(({ path }) => path === `/${app}`);
+    await eventually(() => expect(new Set(mine().map(({ body }) => body.n as number)).size).toBe(EVENTS), { withinMs: 60_000 });
+    for (const source of sources) {
+      const firsts = [
+        ...new Map(
+          mine()
+            .filter(({ headers }) => headers['ce-source'] === source)
+            .map(({ headers, body }) => [headers['webhook-id'], body.n as number]),
+        ).values(),
+      ];
+      expect(firsts).toEqual([...firsts].sort((a, b) => a - b));
+      const stored = await eventually(async () => {
+        const { body } = await api.get(`/sources/${source}/event_summaries?limit=100`);
+        expect(body.page_info?.total_count).toBe(EVENTS / SOURCES);
+        return (body.data as { event: { n: number } }[]).map(({ event }) => event.n);
+      });
+      expect(stored).toEqual([...firsts].reverse());
+    }
+  });
+});

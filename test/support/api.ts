@@ -1,0 +1,88 @@
+import { request } from 'node:http';
+
+export interface Answer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+  /** The body as JSON; undefined when it isn't. */
+  body: any;
+}
+
+/** One HTTP request, with nothing added to what the test says. */
+export function http(
+  method: string,
+  url: string,
+  { headers = {}, body }: { headers?: Record<string, string>; body?: string | Buffer } = {},
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(
+      url,
+      { method, headers: { ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }), ...headers } },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', reject);
+        response.on('end', () => {
+          const text = Buffer.concat(chunks).toString('utf8');
+          let parsed: unknown;
+          try {
+            parsed = JSON.parse(text);
+          } catch {
+            parsed = undefined;
+          }
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, body: parsed });
+        });
+      },
+    );
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+/** A client of the REST API with an account of its own. */
+export class Api {
+  constructor(
+    readonly baseUrl: string,
+    readonly account: { id: string; email: string; api_key: string },
+  ) {}
+
+  send(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
+    return http(method, `${this.baseUrl}${path}`, {
+      headers: {
+        authorization: `Bearer ${this.account.api_key}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  }
+
+  get = (path: string): Promise<Answer> => this.send('GET', path);
+  delete = (path: string): Promise<Answer> => this.send('DELETE', path);
+  post = (path: string, body?: object): Promise<Answer> => this.send('POST', path, body);
+  put = (path: string, body?: object): Promise<Answer> => this.send('PUT', path, body);
+
+  /** A source made of this code; throws when it can't be had. */
+  async source(code: string, body: object = {}): Promise<any> {
+    const answer = await this.post('/sources', { component_code: code, ...body });
+    if (answer.status !== 200) throw new Error(`no source: ${answer.status} ${answer.text}`);
+    return answer.body.data;
+  }
+
+  /** A webhook to this URL; answers its id. */
+  async webhook(url: string): Promise<string> {
+    const answer = await this.post(`/webhooks?url=${encodeURIComponent(url)}`);
+    if (answer.status !== 200) throw new Error(`no webhook: ${answer.status} ${answer.text}`);
+    return answer.body.data.id as string;
+  }
+
+  async subscribe(emitterId: string, listenerId: string, eventName?: string): Promise<void> {
+    const query = new URLSearchParams({
+      emitter_id: emitterId,
+      listener_id: listenerId,
+      ...(eventName === undefined ? {} : { event_name: eventName }),
+    });
+    const answer = await this.post(`/subscriptions?${query.toString()}`);
+    if (answer.status !== 200) throw new Error(`no subscription: ${answer.status} ${answer.text}`);
+  }
+}

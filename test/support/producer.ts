@@ -1,0 +1,18 @@
+import kafkajs from 'kafkajs';
+
+/** A Kafka producer that knows nothing of us: a key, a value, perhaps headers. */
+export async function outsideProducer(brokers: string) {
+  const kafka = new kafkajs.Kafka({ clientId: 'outside', brokers: [brokers], logLevel: kafkajs.logLevel.NOTHING });
+  const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner });
+  await producer.connect();
+  return {
+    emit: async (emitterId: string, events: unknown[], headers: Record<string, string> = {}): Promise<void> => {
+      await producer.send({
+        topic: 'events',
+        acks: -1,
+        messages: events.map((event) => ({ key: emitterId, value: JSON.stringify(event), headers })),
+      });
+    },
+    close: () => producer.disconnect(),
+  };
+}
