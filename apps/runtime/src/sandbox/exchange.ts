@@ -31,14 +31,12 @@ export class ExchangeBase {
     chmodSync(this.dir, 0o711);
   }
 
-  /** A folder for one process, with its way out in it; as root it belongs to that process's user alone. */
+  /** A folder for one process, with its way out in it. */
   async open(uid: number, guard: AddressGuard, limits: EgressLimits): Promise<Exchange> {
-    const dir = join(this.dir, randomBytes(16).toString('hex'));
-    await mkdir(dir);
+    const dir = await this.folder(uid);
     const socketName = 's';
     const proxy = await EgressProxy.listen(join(dir, socketName), guard, limits);
     await own(join(dir, socketName), uid);
-    await own(dir, uid);
     return {
       dir,
       socketName,
@@ -48,6 +46,14 @@ export class ExchangeBase {
         await rm(dir, { recursive: true, force: true });
       },
     };
+  }
+
+  /** Only the folder; as root it belongs to the process's user alone. */
+  async folder(uid: number): Promise<string> {
+    const dir = join(this.dir, randomBytes(16).toString('hex'));
+    await mkdir(dir);
+    await own(dir, uid);
+    return dir;
   }
 
   close(): void {

@@ -173,7 +173,7 @@ describe('inspecting a component', () => {
       'The code took longer than 1500 ms to load',
       null,
     ],
-    ['loading that loops', 'for (;;);', 'The run blocked the event loop', null],
+    ['loading that loops', 'for (;;);', 'The code blocked the event loop', null],
     ['loading that ends its process', 'process.exit(0)', 'process.exit() is not available to a component', 1],
     [
       'a getter that throws',

@@ -1,4 +1,5 @@
-import { ComponentRejected } from './component-rejected.js';
+import { rm } from 'node:fs/promises';
+import { bundleFiles } from './bundle-files.js';
 import { AddressGuard } from '#egress';
 import { ExchangeBase } from './exchange.js';
 import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
@@ -53,7 +54,15 @@ export class ProcessSandbox implements Sandbox {
   }
 
   async bundle(files: ComponentFiles): Promise<string> {
-    throw new ComponentRejected(`Files cannot be bundled yet: ${files.entry}`);
+    await this.inspections.take();
+    const uid = this.users.next();
+    const exchangeDir = await this.exchanges.folder(uid);
+    try {
+      return await bundleFiles(files, { jail: this.chosen.jail, uid, exchangeDir, ms: this.config.limits.inspectMs });
+    } finally {
+      this.inspections.give();
+      await rm(exchangeDir, { recursive: true, force: true });
+    }
   }
 
   async run(job: RunJob): Promise<RunOutcome> {

@@ -1,10 +1,11 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { ComponentRejected } from './component-rejected.js';
 import type { Exchange } from './exchange.js';
 import type { Jail } from './jail/jail.js';
+import { killQuietly } from './jail/run-in-jail.js';
+import { startInJail } from './jail/start-in-jail.js';
 import { lastDescendant, mainThreadCpuMs, processUsage } from './process-usage.js';
 import { RunInFlight, TooMuchOutput } from './run-in-flight.js';
 import type { SandboxLimits } from './sandbox-limits.js';
@@ -103,13 +104,7 @@ export class RunnerProcess {
 
     const { jail, uid, limits } = settings;
     const command = jail.command({ kind: 'runner', exchangeDir: exchange.dir, uid, heapMb: limits.heapMb, args: [] });
-    const descriptors = command.descriptorFiles.map((file) => openSync(file, 'r'));
-    this.child = spawn(command.file, command.args, {
-      env: command.env,
-      cwd: '/',
-      stdio: ['ignore', 'ignore', 'pipe', 'pipe', ...descriptors],
-    });
-    for (const descriptor of descriptors) closeSync(descriptor);
+    this.child = startInJail(command, 'ignore', 'pipe');
     this.pid = this.child.pid ?? 0;
     this.channel = this.child.stdio[3] as Socket;
     this.child.on('error', (error) => this.stop({ status: 'crashed', code: 'SPAWN', message: error.message }));
@@ -220,7 +215,7 @@ export class RunnerProcess {
     // The launcher may have a grip on the process, or may not: both are ended
     const inner = this.pid || (this.child.pid ? lastDescendant(this.child.pid) : 0);
     this.child.kill('SIGKILL');
-    if (inner && inner !== this.child.pid) kill(inner);
+    if (inner && inner !== this.child.pid) killQuietly(inner);
     if (this.child.pid === undefined) this.gone(null, null);
   }
 
@@ -322,15 +317,15 @@ export class RunnerProcess {
     const usage = processUsage(this.pid);
     if (usage) {
       if (usage.rssMb > limits.memoryMb)
-        return this.stop({ status: 'memory', code: 'MEMORY', message: `The run needed more than ${limits.memoryMb} MB of memory` });
+        return this.stop({ status: 'memory', code: 'MEMORY', message: `The code needed more than ${limits.memoryMb} MB of memory` });
       for (const { cpuAtStart } of this.inFlight.values())
         if ((usage.cpuMs - cpuAtStart) / this.inFlight.size > limits.cpuMs)
-          return this.stop({ status: 'killed', code: 'CPU', message: `The run used more than ${limits.cpuMs} ms of CPU` });
+          return this.stop({ status: 'killed', code: 'CPU', message: `The code used more than ${limits.cpuMs} ms of CPU` });
     }
     // Silence is counted in the process's own CPU, so that a crowded machine does not look like a loop; waiting burns none
     const silentCpu = (usage?.cpuMs ?? 0) - this.pongCpu;
     if (silentCpu > limits.silenceCpuMs || now - this.pongAt > 4 * limits.silenceCpuMs)
-      return this.stop({ status: 'killed', code: 'BLOCKED', message: 'The run blocked the event loop (an endless loop?)' });
+      return this.stop({ status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' });
     if (now - this.lastPing > pingMs) {
       this.lastPing = Math.round(now);
       this.send({ t: 'ping', n: this.lastPing });
@@ -392,8 +387,8 @@ export class RunnerProcess {
 
   private ownEnd(exitCode: number | null, signal: NodeJS.Signals | null): End {
     if (/out of memory|allocation fail|ERR_MEMORY_ALLOCATION_FAILED|std::bad_alloc/i.test(this.errors))
-      return { status: 'memory', code: 'MEMORY', message: 'The run needed more memory than there is' };
-    return { status: 'crashed', code: 'CRASHED', message: `The process of the run ended (${signal ?? exitCode ?? 'unknown'})` };
+      return { status: 'memory', code: 'MEMORY', message: 'The code needed more memory than there is' };
+    return { status: 'crashed', code: 'CRASHED', message: `The process of the code ended (${signal ?? exitCode ?? 'unknown'})` };
   }
 
   private stillborn(run: RunInFlight): Attempt | Promise<Attempt> {
@@ -404,13 +399,5 @@ export class RunnerProcess {
 
   private send(message: ToGuest): void {
     this.channel.write(encodeFrame(message));
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    return;
   }
 }

@@ -62,6 +62,8 @@ export class CuratedModules {
 
   constructor(names: string[]) {
     this.names = new Set([...names, types]);
+    // A bundle is an ES module, and a CommonJS neighbour in it calls `require` all the same
+    Object.assign(globalThis, { require: this.requireFor });
     registerHooks({
       resolve: (specifier, context, next) => {
         if (specifier.startsWith(componentScheme)) return { url: specifier, shortCircuit: true };

@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,6 +6,7 @@ import { BwrapJail } from './bwrap-jail.js';
 import type { Jail, Rung } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 import { OpenJail } from './open-jail.js';
+import { runInJail } from './run-in-jail.js';
 import { SetprivJail } from './setpriv-jail.js';
 import { UnshareJail } from './unshare-jail.js';
 
@@ -97,24 +96,7 @@ async function failure(jail: Jail, uid: number): Promise<string | null> {
 }
 
 async function probe(jail: Jail, uid: number, exchangeDir: string, args: string[]): Promise<{ output: string; reason: string | null }> {
-  const command = jail.command({ kind: 'probe', exchangeDir, uid, heapMb: 64, args });
-  const descriptors = command.descriptorFiles.map((file) => openSync(file, 'r'));
-  const child = spawn(command.file, command.args, {
-    env: command.env,
-    cwd: '/',
-    stdio: ['ignore', 'pipe', 'pipe', 'ignore', ...descriptors],
-    timeout: probeMs,
-  });
-  for (const descriptor of descriptors) closeSync(descriptor);
-  let output = '';
-  let errors = '';
-  child.stdout!.on('data', (chunk: Buffer) => (output += chunk));
-  child.stderr!.on('data', (chunk: Buffer) => (errors += chunk));
-  return new Promise((done) => {
-    child.on('error', ({ message }) => done({ output, reason: message }));
-    child.on('close', (status, signal) => {
-      const failed = status !== 0 || !output.startsWith('{');
-      done({ output, reason: failed ? errors.trim().split('\n')[0] || `ended with ${status ?? signal}` : null });
-    });
-  });
+  const { exit, output, errors } = await runInJail(jail, { kind: 'probe', exchangeDir, uid, heapMb: 64, args }, probeMs, 65_536);
+  const failed = exit !== '0' || !output.startsWith('{');
+  return { output, reason: failed ? errors.trim().split('\n')[0] || `ended with ${exit}` : null };
 }

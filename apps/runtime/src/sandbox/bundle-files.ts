@@ -1,0 +1,71 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join, posix } from 'node:path';
+import { ComponentRejected } from './component-rejected.js';
+import type { Jail } from './jail/jail.js';
+import { runInJail } from './jail/run-in-jail.js';
+import type { ComponentFiles } from './sandbox.js';
+import { SandboxUnavailable } from './sandbox-unavailable.js';
+
+export interface BundleSettings {
+  jail: Jail;
+  uid: number;
+  exchangeDir: string;
+  ms: number;
+}
+
+const folder = 'bundled';
+const mostBytes = 4 << 20;
+
+/**
+ * Makes one ES module of a component and its neighbours. The bundler runs in the jail like everything that reads strangers' code; packages stay
+ * imports, for the guest to resolve from its list.
+ * @throws ComponentRejected
+ */
+export async function bundleFiles({ entry, files }: ComponentFiles, { jail, uid, exchangeDir, ms }: BundleSettings): Promise<string> {
+  for (const [path, code] of Object.entries(files)) {
+    if (!isInside(path)) throw new ComponentRejected(`"${path}" is not a path below the component's folder`);
+    const file = join(exchangeDir, folder, path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, code);
+  }
+  const command = { kind: 'bundler', exchangeDir, uid, heapMb: 0 } as const;
+  const { exchangePath } = jail.command({ ...command, args: [] });
+  const { exit, output, errors } = await runInJail(
+    jail,
+    { ...command, args: bundlerArguments(`${exchangePath}/${folder}/${entry}`) },
+    ms,
+    mostBytes,
+  );
+  if (exit === '0') return output;
+  if (exit === 'time') throw new ComponentRejected(`The component and its neighbours could not be bundled in ${ms} ms`);
+  if (exit === 'output') throw new ComponentRejected(`The component and its neighbours have more than ${mostBytes} bytes together`);
+  throw rejection(errors) ?? new SandboxUnavailable(`The bundler ended with ${exit}: ${errors.trim().split('\n')[0] ?? ''}`);
+}
+
+function bundlerArguments(entry: string): string[] {
+  return [
+    entry,
+    '--bundle',
+    '--format=esm',
+    '--platform=node',
+    '--target=node24',
+    '--packages=external',
+    '--resolve-extensions=.mjs,.js,.ts,.mts,.cjs,.cts,.json',
+    '--charset=utf8',
+    '--color=false',
+    '--log-level=error',
+    '--log-limit=1',
+  ];
+}
+
+/** The bundler's first error with the place in the author's file: `[ERROR] Could not resolve "./x"`, then `../exchange/bundled/a/b.mjs:1:20:`. */
+function rejection(errors: string): ComponentRejected | null {
+  const message = /\[ERROR\] (.+)/.exec(errors)?.[1];
+  if (!message) return null;
+  const [, path, line] = new RegExp(`^\\s+\\S*?/?${folder}/(.+):(\\d+):\\d+:$`, 'm').exec(errors) ?? [];
+  return new ComponentRejected(path ? `${message} (${path}, line ${line})` : message, line === undefined ? null : Number(line));
+}
+
+function isInside(path: string): boolean {
+  return path !== '' && !path.includes('\0') && !posix.isAbsolute(path) && posix.normalize(path) === path && !path.startsWith('..');
+}

@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { relativeImports } from './relative-imports.js';
+import { componentOf, jobOf, startTestSandbox } from './sandbox-for-tests.js';
+import type { Sandbox } from './sandbox.js';
+
+describe('a component with neighbours', () => {
+  let sandbox: Sandbox;
+  beforeAll(async () => (sandbox = await startTestSandbox()), 30_000);
+  afterAll(() => sandbox.close());
+
+  const app =
+    'export default { type: "app", app: "github", propDefinitions: { repo: { type: "string", default: "r" } }, methods: { hi() { return "hi" } } }';
+
+  it.each<[string, string, Record<string, string>]>([
+    [
+      'ES modules',
+      'sources/new/new.mjs',
+      {
+        'sources/new/new.mjs':
+          'import github from "../../github.app.mjs"; import get from "lodash.get"; export default { name: "n", props: { github, repo: { propDefinition: [github, "repo"] } }, run() { this.$emit([this.github.hi(), this.repo, get({ a: 1 }, "a")]) } }',
+        'github.app.mjs': app,
+      },
+    ],
+    [
+      'CommonJS that requires packages',
+      'new.js',
+      {
+        'new.js':
+          'const github = require("./github.app.js"); module.exports = { name: "n", props: { github, repo: { propDefinition: [github, "repo"] } }, run() { this.$emit([this.github.hi(), this.repo, github.one]) } }',
+        'github.app.js': `const get = require("lodash.get"); module.exports = { ${app.slice(app.indexOf('{') + 1, -1)}, one: get({ a: 1 }, "a") }`,
+      },
+    ],
+    [
+      'an ES module and a CommonJS neighbour',
+      'new.mjs',
+      {
+        'new.mjs':
+          'import github from "./app.js"; export default { name: "n", props: { github, repo: { propDefinition: [github, "repo"] } }, run() { this.$emit([this.github.hi(), this.repo, github.one]) } }',
+        'app.js': `const { get } = require("lodash"); module.exports = { ${app.slice(app.indexOf('{') + 1, -1)}, one: get({ a: 1 }, "a") }`,
+      },
+    ],
+    [
+      'TypeScript and JSON',
+      'new.ts',
+      {
+        'new.ts':
+          'import github from "./app"; import data from "./data.json"; enum A { B = 1 } export default defineComponent({ name: "n" as string, props: { github, repo: { propDefinition: [github, "repo"] } }, run(): void { this.$emit([this.github.hi(), this.repo, data.one as A]) } })',
+        'app.ts': app.replace('hi()', 'hi(): string'),
+        'data.json': '{"one":1}',
+      },
+    ],
+  ])('of %s becomes one file that runs', async (_, entry, files) => {
+    const code = await sandbox.bundle({ entry, files });
+    expect(await sandbox.inspect(componentOf(code))).toMatchObject({
+      name: 'n',
+      configurable_props: [
+        { name: 'github', type: 'app', app: 'github' },
+        { name: 'repo', type: 'string', default: 'r' },
+      ],
+    });
+    const outcome = await sandbox.run(jobOf(code));
+    expect(outcome.error).toBeNull();
+    expect(outcome.emits).toEqual([{ event: '["hi","r",1]' }]);
+  });
+
+  it.each<[string, Record<string, string>, string, number | null]>([
+    [
+      'an import that is not there',
+      { 'a/b.mjs': '\nimport x from "../c.mjs"; export default { name: x }' },
+      'Could not resolve "../c.mjs" (a/b.mjs, line 2)',
+      2,
+    ],
+    [
+      'a neighbour that does not parse',
+      { 'a/b.mjs': 'import x from "./c.mjs"; export default { name: x }', 'a/c.mjs': 'export default {\n  a: ,\n}' },
+      '(a/c.mjs, line 2)',
+      2,
+    ],
+    ['a path out of the folder', { 'a/b.mjs': '', '../x.mjs': '' }, '"../x.mjs" is not a path below', null],
+    ['an absolute path', { 'a/b.mjs': '', '/etc/x.mjs': '' }, '"/etc/x.mjs" is not a path below', null],
+    [
+      'a file of the machine',
+      { 'a/b.mjs': 'import x from "../../../../../../../../etc/hostname"; export default x' },
+      'Could not resolve',
+      1,
+    ],
+  ])('is refused for %s', async (_, files, message, line) => {
+    const rejection = await sandbox.bundle({ entry: 'a/b.mjs', files }).catch((error: Error) => error);
+    expect(rejection).toMatchObject({ name: 'ComponentRejected', message: expect.stringContaining(message), line });
+  });
+});
+
+describe('relativeImports', () => {
+  it.each([
+    ['import a from "./a.mjs"', ['./a.mjs']],
+    ["import { a,\n  b } from '../b.mjs';\nimport c from '../b.mjs'", ['../b.mjs']],
+    ['import "./side-effect.js"', ['./side-effect.js']],
+    ['export * from "./all.mjs"; export { x } from "./x.mjs"', ['./all.mjs', './x.mjs']],
+    ['const a = await import("./lazy.mjs")', ['./lazy.mjs']],
+    ['const a = require("../a"); const b = require ( \'./b.json\' )', ['../a', './b.json']],
+    ['import axios from "axios"; require("lodash"); "./text"', []],
+  ])('%s', (code, expected) => {
+    expect(relativeImports(code)).toEqual(expected);
+  });
+});

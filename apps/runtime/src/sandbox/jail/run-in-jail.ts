@@ -1,0 +1,51 @@
+import { lastDescendant } from '../process-usage.js';
+import type { Jail, JailedProgram } from './jail.js';
+import { startInJail } from './start-in-jail.js';
+
+export interface JailedRun {
+  /** The exit status, the signal, or `time` or `output` for the limit that ended it */
+  exit: string;
+  output: string;
+  errors: string;
+}
+
+const keptErrors = 65_536;
+
+/** Runs a program in the jail to its end. Never rejects. */
+export function runInJail(jail: Jail, program: JailedProgram, ms: number, outputBytes: number): Promise<JailedRun> {
+  return new Promise((resolve) => {
+    const child = startInJail(jail.command(program), 'pipe', 'ignore');
+    const output: Buffer[] = [];
+    let bytes = 0;
+    let errors = '';
+    let limit: string | null = null;
+    const stop = (reason: string): void => {
+      limit ??= reason;
+      const inner = child.pid === undefined ? 0 : lastDescendant(child.pid);
+      child.kill('SIGKILL');
+      if (inner && inner !== child.pid) killQuietly(inner);
+    };
+    const timer = setTimeout(() => stop('time'), ms);
+    child.stdout!.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > outputBytes) stop('output');
+      else output.push(chunk);
+    });
+    child.stderr!.on('data', (chunk: Buffer) => {
+      if (errors.length < keptErrors) errors += chunk.toString();
+    });
+    child.on('error', ({ message }) => (errors = message));
+    child.on('close', (status, signal) => {
+      clearTimeout(timer);
+      resolve({ exit: limit ?? String(signal ?? status), output: Buffer.concat(output).toString(), errors });
+    });
+  });
+}
+
+export function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    return;
+  }
+}
