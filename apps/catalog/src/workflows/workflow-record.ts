@@ -20,5 +20,5 @@ export function readWorkflowRecord(key: string | null, value: Buffer | null): Wo
   if (!isId('user', owner_id)) return 'owner_id is not the id of an account';
   if (name !== undefined && name !== null && typeof name !== 'string') return 'name is not a string';
   if (active !== undefined && typeof active !== 'boolean') return 'active is not true or false';
-  return { id: key, ownerId: owner_id, name: (name) ?? '', active: active ?? true };
+  return { id: key, ownerId: owner_id, name: name ?? '', active: active ?? true };
 }

@@ -1,0 +1,80 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { appEnvironment, superviseApps } from '../../scripts/lib/apps.mjs';
+import { startBroker } from '../../scripts/lib/broker.mjs';
+import { startKeeper } from '../../scripts/lib/keeper.mjs';
+import { node24 } from '../../scripts/lib/node24.mjs';
+import { inRoot } from '../../scripts/lib/paths.mjs';
+import { freePort } from '../../scripts/lib/ports.mjs';
+import { startPostgres } from '../../scripts/lib/postgres.mjs';
+
+const execute = promisify(execFile);
+
+/**
+ * A whole system for a benchmark: broker, database (durable, as `npm start` runs them) and the five apps, in a temporary folder and on free
+ * ports. Everything goes when the benchmark ends, however it ends.
+ *
+ * @param {Record<string, string>} [variables] of the apps' environment
+ */
+export async function startOwnSystem(variables = {}) {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
+  const keeper = startKeeper({ removeFolder: folder });
+  const [broker, postgres] = await Promise.all([
+    startBroker({ dir: join(folder, 'broker'), port: await freePort(), keeper }),
+    startPostgres({ dir: join(folder, 'postgres'), port: await freePort(), keeper }),
+  ]);
+  const [httpPort, endpointsPort] = [await freePort(), await freePort()];
+  const env = {
+    KAFKA_BROKERS: broker.brokers,
+    DATABASE_URL: postgres.url,
+    SLUICE_HTTP_PORT: String(httpPort),
+    SLUICE_ENDPOINTS_PORT: String(endpointsPort),
+    SLUICE_DATA_DIR: folder,
+    SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',
+    SLUICE_LOG_LEVEL: 'warn',
+    ...variables,
+  };
+  /** @param {string} file @param {string[]} args */
+  const run = async (file, ...args) => (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment(env) })).stdout;
+  await run('scripts/migrate.mjs');
+  const apps = superviseApps({ env, log: (app, line) => console.error(app, line), keeper });
+  await apps.startAll();
+  const account = JSON.parse(await run('dist/apps/gateway/src/cli.js', 'account', 'create', '--email', 'bench@example.com', '--json'));
+  return {
+    apiUrl: `http://127.0.0.1:${httpPort}/v1`,
+    apiKey: /** @type {string} */ (account.api_key),
+    brokers: broker.brokers,
+    databaseUrl: postgres.url,
+    apps,
+    /** Process ids by name, for CPU figures. */
+    pids: () => ({ broker: broker.pid, postgres: postgres.pid, ...Object.fromEntries(['gateway', 'catalog', 'routing', 'event-store', 'runtime'].map((app) => [app, apps.pid(/** @type {any} */ (app))])) }),
+    stop: async () => {
+      await apps.stopAll();
+      await Promise.all([broker.stop(), postgres.stop()]);
+      await rm(folder, { recursive: true, force: true });
+      keeper.dismiss();
+    },
+  };
+}
+
+/**
+ * A client of the REST API over kept-alive connections.
+ *
+ * @param {{ apiUrl: string, apiKey: string }} system
+ */
+export function apiClient({ apiUrl, apiKey }) {
+  /** @param {string} method @param {string} path @param {object} [body] */
+  return async (method, path, body) => {
+    const response = await fetch(`${apiUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${apiKey}`, ...(body ? { 'content-type': 'application/json' } : {}) },
+      body: body && JSON.stringify(body),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return text === '' ? undefined : JSON.parse(text).data;
+  };
+}

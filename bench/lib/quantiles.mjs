@@ -1,0 +1,31 @@
+/**
+ * Quantiles of measured values, rounded to two decimals.
+ *
+ * @param {number[]} values
+ */
+export function quantiles(values) {
+  const sorted = Float64Array.from(values).sort();
+  /** @param {number} q */
+  const at = (q) => Math.round((sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? NaN) * 100) / 100;
+  return { p50: at(0.5), p99: at(0.99), max: at(1), count: sorted.length };
+}
+
+/**
+ * Calls `work` at a steady rate, whether earlier calls have ended or not, and answers how long each took, in ms.
+ *
+ * @param {{ perSecond: number, seconds: number }} load
+ * @param {(n: number) => Promise<unknown>} work
+ */
+export async function atRate({ perSecond, seconds }, work) {
+  const started = performance.now();
+  /** @type {Promise<number>[]} */
+  const calls = [];
+  for (let n = 0; n < perSecond * seconds; n++) {
+    const due = started + (n * 1000) / perSecond;
+    const wait = due - performance.now();
+    if (wait > 1) await new Promise((resolve) => setTimeout(resolve, wait));
+    // from when it was due: a call that had to wait for its turn took longer
+    calls.push(work(n).then(() => performance.now() - due));
+  }
+  return Promise.all(calls);
+}

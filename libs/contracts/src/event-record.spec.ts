@@ -1,0 +1,93 @@
+import { describe, expect, it } from '@jest/globals';
+import { deletionRecord, type EmittedEvent, eventRecord, type EventToProduce, readEventRecord } from './event-record.js';
+
+const record = ({ key, value, headers = {} }: { key: string | null; value: Buffer | string | null; headers?: Record<string, string> }) => ({
+  partition: 3,
+  offset: 7,
+  clock: 1_700_000_000_000,
+  key,
+  value: value === null ? null : Buffer.from(value),
+  header: (name: string) => headers[name],
+});
+const read = (produced: Parameters<typeof record>[0]) => readEventRecord(record(produced));
+const place = { ms: 1_700_000_000_000, seq: 7 * 4096 + 3 };
+
+describe('a record of the topic events', () => {
+  it('in binary mode is the event that was built', () => {
+    const event: Omit<EmittedEvent, 'kind' | 'place'> = {
+      emitterId: 'dc_1',
+      stream: '$errors',
+      emitId: 'e1',
+      json: Buffer.from('{"a": 1}'),
+      summary: 'Größe 100%',
+      itemId: '5',
+      itemTs: 12,
+      time: '2026-01-01T00:00:00Z',
+      hops: 2,
+    };
+    expect(read(eventRecord(event))).toMatchObject({ kind: 'event', place, ...event });
+  });
+  it.each([
+    ['default', ''],
+    ['custom', 'custom'],
+    [undefined, ''],
+  ])('of ce_type %j is on the stream %j', (type, stream) => {
+    expect(read({ key: 'dc_1', value: '1', headers: type === undefined ? {} : { ce_type: type } })).toMatchObject({
+      kind: 'event',
+      stream,
+    });
+  });
+  it('may be a bare JSON value: its place makes the emit id', () => {
+    const bare = read({ key: 'dc_1', value: '[1, 2]' }) as EmittedEvent;
+    expect(bare).toMatchObject({ kind: 'event', stream: '', hops: 0 });
+    expect(bare.json.toString()).toBe('[1, 2]');
+    expect(bare.emitId).toMatch(/^[0-9A-Za-z]{27}$/);
+    expect(read({ key: 'dc_1', value: '[1, 2]' })).toEqual(bare);
+  });
+  it('may be a structured CloudEvent: the event is its data', () => {
+    const value = JSON.stringify({
+      specversion: '1.0',
+      id: 'x',
+      source: 'dc_1',
+      type: 'orders',
+      data: { a: 1 },
+      time: '2026-01-01T00:00:00Z',
+    });
+    const event = read({ key: 'dc_1', value, headers: { 'content-type': 'application/cloudevents+json; charset=utf-8' } });
+    expect(event).toMatchObject({
+      kind: 'event',
+      emitId: 'x',
+      stream: 'orders',
+      time: '2026-01-01T00:00:00Z',
+      json: Buffer.from('{"a":1}'),
+    });
+  });
+  it('without a key belongs to ce_source; the key wins over it', () => {
+    expect(read({ key: null, value: '1', headers: { ce_source: 'p_1' } })).toMatchObject({ emitterId: 'p_1' });
+    expect(read({ key: 'dc_1', value: '1', headers: { ce_source: 'p_1' } })).toMatchObject({ emitterId: 'dc_1' });
+  });
+  it('may be a range deletion', () => {
+    expect(read(deletionRecord({ emitterId: 'dc_1', startId: '5-1', endId: '9-4096', stream: '' }))).toEqual({
+      kind: 'delete',
+      place,
+      emitterId: 'dc_1',
+      start: { ms: 5, seq: 1 },
+      end: { ms: 9, seq: 4096 },
+      stream: '',
+    });
+    expect(read(deletionRecord({ emitterId: 'dc_1' }))).toMatchObject({ start: null, end: null, stream: null });
+  });
+  const malformed: [string, Partial<EventToProduce> & { key: string | null; value: Buffer | null }][] = [
+    ['no emitter', { key: null, value: Buffer.from('1') }],
+    ['a key that is no emitter', { key: 'wh_1', value: Buffer.from('1') }],
+    ['no value', { key: 'dc_1', value: null }],
+    ['a value that is not JSON', { key: 'dc_1', value: Buffer.from('hello') }],
+    ['a stream of ours that is none', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_type: '$other' } }],
+    [
+      'a structured CloudEvent without data',
+      { key: 'dc_1', value: Buffer.from('{}'), headers: { 'content-type': 'application/cloudevents+json' } },
+    ],
+    ['a deletion of what is no event id', { key: 'dc_1', value: Buffer.from('{"start_id":"x"}'), headers: { ce_type: '$delete' } }],
+  ];
+  it.each(malformed)('with %s is malformed', (_, produced) => expect(read(produced)).toMatchObject({ kind: 'malformed', place }));
+});
