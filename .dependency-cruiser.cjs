@@ -3,7 +3,8 @@ module.exports = {
   forbidden: [
     {
       name: 'apps-are-islands',
-      comment: 'An app knows libraries only: what it needs of another app it asks for over Kafka, so that each can be deployed, scaled and replaced alone.',
+      comment:
+        'An app knows libraries only: what it needs of another app it asks for over Kafka, so that each can be deployed, scaled and replaced alone.',
       severity: 'error',
       from: { path: '^apps/([^/]+)/' },
       to: { path: '^apps/', pathNot: '^apps/$1/' },
@@ -69,6 +70,10 @@ module.exports = {
     tsConfig: { fileName: 'tsconfig.depcruise.json' },
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default'], extensions: ['.ts', '.js', '.mjs', '.cjs'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default'],
+      extensions: ['.ts', '.js', '.mjs', '.cjs'],
+    },
   },
 };

@@ -13,17 +13,36 @@ export default {
   props: {
     url: { type: 'string', label: 'URL' },
     headers: { type: 'object', label: 'Headers', optional: true, description: 'Sent with each request.' },
-    itemsPath: { type: 'string', label: 'Path of the items', optional: true, description: 'Where the list of items is in the answer, for example data.items; without it the answer itself.' },
-    idPath: { type: 'string', label: 'Path of the id', optional: true, default: 'id', description: 'Where the id is in an item; an item without one is known by its content.' },
+    itemsPath: {
+      type: 'string',
+      label: 'Path of the items',
+      optional: true,
+      description: 'Where the list of items is in the answer, for example data.items; without it the answer itself.',
+    },
+    idPath: {
+      type: 'string',
+      label: 'Path of the id',
+      optional: true,
+      default: 'id',
+      description: 'Where the id is in an item; an item without one is known by its content.',
+    },
     timer: { type: '$.interface.timer', label: 'Poll', default: { intervalSeconds: 60 } },
   },
   async run() {
-    const response = await fetch(this.url, { headers: { accept: 'application/json', ...this.headers }, signal: AbortSignal.timeout(20_000) });
+    const response = await fetch(this.url, {
+      headers: { accept: 'application/json', ...this.headers },
+      signal: AbortSignal.timeout(20_000),
+    });
     if (!response.ok) throw new Error(`${this.url} answered ${response.status}`);
     const found = at(await response.json(), this.itemsPath);
     for (const item of Array.isArray(found) ? found : [found]) {
       const id = at(item, this.idPath);
-      const known = typeof id === 'string' || typeof id === 'number' ? String(id) : createHash('sha256').update(JSON.stringify(item ?? null)).digest('hex');
+      const known =
+        typeof id === 'string' || typeof id === 'number'
+          ? String(id)
+          : createHash('sha256')
+              .update(JSON.stringify(item ?? null))
+              .digest('hex');
       this.$emit(item ?? null, { id: known, summary: typeof item?.title === 'string' ? item.title : known.slice(0, 40) });
     }
   },

@@ -1,7 +1,7 @@
 import { IsOptional, IsString } from 'class-validator';
 import { ApiProperty } from '@nestjs/swagger';
 import { command, query } from './contract.js';
-import { IsId, type ListenerId, type SubscriptionId, type UserId } from './ids.js';
+import { type Id, IsId, type ListenerId, type SubscriptionId, type UserId } from './ids.js';
 
 /** A subscription as the API answers it. */
 export class Subscription {
@@ -19,6 +19,7 @@ export class SubscriptionReference {
   @IsOptional() @IsString() event_name?: string;
 }
 export const createSubscription = command<Subscription>()('routing.subscription.create', SubscriptionReference);
+/** Answers what was removed. */
 export const deleteSubscription = command<Subscription[]>()('routing.subscription.delete', SubscriptionReference);
 
 /** All of an owner's. */
@@ -26,3 +27,21 @@ export class OwnerReference {
   @IsId('user') owner_id!: UserId;
 }
 export const listSubscriptions = query<Subscription[]>()('routing.subscription.list', OwnerReference);
+
+/** A subscription to every emitter that is created later, as the API answers it. */
+export class AutoSubscription {
+  @ApiProperty({ type: String, example: 'asub_0Vg2mXq1Zk3TnB7cYw' }) id!: Id<'autoSubscription'>;
+  @ApiProperty({ description: 'As it was sent; empty for the default stream.' }) event_name!: string;
+  @ApiProperty({ type: String }) listener_id!: ListenerId;
+}
+
+/** What names an auto-subscription. A missing `event_name` is the empty one. */
+export class AutoSubscriptionReference {
+  @IsId('user') owner_id!: UserId;
+  @IsString() listener_id!: string;
+  @IsOptional() @IsString() event_name?: string;
+}
+export const createAutoSubscription = command<AutoSubscription>()('routing.auto-subscription.create', AutoSubscriptionReference);
+/** Answers what was removed; the subscriptions that it made stay. */
+export const deleteAutoSubscription = command<AutoSubscription[]>()('routing.auto-subscription.delete', AutoSubscriptionReference);
+export const listAutoSubscriptions = query<AutoSubscription[]>()('routing.auto-subscription.list', OwnerReference);

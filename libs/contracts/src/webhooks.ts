@@ -1,4 +1,4 @@
-import { IsOptional, IsString } from 'class-validator';
+import { IsBoolean, IsOptional, IsString } from 'class-validator';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { command, query } from './contract.js';
 import { IsId, type UserId, type WebhookId } from './ids.js';
@@ -34,6 +34,8 @@ export class WebhookFields {
 }
 
 export class CreateWebhook extends WebhookFields {
+  /** The new webhook's id: a command that is carried out twice makes one webhook. */
+  @IsId('webhook') id!: WebhookId;
   @IsId('user') owner_id!: UserId;
 }
 export const createWebhook = command<Webhook>()('routing.webhook.create', CreateWebhook);
@@ -48,9 +50,31 @@ export class WebhookReference {
   @IsId('user') owner_id!: UserId;
   @IsId('webhook') id!: WebhookId;
 }
-/** `previous_expires_at` (Unix seconds) only after a rotation. */
-export interface WebhookSecret {
-  secret: string;
-  previous_expires_at?: number;
+export const getWebhook = query<Webhook>()('routing.webhook.get', WebhookReference);
+/** Its subscriptions and what waits to be delivered go with it. */
+export const deleteWebhook = command<void>()('routing.webhook.delete', WebhookReference);
+
+/** What is absent stays as it is; `null` empties the name or the description. */
+export class UpdateWebhook extends WebhookFields {
+  @IsId('user') owner_id!: UserId;
+  @IsId('webhook') id!: WebhookId;
+
+  @ApiPropertyOptional()
+  @IsOptional()
+  @IsBoolean({ message: 'active must be true or false' })
+  active?: boolean;
+}
+export const updateWebhook = command<Webhook>()('routing.webhook.update', UpdateWebhook);
+
+/** `previous_expires_at` (Unix seconds): until then the secret before the last rotation signs too. */
+export class WebhookSecret {
+  @ApiProperty({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=' }) secret!: string;
+  @ApiPropertyOptional({ type: 'integer', description: 'Unix seconds; only after a rotation.' }) previous_expires_at?: number;
 }
 export const getWebhookSecret = query<WebhookSecret>()('routing.webhook.get-secret', WebhookReference);
+
+export class RotateWebhookSecret extends WebhookReference {
+  /** Made up by the asker: a command that is carried out twice rotates once. */
+  @IsString() rotation_id!: string;
+}
+export const rotateWebhookSecret = command<WebhookSecret>()('routing.webhook.rotate-secret', RotateWebhookSecret);
