@@ -87,6 +87,11 @@ export class ProcessSandbox implements Sandbox {
     return { jail: jail.rung, refused, processes, running, waiting };
   }
 
+  /** Whether processes of this user are this sandbox's (as root; otherwise they are the same user as everything). */
+  ownsUser(uid: number): boolean {
+    return process.getuid?.() === 0 && this.users.gave(uid);
+  }
+
   async close(): Promise<void> {
     await this.pool.close();
     this.exchanges.close();

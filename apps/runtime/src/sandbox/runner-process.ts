@@ -26,6 +26,8 @@ export interface End {
 /** `again`: the process ended, and it may well have been another run's doing. */
 export type Attempt = { outcome: RunOutcome; again: boolean };
 
+const blocked: End = { status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' };
+
 export interface RunnerSettings {
   jail: Jail;
   uid: number;
@@ -42,6 +44,7 @@ const startMs = 15_000;
 const drainMs = 500;
 const tickMs = 100;
 const pingMs = 250;
+const blockedMs = 1000;
 const idleTickMs = 1000;
 const idleCpuMs = 500;
 const keptErrorBytes = 4096;
@@ -275,7 +278,7 @@ export class RunnerProcess {
       case 'done':
         if (!run) return;
         run.add(message.out);
-        return this.settle(run, message.error ? 'threw' : 'ok', message.error);
+        return this.settleDone(run, message.error);
       case 'described':
         return this.takeInspection(message.id)?.resolve(readDescription(message.description));
       case 'rejected':
@@ -324,16 +327,26 @@ export class RunnerProcess {
     }
     // Silence is counted in the process's own CPU, so that a crowded machine does not look like a loop; waiting burns none
     const silentCpu = (usage?.cpuMs ?? 0) - this.pongCpu;
-    if (silentCpu > limits.silenceCpuMs || now - this.pongAt > 4 * limits.silenceCpuMs)
-      return this.stop({ status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' });
+    if (silentCpu > limits.silenceCpuMs || now - this.pongAt > 4 * limits.silenceCpuMs) return this.stop(blocked);
     if (now - this.lastPing > pingMs) {
       this.lastPing = Math.round(now);
       this.send({ t: 'ping', n: this.lastPing });
     }
   }
 
+  private settleDone(run: RunInFlight, error: RunError | null): void {
+    const outOfMemory =
+      error !== null && (error.code === 'ERR_MEMORY_ALLOCATION_FAILED' || error.message === 'Array buffer allocation failed');
+    if (!outOfMemory) return this.settle(run, error ? 'threw' : 'ok', error);
+    // The limit was met in a place where V8 can throw: the next run would meet it too
+    this.retiring = true;
+    this.settle(run, 'memory', { ...error, code: 'MEMORY' });
+  }
+
   /** The result comes at once. Whatever still goes on in there could disturb the next run, so there is none. */
   private timeOut(run: RunInFlight, wallMs: number): void {
+    // It may never have had its turn, because something else holds the event loop
+    if (!run.alone && performance.now() - this.pongAt > blockedMs) return this.stop(blocked);
     this.retiring = true;
     this.settle(run, 'timeout', {
       name: 'TimeoutError',

@@ -32,9 +32,10 @@ const proxyHeadBytes = 4096;
 /**
  * Makes every TCP connection of this process go through the parent's proxy, by replacing the one function that all of them use: `http`, `https`,
  * `fetch`, `tls`, `http2` and whatever is built on them work unchanged. It is no boundary: who gets round it meets a jail without a network.
+ * @returns what it replaced
  * @throws when this Node has no such internals any more
  */
-export function installEgress(proxyPath: string): void {
+export function installEgress(proxyPath: string): typeof Socket.prototype.connect {
   if (!reinitialize || !Object.getOwnPropertySymbols(TLSSocket.prototype).includes(reinitialize))
     throw new Error(`Node ${process.version} has no kReinitializeHandle: the sandbox's way out does not work with it`);
   const connectDirectly = Socket.prototype.connect as (this: Socket, options: { path: string }, onConnect: () => void) => Socket;
@@ -44,6 +45,7 @@ export function installEgress(proxyPath: string): void {
     connectThrough(this as Internals, target, (raw, onConnect) => connectDirectly.call(raw, { path: proxyPath }, onConnect));
     return this;
   } as typeof Socket.prototype.connect;
+  return connectDirectly as typeof Socket.prototype.connect;
 }
 
 function connectThrough(socket: Internals, target: Target, dialProxy: (raw: Socket, onConnect: () => void) => void): void {

@@ -8,17 +8,24 @@ import { readFileSync } from 'node:fs';
 export class RunnerUsers {
   private readonly first: number;
   private readonly count: number;
+  private readonly start: number;
   private serial: number;
 
   constructor(mapped = lastMappedUser()) {
     // In a container that maps 65536 users there are no others
     [this.first, this.count] = mapped >= 400_000 ? [200_000, 200_000] : [20_000, 40_000];
     // Two runtimes on one machine should not count alike
-    this.serial = randomInt(this.count);
+    this.start = this.serial = randomInt(this.count);
   }
 
   next(): number {
     return this.first + (this.serial++ % this.count);
+  }
+
+  /** Whether it was given out here. */
+  gave(uid: number): boolean {
+    const nth = (uid - this.first - this.start + this.count) % this.count;
+    return uid >= this.first && uid < this.first + this.count && nth >= 0 && nth < this.serial - this.start;
   }
 }
 

@@ -1,0 +1,197 @@
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startMockInternet, type MockInternet } from '../egress/mock-internet.js';
+import type { JailChoice } from '../jail/choose-jail.js';
+import type { ProcessSandbox } from '../process-sandbox.js';
+import { jobOf, startTestSandbox } from '../sandbox-for-tests.js';
+import type { RunOutcome } from '../sandbox.js';
+import { attackCode, attacks, type Attack, type Targets } from './attacks.js';
+
+export interface AttackResult {
+  attack: Attack;
+  breaches: string[];
+  outcome: RunOutcome;
+  /** What the hostile account's next, harmless run came to */
+  next: RunOutcome;
+}
+
+export interface ArenaResult {
+  results: AttackResult[];
+  victim: { runs: number; failures: RunOutcome[]; slowestMs: number };
+  /** What reached the parent and its servers, which nothing may */
+  reached: string[];
+  /** Processes of runner users that are left after everything was closed */
+  leftovers: string[];
+}
+
+const atATime = 4;
+const attackMs = 1800;
+const victimEveryMs = 25;
+const victimCode =
+  'export default { name: "v", props: { db: "$.service.db" }, async run() { const n = (this.db.get("n") ?? 0) + 1; this.db.set("n", n); this.$emit({ n }) } }';
+
+/** Runs every attack in a jail, each in an account of its own, a few at a time, beside a victim whose runs must all be right. */
+export async function runArena(jail: JailChoice): Promise<ArenaResult> {
+  process.env.SECRET = 'the secret of the parent';
+  const internet = await startMockInternet();
+  const bait = await setBait();
+  const sandbox = await startTestSandbox({
+    jail,
+    blanks: 1,
+    hardened: false,
+    maxProcesses: 12,
+    allowPrivateHosts: internet.allowed,
+    lookup: internet.lookup,
+    limits: { cpuMs: 1200, silenceCpuMs: 700 },
+  });
+  try {
+    const targets = await findTargets(sandbox, internet, bait);
+    const victim = keepVictim(sandbox);
+    const results = await inLanes(attacks, atATime, (attack, index) => attackOnce(sandbox, attack, `u_hostile_${index}`, targets));
+    return { results, victim: await victim.stop(), reached: bait.reached(internet), leftovers: await closeAndLookForLeftovers(sandbox) };
+  } finally {
+    await sandbox.close();
+    internet.close();
+    bait.remove();
+    delete process.env.SECRET;
+  }
+}
+
+async function attackOnce(sandbox: ProcessSandbox, attack: Attack, accountId: string, targets: Targets): Promise<AttackResult> {
+  const outcome = await sandbox.run(jobOf(attackCode(attack), { accountId, event: JSON.stringify(targets), wallMs: attackMs }));
+  // What it left behind gets its turn
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const next = await sandbox.run(jobOf(victimCode, { accountId, db: { n: '1' } }));
+  const breaches = outcome.emits.map(({ event }) => event).filter((event) => event.startsWith('"BREACH'));
+  if (JSON.stringify([outcome, next]).includes('SPOOF') && outcome.error?.name === 'SPOOF') breaches.push('it ended another run');
+  return { attack, breaches, outcome, next };
+}
+
+function keepVictim(sandbox: ProcessSandbox): { stop(): Promise<ArenaResult['victim']> } {
+  const seen: ArenaResult['victim'] = { runs: 0, failures: [], slowestMs: 0 };
+  let going = true;
+  const loop = (async () => {
+    while (going) {
+      const startedAt = performance.now();
+      const outcome = await sandbox.run(jobOf(victimCode, { accountId: 'u_victim', db: { n: '1' } }));
+      seen.runs++;
+      seen.slowestMs = Math.max(seen.slowestMs, performance.now() - startedAt);
+      if (outcome.status !== 'ok' || outcome.emits.length !== 1 || outcome.emits[0]!.event !== '{"n":2}' || outcome.db.n !== '2')
+        seen.failures.push(outcome);
+      await new Promise((resolve) => setTimeout(resolve, victimEveryMs));
+    }
+  })();
+  return {
+    stop: async () => {
+      going = false;
+      await loop;
+      return seen;
+    },
+  };
+}
+
+interface Bait {
+  port: number;
+  unixSocket: string;
+  abstractSocket: string;
+  reached(internet: MockInternet): string[];
+  remove(): void;
+}
+
+/** Servers and signal handlers of the parent's that record who reached them. */
+async function setBait(): Promise<Bait> {
+  const reached = new Set<string>();
+  const id = randomBytes(4).toString('hex');
+  const unixSocket = join(tmpdir(), `sluice-bait-${id}`);
+  const abstractSocket = `sluice-bait-${id}`;
+  const listen = (what: string, where: { port: number; host: string } | { path: string }) =>
+    new Promise<Server>((resolve, reject) => {
+      const server = createServer((socket) => {
+        reached.add(what);
+        socket.destroy();
+      });
+      server.on('error', reject);
+      server.listen(where, () => resolve(server));
+    });
+  const tcp = await listen('TCP', { port: 0, host: '127.0.0.1' });
+  const servers = [
+    tcp,
+    await listen('unix socket', { path: unixSocket }),
+    await listen('abstract socket', { path: `\0${abstractSocket}` }),
+  ];
+  chmodSync(unixSocket, 0o777);
+  const onSignal = (): void => void reached.add('signal');
+  process.on('SIGWINCH', onSignal);
+  return {
+    port: (tcp.address() as AddressInfo).port,
+    unixSocket,
+    abstractSocket,
+    reached: (internet) => [
+      ...reached,
+      ...(internet.forbiddenConnections() > 0 ? ['forbidden port'] : []),
+      ...('polluted' in {} || 'id' in {} ? ['Object.prototype'] : []),
+    ],
+    remove: () => {
+      for (const server of servers) server.close();
+      process.off('SIGWINCH', onSignal);
+      rmSync(unixSocket, { force: true });
+    },
+  };
+}
+
+async function findTargets(sandbox: ProcessSandbox, internet: MockInternet, bait: Bait): Promise<Targets> {
+  const { jail } = sandbox.health();
+  const { port, unixSocket, abstractSocket } = bait;
+  return {
+    parentPid: process.pid,
+    victimPid: process.ppid,
+    port,
+    unixSocket,
+    abstractSocket,
+    httpPort: internet.http,
+    hostname: hostname(),
+    projectFile: import.meta.filename,
+    // Without namespaces the path holds a random part that an attack would first have to find out
+    egress: jail === 'bwrap' || jail === 'unshare' ? '/exchange/s' : '/nowhere',
+  };
+}
+
+async function closeAndLookForLeftovers(sandbox: ProcessSandbox): Promise<string[]> {
+  await sandbox.close();
+  let found = processesOf(sandbox);
+  for (let i = 0; i < 30 && found.length > 0; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    found = processesOf(sandbox);
+  }
+  return found;
+}
+
+/** Only as root do runners have users of their own, by which whatever they started can be told from everything else. */
+function processesOf(sandbox: ProcessSandbox): string[] {
+  const pids = readdirSync('/proc').filter((name) => Number(name) > 0);
+  return pids.flatMap((pid) => {
+    try {
+      const isZombie = /\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+      if (isZombie || !sandbox.ownsUser(statSync(`/proc/${pid}`).uid)) return [];
+      return [`${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'latin1').replaceAll('\0', ' ')}`];
+    } catch {
+      return [];
+    }
+  });
+}
+
+async function inLanes<T, R>(items: T[], lanes: number, work: (item: T, index: number) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < items.length) {
+      const index = next++;
+      results[index] = await work(items[index]!, index);
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+  return results;
+}
