@@ -3,11 +3,12 @@ import './lib/check-platform.mjs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { appEnvironment, superviseApps } from './lib/apps.mjs';
 import { banner } from './lib/banner.mjs';
-import { answers, startBroker } from './lib/broker.mjs';
+import { startBroker } from './lib/broker.mjs';
 import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder } from './lib/data-folder.mjs';
 import { loadDotEnv } from './lib/dot-env.mjs';
 import { explain, ExplainedError } from './lib/explained-error.mjs';
-import { ensureFirstAccount, keyWorks } from './lib/first-account.mjs';
+import { ensureFirstAccount, keyWorks, readKeptKey } from './lib/first-account.mjs';
+import { kafkaAnswers } from './lib/kafka-answers.mjs';
 import { startKeeper } from './lib/keeper.mjs';
 import { formatLogLine } from './lib/log-lines.mjs';
 import { node24 } from './lib/node24.mjs';
@@ -76,15 +77,15 @@ async function start() {
   await goOn();
 
   started.apps = superviseApps({ env, log: printLog, say, pidFile: folder.appPidFile, keeper });
-  const [apiKey] = await Promise.all([
-    ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey }),
-    started.apps.startAll(),
-  ]);
+  const account = () => ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey });
+  const keptKey = settings.apiKey ? null : readKeptKey(folder.apiKey);
+  // While the apps start; with a key from an earlier start there is an account, most likely.
+  let [apiKey] = await Promise.all([keptKey ?? account(), started.apps.startAll()]);
   await goOn();
 
+  if (keptKey && !(await keyWorks(settings.httpPort, keptKey))) apiKey = await account();
   announce(folder, { database_url: databaseUrl, kafka_brokers: brokers });
-  const goodKey = apiKey && (await keyWorks(settings.httpPort, apiKey)) ? apiKey : null;
-  console.log(banner({ settings, brokers, apiKey: goodKey, keyFile: folder.apiKey }));
+  console.log(banner({ settings, brokers, apiKey, keyFile: folder.apiKey }));
 }
 
 /** Between two steps: when we are being stopped there is no next one (and the process ends soon). */
@@ -135,7 +136,7 @@ async function runPostgres(folder, port) {
 
 /** @param {string} brokers */
 async function useBrokers(brokers) {
-  await untilTrue(() => answers(brokers), `No Kafka broker answers at KAFKA_BROKERS, ${brokers}.`);
+  await untilTrue(() => kafkaAnswers(brokers), `No Kafka broker answers at KAFKA_BROKERS, ${brokers}.`);
   return brokers;
 }
 

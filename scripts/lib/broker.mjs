@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { brokerJars, java } from './broker-jars.mjs';
 import { brokerProperties } from './broker-properties.mjs';
 import { ExplainedError } from './explained-error.mjs';
+import { kafkaAnswers } from './kafka-answers.mjs';
 import { stopLeftover } from './pid-file.mjs';
 import { freePort, whyNotListen } from './ports.mjs';
 import { run } from './run.mjs';
@@ -73,9 +74,10 @@ export const stopLeftoverBroker = (dir) => stopLeftover(pidFile(dir), { graceMs:
 /** @param {string} dir */
 const pidFile = (dir) => join(dir, 'broker.pid');
 
-// A small heap, and only the first compiler: what matters beside five apps on two cores is memory and a quick start.
+// A small heap, and only the first compiler: what matters beside five apps on two cores is memory
+// and a quick start. The young generation is kept small because all of it is used, sooner or later.
 const JVM_FLAGS = [
-  ...['-Xms256m', '-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:+ExitOnOutOfMemoryError', '-XX:-UsePerfData'],
+  ...['-Xms64m', '-Xmx256m', '-Xmn32m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:+ExitOnOutOfMemoryError', '-XX:-UsePerfData'],
   ...['-Djava.awt.headless=true', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-Dorg.slf4j.simpleLogger.showDateTime=true'],
   '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS',
 ];
@@ -119,7 +121,7 @@ async function untilServes(brokers, broker, logFile) {
   const deadline = Date.now() + PATIENCE_MS;
   let ended = false;
   void broker.exited.then(() => (ended = true));
-  while (!(await answers(brokers))) {
+  while (!(await kafkaAnswers(brokers, { groups: true }))) {
     if (ended) return broker.exited;
     if (Date.now() > deadline) {
       await broker.kill();
@@ -128,43 +130,4 @@ async function untilServes(brokers, broker, logFile) {
     await sleep(100);
   }
   return null;
-}
-
-/** @type {typeof import('kafkajs') | undefined} */
-let kafkajs;
-
-/**
- * Whether a broker is there, in its cluster and able to lead partitions.
- * @param {string} brokers "host:port,…"
- */
-export async function answers(brokers) {
-  kafkajs ??= await loadKafkajs();
-  const { Kafka, logLevel } = kafkajs;
-  const kafka = new Kafka({
-    brokers: brokers.split(','),
-    clientId: 'sluice-start',
-    logLevel: logLevel.NOTHING,
-    connectionTimeout: 1000,
-    requestTimeout: 3000,
-    retry: { retries: 0 },
-  });
-  const admin = kafka.admin();
-  try {
-    await admin.connect();
-    const cluster = await admin.describeCluster();
-    return cluster.brokers.length > 0 && cluster.controller !== null;
-  } catch {
-    return false;
-  } finally {
-    await admin.disconnect().catch(() => {});
-  }
-}
-
-/** Loaded late: at the very first start it is not installed yet when this file is read. */
-async function loadKafkajs() {
-  const { emitWarning } = process;
-  // kafkajs sets timers into the past, harmlessly, and Node 24 warns each time.
-  process.emitWarning = (/** @type {any[]} */ ...args) =>
-    args[1] === 'TimeoutNegativeWarning' ? undefined : Reflect.apply(emitWarning, process, args);
-  return (await import('kafkajs')).default;
 }

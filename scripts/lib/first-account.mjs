@@ -7,14 +7,13 @@ import { inRoot, ROOT } from './paths.mjs';
 import { run } from './run.mjs';
 
 /**
- * Makes the first account if there is none yet, and finds its API key: the one that was asked for, the one just made, or the one that
- * an earlier start has kept.
+ * Makes the first account if there is none yet, and keeps its API key.
  *
  * @param {object} options
  * @param {Record<string, string | undefined>} options.env
  * @param {string} options.keyFile
  * @param {string} [options.apiKey] that it shall have
- * @returns {Promise<string | null>} null when the key is known to its owner only
+ * @returns {Promise<string | null>} its key; null when the account was there before and nobody has said which key it shall have
  */
 export async function ensureFirstAccount({ env, keyFile, apiKey }) {
   const cli = inRoot('dist', 'apps', 'gateway', 'src', 'cli.js');
@@ -24,10 +23,16 @@ export async function ensureFirstAccount({ env, keyFile, apiKey }) {
   });
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe first account could not be made, see above.`);
   const { api_key: key } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
-  if (key) {
-    writeSecret(keyFile, key);
-    return key;
-  }
+  if (key) writeSecret(keyFile, key);
+  return key;
+}
+
+/**
+ * The key that an earlier start has kept.
+ * @param {string} keyFile
+ * @returns {string | null}
+ */
+export function readKeptKey(keyFile) {
   try {
     return readFileSync(keyFile, 'utf8').trim() || null;
   } catch {
@@ -36,11 +41,16 @@ export async function ensureFirstAccount({ env, keyFile, apiKey }) {
 }
 
 /**
- * Whether an API key is (still) good: a key that was revoked since must not be shown.
+ * Whether the REST API lets us in with a key: one that was revoked since must not be shown.
  * @param {number} httpPort
  * @param {string} key
  */
 export async function keyWorks(httpPort, key) {
-  const response = await fetch(`http://127.0.0.1:${httpPort}/v1/users/me`, { headers: { authorization: `Bearer ${key}` } });
-  return response.status !== 401;
+  const url = `http://127.0.0.1:${httpPort}/v1/users/me`;
+  try {
+    const response = await fetch(url, { headers: { authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(10_000) });
+    return response.status !== 401;
+  } catch (error) {
+    throw new ExplainedError(`The REST API does not answer at ${url}: ${/** @type {Error} */ (error).message}.`);
+  }
 }

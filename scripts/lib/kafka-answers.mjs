@@ -1,0 +1,42 @@
+/** @type {typeof import('kafkajs') | undefined} */
+let kafkajs;
+
+/**
+ * Whether a cluster is there and able to lead partitions.
+ *
+ * @param {string} brokers "host:port,…"
+ * @param {{ groups?: boolean }} [options] `groups`: able to lead consumer groups too, which takes a new broker a second longer, and every
+ *   consumer that comes before that complains
+ */
+export async function kafkaAnswers(brokers, { groups = false } = {}) {
+  kafkajs ??= await loadKafkajs();
+  const { Kafka, logLevel } = kafkajs;
+  const kafka = new Kafka({
+    brokers: brokers.split(','),
+    clientId: 'sluice-start',
+    logLevel: logLevel.NOTHING,
+    connectionTimeout: 1000,
+    requestTimeout: 3000,
+    retry: { retries: 0 },
+  });
+  const admin = kafka.admin();
+  try {
+    await admin.connect();
+    const cluster = await admin.describeCluster();
+    if (groups) await admin.describeGroups(['sluice-start']);
+    return cluster.brokers.length > 0 && cluster.controller !== null;
+  } catch {
+    return false;
+  } finally {
+    await admin.disconnect().catch(() => {});
+  }
+}
+
+/** Loaded late: at the very first start it is not installed yet when this file is read. */
+async function loadKafkajs() {
+  const { emitWarning } = process;
+  // kafkajs sets timers into the past, harmlessly, and Node 24 warns each time.
+  process.emitWarning = (/** @type {any[]} */ ...args) =>
+    args[1] === 'TimeoutNegativeWarning' ? undefined : Reflect.apply(emitWarning, process, args);
+  return (await import('kafkajs')).default;
+}
