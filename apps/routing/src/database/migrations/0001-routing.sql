@@ -1,0 +1,89 @@
+-- Whose an emitter is, as the directory keeps it.
+CREATE TABLE emitter (
+  id            text COLLATE "C" PRIMARY KEY,
+  owner_id      text COLLATE "C" NOT NULL,
+  kind          text NOT NULL,
+  active        boolean NOT NULL,
+  deleted       boolean NOT NULL,
+  version       bigint NOT NULL,
+  created_at_ms bigint NOT NULL
+);
+
+CREATE TABLE webhook (
+  id          text COLLATE "C" PRIMARY KEY,
+  owner_id    text COLLATE "C" NOT NULL,
+  name        text,
+  description text,
+  url         text NOT NULL,
+  active      boolean NOT NULL DEFAULT true,
+  secret      text NOT NULL,
+  -- signs beside the secret until it expires
+  previous_secret            text,
+  previous_secret_expires_at timestamptz,
+  -- of the last rotation: asked for twice, it's done once
+  rotation_id text,
+  -- grows with each change: who keeps the webhook in memory sees by it that it has to read it again
+  version     bigint NOT NULL DEFAULT 1,
+  created_at  timestamptz NOT NULL DEFAULT now(),
+  updated_at  timestamptz NOT NULL DEFAULT now()
+);
+-- "the owner's webhooks, newest first"
+CREATE INDEX webhook_of_owner ON webhook (owner_id, id);
+
+CREATE TABLE subscription (
+  id          text COLLATE "C" PRIMARY KEY,
+  owner_id    text COLLATE "C" NOT NULL,
+  -- a source or workflow, `dc_*`, `p_*`, or the owner
+  emitter_id  text COLLATE "C" NOT NULL,
+  -- as it was sent; `stream` is what it means
+  event_name  text COLLATE "C" NOT NULL,
+  stream      text COLLATE "C" NOT NULL,
+  listener_id text COLLATE "C" NOT NULL,
+  UNIQUE (owner_id, emitter_id, event_name, listener_id)
+);
+-- "who listens to this?", for each event: answered from the index alone
+CREATE INDEX subscription_match ON subscription (owner_id, emitter_id, stream) INCLUDE (listener_id);
+-- "what goes with this listener, or with this emitter?"
+CREATE INDEX subscription_of_listener ON subscription (listener_id);
+CREATE INDEX subscription_of_emitter ON subscription (emitter_id);
+
+CREATE TABLE auto_subscription (
+  id            text COLLATE "C" PRIMARY KEY,
+  owner_id      text COLLATE "C" NOT NULL,
+  event_name    text COLLATE "C" NOT NULL,
+  listener_id   text COLLATE "C" NOT NULL,
+  -- emitters created from then on are covered
+  created_at_ms bigint NOT NULL,
+  UNIQUE (owner_id, event_name, listener_id)
+);
+CREATE INDEX auto_subscription_of_listener ON auto_subscription (listener_id);
+
+-- What could not be delivered at once, with all that it takes to deliver it again.
+CREATE TABLE parked_delivery (
+  webhook_id text COLLATE "C" NOT NULL,
+  -- the event's id: its place in the log
+  ms         bigint NOT NULL,
+  seq        bigint NOT NULL,
+  emitter_id text COLLATE "C" NOT NULL,
+  stream     text COLLATE "C" NOT NULL,
+  emit_id    text COLLATE "C" NOT NULL,
+  -- when it happened, where the emitter says so
+  time       text,
+  body       bytea NOT NULL,
+  -- the attempts so far, as the API shows them
+  attempts   jsonb NOT NULL,
+  -- null: given up
+  due_at     timestamptz,
+  parked_at  timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (webhook_id, ms, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+-- "what of this webhook is due?"
+CREATE INDEX parked_delivery_due ON parked_delivery (webhook_id, due_at) WHERE due_at IS NOT NULL;
+
+-- A row per webhook that has something parked: the due index is over webhooks, so a million deliveries that wait for
+-- one dead endpoint cost the others nothing.
+CREATE TABLE backlog (
+  webhook_id text COLLATE "C" PRIMARY KEY,
+  next_due   timestamptz NOT NULL
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX backlog_due ON backlog (next_due);

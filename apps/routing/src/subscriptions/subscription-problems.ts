@@ -1,0 +1,26 @@
+import { eventNameProblem, type FieldProblem, isEmitterId, isId, isListenerId } from '#contracts';
+
+/** All sources, all workflows. */
+export const GLOBS: ReadonlySet<string> = new Set(['dc_*', 'p_*']);
+
+/** Whether it stands for many emitters: a glob, or an account. */
+export const isPattern = (emitterId: string): boolean => GLOBS.has(emitterId) || isId('user', emitterId);
+
+/** What is wrong with the form of a subscription: one sentence per bad field. What exists is another question. */
+export function subscriptionProblems(emitterId: string, listenerId: string, eventName: string): FieldProblem[] {
+  const problems = listenerProblems(listenerId, eventName);
+  // somebody else's account is well-formed: that it isn't the caller's is said like of any other resource
+  if (!isEmitterId(emitterId) && !isPattern(emitterId)) {
+    problems.unshift({ field: 'emitter_id', message: 'emitter_id must be the id of a source or workflow, dc_*, p_* or your own id' });
+  }
+  return problems;
+}
+
+/** The same of what listens, and of the stream. */
+export function listenerProblems(listenerId: string, eventName: string): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  if (!isListenerId(listenerId)) problems.push({ field: 'listener_id', message: 'listener_id must be the id of a source, workflow or webhook' });
+  const nameProblem = eventName.includes('\0') ? 'event_name must not contain a NUL character' : eventNameProblem(eventName);
+  if (nameProblem) problems.push({ field: 'event_name', message: nameProblem });
+  return problems;
+}

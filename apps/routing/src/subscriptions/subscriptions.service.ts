@@ -1,0 +1,87 @@
+import { Injectable } from '@nestjs/common';
+import {
+  type AutoSubscription,
+  type AutoSubscriptionReference,
+  Invalid,
+  isId,
+  NotFound,
+  type Subscription,
+  type SubscriptionReference,
+  type UserId,
+} from '#contracts';
+import { Database, type Transaction } from '#database';
+import { EmitterDirectory } from '#emitters';
+import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
+import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
+import { isPattern, listenerProblems, subscriptionProblems } from './subscription-problems.js';
+import { SubscriptionsRepository } from './subscriptions.repository.js';
+
+@Injectable()
+export class SubscriptionsService {
+  constructor(
+    private readonly database: Database,
+    private readonly subscriptions: SubscriptionsRepository,
+    private readonly autoSubscriptions: AutoSubscriptionsRepository,
+    private readonly webhooks: WebhooksRepository,
+    private readonly emitters: EmitterDirectory,
+  ) {}
+
+  async create({ owner_id, emitter_id, listener_id, event_name = '' }: SubscriptionReference): Promise<Subscription> {
+    const problems = subscriptionProblems(emitter_id, listener_id, event_name);
+    if (problems.length > 0) throw new Invalid(problems);
+    // asks the catalog for what is only just there
+    await this.emitters.find([emitter_id, listener_id].filter((id) => !isPattern(id) && !isId('webhook', id)));
+    return this.database.transaction(async (transaction) => {
+      await this.holdEmitter(transaction, owner_id, emitter_id);
+      await this.holdListener(transaction, owner_id, listener_id);
+      return this.subscriptions.create(transaction, owner_id, emitter_id, listener_id, event_name);
+    });
+  }
+
+  async delete({ owner_id, emitter_id, listener_id, event_name = '' }: SubscriptionReference): Promise<Subscription[]> {
+    const problems = subscriptionProblems(emitter_id, listener_id, event_name);
+    if (problems.length > 0) throw new Invalid(problems);
+    const removed = await this.subscriptions.delete(owner_id, emitter_id, listener_id, event_name);
+    if (removed.length === 0) throw new NotFound('subscription');
+    return removed;
+  }
+
+  list(ownerId: UserId): Promise<Subscription[]> {
+    return this.subscriptions.list(ownerId);
+  }
+
+  async createAuto({ owner_id, listener_id, event_name = '' }: AutoSubscriptionReference): Promise<AutoSubscription> {
+    const problems = listenerProblems(listener_id, event_name);
+    if (problems.length > 0) throw new Invalid(problems);
+    if (!isId('webhook', listener_id)) await this.emitters.find([listener_id]);
+    return this.database.transaction(async (transaction) => {
+      await this.holdListener(transaction, owner_id, listener_id);
+      return this.autoSubscriptions.create(transaction, owner_id, listener_id, event_name);
+    });
+  }
+
+  async deleteAuto({ owner_id, listener_id, event_name = '' }: AutoSubscriptionReference): Promise<AutoSubscription[]> {
+    const problems = listenerProblems(listener_id, event_name);
+    if (problems.length > 0) throw new Invalid(problems);
+    const removed = await this.autoSubscriptions.delete(owner_id, listener_id, event_name);
+    if (removed.length === 0) throw new NotFound('auto-subscription');
+    return removed;
+  }
+
+  listAuto(ownerId: UserId): Promise<AutoSubscription[]> {
+    return this.autoSubscriptions.list(ownerId);
+  }
+
+  /** Throws NotFound unless the emitter is the owner's; it then stays until the transaction ends. */
+  private async holdEmitter(transaction: Transaction, ownerId: UserId, id: string): Promise<void> {
+    const found = isPattern(id) ? !isId('user', id) || id === ownerId : await this.subscriptions.holdEmitter(transaction, ownerId, id);
+    if (!found) throw new NotFound('emitter', id);
+  }
+
+  private async holdListener(transaction: Transaction, ownerId: UserId, id: string): Promise<void> {
+    const found = isId('webhook', id)
+      ? await this.webhooks.hold(transaction, ownerId, id)
+      : await this.subscriptions.holdEmitter(transaction, ownerId, id);
+    if (!found) throw new NotFound('listener', id);
+  }
+}
