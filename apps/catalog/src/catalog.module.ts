@@ -7,6 +7,9 @@ import { ComponentsController } from './components/components.controller.js';
 import { ComponentsRepository } from './components/components.repository.js';
 import { ComponentsService } from './components/components.service.js';
 import { EmittersController } from './emitters/emitters.controller.js';
+import { OwnComponents } from './registry/own-components.js';
+import { RegistryRepository } from './registry/registry.repository.js';
+import { RegistryService } from './registry/registry.service.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SourcesRepository } from './sources/sources.repository.js';
 import { SourcesService } from './sources/sources.service.js';
@@ -22,6 +25,9 @@ import { WorkflowsRepository } from './workflows/workflows.repository.js';
     CodeFetcher,
     ComponentsRepository,
     ComponentsService,
+    RegistryRepository,
+    RegistryService,
+    OwnComponents,
     SourcesRepository,
     SourcesService,
     WorkflowsRepository,

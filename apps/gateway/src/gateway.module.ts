@@ -9,8 +9,11 @@ import { EventsController } from './events/events.controller.js';
 import { EventsService } from './events/events.service.js';
 import { GatewayConfig } from './gateway.config.js';
 import { FieldsInterceptor } from './http/fields.js';
+import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
+import { UsageConsumer } from './usage/usage.consumer.js';
+import { UsageRepository } from './usage/usage.repository.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 
 /** The REST API and the accounts. Everything else is asked for over Kafka. */
@@ -23,6 +26,9 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     AccountsRepository,
     AccountsService,
     EventsService,
+    IdempotencyRepository,
+    UsageRepository,
+    UsageConsumer,
   ],
 })
 export class GatewayModule {}

@@ -77,7 +77,7 @@ describe('a record of the topic events', () => {
     });
     expect(read(deletionRecord({ emitterId: 'dc_1' }))).toMatchObject({ start: null, end: null, stream: null });
   });
-  const malformed: [string, Partial<EventToProduce> & { key: string | null; value: Buffer | null }][] = [
+  const malformed: [string, Pick<Partial<EventToProduce>, 'headers'> & { key: string | null; value: Buffer | null }][] = [
     ['no emitter', { key: null, value: Buffer.from('1') }],
     ['a key that is no emitter', { key: 'wh_1', value: Buffer.from('1') }],
     ['no value', { key: 'dc_1', value: null }],

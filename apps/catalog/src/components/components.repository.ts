@@ -26,7 +26,7 @@ export class ComponentsRepository {
   }
 
   async findRegistered(key: string): Promise<ComponentRow | undefined> {
-    const { rows } = await this.database.query<ComponentRow>(`${COMPONENT} WHERE c.owner_id IS NULL AND c.key = $1`, [key]);
+    const { rows } = await this.database.query<ComponentRow>(`${COMPONENT} WHERE c.registered AND c.key = $1`, [key]);
     return rows[0];
   }
 

@@ -10,6 +10,9 @@ import { invalidPayload } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
 import { authenticate } from '../auth/authenticate.js';
 import { GatewayConfig } from '../gateway.config.js';
+import { IdempotencyRepository } from '../idempotency/idempotency.repository.js';
+import { idempotentPosts } from '../idempotency/idempotent-posts.js';
+import { limitRequests } from '../limits/rate-limit.js';
 import { readJsonBodies } from './json-bodies.js';
 import { ProblemFilter } from './problem.filter.js';
 import { sendProblem } from './problem.js';
@@ -39,6 +42,8 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
     withRequestId(request.id, done);
   });
   authenticate(fastify, app.get(AccountsService));
+  limitRequests(fastify, config.requestsPerMinute);
+  idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
   readJsonBodies(fastify);
   app.useGlobalPipes(

@@ -9,7 +9,7 @@ CREATE TABLE code (
 
 CREATE TABLE component (
   id            text COLLATE "C" PRIMARY KEY,
-  -- null: in the registry, for everyone
+  -- null: of the registry, for everyone
   owner_id      text COLLATE "C",
   key           text,
   name          text NOT NULL,
@@ -17,13 +17,15 @@ CREATE TABLE component (
   code_hash     text COLLATE "C" NOT NULL REFERENCES code,
   -- where the code lives, as the user told
   component_url text,
+  -- the registry's component of its key; an older version stays for the sources that run it
+  registered    boolean NOT NULL DEFAULT false,
   created_at    timestamptz NOT NULL DEFAULT now(),
   updated_at    timestamptz NOT NULL DEFAULT now()
 );
 -- "the owner's newest component of this key"
 CREATE INDEX component_by_key ON component (owner_id, key, id DESC) WHERE key IS NOT NULL;
 -- "the registered component of this key": one at a time
-CREATE UNIQUE INDEX component_registered ON component (key) WHERE owner_id IS NULL;
+CREATE UNIQUE INDEX component_registered ON component (key) WHERE registered;
 
 CREATE TABLE source (
   id               text COLLATE "C" PRIMARY KEY,

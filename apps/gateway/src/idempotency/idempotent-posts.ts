@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { sendProblem } from '../http/problem.js';
+import type { IdempotencyRepository } from './idempotency.repository.js';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set while this request is the first with its key. */
+    idempotencyKey?: string;
+  }
+}
+
+const KEY = /^[\x21-\x7e]{1,255}$/;
+
+/**
+ * A POST with an `Idempotency-Key` that is repeated within 24 h gets the answer of the first one and does nothing; with
+ * another payload it's 422, and while the first is under way 409. An answer of 5xx isn't kept: the repeat tries again.
+ */
+export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyRepository): void {
+  fastify.addHook('preHandler', async (request, reply) => {
+    const key = request.headers['idempotency-key'];
+    if (request.method !== 'POST' || key === undefined || !request.caller) return;
+    if (typeof key !== 'string' || !KEY.test(key)) {
+      return sendProblem(reply, { status: 400, detail: 'the header Idempotency-Key must be 1 to 255 visible ASCII characters' });
+    }
+    const claim = await requests.claim(request.caller.account.id, key, fingerprint(request));
+    if (claim === 'claimed') {
+      request.idempotencyKey = key;
+      return;
+    }
+    if (claim === 'other payload') return sendProblem(reply, { status: 422, detail: 'this Idempotency-Key was used with another request' });
+    if (claim === 'in flight') {
+      reply.header('retry-after', '1');
+      return sendProblem(reply, { status: 409, detail: 'the first request with this Idempotency-Key is still under way' });
+    }
+    reply.header('idempotency-replayed', 'true');
+    if (claim.content_type) reply.header('content-type', claim.content_type);
+    return reply.status(claim.status).send(claim.body ?? undefined);
+  });
+
+  fastify.addHook('onSend', async (request, reply, payload) => {
+    const { idempotencyKey: key, caller } = request;
+    if (key === undefined || !caller) return payload;
+    request.idempotencyKey = undefined;
+    if (reply.statusCode >= 500) {
+      await requests.release(caller.account.id, key);
+    } else {
+      const contentType = reply.getHeader('content-type');
+      await requests.keep(caller.account.id, key, {
+        status: reply.statusCode,
+        content_type: typeof contentType === 'string' ? contentType : null,
+        body: typeof payload === 'string' ? payload : null,
+      });
+    }
+    return payload;
+  });
+}
+
+const fingerprint = (request: FastifyRequest): Buffer =>
+  createHash('sha256')
+    .update(`${request.method} ${request.url}\n${JSON.stringify(request.body ?? null)}`)
+    .digest();

@@ -1,0 +1,37 @@
+import { Injectable } from '@nestjs/common';
+import type { RunFinished } from '#contracts';
+import { Database } from '#database';
+
+const FORGET_AFTER_DAYS = 8;
+
+@Injectable()
+export class UsageRepository {
+  constructor(private readonly database: Database) {}
+
+  /** Adds finished runs to the usage of their accounts and days (UTC), each once however often it's told. */
+  async count(runs: RunFinished[]): Promise<void> {
+    await this.database.query({
+      name: 'usage-count',
+      // DISTINCT: one batch may tell of a run twice, and ON CONFLICT doesn't see its own rows
+      text: `WITH told AS (
+               SELECT DISTINCT ON (run_id) * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bigint[]) AS r (run_id, account_id, at, ms) ORDER BY run_id
+             ), fresh AS (
+               INSERT INTO run_counted (run_id) SELECT run_id FROM told ON CONFLICT DO NOTHING RETURNING run_id
+             )
+             INSERT INTO usage (account_id, day, compute_ms, invocations)
+             SELECT account_id, (at AT TIME ZONE 'UTC')::date, sum(ms), count(*) FROM told JOIN fresh USING (run_id) GROUP BY 1, 2 ORDER BY 1, 2
+             ON CONFLICT (account_id, day) DO UPDATE SET compute_ms = usage.compute_ms + excluded.compute_ms, invocations = usage.invocations + excluded.invocations`,
+      values: [
+        runs.map(({ run_id }) => run_id),
+        runs.map(({ owner_id }) => owner_id),
+        runs.map(({ finished_at_ms }) => new Date(finished_at_ms)),
+        runs.map(({ compute_ms }) => compute_ms),
+      ],
+    });
+  }
+
+  /** Forgets runs that no fact can tell of again: it has left the log. */
+  async forgetCounted(): Promise<void> {
+    await this.database.query(`DELETE FROM run_counted WHERE counted_at < now() - make_interval(days => ${FORGET_AFTER_DAYS})`);
+  }
+}
