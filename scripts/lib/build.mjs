@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ExplainedError } from './explained-error.mjs';
-import { inRoot, ROOT } from './paths.mjs';
+import { inRoot, isRepository, ROOT } from './paths.mjs';
 import { run } from './run.mjs';
 
 const compiler = inRoot('node_modules', 'typescript', 'bin', 'tsc');
@@ -10,11 +10,11 @@ const stampFile = inRoot('dist', '.build-stamp.json');
 
 /**
  * Compiles apps, libraries and benchmarks into dist/ when one of their files has changed since the last time.
- * Does nothing where there is nothing to compile (an image).
+ * Does nothing in an image.
  * @param {{ say?: (line: string) => void }} [options]
  */
 export async function ensureBuild({ say = console.log } = {}) {
-  if (!existsSync(inRoot('tsconfig.build.json'))) return;
+  if (!isRepository()) return;
   const sources = listSources();
   const state = createHash('sha256').update(JSON.stringify(sources)).digest('hex');
   const last = readStamp();

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter } from 'node:path';
 import { ExplainedError } from './explained-error.mjs';
 import { ensureNode24 } from './node24.mjs';
-import { inRoot } from './paths.mjs';
+import { inRoot, isRepository } from './paths.mjs';
 import { ensureEmbeddedPostgres } from './postgres-binaries.mjs';
 import { run } from './run.mjs';
 
@@ -16,11 +16,11 @@ const installedFile = inRoot('node_modules', '.package-lock.json');
 
 /**
  * Makes sure that node_modules is what package-lock.json says, and that what npm's install scripts would have made is there.
- * Does nothing where there is no lock file (an image).
+ * Does nothing in an image.
  * @param {{ say?: Say }} [options]
  */
 export async function ensureDependencies({ say = console.log } = {}) {
-  if (!existsSync(lockFile)) return;
+  if (!isRepository()) return;
   const wanted = createHash('sha256').update(readFileSync(lockFile)).digest('hex');
   if (readIfThere(stampFile) === wanted) return;
   if (!isInstalled()) await install(say);

@@ -5,6 +5,13 @@
 export class ExplainedError extends Error {
   /** @override */
   name = 'ExplainedError';
+
+  /** @param {string} sentence */
+  constructor(sentence) {
+    super(sentence);
+    // Others (jest) print the stack of what they catch.
+    this.stack = sentence;
+  }
 }
 
 /**
@@ -13,6 +20,5 @@ export class ExplainedError extends Error {
  * @returns {string}
  */
 export function explain(error) {
-  if (error instanceof ExplainedError) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

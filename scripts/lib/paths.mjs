@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -6,3 +7,6 @@ export const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..')
 
 /** @param {string[]} parts */
 export const inRoot = (...parts) => join(ROOT, ...parts);
+
+/** Whether this is a repository, to be installed and built. An image is neither: it was made from a built one. */
+export const isRepository = () => existsSync(inRoot('tsconfig.build.json')) && existsSync(inRoot('package-lock.json'));
