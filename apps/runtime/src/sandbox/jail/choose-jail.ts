@@ -46,9 +46,8 @@ export async function chooseJail(root: JailRoot, choice: JailChoice, required: b
     refused.push({ jail: rung, reason });
   }
   const reasons = refused.map(({ jail, reason }) => `${jail}: ${reason}`).join('; ');
-  throw new Error(
-    `No jail for components works here (${reasons}). Install bubblewrap, or set RUNNER_JAIL_REQUIRED=false to run without one`,
-  );
+  const advice = required ? '. Install bubblewrap, or set RUNNER_JAIL_REQUIRED=false to run without one' : '';
+  throw new Error(`No jail for components works here (${reasons})${advice}`);
 }
 
 function rungsOf(choice: JailChoice): Rung[] {

@@ -1,0 +1,36 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { curatedModules } from '../curated-modules.js';
+import { chooseJail, isSafe } from './choose-jail.js';
+import { buildJailRoot, type JailRoot } from './jail-root.js';
+import { RunnerUsers } from './runner-users.js';
+
+describe('choosing a jail', () => {
+  let root: JailRoot;
+  const uid = new RunnerUsers().next();
+  beforeAll(
+    async () => (root = await buildJailRoot(join(tmpdir(), `sluice-test-${process.getuid?.() ?? ''}`, 'sandbox'), curatedModules)),
+    30_000,
+  );
+
+  it('never takes one that does not hold when one is required', async () => {
+    for (const choice of ['setpriv', 'none'] as const) {
+      const chosen = await chooseJail(root, choice, true, uid).catch((error: Error) => error);
+      if (chosen instanceof Error) expect(chosen.message).toMatch(/No jail for components works here \(.*is no jail for code of strangers/);
+      else expect(isSafe(chosen.jail.rung)).toBe(true);
+    }
+  });
+
+  it('says why the rungs above the chosen one are not in force', async () => {
+    const { jail, refused } = await chooseJail(root, 'auto', false, uid);
+    const above = refused.map((rung) => rung.jail);
+    expect([...above, jail.rung]).toEqual(['bwrap', 'unshare', 'setpriv-lsm', 'setpriv', 'none'].slice(0, above.length + 1));
+    expect(refused.every(({ reason }) => reason.length > 0)).toBe(true);
+  });
+
+  it('refuses a rung whose program does not start, with its reason', async () => {
+    const broken = { ...root, dir: '/nonexistent' };
+    await expect(chooseJail(broken, 'bwrap', true, uid)).rejects.toThrow(/No jail for components works here \(bwrap: .+\)/);
+  });
+});

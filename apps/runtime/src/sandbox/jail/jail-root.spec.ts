@@ -1,0 +1,60 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { lstatSync, readdirSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { curatedModules } from '../curated-modules.js';
+import { buildJailRoot, type JailRoot } from './jail-root.js';
+
+describe('the root of the jail', () => {
+  const parent = join(tmpdir(), `sluice-test-${process.getuid?.() ?? ''}`, 'sandbox');
+  let root: JailRoot;
+  beforeAll(async () => (root = await buildJailRoot(parent, curatedModules)), 30_000);
+
+  it('is found again at the next start', async () => {
+    const before = await stat(join(root.dir, 'bin', 'node'));
+    const again = await buildJailRoot(parent, curatedModules);
+    expect(again).toEqual(root);
+    expect((await stat(join(again.dir, 'bin', 'node'))).ctimeMs).toBe(before.ctimeMs);
+  });
+
+  it('is another one for other packages', async () => {
+    const other = await buildJailRoot(parent, ['lodash.get']);
+    expect(other.dir).not.toBe(root.dir);
+    expect(readdirSync(join(other.dir, 'runner', 'node_modules'))).toEqual(['lodash.get']);
+  }, 30_000);
+
+  it('holds programs, libraries and the runner, and nothing of this machine', () => {
+    expect(
+      readdirSync(root.dir)
+        .filter((name) => !name.startsWith('lib') && name !== 'usr' && name !== 'nix')
+        .sort(),
+    ).toEqual(['bin', 'dev', 'exchange', 'runner', 'tmp']);
+    expect(readdirSync(join(root.dir, 'runner')).sort()).toEqual([
+      'node_modules',
+      'openssl.cnf',
+      'package.json',
+      'probe.cjs',
+      'runner.cjs',
+    ]);
+    expect(readdirSync(join(root.dir, 'runner', 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual(
+      expect.arrayContaining(['axios', 'lodash', 'moment', 'uuid']),
+    );
+  });
+
+  it('can be read by everybody and written by nobody else', () => {
+    const wrong = walk(root.dir).filter((path) => {
+      const { mode } = lstatSync(path);
+      return (mode & 0o044) !== 0o044 || (mode & 0o022) !== 0;
+    });
+    expect(wrong).toEqual([]);
+  });
+});
+
+function walk(dir: string): string[] {
+  return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(dir, entry.name);
+    if (entry.isSymbolicLink()) return [];
+    return entry.isDirectory() ? [path, ...walk(path)] : [path];
+  });
+}
