@@ -6,6 +6,7 @@ import { inRoot, isRepository, ROOT } from './paths.mjs';
 import { run } from './run.mjs';
 
 const compiler = inRoot('node_modules', 'typescript', 'bin', 'tsc');
+const compilerNotes = inRoot('dist', 'build.tsbuildinfo');
 const stampFile = inRoot('dist', '.build-stamp.json');
 
 /**
@@ -17,12 +18,16 @@ export async function ensureBuild({ say = console.log } = {}) {
   if (!isRepository()) return;
   const sources = listSources();
   const state = createHash('sha256').update(JSON.stringify(sources)).digest('hex');
-  const last = readStamp();
-  if (last?.state === state) return;
-
-  say(last ? '… building (sources have changed)' : '… building');
   const files = sources.map(([file]) => file);
-  for (const gone of (last?.files ?? []).filter((file) => !files.includes(file))) removeOutput(gone);
+  const last = readStamp();
+  const gone = last?.files.filter((file) => !files.includes(file)) ?? [];
+  const complete = last?.files.every((file) => gone.includes(file) || !isCompiled(file) || existsSync(outputOf(file))) ?? false;
+  if (complete && last?.state === state) return;
+
+  say(complete ? '… building (sources have changed)' : '… building');
+  // The compiler believes its own notes: output that somebody has removed it would not write again.
+  if (!complete) rmSync(compilerNotes, { force: true });
+  gone.forEach(removeOutput);
   const { code, output } = await run(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: ROOT });
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe build failed, see above.`);
   mkdirSync(inRoot('dist'), { recursive: true });
@@ -49,10 +54,15 @@ function listSources() {
  * @param {string} source
  */
 function removeOutput(source) {
-  const output = inRoot('dist', source.replace(/\.ts$/, '.js'));
-  rmSync(output, { force: true });
-  rmSync(`${output}.map`, { force: true });
+  rmSync(outputOf(source), { force: true });
+  rmSync(`${outputOf(source)}.map`, { force: true });
 }
+
+/** @param {string} source */
+const outputOf = (source) => inRoot('dist', source.replace(/\.ts$/, '.js'));
+
+/** @param {string} source */
+const isCompiled = (source) => source.endsWith('.ts') && !/\.(d|spec|int-spec)\.ts$/.test(source);
 
 /** @returns {{ state: string, files: string[] } | null} */
 function readStamp() {
