@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { lstatSync, readdirSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { curatedModules } from '../curated-modules.js';
@@ -22,6 +22,16 @@ describe('the root of the jail', () => {
     const other = await buildJailRoot(parent, ['lodash.get']);
     expect(other.dir).not.toBe(root.dir);
     expect(readdirSync(join(other.dir, 'runner', 'node_modules'))).toEqual(['lodash.get']);
+  }, 30_000);
+
+  it('is built once by several that come together', async () => {
+    const modules = ['flatted', 'lodash.get'];
+    const name = (await buildJailRoot(parent, modules)).dir;
+    await rm(join(name, '..'), { recursive: true, force: true });
+    const roots = await Promise.all([1, 2, 3].map(() => buildJailRoot(parent, modules)));
+    expect(new Set(roots.map(({ dir }) => dir))).toEqual(new Set([name]));
+    expect(readdirSync(join(name, 'runner', 'node_modules')).sort()).toEqual(modules);
+    expect(readdirSync(parent).filter((entry) => entry.includes('.'))).toEqual([]);
   }, 30_000);
 
   it('holds programs, libraries and the runner, and nothing of this machine', () => {

@@ -55,7 +55,8 @@ export async function buildJailRoot(parent: string, modules: string[]): Promise<
     const building = `${dir}.${randomBytes(4).toString('hex')}`;
     try {
       await assemble(building, programs, guest, packages);
-      await rm(dir, { recursive: true, force: true });
+      // What is there and not ours is not used; what is ours has been put there meanwhile, and then this fails
+      if (!(await isOurs(dir))) await rm(dir, { recursive: true, force: true });
       await rename(building, dir);
     } catch (error) {
       await rm(building, { recursive: true, force: true });
