@@ -10,6 +10,7 @@ import { EventsService } from './events/events.service.js';
 import { GatewayConfig } from './gateway.config.js';
 import { FieldsInterceptor } from './http/fields.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
+import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
 import { UsageConsumer } from './usage/usage.consumer.js';
@@ -26,6 +27,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     AccountsRepository,
     AccountsService,
     EventsService,
+    RunNow,
     IdempotencyRepository,
     UsageRepository,
     UsageConsumer,

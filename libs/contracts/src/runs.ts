@@ -11,8 +11,8 @@ export class RunRequested {
   @IsId('user') owner_id!: UserId;
   @IsId('source') source_id!: SourceId;
   @IsIn(['timer', 'http', 'event', 'manual']) trigger!: RunTrigger;
-  /** The event's JSON text, as `run(event)` gets it. */
-  @IsString() event!: string;
+  /** The event's JSON text, as `run(event)` gets it; without one, what the source's timer would give. */
+  @IsOptional() @IsString() event?: string;
   /** When it became due, in ms. */
   @IsInt() due_at_ms!: number;
   /** How many sources and workflows the event came through. */

@@ -1,13 +1,27 @@
 import { Controller, Get } from '@nestjs/common';
-import { AccountsService } from './accounts.service.js';
-import type { User } from './account.entity.js';
+import { ApiExtraModels, ApiOperation, ApiResponse, getSchemaPath } from '@nestjs/swagger';
 import { type Caller, Me } from '../auth/account.decorator.js';
+import { Documented } from '../http/api-docs.js';
+import { FreeUser, PaidUser, type User } from './account.entity.js';
+import { AccountsService } from './accounts.service.js';
 
+@Documented('users')
 @Controller('v1/users/me')
 export class UsersController {
   constructor(private readonly accounts: AccountsService) {}
 
   @Get()
+  @ApiOperation({ operationId: 'getCurrentUser', summary: 'The current user' })
+  @ApiExtraModels(FreeUser, PaidUser)
+  @ApiResponse({
+    status: 200,
+    description: 'A free account, or a paid one.',
+    schema: {
+      type: 'object',
+      required: ['data'],
+      properties: { data: { anyOf: [{ $ref: getSchemaPath(FreeUser) }, { $ref: getSchemaPath(PaidUser) }] } },
+    },
+  })
   async me(@Me() { account, apiKey }: Caller): Promise<{ data: User }> {
     return { data: await this.accounts.describe(account, apiKey) };
   }

@@ -1,26 +1,44 @@
 import { Body, Controller, Get, HttpCode, Param, Post } from '@nestjs/common';
-import { CodeSource, type Component, createComponent, getComponent, getRegisteredComponent, newId, type UserId } from '#contracts';
+import { ApiOperation } from '@nestjs/swagger';
+import { CodeSource, Component, createComponent, getComponent, getRegisteredComponent, newId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
+import { AnswersOne, Documented, Problems } from '../http/api-docs.js';
 
+/** Fetching and inspecting code takes longer than a plain request may. */
+export const CODE_TIMEOUT_MS = 30_000;
+
+@Documented('components')
 @Controller('v1/components')
 export class ComponentsController {
   constructor(private readonly messages: Messages) {}
 
   @Post()
   @HttpCode(200)
-  async create(@OwnerId() owner_id: UserId, @Body() code: CodeSource): Promise<{ data: Component }> {
-    const { component_code, component_url } = code;
+  @ApiOperation({
+    operationId: 'createComponent',
+    summary: 'Create a component',
+    description: 'Of component_code, or of the code at component_url; with both, the code is used and the URL only kept.',
+  })
+  @AnswersOne(Component)
+  @Problems(400, 409, 413, 415, 422)
+  async create(@OwnerId() owner_id: UserId, @Body() { component_code, component_url }: CodeSource): Promise<{ data: Component }> {
     const command = { id: newId('component'), owner_id, component_code, component_url };
-    return { data: await this.messages.request(createComponent, command, { key: owner_id, timeoutMs: 30_000 }) };
+    return { data: await this.messages.request(createComponent, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }
 
   @Get('registry/:key')
+  @ApiOperation({ operationId: 'getRegisteredComponent', summary: 'Get a component of the registry by its key' })
+  @AnswersOne(Component)
+  @Problems(404)
   async registered(@Param('key') key: string): Promise<{ data: Component }> {
     return { data: await this.messages.request(getRegisteredComponent, { key }, { key }) };
   }
 
   @Get(':keyOrId')
+  @ApiOperation({ operationId: 'getComponent', summary: 'Get an own component by its id, or the newest of a key' })
+  @AnswersOne(Component)
+  @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('keyOrId') key_or_id: string): Promise<{ data: Component }> {
     return { data: await this.messages.request(getComponent, { owner_id, key_or_id }, { key: owner_id }) };
   }

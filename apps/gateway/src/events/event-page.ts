@@ -6,3 +6,22 @@ export function eventPageJson({ page_info, items }: EventPage, selection: FieldS
   const data = selection === null ? items : items.map((item) => JSON.stringify(selectFields(JSON.parse(item) as object, selection)));
   return `{"page_info":${JSON.stringify(page_info)},"data":[${data.join(',')}]}`;
 }
+
+/** An event in the form that older clients poll for. */
+export interface PolledEvent {
+  id: string;
+  /** Milliseconds. */
+  ts: number;
+  k: 'emit';
+  e: unknown;
+}
+
+/** The page in that form; without `page_info`, for those clients would loop on it. */
+export function polledEvents({ items }: EventPage): { data: PolledEvent[] } {
+  return {
+    data: items.map((item) => {
+      const { id, indexed_at_ms, event } = JSON.parse(item) as { id: string; indexed_at_ms: number; event: unknown };
+      return { id, ts: indexed_at_ms, k: 'emit', e: event };
+    }),
+  };
+}

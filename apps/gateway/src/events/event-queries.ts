@@ -2,12 +2,14 @@ import { ApiPropertyOptional } from '@nestjs/swagger';
 import { IsOptional, IsString } from 'class-validator';
 import { PageRequest } from '#contracts';
 
-export class EventPageQuery extends PageRequest {
+export class StreamPageQuery extends PageRequest {
   @ApiPropertyOptional({ description: '`event`: whole events; without it one over 1 KB is shortened.' })
   @IsOptional()
   @IsString({ message: 'expand must be a string' })
   expand?: string;
+}
 
+export class EventPageQuery extends StreamPageQuery {
   @ApiPropertyOptional({ description: 'Another stream than the default one: `$errors`, `$logs`, `$in` or a custom name.' })
   @IsOptional()
   @IsString({ message: 'event_name must be a string' })

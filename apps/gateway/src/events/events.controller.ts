@@ -1,21 +1,27 @@
 import { Controller, Delete, Get, Header, HttpCode, Param, Query, Req } from '@nestjs/common';
+import { ApiOperation, ApiResponse } from '@nestjs/swagger';
 import type { FastifyRequest } from 'fastify';
-import { type EmitterId, ERRORS_STREAM, type SourceId, type UserId, type WorkflowId } from '#contracts';
+import { type EmitterId, ERRORS_STREAM, EventSummary, LOGS_STREAM, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { OwnerId } from '../auth/account.decorator.js';
-import { IdPipe } from '../http/id.pipe.js';
+import { AnswersAccepted, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
-import { eventPageJson } from './event-page.js';
-import { DeleteEventsQuery, EventPageQuery } from './event-queries.js';
+import { IdPipe } from '../http/id.pipe.js';
+import { eventPageJson, type PolledEvent, polledEvents } from './event-page.js';
+import { DeleteEventsQuery, EventPageQuery, StreamPageQuery } from './event-queries.js';
 import { EventsService } from './events.service.js';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
+@Documented('events')
 @Controller('v1')
 export class EventsController {
   constructor(private readonly events: EventsService) {}
 
   @Get('sources/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
+  @ApiOperation({ operationId: 'listSourceEvents', summary: 'The last events that a source emitted' })
+  @AnswersPage(EventSummary)
+  @Problems(400, 404)
   ofSource(
     @OwnerId() owner: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
@@ -25,8 +31,58 @@ export class EventsController {
     return this.page(owner, id, query, request);
   }
 
+  @Get('sources/:id/logs')
+  @Header('content-type', JSON_TYPE)
+  @ApiOperation({ operationId: 'listSourceLogs', summary: 'The last lines that a source logged' })
+  @AnswersPage(EventSummary)
+  @Problems(400, 404)
+  logsOfSource(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('source')) id: SourceId,
+    @Query() query: StreamPageQuery,
+    @Req() request: FastifyRequest,
+  ): Promise<string> {
+    return this.page(owner, id, { ...query, event_name: LOGS_STREAM }, request);
+  }
+
+  @Get('sources/:id/events')
+  @ApiOperation({ operationId: 'pollSourceEvents', summary: 'The last events of a source, whole, in the form that older clients poll for' })
+  @ApiResponse({
+    status: 200,
+    description: 'Newest first.',
+    schema: {
+      type: 'object',
+      required: ['data'],
+      properties: {
+        data: {
+          type: 'array',
+          items: {
+            type: 'object',
+            properties: {
+              id: { type: 'string' },
+              ts: { type: 'integer', description: 'Milliseconds.' },
+              k: { type: 'string', enum: ['emit'] },
+              e: { description: 'The event.' },
+            },
+          },
+        },
+      },
+    },
+  })
+  @Problems(400, 404)
+  async poll(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('source')) id: SourceId,
+    @Query() query: EventPageQuery,
+  ): Promise<{ data: PolledEvent[] }> {
+    return polledEvents(await this.events.page(owner, id, { ...query, expand: 'event' }));
+  }
+
   @Get('workflows/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
+  @ApiOperation({ operationId: 'listWorkflowEvents', summary: 'The last events that a workflow emitted' })
+  @AnswersPage(EventSummary)
+  @Problems(400, 404)
   ofWorkflow(
     @OwnerId() owner: UserId,
     @Param('id', new IdPipe('workflow')) id: WorkflowId,
@@ -38,10 +94,13 @@ export class EventsController {
 
   @Get('workflows/:id/$errors/event_summaries')
   @Header('content-type', JSON_TYPE)
+  @ApiOperation({ operationId: 'listWorkflowErrors', summary: 'The last errors of a workflow' })
+  @AnswersPage(EventSummary)
+  @Problems(400, 404)
   errorsOfWorkflow(
     @OwnerId() owner: UserId,
     @Param('id', new IdPipe('workflow')) id: WorkflowId,
-    @Query() query: EventPageQuery,
+    @Query() query: StreamPageQuery,
     @Req() request: FastifyRequest,
   ): Promise<string> {
     return this.page(owner, id, { ...query, event_name: ERRORS_STREAM }, request);
@@ -49,6 +108,13 @@ export class EventsController {
 
   @Delete('sources/:id/events')
   @HttpCode(202)
+  @ApiOperation({
+    operationId: 'deleteSourceEvents',
+    summary: 'Delete events of a source',
+    description: 'Those in the inclusive range of ids that were emitted before the call; it happens asynchronously.',
+  })
+  @AnswersAccepted('The deletion is queued, durably.')
+  @Problems(400, 404)
   async delete(
     @OwnerId() owner: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,

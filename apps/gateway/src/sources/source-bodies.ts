@@ -1,12 +1,18 @@
 import { ApiPropertyOptional } from '@nestjs/swagger';
-import { IsBoolean, IsOptional } from 'class-validator';
+import { Allow, IsBoolean, IsOptional } from 'class-validator';
 import { ComponentChoice } from '#contracts';
 
 export class CreateSourceBody extends ComponentChoice {}
 
 export class UpdateSourceBody extends ComponentChoice {
-  @ApiPropertyOptional({ default: true, description: 'false disables the source, true enables it.' })
+  @ApiPropertyOptional({ type: Boolean, default: true, description: 'false disables the source, true enables it.' })
   @IsOptional()
   @IsBoolean({ message: 'active must be true or false' })
   active?: boolean;
+}
+
+export class RunSourceBody {
+  @ApiPropertyOptional({ description: 'What `run` gets: any JSON value.' })
+  @Allow()
+  event?: unknown;
 }

@@ -1,4 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from '@nestjs/common';
+import { ApiOperation } from '@nestjs/swagger';
 import {
   createSource,
   deleteSource,
@@ -7,41 +8,66 @@ import {
   newId,
   type Page,
   PageRequest,
-  type Source,
+  Source,
   type SourceId,
   updateSource,
   type UserId,
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
+import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
+import { AnswersAccepted, AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { CreateSourceBody, UpdateSourceBody } from './source-bodies.js';
+import { RunNow } from './run-now.js';
+import { CreateSourceBody, RunSourceBody, UpdateSourceBody } from './source-bodies.js';
 
-/** Fetching and inspecting code takes longer than a plain request may. */
-const CODE_TIMEOUT_MS = 30_000;
-
+@Documented('sources')
 @Controller('v1')
 export class SourcesController {
-  constructor(private readonly messages: Messages) {}
+  constructor(
+    private readonly messages: Messages,
+    private readonly runNow: RunNow,
+  ) {}
 
   @Get('users/me/sources')
+  @ApiOperation({ operationId: 'listSources', summary: "List the caller's sources" })
+  @AnswersPage(Source)
+  @Problems(400)
   list(@OwnerId() owner_id: UserId, @Query() page: PageRequest): Promise<Page<Source>> {
     return this.messages.request(listSources, { ...page, owner_id }, { key: owner_id });
   }
 
   @Post('sources')
   @HttpCode(200)
+  @ApiOperation({
+    operationId: 'createSource',
+    summary: 'Create a source',
+    description: 'One of component_id, component_code and component_url is required; what comes first in this order is used.',
+  })
+  @AnswersOne(Source)
+  @Problems(400, 404, 409, 413, 415, 422)
   async create(@OwnerId() owner_id: UserId, @Body() body: CreateSourceBody): Promise<{ data: Source }> {
     const command = { ...body, owner_id, id: newId('source'), new_component_id: newId('component') };
     return { data: await this.messages.request(createSource, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }
 
   @Get('sources/:id')
+  @ApiOperation({ operationId: 'getSource', summary: 'Get a source' })
+  @AnswersOne(Source)
+  @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<{ data: Source }> {
     return { data: await this.messages.request(getSource, { owner_id, id }, { key: owner_id }) };
   }
 
   @Put('sources/:id')
+  @ApiOperation({
+    operationId: 'updateSource',
+    summary: 'Update a source',
+    description:
+      'Its component is required, as in create; without name and active they get their defaults. Configured props stay unless new ones are given.',
+  })
+  @AnswersOne(Source)
+  @Problems(400, 404, 413, 415)
   async update(
     @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
@@ -53,7 +79,27 @@ export class SourcesController {
 
   @Delete('sources/:id')
   @HttpCode(204)
+  @ApiOperation({ operationId: 'deleteSource', summary: 'Delete a source' })
+  @AnswersNothing(204, 'The source is gone.')
+  @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<void> {
     await this.messages.request(deleteSource, { owner_id, id }, { key: owner_id });
+  }
+
+  @Post('sources/:id/run')
+  @HttpCode(202)
+  @ApiOperation({
+    operationId: 'runSource',
+    summary: 'Run a source now',
+    description: 'With the given event, or with what its timer would give.',
+  })
+  @AnswersAccepted("The run's id.", { type: 'object', required: ['id'], properties: { id: { type: 'string' } } })
+  @Problems(400, 404, 409, 413, 415, 422)
+  async run(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('source')) id: SourceId,
+    @Body() { event }: RunSourceBody,
+  ): Promise<{ data: { id: string } }> {
+    return { data: { id: await this.runNow.request(owner, id, event) } };
   }
 }

@@ -17,3 +17,13 @@ export class SubscriptionParameters {
   @IsString({ message: 'event_name must be a string' })
   event_name?: string;
 }
+
+export class AutoSubscriptionParameters {
+  @ApiProperty({ description: 'The id of a source, workflow or webhook.' })
+  @IsString({ message: 'listener_id is required' })
+  listener_id!: string;
+
+  @ApiProperty({ description: '`$errors`, `$logs`, `default` or a custom stream.' })
+  @IsString({ message: 'event_name is required' })
+  event_name!: string;
+}

@@ -1,16 +1,37 @@
 import { Controller, Delete, Get, HttpCode, Post } from '@nestjs/common';
-import { createSubscription, deleteSubscription, listSubscriptions, type Subscription, type UserId } from '#contracts';
+import { ApiOperation, ApiQuery } from '@nestjs/swagger';
+import {
+  AutoSubscription,
+  createAutoSubscription,
+  createSubscription,
+  deleteAutoSubscription,
+  deleteSubscription,
+  listAutoSubscriptions,
+  listSubscriptions,
+  Subscription,
+  type UserId,
+} from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
+import { AnswersList, AnswersOne, Documented, Problems } from '../http/api-docs.js';
 import { Parameters } from '../http/parameters.decorator.js';
-import { SubscriptionParameters } from './subscription-parameters.js';
+import { AutoSubscriptionParameters, SubscriptionParameters } from './subscription-parameters.js';
 
+@Documented('subscriptions')
 @Controller('v1')
 export class SubscriptionsController {
   constructor(private readonly messages: Messages) {}
 
   @Post('subscriptions')
   @HttpCode(200)
+  @ApiOperation({
+    operationId: 'createSubscription',
+    summary: 'Subscribe a listener to an emitter',
+    description: 'The same again answers the subscription that there is.',
+  })
+  @ApiQuery({ type: SubscriptionParameters })
+  @AnswersList(Subscription)
+  @Problems(400, 404, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
     @Parameters() { emitter_id, listener_id, event_name }: SubscriptionParameters,
@@ -20,6 +41,14 @@ export class SubscriptionsController {
   }
 
   @Delete('subscriptions')
+  @ApiOperation({
+    operationId: 'deleteSubscription',
+    summary: 'Delete a subscription',
+    description: 'event_name must be the stored one; missing and empty are the same. Answers what was removed.',
+  })
+  @ApiQuery({ type: SubscriptionParameters })
+  @AnswersList(Subscription)
+  @Problems(400, 404, 413, 415)
   async delete(
     @OwnerId() owner_id: UserId,
     @Parameters() { emitter_id, listener_id, event_name }: SubscriptionParameters,
@@ -29,7 +58,45 @@ export class SubscriptionsController {
   }
 
   @Get('users/me/subscriptions')
+  @ApiOperation({ operationId: 'listSubscriptions', summary: "List the caller's subscriptions" })
+  @AnswersList(Subscription)
   async list(@OwnerId() owner_id: UserId): Promise<{ data: Subscription[] }> {
     return { data: await this.messages.request(listSubscriptions, { owner_id }, { key: owner_id }) };
+  }
+
+  @Post('auto_subscriptions')
+  @HttpCode(200)
+  @ApiOperation({ operationId: 'createAutoSubscription', summary: 'Subscribe a listener to every emitter that is created later' })
+  @ApiQuery({ type: AutoSubscriptionParameters })
+  @AnswersOne(AutoSubscription)
+  @Problems(400, 404, 409, 413, 415, 422)
+  async createAuto(
+    @OwnerId() owner_id: UserId,
+    @Parameters() { listener_id, event_name }: AutoSubscriptionParameters,
+  ): Promise<{ data: AutoSubscription }> {
+    return { data: await this.messages.request(createAutoSubscription, { owner_id, listener_id, event_name }, { key: owner_id }) };
+  }
+
+  @Delete('auto_subscriptions')
+  @ApiOperation({
+    operationId: 'deleteAutoSubscription',
+    summary: 'Delete an auto-subscription',
+    description: 'The subscriptions that it made stay.',
+  })
+  @ApiQuery({ type: AutoSubscriptionParameters })
+  @AnswersList(AutoSubscription)
+  @Problems(400, 404, 413, 415)
+  async deleteAuto(
+    @OwnerId() owner_id: UserId,
+    @Parameters() { listener_id, event_name }: AutoSubscriptionParameters,
+  ): Promise<{ data: AutoSubscription[] }> {
+    return { data: await this.messages.request(deleteAutoSubscription, { owner_id, listener_id, event_name }, { key: owner_id }) };
+  }
+
+  @Get('users/me/auto_subscriptions')
+  @ApiOperation({ operationId: 'listAutoSubscriptions', summary: "List the caller's auto-subscriptions" })
+  @AnswersList(AutoSubscription)
+  async listAuto(@OwnerId() owner_id: UserId): Promise<{ data: AutoSubscription[] }> {
+    return { data: await this.messages.request(listAutoSubscriptions, { owner_id }, { key: owner_id }) };
   }
 }

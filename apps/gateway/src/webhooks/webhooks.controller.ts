@@ -1,40 +1,109 @@
-import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from '@nestjs/common';
+import { ApiOperation, ApiQuery } from '@nestjs/swagger';
 import {
   createWebhook,
+  deleteWebhook,
+  getWebhook,
   getWebhookSecret,
+  ksuid,
   listWebhooks,
   newId,
   type Page,
   PageRequest,
+  rotateWebhookSecret,
+  updateWebhook,
   type UserId,
-  type Webhook,
+  Webhook,
   WebhookFields,
   type WebhookId,
-  type WebhookSecret,
+  WebhookSecret,
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
+import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { Parameters } from '../http/parameters.decorator.js';
+import { UpdateWebhookBody } from './update-webhook.body.js';
 
+@Documented('webhooks')
 @Controller('v1')
 export class WebhooksController {
   constructor(private readonly messages: Messages) {}
 
   @Post('webhooks')
   @HttpCode(200)
+  @ApiOperation({ operationId: 'createWebhook', summary: 'Create a webhook' })
+  @ApiQuery({ type: WebhookFields })
+  @AnswersOne(Webhook)
+  @Problems(400, 409, 413, 415, 422)
   async create(@OwnerId() owner_id: UserId, @Parameters() { url, name, description }: WebhookFields): Promise<{ data: Webhook }> {
     const command = { id: newId('webhook'), owner_id, url, name, description };
     return { data: await this.messages.request(createWebhook, command, { key: owner_id }) };
   }
 
   @Get('users/me/webhooks')
+  @ApiOperation({ operationId: 'listWebhooks', summary: "List the caller's webhooks" })
+  @AnswersPage(Webhook)
+  @Problems(400)
   list(@OwnerId() owner_id: UserId, @Query() page: PageRequest): Promise<Page<Webhook>> {
     return this.messages.request(listWebhooks, { ...page, owner_id }, { key: owner_id });
   }
 
+  @Get('webhooks/:id')
+  @ApiOperation({ operationId: 'getWebhook', summary: 'Get a webhook' })
+  @AnswersOne(Webhook)
+  @Problems(404)
+  async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: Webhook }> {
+    return { data: await this.messages.request(getWebhook, { owner_id, id }, { key: owner_id }) };
+  }
+
+  @Put('webhooks/:id')
+  @ApiOperation({
+    operationId: 'updateWebhook',
+    summary: 'Update a webhook',
+    description: 'What is absent stays as it is; null empties the name or the description.',
+  })
+  @AnswersOne(Webhook)
+  @Problems(400, 404, 413, 415)
+  async update(
+    @OwnerId() owner_id: UserId,
+    @Param('id', new IdPipe('webhook')) id: WebhookId,
+    @Body() body: UpdateWebhookBody,
+  ): Promise<{ data: Webhook }> {
+    return { data: await this.messages.request(updateWebhook, { ...body, owner_id, id }, { key: owner_id }) };
+  }
+
+  @Delete('webhooks/:id')
+  @HttpCode(204)
+  @ApiOperation({
+    operationId: 'deleteWebhook',
+    summary: 'Delete a webhook',
+    description: 'Its subscriptions and what waits to be delivered go with it.',
+  })
+  @AnswersNothing(204, 'The webhook is gone.')
+  @Problems(404)
+  async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<void> {
+    await this.messages.request(deleteWebhook, { owner_id, id }, { key: owner_id });
+  }
+
   @Get('webhooks/:id/secret')
+  @ApiOperation({ operationId: 'getWebhookSecret', summary: 'Read the signing secret of a webhook' })
+  @AnswersOne(WebhookSecret)
+  @Problems(404)
   async secret(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: WebhookSecret }> {
     return { data: await this.messages.request(getWebhookSecret, { owner_id, id }, { key: owner_id }) };
+  }
+
+  @Post('webhooks/:id/secret/rotate')
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'rotateWebhookSecret',
+    summary: 'Make a new signing secret',
+    description: 'The old one signs beside the new one for 24 hours.',
+  })
+  @AnswersOne(WebhookSecret)
+  @Problems(404, 409, 413, 415, 422)
+  async rotate(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: WebhookSecret }> {
+    return { data: await this.messages.request(rotateWebhookSecret, { owner_id, id, rotation_id: ksuid() }, { key: owner_id }) };
   }
 }

@@ -14,6 +14,9 @@ const PLATFORM_VERSION = '0.1.0';
 /** How much of the triggering event is shown in an error. */
 const MAX_ORIGINAL_EVENT = 256 * 1024;
 
+/** A run with the event that it gets. */
+export type DueRun = RunRequested & { event: string };
+
 /** The record of something that a source emitted. */
 export const emitRecord = (sourceId: SourceId, emit: Emit, hops: number): EventToProduce =>
   eventRecord({
@@ -33,7 +36,7 @@ export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogL
   ownRecord(sourceId, LOGS_STREAM, { level, ts: new Date(ts).toISOString(), message, ...(args === undefined ? {} : { args }) });
 
 /** The record of an error of a run, as `$errors` shows it. */
-export function errorRecord(run: RunRequested, error: RunError, deploymentId: string): EventToProduce {
+export function errorRecord(run: DueRun, error: RunError, deploymentId: string): EventToProduce {
   const ts = new Date().toISOString();
   return ownRecord(run.source_id, ERRORS_STREAM, {
     error: { code: error.code ?? error.name, cellId: null, ts, stack: error.stack, message: error.message },

@@ -69,7 +69,7 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
 function readRun(record: LogRecord): RunRequested | undefined {
   try {
     const run = JSON.parse(record.value?.toString('utf8') ?? 'null') as RunRequested | null;
-    return run && typeof run.run_id === 'string' && typeof run.source_id === 'string' && typeof run.event === 'string' ? run : undefined;
+    return run && typeof run.run_id === 'string' && typeof run.source_id === 'string' ? run : undefined;
   } catch {
     return undefined;
   }

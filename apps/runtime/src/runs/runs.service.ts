@@ -9,7 +9,8 @@ import { RuntimeConfig } from '../runtime.config.js';
 import type { ComponentDescription, HttpReply, RunOutcome, RunStatus, Sandbox } from '../sandbox/sandbox.js';
 import { SANDBOX } from '../sandbox.provider.js';
 import { dedupe } from './dedupe.js';
-import { emitRecord, errorRecord, logRecord } from './run-events.js';
+import { timerEvent } from '../timers/timer-event.js';
+import { type DueRun, emitRecord, errorRecord, logRecord } from './run-events.js';
 import { RunsRepository } from './runs.repository.js';
 
 /** Carries out a run that is due: what the component did becomes rows and events in one transaction. */
@@ -26,13 +27,14 @@ export class RunsService {
   ) {}
 
   /** Throws only what passes by itself: the run is then asked for again. Answers how the run ended; null when there was none. */
-  async execute(run: RunRequested, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
-    if (await this.runs.isDone(run.run_id)) return null;
-    const deployment = await this.deployment(run.source_id);
+  async execute(request: RunRequested, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
+    if (await this.runs.isDone(request.run_id)) return null;
+    const deployment = await this.deployment(request.source_id);
     if (!deployment?.active) {
-      this.log.info({ run_id: run.run_id, source_id: run.source_id }, 'run.skipped');
+      this.log.info({ run_id: request.run_id, source_id: request.source_id }, 'run.skipped');
       return null;
     }
+    const run: DueRun = { ...request, event: request.event ?? eventOfTimer(deployment) };
     const { code, description } = await this.codes.get(deployment.code_hash);
     const outcome = await this.sandbox.run({
       runId: run.run_id,
@@ -73,7 +75,7 @@ export class RunsService {
   }
 
   private async write(
-    run: RunRequested,
+    run: DueRun,
     deployment: DeploymentRow,
     { dedupe: strategy }: ComponentDescription,
     outcome: RunOutcome,
@@ -109,6 +111,12 @@ export class RunsService {
       records: [...events.map(toEvents), finished],
     });
   }
+}
+
+/** What a run gets that was asked for without an event. */
+function eventOfTimer({ schedules }: DeploymentRow): string {
+  const [schedule] = Object.values(schedules);
+  return JSON.stringify(schedule ? timerEvent(schedule, new Date()) : {});
 }
 
 const toEvents = (event: EventToProduce): OutgoingRecord => ({ topic: EVENTS_TOPIC, ...event });

@@ -1,0 +1,96 @@
+import { applyDecorators, type Type } from '@nestjs/common';
+import { ApiBearerAuth, ApiExtraModels, ApiQuery, ApiResponse, ApiTags, getSchemaPath } from '@nestjs/swagger';
+import { PageInfo } from '#contracts';
+import { Problem } from './problem.js';
+
+type Schema = Record<string, unknown>;
+
+const REQUEST_ID = {
+  'X-Request-Id': { description: 'Names the request; the one that was sent, or a new one.', schema: { type: 'string' } },
+};
+
+const json = (description: string, schema: Schema) => ({ description, headers: REQUEST_ID, content: { 'application/json': { schema } } });
+
+const reference = (model: Type): Schema => ({ $ref: getSchemaPath(model) });
+
+/** What `include` and `exclude` leave away: with them no field is certain to be there. */
+const fieldsParameter = (name: 'include' | 'exclude', description: string) =>
+  ApiQuery({ name, required: false, description, schema: { type: 'string' } });
+
+const SelectsFields = (): MethodDecorator & ClassDecorator =>
+  applyDecorators(
+    fieldsParameter('include', 'Comma-separated names of the fields to answer; default: all.'),
+    fieldsParameter('exclude', 'Comma-separated names of fields to leave out; applied after include.'),
+  );
+
+/** Answers `{data: <model>}`. */
+export const AnswersOne = (model: Type, description = 'It worked.'): MethodDecorator =>
+  applyDecorators(
+    SelectsFields(),
+    ApiExtraModels(model),
+    ApiResponse({ status: 200, ...json(description, { type: 'object', required: ['data'], properties: { data: reference(model) } }) }),
+  );
+
+/** Answers `{data: [<model>, …]}`. */
+export const AnswersList = (model: Type, description = 'It worked.'): MethodDecorator =>
+  applyDecorators(
+    SelectsFields(),
+    ApiExtraModels(model),
+    ApiResponse({
+      status: 200,
+      ...json(description, { type: 'object', required: ['data'], properties: { data: { type: 'array', items: reference(model) } } }),
+    }),
+  );
+
+/** Answers `{page_info, data: [<model>, …]}`. */
+export const AnswersPage = (model: Type, description = 'A page, newest first.'): MethodDecorator =>
+  applyDecorators(
+    SelectsFields(),
+    ApiExtraModels(model, PageInfo),
+    ApiResponse({
+      status: 200,
+      ...json(description, {
+        type: 'object',
+        required: ['page_info', 'data'],
+        properties: { page_info: reference(PageInfo), data: { type: 'array', items: reference(model) } },
+      }),
+    }),
+  );
+
+/** Answers nothing but a status. */
+export const AnswersNothing = (status: 204, description: string): MethodDecorator =>
+  applyDecorators(ApiResponse({ status, description, headers: REQUEST_ID }));
+
+/** Answers that something was taken on: `{data: <schema>}`. */
+export const AnswersAccepted = (description: string, data: Schema = { type: 'object' }): MethodDecorator =>
+  applyDecorators(ApiResponse({ status: 202, ...json(description, { type: 'object', required: ['data'], properties: { data } }) }));
+
+const PROBLEMS: Record<number, string> = {
+  400: 'The request is malformed; `errors` lists each bad field.',
+  401: 'The API key is missing, malformed, unknown or revoked.',
+  404: "There is no such thing, or it isn't the caller's.",
+  405: 'The path knows other methods: the header Allow lists them.',
+  409: 'The first request with this Idempotency-Key is still under way.',
+  413: 'The body is too large.',
+  415: 'The body is not JSON.',
+  422: 'This Idempotency-Key was used with another request.',
+  429: 'Too many requests; Retry-After says when to go on.',
+  500: 'A fault of ours.',
+  503: 'Not available at the moment; try again in a moment.',
+  504: 'The request took too long and was given up; it may have been carried out.',
+};
+
+const problem = (status: number): ReturnType<typeof ApiResponse> =>
+  ApiResponse({
+    status,
+    description: PROBLEMS[status] ?? 'An error.',
+    headers: REQUEST_ID,
+    content: { 'application/problem+json': { schema: { $ref: getSchemaPath(Problem) } } },
+  });
+
+/** The errors that every route can answer, beside those that are its own. */
+export const Problems = (...statuses: number[]): MethodDecorator => applyDecorators(...statuses.map(problem));
+
+/** What all routes of a controller have in common. */
+export const Documented = (tag: string): ClassDecorator =>
+  applyDecorators(ApiTags(tag), ApiBearerAuth(), ApiExtraModels(Problem), ...([401, 429, 500, 503, 504].map(problem) as ClassDecorator[]));
