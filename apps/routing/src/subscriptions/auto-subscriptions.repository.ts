@@ -27,7 +27,10 @@ export class AutoSubscriptionsRepository {
   }
 
   async list(ownerId: UserId): Promise<AutoSubscription[]> {
-    const { rows } = await this.database.query<AutoSubscription>(`SELECT ${COLUMNS} FROM auto_subscription WHERE owner_id = $1 ORDER BY id DESC`, [ownerId]);
+    const { rows } = await this.database.query<AutoSubscription>(
+      `SELECT ${COLUMNS} FROM auto_subscription WHERE owner_id = $1 ORDER BY id DESC`,
+      [ownerId],
+    );
     return rows;
   }
 
@@ -51,11 +54,10 @@ export class AutoSubscriptionsRepository {
 
   /** Whether the emitter came to exist anew: then it's dated so from now on. */
   async revived(transaction: Transaction, ownerId: UserId, emitterId: string, createdAtMs: number): Promise<boolean> {
-    const { rowCount } = await transaction.query('UPDATE emitter SET created_at_ms = $3 WHERE owner_id = $1 AND id = $2 AND created_at_ms < $3', [
-      ownerId,
-      emitterId,
-      createdAtMs,
-    ]);
+    const { rowCount } = await transaction.query(
+      'UPDATE emitter SET created_at_ms = $3 WHERE owner_id = $1 AND id = $2 AND created_at_ms < $3',
+      [ownerId, emitterId, createdAtMs],
+    );
     return rowCount === 1;
   }
 

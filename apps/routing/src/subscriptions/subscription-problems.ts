@@ -19,7 +19,8 @@ export function subscriptionProblems(emitterId: string, listenerId: string, even
 /** The same of what listens, and of the stream. */
 export function listenerProblems(listenerId: string, eventName: string): FieldProblem[] {
   const problems: FieldProblem[] = [];
-  if (!isListenerId(listenerId)) problems.push({ field: 'listener_id', message: 'listener_id must be the id of a source, workflow or webhook' });
+  if (!isListenerId(listenerId))
+    problems.push({ field: 'listener_id', message: 'listener_id must be the id of a source, workflow or webhook' });
   const nameProblem = eventName.includes('\0') ? 'event_name must not contain a NUL character' : eventNameProblem(eventName);
   if (nameProblem) problems.push({ field: 'event_name', message: nameProblem });
   return problems;

@@ -1,6 +1,13 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { createSubscription, deleteSubscription, listSubscriptions, OwnerReference, type Subscription, SubscriptionReference } from '#contracts';
+import {
+  createSubscription,
+  deleteSubscription,
+  listSubscriptions,
+  OwnerReference,
+  type Subscription,
+  SubscriptionReference,
+} from '#contracts';
 import { Answers } from '#messaging';
 import { SubscriptionsService } from './subscriptions.service.js';
 

@@ -42,7 +42,9 @@ export class SubscriptionsRepository {
   }
 
   async list(ownerId: UserId): Promise<Subscription[]> {
-    const { rows } = await this.database.query<Subscription>(`SELECT ${COLUMNS} FROM subscription WHERE owner_id = $1 ORDER BY id DESC`, [ownerId]);
+    const { rows } = await this.database.query<Subscription>(`SELECT ${COLUMNS} FROM subscription WHERE owner_id = $1 ORDER BY id DESC`, [
+      ownerId,
+    ]);
     return rows;
   }
 
@@ -63,7 +65,10 @@ export class SubscriptionsRepository {
 
   /** Keeps an emitter from being deleted until the transaction ends. False when the owner has no such emitter. */
   async holdEmitter(transaction: Transaction, ownerId: UserId, id: string): Promise<boolean> {
-    const { rowCount } = await transaction.query('SELECT FROM emitter WHERE owner_id = $1 AND id = $2 AND NOT deleted FOR SHARE', [ownerId, id]);
+    const { rowCount } = await transaction.query('SELECT FROM emitter WHERE owner_id = $1 AND id = $2 AND NOT deleted FOR SHARE', [
+      ownerId,
+      id,
+    ]);
     return rowCount === 1;
   }
 }

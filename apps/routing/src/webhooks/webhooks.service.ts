@@ -82,7 +82,8 @@ function check({ url, name, description }: WebhookFields, { partly = false } = {
   const urlProblem = url === undefined && partly ? null : webhookUrlProblem(url);
   if (urlProblem) problems.push({ field: 'url', message: urlProblem });
   for (const [field, text] of Object.entries({ name, description }) as ['name' | 'description', string | null | undefined][]) {
-    if ([...(text ?? '')].length > MAX_LENGTH[field]) problems.push({ field, message: `${field} must be at most ${MAX_LENGTH[field]} characters long` });
+    if ([...(text ?? '')].length > MAX_LENGTH[field])
+      problems.push({ field, message: `${field} must be at most ${MAX_LENGTH[field]} characters long` });
     // PostgreSQL has no text with it
     else if (text?.includes('\0')) problems.push({ field, message: `${field} must not contain a NUL character` });
   }

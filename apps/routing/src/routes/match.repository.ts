@@ -1,0 +1,50 @@
+import { Injectable } from '@nestjs/common';
+import type { ListenerId, Stream, UserId } from '#contracts';
+import { Database } from '#database';
+
+/** Who listens to a stream of an emitter. */
+export interface MatchRow {
+  /** Index of the pair that was asked for. */
+  n: number;
+  owner_id: UserId;
+  /** null: nobody listens. */
+  listener_id: ListenerId | null;
+  /** Of a webhook, its newest. */
+  version: number | null;
+}
+
+@Injectable()
+export class MatchRepository {
+  constructor(private readonly database: Database) {}
+
+  /**
+   * The listeners of each pair of emitter and stream, in one statement: a row for each listener, one for a pair that
+   * nobody listens to, and none for an emitter that isn't known. Always current: a subscription counts from the moment
+   * in which its call is answered, and there is no cache to keep in step between replicas.
+   */
+  async match(pairs: { emitterId: string; stream: Stream }[]): Promise<MatchRow[]> {
+    const { rows } = await this.database.query<MatchRow>({
+      name: 'match',
+      text: `
+        SELECT asked.n::int - 1 AS n, emitter.owner_id, found.listener_id, found.version
+        FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (emitter_id, stream, n)
+        JOIN emitter ON emitter.id = asked.emitter_id
+        LEFT JOIN LATERAL (
+          -- exact and glob, '' and default: one delivery all the same
+          SELECT DISTINCT s.listener_id, webhook.version
+          FROM subscription s
+          LEFT JOIN webhook ON webhook.id = s.listener_id
+          LEFT JOIN emitter AS listener ON listener.id = s.listener_id
+          WHERE s.owner_id = emitter.owner_id
+            AND s.emitter_id = ANY (ARRAY[asked.emitter_id, CASE emitter.kind WHEN 'source' THEN 'dc_*' ELSE 'p_*' END, emitter.owner_id])
+            AND s.stream = asked.stream
+            AND (webhook.active OR (listener.active AND NOT listener.deleted))
+            -- nobody triggers himself by listening to all
+            AND (s.emitter_id = asked.emitter_id OR s.listener_id <> asked.emitter_id)
+        ) AS found ON NOT emitter.deleted
+        ORDER BY asked.n, found.listener_id`,
+      values: [pairs.map(({ emitterId }) => emitterId), pairs.map(({ stream }) => stream)],
+    });
+    return rows;
+  }
+}

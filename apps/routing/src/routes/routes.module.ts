@@ -1,0 +1,8 @@
+import { Module } from '@nestjs/common';
+import { DeliveriesModule } from '../deliveries/deliveries.module.js';
+import { MatchRepository } from './match.repository.js';
+import { MatchService } from './match.service.js';
+import { RoutesConsumer } from './routes.consumer.js';
+
+@Module({ imports: [DeliveriesModule], providers: [MatchRepository, MatchService, RoutesConsumer] })
+export class RoutesModule {}

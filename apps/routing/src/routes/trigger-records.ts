@@ -1,0 +1,37 @@
+import { createHash } from 'node:crypto';
+import {
+  type EmittedEvent,
+  type EventToProduce,
+  eventIdOf,
+  eventRecord,
+  runRequested,
+  type SourceId,
+  type UserId,
+  WORKFLOW_TRIGGERS_TOPIC,
+  type WorkflowId,
+} from '#contracts';
+import { factRecord, type OutgoingRecord } from '#messaging';
+
+/** The run of a source that listens. The same event and listener make the same run, also when a producer's retry put the emit into the log twice. */
+export function runRecord(event: EmittedEvent, ownerId: UserId, sourceId: SourceId): OutgoingRecord {
+  const name = `${event.emitterId}\n${event.stream}\n${event.emitId}\n${sourceId}`;
+  return factRecord(
+    runRequested,
+    {
+      run_id: `event-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`,
+      owner_id: ownerId,
+      source_id: sourceId,
+      trigger: 'event',
+      event: event.json.toString('utf8'),
+      due_at_ms: event.place.ms,
+      hops: event.hops,
+    },
+    ownerId,
+  );
+}
+
+/** The event for a workflow that listens, with its emitter's `ce_*` headers; `ce_eventid` is the event's id. */
+export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId): OutgoingRecord {
+  const { value, headers }: EventToProduce = eventRecord(event);
+  return { topic: WORKFLOW_TRIGGERS_TOPIC, key: workflowId, value, headers: { ...headers, ce_eventid: eventIdOf(event.place) } };
+}

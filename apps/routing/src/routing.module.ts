@@ -1,0 +1,25 @@
+import { Global, Module } from '@nestjs/common';
+import { DatabaseModule } from '#database';
+import { EmittersModule } from '#emitters';
+import { RoutesModule } from './routes/routes.module.js';
+import { RoutingConfig } from './routing.config.js';
+import { EmitterChanges } from './subscriptions/emitter-changes.js';
+import { SubscriptionsModule } from './subscriptions/subscriptions.module.js';
+import { WebhooksModule } from './webhooks/webhooks.module.js';
+
+@Global()
+@Module({ providers: [{ provide: RoutingConfig, useFactory: RoutingConfig.read }], exports: [RoutingConfig] })
+class ConfigModule {}
+
+/** Who listens to whom, and how events get there. */
+@Module({
+  imports: [
+    ConfigModule,
+    DatabaseModule.forApp('routing', { max: 20 }),
+    EmittersModule.forRoom({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),
+    WebhooksModule,
+    SubscriptionsModule,
+    RoutesModule,
+  ],
+})
+export class RoutingModule {}
