@@ -4,7 +4,7 @@ import { type Transaction, UNIQUE_VIOLATION } from '#database';
 import { Fenced, type Position } from '#messaging';
 import { AppendRepository, type StreamKey } from './append.repository.js';
 import type { Operation } from './operation.js';
-import { type KeptEvent, replay } from './replay.js';
+import { replay } from './replay.js';
 import { splitBatch } from './split-batch.js';
 import { TrimCounter } from './trim-counter.js';
 

@@ -37,7 +37,9 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
   ) {}
 
   onApplicationBootstrap(): void {
-    this.timer = setInterval(() => (this.work = this.work.then(() => this.run())), this.config.sweepEveryMs);
+    this.timer = setInterval(() => {
+      this.work = this.work.then(() => this.run());
+    }, this.config.sweepEveryMs);
   }
 
   async beforeApplicationShutdown(): Promise<void> {
