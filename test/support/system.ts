@@ -45,7 +45,14 @@ export async function startSystem(variables: Record<string, string> = {}): Promi
     (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment(env) })).stdout;
   await run('scripts/migrate.mjs', []);
   const apps = superviseApps({ env, log: print, say: (line: string) => print('sluice', line) });
-  await apps.startAll();
+  try {
+    await apps.startAll();
+  } catch (error) {
+    await apps.stopAll();
+    throw new Error(`the system did not start:\n${log.filter((line) => /"level":"(error|fatal)"/.test(line)).join('\n')}`, {
+      cause: error,
+    });
+  }
   const apiUrl = `http://127.0.0.1:${httpPort}/v1`;
   const command = async (app: string, ...args: string[]): Promise<unknown> =>
     JSON.parse(await run(`dist/apps/${app}/src/cli.js`, [...args, '--json']));

@@ -1,11 +1,11 @@
 import 'reflect-metadata';
-import { type INestApplication, type INestMicroservice, type Type, ValidationPipe } from '@nestjs/common';
+import { type INestMicroservice, type Type, ValidationPipe } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ConfigError, readConfig } from '#config';
 import type { Service } from '#contracts';
 import { isTransient } from '#database';
-import { createKafka, KafkaTransport, Messages, MessagingModule, Publisher, readKafkaConfig } from '#messaging';
+import { createKafka, KafkaTransport, Messages, MessagingModule, Publisher, readKafkaConfig, type TransportOptions } from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
 import { HealthServer } from './health-server.js';
 import { invalidPayload } from './invalid-payload.js';
@@ -15,7 +15,7 @@ import { RpcErrors } from './rpc-errors.js';
 export interface ServiceOptions {
   name: Service;
   module: Type;
-  /** For a service that speaks HTTP too: makes the HTTP application and says where it listens. */
+  /** For a service that is asked over HTTP instead of Kafka: makes the HTTP application and says where it listens. */
   http?: {
     create(module: Type, log: Log): Promise<NestFastifyApplication>;
     listen(app: NestFastifyApplication): Promise<void>;
@@ -44,21 +44,9 @@ export async function runService({ name, module, http }: ServiceOptions): Promis
     await Promise.all([publisher.connect(), messages.connect()]);
 
     const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages }));
-    const transport = new KafkaTransport({ service: name, kafka, publisher, log, isTransient });
-    let app: INestApplication | INestMicroservice;
-    if (http) {
-      const httpApp = await http.create(root, log);
-      httpApp.useLogger(new NestLog(log));
-      repair(httpApp.connectMicroservice({ strategy: transport }, { inheritAppConfig: false, deferInitialization: true }));
-      await httpApp.startAllMicroservices();
-      await http.listen(httpApp);
-      app = httpApp;
-    } else {
-      const microservice = await NestFactory.createMicroservice(root, { strategy: transport, logger: new NestLog(log) });
-      repair(microservice);
-      await microservice.listen();
-      app = microservice;
-    }
+    const app = http
+      ? await startHttp(http, root, log)
+      : await startMicroservice(root, log, { service: name, kafka, publisher, log, isTransient });
     const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config.healthPort);
     stopInOrder(log, async () => {
       await app.close();
@@ -75,10 +63,19 @@ export async function runService({ name, module, http }: ServiceOptions): Promis
   }
 }
 
-/** What every app does with messages: payloads are validated, what a handler throws reaches the transport as it is. */
-function repair(microservice: INestMicroservice): void {
+async function startHttp({ create, listen }: NonNullable<ServiceOptions['http']>, root: Type, log: Log): Promise<NestFastifyApplication> {
+  const app = await create(root, log);
+  await listen(app);
+  return app;
+}
+
+/** Payloads are validated, and what a handler throws reaches the transport as it is. */
+async function startMicroservice(root: Type, log: Log, options: TransportOptions): Promise<INestMicroservice> {
+  const microservice = await NestFactory.createMicroservice(root, { strategy: new KafkaTransport(options), logger: new NestLog(log) });
   microservice.useGlobalPipes(new ValidationPipe({ transform: true, whitelist: true, exceptionFactory: invalidPayload }));
   microservice.useGlobalFilters(new RpcErrors());
+  await microservice.listen();
+  return microservice;
 }
 
 function rootModule(...imports: object[]): Type {
