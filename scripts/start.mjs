@@ -9,7 +9,6 @@ import { loadDotEnv } from './lib/dot-env.mjs';
 import { explain, ExplainedError } from './lib/explained-error.mjs';
 import { ensureFirstAccount, keyWorks, readKeptKey } from './lib/first-account.mjs';
 import { kafkaAnswers } from './lib/kafka-answers.mjs';
-import { startKeeper } from './lib/keeper.mjs';
 import { formatLogLine } from './lib/log-lines.mjs';
 import { node24 } from './lib/node24.mjs';
 import { inRoot, ROOT } from './lib/paths.mjs';
@@ -29,7 +28,7 @@ const say = (line) => printLog('sluice', line);
 
 /**
  * What has been started so far, and is to be stopped.
- * @type {{ folder?: import('./lib/data-folder.mjs').DataFolder, keeper?: import('./lib/keeper.mjs').Keeper,
+ * @type {{ folder?: import('./lib/data-folder.mjs').DataFolder,
  *   stores: { stop(): Promise<void> }[], apps?: ReturnType<typeof superviseApps> }}
  */
 const started = { stores: [] };
@@ -58,7 +57,6 @@ async function start() {
   await checkPorts(settings);
 
   say(`starting on ${folder.dir}`);
-  const keeper = (started.keeper = startKeeper());
   const [brokers, databaseUrl] = await Promise.all([
     settings.kafkaBrokers ? useBrokers(settings.kafkaBrokers) : runBroker(folder, settings.kafkaPort),
     settings.databaseUrl ? useDatabase(settings.databaseUrl) : runPostgres(folder, settings.postgresPort),
@@ -76,7 +74,7 @@ async function start() {
   await migrate(env);
   await goOn();
 
-  started.apps = superviseApps({ env, log: printLog, say, pidFile: folder.appPidFile, keeper });
+  started.apps = superviseApps({ env, log: printLog, say, pidFile: folder.appPidFile });
   const account = () => ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey });
   const keptKey = settings.apiKey ? null : readKeptKey(folder.apiKey);
   // While the apps start; with a key from an earlier start there is an account, most likely.
@@ -114,7 +112,7 @@ async function runBroker(folder, port) {
   const broker = supervise({
     name: 'broker',
     say,
-    launch: () => startBroker({ dir: folder.broker, port, log: say, keeper: started.keeper }),
+    launch: () => startBroker({ dir: folder.broker, port, log: say }),
   });
   started.stores.push(broker);
   return (await broker.start()).brokers;
@@ -128,7 +126,7 @@ async function runPostgres(folder, port) {
   const postgres = supervise({
     name: 'postgres',
     say,
-    launch: () => startPostgres({ dir: folder.postgres, port, log: say, keeper: started.keeper }),
+    launch: () => startPostgres({ dir: folder.postgres, port, log: say }),
   });
   started.stores.push(postgres);
   return (await postgres.start()).url;
@@ -171,11 +169,9 @@ async function stopAll() {
   await stopCommands();
   await started.apps?.stopAll();
   await Promise.all(started.stores.map((store) => store.stop()));
-  started.keeper?.dismiss();
   if (started.folder) unlockDataFolder(started.folder);
 }
 
-/** The keeper is not dismissed: whatever slips through here is its to stop. */
 async function killAll() {
   // Not waited for: this only keeps what is killed from being started again.
   void Promise.allSettled([stopCommands(), started.apps?.stopAll(), ...started.stores.map((store) => store.stop())]);

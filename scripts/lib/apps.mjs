@@ -14,7 +14,6 @@ export const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
  * @property {Record<string, string | undefined>} env on top of this process's own
  * @property {(app: App, line: string) => void} [log] what the app prints, line by line
  * @property {(app: App) => string} [pidFile]
- * @property {import('./keeper.mjs').Keeper} [keeper]
  */
 
 /**
@@ -23,7 +22,7 @@ export const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
  * @param {AppOptions & { app: App, onExit?: (exit: import('./service-process.mjs').Exit) => void }} options
  * @returns {import('./service-process.mjs').ServiceProcess & { ready: Promise<boolean> }} `ready`: false when it ended before
  */
-export function startApp({ app, env, log, pidFile, keeper, onExit }) {
+export function startApp({ app, env, log, pidFile, onExit }) {
   const service = startServiceProcess({
     name: app,
     kind: 'app',
@@ -31,7 +30,6 @@ export function startApp({ app, env, log, pidFile, keeper, onExit }) {
     args: ['--enable-source-maps', '--disable-sigusr1', inRoot('dist', 'apps', app, 'src', 'main.js')],
     spawn: { cwd: ROOT, env: appEnvironment(env), stdio: ['ignore', 'pipe', 'pipe', 'ipc'] },
     pidFile: pidFile?.(app),
-    keeper,
   });
   const { child, exited } = service;
   for (const stream of [child.stdout, child.stderr]) {

@@ -25,10 +25,9 @@ const GRACE_MS = 20_000;
  * @param {number} options.port
  * @param {number} [options.controllerPort] for its inner voice; by default the one it had, or a free one
  * @param {(line: string) => void} [options.log]
- * @param {import('./keeper.mjs').Keeper} [options.keeper]
  * @returns {Promise<import('./service-process.mjs').ServiceProcess & { brokers: string }>} once it serves
  */
-export async function startBroker({ dir, port, controllerPort, log = () => {}, keeper }) {
+export async function startBroker({ dir, port, controllerPort, log = () => {} }) {
   const config = join(dir, 'server.properties');
   const data = join(dir, 'data');
   const scratch = join(dir, 'tmp');
@@ -54,7 +53,6 @@ export async function startBroker({ dir, port, controllerPort, log = () => {}, k
     args: [...JVM_FLAGS, `-Djava.io.tmpdir=${scratch}`, '-cp', join(brokerJars, '*'), 'kafka.Kafka', config],
     spawn: { cwd: dir, stdio: ['ignore', output.fd, output.fd] },
     pidFile: pidFile(dir),
-    keeper,
     graceMs: GRACE_MS,
   });
   output.close();

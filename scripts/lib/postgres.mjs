@@ -24,10 +24,9 @@ const STOP = 'SIGINT';
  * @param {number} options.port
  * @param {boolean} [options.fast] for tests: quick rather than able to survive a power cut
  * @param {(line: string) => void} [options.log]
- * @param {import('./keeper.mjs').Keeper} [options.keeper]
  * @returns {Promise<import('./service-process.mjs').ServiceProcess & { url: string }>} once it serves
  */
-export async function startPostgres({ dir, port, fast = false, log = () => {}, keeper }) {
+export async function startPostgres({ dir, port, fast = false, log = () => {} }) {
   const { initdb, postgres } = postgresBinaries();
   const data = join(dir, 'data');
   await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -50,7 +49,6 @@ export async function startPostgres({ dir, port, fast = false, log = () => {}, k
     args: [...[...account.prefix, postgres].slice(1), '-D', data, ...settings],
     spawn: { cwd: dir, stdio: ['ignore', output.fd, output.fd], ...account.ids },
     pidFile: pidFile(dir),
-    keeper,
     stopSignal: STOP,
     killSignal: 'SIGQUIT',
     graceMs: GRACE_MS,

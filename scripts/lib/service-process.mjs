@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { forget, watch } from './keeper.mjs';
 import { removePidFile, writePidFile } from './pid-file.mjs';
 
 /**
@@ -31,20 +32,19 @@ export const liveServices = () => [...live];
  * @param {string[]} options.args
  * @param {import('node:child_process').SpawnOptions} options.spawn
  * @param {string} [options.pidFile]
- * @param {import('./keeper.mjs').Keeper} [options.keeper]
  * @param {NodeJS.Signals} [options.stopSignal]
  * @param {NodeJS.Signals} [options.killSignal]
  * @param {number} [options.graceMs]
  * @returns {ServiceProcess}
  */
 export function startServiceProcess(options) {
-  const { name, kind, command, args, pidFile, keeper, stopSignal = 'SIGTERM', killSignal = 'SIGKILL', graceMs = 10_000 } = options;
+  const { name, kind, command, args, pidFile, stopSignal = 'SIGTERM', killSignal = 'SIGKILL', graceMs = 10_000 } = options;
   // Detached = a session of its own: Ctrl-C in the terminal reaches the launcher only, which then stops everything in its order.
   const child = spawn(command, args, { ...options.spawn, detached: true });
   const pid = child.pid ?? 0;
   if (pid) {
     if (pidFile) writePidFile(pidFile, pid);
-    keeper?.watch(pid, stopSignal);
+    watch(pid, stopSignal);
   }
   /** @type {Promise<Exit>} */
   const exited = new Promise((resolve) => {
@@ -73,7 +73,7 @@ export function startServiceProcess(options) {
   live.add(service);
   void exited.then(() => {
     live.delete(service);
-    if (pid) keeper?.forget(pid);
+    if (pid) forget(pid);
     if (pidFile) removePidFile(pidFile);
   });
   return service;

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startBroker } from './broker.mjs';
-import { startKeeper } from './keeper.mjs';
+import { removeAtEnd } from './keeper.mjs';
 import { freePort } from './ports.mjs';
 import { startPostgres } from './postgres.mjs';
 
@@ -16,18 +16,14 @@ export async function startTestStack() {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'));
   // PostgreSQL may have to run as another user, who must get through to its folder.
   await chmod(folder, 0o711);
-  const keeper = startKeeper({ removeFolder: folder });
-  const removeAll = async () => {
-    await rm(folder, { recursive: true, force: true });
-    keeper.dismiss();
-  };
+  removeAtEnd(folder);
   const started = await Promise.allSettled([
-    startBroker({ dir: join(folder, 'broker'), port: await freePort(), keeper }),
-    startPostgres({ dir: join(folder, 'postgres'), port: await freePort(), fast: true, keeper }),
+    startBroker({ dir: join(folder, 'broker'), port: await freePort() }),
+    startPostgres({ dir: join(folder, 'postgres'), port: await freePort(), fast: true }),
   ]);
   const stop = async () => {
     await Promise.all(started.map((service) => service.status === 'fulfilled' && service.value.stop()));
-    await removeAll();
+    await rm(folder, { recursive: true, force: true });
   };
   const [broker, postgres] = started;
   if (broker.status === 'rejected' || postgres.status === 'rejected') {
