@@ -6,7 +6,8 @@ import { startTestStack } from '../../scripts/lib/test-stack.mjs';
  * Jest calls this only when a test that needs them will run.
  */
 export default async function setUpStack() {
-  if (globalThis.sluiceTestStack) return;
+  // Set already by another project of this run, or by somebody who has servers for the tests.
+  if (process.env.SLUICE_TEST_DATABASE_URL && process.env.SLUICE_TEST_KAFKA_BROKERS) return;
   await ensureBrokerJars({ say: console.error });
   const stack = await startTestStack();
   globalThis.sluiceTestStack = stack;
