@@ -181,10 +181,14 @@ describe('inspecting a component', () => {
       'The code threw while it was loaded: Error: g (line 1)',
       1,
     ],
-  ])('refuses %s', async (_, code, message, line) => {
-    const rejection = await inspect(code).catch((error: Error) => error);
-    expect(rejection).toMatchObject({ name: 'ComponentRejected', message: expect.stringContaining(message), line });
-  });
+  ])(
+    'refuses %s',
+    async (_, code, message, line) => {
+      const rejection = await inspect(code).catch((error: Error) => error);
+      expect(rejection).toMatchObject({ name: 'ComponentRejected', message: expect.stringContaining(message), line });
+    },
+    15_000,
+  );
 
   it.each([
     'import { axios } from "@pipedream/platform"; axios.x',

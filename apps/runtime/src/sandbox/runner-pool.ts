@@ -1,3 +1,4 @@
+import { closed, retired } from './runner-end.js';
 import type { Attempt, RunnerProcess } from './runner-process.js';
 import type { RunJob } from './sandbox.js';
 import { SandboxUnavailable } from './sandbox-unavailable.js';
@@ -89,7 +90,7 @@ export class RunnerPool {
     try {
       return await work(process);
     } finally {
-      process.stop({ status: 'retired', code: 'RETIRED', message: 'its time was up' });
+      process.stop(retired);
     }
   }
 
@@ -118,7 +119,7 @@ export class RunnerPool {
     this.closed = true;
     clearInterval(this.sweeper);
     clearTimeout(this.refillTimer);
-    for (const process of this.all) process.stop(closing);
+    for (const process of this.all) process.stop(closed);
     await Promise.all([...this.all].map((process) => process.ended));
   }
 
@@ -167,7 +168,7 @@ export class RunnerPool {
     try {
       const process = await this.launched();
       await process.ready;
-      if (this.closed) process.stop(closing);
+      if (this.closed) process.stop(closed);
       return process;
     } finally {
       this.starts.give();
@@ -209,5 +210,3 @@ export class RunnerPool {
     this.refill();
   }
 }
-
-const closing = { status: 'killed', code: 'CLOSED', message: 'The sandbox was closed' } as const;

@@ -1,0 +1,12 @@
+import type { RunStatus } from './sandbox.js';
+
+/** Why a process ended, and what the runs say that were in it. `retired`: nobody's fault, its time was up. */
+export interface RunnerEnd {
+  status: RunStatus | 'retired';
+  code: string;
+  message: string;
+}
+
+export const retired: RunnerEnd = { status: 'retired', code: 'RETIRED', message: 'its time was up' };
+export const closed: RunnerEnd = { status: 'killed', code: 'CLOSED', message: 'The sandbox was closed' };
+export const blocked: RunnerEnd = { status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' };

@@ -1,0 +1,129 @@
+import { MainThreadClock, processUsage } from './process-usage.js';
+import { blocked, type RunnerEnd } from './runner-end.js';
+import type { SandboxLimits } from './sandbox-limits.js';
+
+const tickMs = 100;
+const lateMs = 1000;
+const pingMs = 250;
+const unansweredMs = 1000;
+const idleTickMs = 1000;
+const idleCpuMs = 500;
+
+/** What one run has used: the start is taken at the first tick, because most runs are over by then and need none. */
+interface Account {
+  cpuAtStart: number | null;
+  mainCpuAtStart: number | null;
+}
+
+/**
+ * Watches one process from outside, by what the kernel says of it and by whether it answers pings. It is asked nothing else: it may lie, and a
+ * pong can be forged from inside a loop, so CPU, memory and the wall have limits of their own.
+ */
+export class RunnerWatch {
+  idleSince = performance.now();
+  private readonly accounts = new Map<string, Account>();
+  private readonly clock: MainThreadClock;
+  private ticker: NodeJS.Timeout | undefined;
+  private tickedAt = 0;
+  private lastPing = 0;
+  private heardAt = performance.now();
+  /** CPU when it was last heard of; null until the next tick looks */
+  private heardCpu: number | null = null;
+  private idleCpu: number | null = null;
+
+  constructor(
+    private readonly pid: number,
+    private readonly limits: SandboxLimits,
+    private readonly ping: (n: number) => void,
+    private readonly stop: (end: RunnerEnd) => void,
+  ) {
+    this.clock = new MainThreadClock(pid);
+  }
+
+  /** Whether it has not answered for a while: a run that ends now may never have had its turn. */
+  get unanswered(): boolean {
+    return performance.now() - this.heardAt > unansweredMs;
+  }
+
+  /** Something begins in it. */
+  enter(id: string): void {
+    if (this.accounts.size === 0) {
+      this.heard();
+      this.tickedAt = performance.now();
+      this.ticker = setInterval(() => this.tick(), tickMs);
+    }
+    this.accounts.set(id, { cpuAtStart: null, mainCpuAtStart: this.clock.read() });
+  }
+
+  /** It is over. @returns its CPU in ms; those that overlap share */
+  leave(id: string): number {
+    const account = this.accounts.get(id);
+    const share = this.accounts.size;
+    this.accounts.delete(id);
+    if (this.accounts.size === 0) {
+      clearInterval(this.ticker);
+      this.idleSince = performance.now();
+      this.idleCpu = null;
+    }
+    const now = this.clock.read();
+    if (!account || account.mainCpuAtStart === null || now === null) return 0;
+    return (now - account.mainCpuAtStart) / share;
+  }
+
+  pong(n: number): void {
+    if (n === this.lastPing) this.heard();
+  }
+
+  /** Called from time to time: what an ended run left behind must not burn CPU or hold memory until the idle time is up. */
+  checkIdle(): void {
+    if (this.accounts.size > 0 || performance.now() - this.idleSince < idleTickMs) return;
+    const usage = processUsage(this.pid);
+    if (!usage) return;
+    const burnt = usage.cpuMs - (this.idleCpu ?? usage.cpuMs);
+    this.idleCpu = usage.cpuMs;
+    if (burnt > idleCpuMs) this.stop({ status: 'killed', code: 'CPU', message: 'it used CPU while no run was in it' });
+    else if (usage.rssMb > this.limits.memoryMb) this.stop({ status: 'memory', code: 'MEMORY', message: 'it held too much memory' });
+  }
+
+  /** No more ticks. The clock stays readable for the runs that end with the process. */
+  halt(): void {
+    clearInterval(this.ticker);
+  }
+
+  close(): void {
+    this.halt();
+    this.clock.close();
+  }
+
+  private heard(): void {
+    this.heardAt = performance.now();
+    this.heardCpu = null;
+  }
+
+  private tick(): void {
+    const { limits } = this;
+    const now = performance.now();
+    const late = now - this.tickedAt > lateMs;
+    this.tickedAt = now;
+    // It was us who did not come to it (a machine that slept, a parent that was busy): its answers may still lie unread
+    if (late) return this.heard();
+    const usage = processUsage(this.pid);
+    if (usage) {
+      if (usage.rssMb > limits.memoryMb)
+        return this.stop({ status: 'memory', code: 'MEMORY', message: `The code needed more than ${limits.memoryMb} MB of memory` });
+      for (const account of this.accounts.values()) {
+        account.cpuAtStart ??= usage.cpuMs;
+        if ((usage.cpuMs - account.cpuAtStart) / this.accounts.size > limits.cpuMs)
+          return this.stop({ status: 'killed', code: 'CPU', message: `The code used more than ${limits.cpuMs} ms of CPU` });
+      }
+      this.heardCpu ??= usage.cpuMs;
+    }
+    // Silence is counted in the process's own CPU, so that a crowded machine does not look like a loop; waiting burns none
+    const silentCpu = usage && this.heardCpu !== null ? usage.cpuMs - this.heardCpu : 0;
+    if (silentCpu > limits.silenceCpuMs || now - this.heardAt > 4 * limits.silenceCpuMs) return this.stop(blocked);
+    if (now - this.lastPing > pingMs) {
+      this.lastPing = Math.round(now);
+      this.ping(this.lastPing);
+    }
+  }
+}
