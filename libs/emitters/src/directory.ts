@@ -22,6 +22,8 @@ export interface EmitterListener {
 export const EMITTER_LISTENER = Symbol('emitter listener');
 
 const UNKNOWN_FOR_MS = 1000;
+/** Who asks reads a log meanwhile and sends no heartbeat: it has to end well before the session does. */
+const ASK_TIMEOUT_MS = 4000;
 
 /**
  * The room's own table of emitters: whose they are, and whether they are active. Fed by the facts of the catalog; an
@@ -44,7 +46,7 @@ export class EmitterDirectory {
     const found = await this.look(wanted);
     const missing = wanted.filter((id) => !found.has(id) && !this.unknown.has(id));
     if (missing.length === 0) return found;
-    const states = await this.messages.request(findEmitters, { ids: missing }, { key: missing[0] ?? '' });
+    const states = await this.messages.request(findEmitters, { ids: missing }, { key: missing[0] ?? '', timeoutMs: ASK_TIMEOUT_MS });
     for (const state of states) await this.learn(state);
     const told = new Set(states.map((state) => state.emitter_id as string));
     for (const id of missing) if (!told.has(id)) this.unknown.set(id, true);
