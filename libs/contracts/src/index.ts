@@ -8,6 +8,7 @@ export * from './events.js';
 export * from './ids.js';
 export * from './ksuid.js';
 export * from './page.js';
+export * from './raised-errors.js';
 export * from './runs.js';
 export * from './sources.js';
 export * from './streams.js';

@@ -2,6 +2,7 @@ import * as components from './components.js';
 import type { Contract } from './contract.js';
 import * as emitters from './emitters.js';
 import * as events from './events.js';
+import * as raisedErrors from './raised-errors.js';
 import * as runs from './runs.js';
 import * as sources from './sources.js';
 import * as subscriptions from './subscriptions.js';
@@ -28,7 +29,7 @@ export interface TopicSpec {
 const DAY_MS = 86_400_000;
 
 /** Every contract of every module: a contract that isn't exported by one of these has no topic. */
-export const contracts: Contract<object, unknown>[] = [components, sources, emitters, webhooks, subscriptions, events, runs]
+export const contracts: Contract<object, unknown>[] = [components, sources, emitters, webhooks, subscriptions, events, raisedErrors, runs]
   .flatMap((module) => Object.values(module) as unknown[])
   .filter(
     (value): value is Contract<object, unknown> => typeof value === 'object' && value !== null && 'topic' in value && 'kind' in value,

@@ -1,7 +1,8 @@
-import { IsBoolean, IsOptional, IsString } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsBoolean, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { command, query } from './contract.js';
-import { IsId, type UserId, type WebhookId } from './ids.js';
+import { type EmitterId, type Id, IsId, type UserId, type WebhookId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
 
 /** A webhook as the API answers it. Times are Unix seconds. */
@@ -12,6 +13,7 @@ export class Webhook {
   @ApiProperty({ type: String, nullable: true }) description!: string | null;
   @ApiProperty({ example: 'https://example.com/hooks' }) url!: string;
   @ApiProperty() active!: boolean;
+  @ApiPropertyOptional({ type: 'integer', description: 'Deliveries per second; absent when there is no limit.' }) rate_limit?: number;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
 }
@@ -31,6 +33,20 @@ export class WebhookFields {
   @IsOptional()
   @IsString({ message: 'description must be a string' })
   description?: string | null;
+
+  @ApiPropertyOptional({
+    type: 'integer',
+    nullable: true,
+    minimum: 1,
+    maximum: 10_000,
+    description: 'Deliveries per second; null for no limit.',
+  })
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt({ message: 'rate_limit must be an integer from 1 to 10000' })
+  @Min(1, { message: 'rate_limit must be an integer from 1 to 10000' })
+  @Max(10_000, { message: 'rate_limit must be an integer from 1 to 10000' })
+  rate_limit?: number | null;
 }
 
 export class CreateWebhook extends WebhookFields {
@@ -78,3 +94,51 @@ export class RotateWebhookSecret extends WebhookReference {
   @IsString() rotation_id!: string;
 }
 export const rotateWebhookSecret = command<WebhookSecret>()('routing.webhook.rotate-secret', RotateWebhookSecret);
+
+/** One try of a delivery. */
+export class DeliveryAttempt {
+  @ApiProperty({ type: 'integer', description: 'When it began, in ms.' }) ts!: number;
+  @ApiProperty({ type: 'integer', nullable: true, description: 'null: no answer.' }) status_code!: number | null;
+  @ApiProperty({ type: 'integer' }) duration_ms!: number;
+  @ApiProperty({ type: String, nullable: true, description: 'Why there was no answer.' }) error!: string | null;
+  @ApiProperty({ type: String, nullable: true, description: 'The first KB of the answer.' }) response_body!: string | null;
+}
+
+export type DeliveryStatus = 'succeeded' | 'pending' | 'failed';
+
+/** An event on its way to a webhook, as the API answers it. */
+export class WebhookDelivery {
+  @ApiProperty({ type: String, example: 'del_0Vg2mXq10000000A0b' }) id!: Id<'delivery'>;
+  @ApiProperty({ example: '1763715600123-40960' }) event_id!: string;
+  @ApiProperty({ type: String }) emitter_id!: EmitterId;
+  @ApiProperty({ enum: ['succeeded', 'pending', 'failed'] }) status!: DeliveryStatus;
+  @ApiProperty({ type: 'integer', nullable: true, description: 'Unix seconds; null unless it is pending.' }) next_attempt_at!:
+    number | null;
+  @ApiProperty({ type: 'integer', description: 'Unix seconds: when the event was emitted.' }) created_at!: number;
+  @ApiProperty({ type: [DeliveryAttempt], description: 'The newest twenty, the oldest of them first.' }) attempts!: DeliveryAttempt[];
+}
+
+export class ListDeliveries extends PageRequest {
+  @IsId('user') owner_id!: UserId;
+  @IsId('webhook') webhook_id!: WebhookId;
+}
+/** Of what succeeded at least the newest 100; all that is pending, and what has failed as long as it's kept. */
+export const listDeliveries = query<Page<WebhookDelivery>>()('routing.delivery.list', ListDeliveries);
+
+/** One delivery of an owner's webhook. */
+export class DeliveryReference {
+  @IsId('user') owner_id!: UserId;
+  @IsId('webhook') webhook_id!: WebhookId;
+  @IsId('delivery') id!: Id<'delivery'>;
+}
+/** Makes a pending or failed delivery due now. */
+export const retryDelivery = command<WebhookDelivery>()('routing.delivery.retry', DeliveryReference);
+
+export class RecoverDeliveries {
+  @IsId('user') owner_id!: UserId;
+  @IsId('webhook') webhook_id!: WebhookId;
+  /** In ms: what failed then or later. */
+  @IsInt({ message: 'since must be a time' }) since_ms!: number;
+}
+/** Makes all that has failed since then due now. */
+export const recoverDeliveries = command<{ count: number }>()('routing.delivery.recover', RecoverDeliveries);
