@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { appEnvironment, superviseApps } from '../../scripts/lib/apps.mjs';
 import { startBroker } from '../../scripts/lib/broker.mjs';
-import { startKeeper } from '../../scripts/lib/keeper.mjs';
+import { removeAtEnd } from '../../scripts/lib/keeper.mjs';
 import { node24 } from '../../scripts/lib/node24.mjs';
 import { inRoot } from '../../scripts/lib/paths.mjs';
 import { freePort } from '../../scripts/lib/ports.mjs';
@@ -21,10 +21,12 @@ const execute = promisify(execFile);
  */
 export async function startOwnSystem(variables = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
-  const keeper = startKeeper({ removeFolder: folder });
+  // PostgreSQL may have to run as another user, who must get through to its folder.
+  await chmod(folder, 0o711);
+  removeAtEnd(folder);
   const [broker, postgres] = await Promise.all([
-    startBroker({ dir: join(folder, 'broker'), port: await freePort(), keeper }),
-    startPostgres({ dir: join(folder, 'postgres'), port: await freePort(), keeper }),
+    startBroker({ dir: join(folder, 'broker'), port: await freePort() }),
+    startPostgres({ dir: join(folder, 'postgres'), port: await freePort() }),
   ]);
   const [httpPort, endpointsPort] = [await freePort(), await freePort()];
   const env = {
@@ -40,7 +42,7 @@ export async function startOwnSystem(variables = {}) {
   /** @param {string} file @param {string[]} args */
   const run = async (file, ...args) => (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment(env) })).stdout;
   await run('scripts/migrate.mjs');
-  const apps = superviseApps({ env, log: (app, line) => console.error(app, line), keeper });
+  const apps = superviseApps({ env, log: (app, line) => console.error(app, line) });
   await apps.startAll();
   const account = JSON.parse(await run('dist/apps/gateway/src/cli.js', 'account', 'create', '--email', 'bench@example.com', '--json'));
   return {
@@ -55,7 +57,6 @@ export async function startOwnSystem(variables = {}) {
       await apps.stopAll();
       await Promise.all([broker.stop(), postgres.stop()]);
       await rm(folder, { recursive: true, force: true });
-      keeper.dismiss();
     },
   };
 }

@@ -33,8 +33,9 @@ export class UsageConsumer implements OnApplicationBootstrap, BeforeApplicationS
     });
   }
 
-  async onApplicationBootstrap(): Promise<void> {
-    await this.consumer.start();
+  onApplicationBootstrap(): void {
+    // not awaited: after a crash the group waits for the dead member, and the API need not; a failure ends the process
+    void this.consumer.start();
     this.forgetting = setInterval(() => {
       Promise.all([this.usage.forgetCounted(), this.requests.forgetOld()]).catch((error: Error) =>
         this.log.warn({ err: error }, 'gateway.not-forgotten'),
