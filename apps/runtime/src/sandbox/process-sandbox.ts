@@ -6,7 +6,7 @@ import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
 import { buildJailRoot } from './jail/jail-root.js';
 import { jailRootParent } from './jail/jail-root-parent.js';
 import { RunnerUsers } from './jail/runner-users.js';
-import { RunnerPool } from './runner-pool.js';
+import { RunnerPool, type Purpose } from './runner-pool.js';
 import { RunnerProcess } from './runner-process.js';
 import type { SandboxConfig } from './sandbox-config.js';
 import type { ComponentCode, ComponentDescription, ComponentFiles, RunJob, RunOutcome, Sandbox, SandboxHealth } from './sandbox.js';
@@ -18,7 +18,7 @@ const inspectionsAtATime = 4;
 
 /** Components in jailed Node processes, one per account. */
 export class ProcessSandbox implements Sandbox {
-  private readonly pool: RunnerPool;
+  private readonly pool: RunnerPool<RunnerProcess>;
   private readonly users = new RunnerUsers();
   private readonly exchanges = new ExchangeBase();
   private readonly guard: AddressGuard;
@@ -29,7 +29,7 @@ export class ProcessSandbox implements Sandbox {
     private readonly chosen: ChosenJail,
   ) {
     this.guard = AddressGuard.fromConfig(config.allowPrivateHosts, config.lookup ? { lookup: config.lookup } : {});
-    this.pool = new RunnerPool(() => this.launch(), config);
+    this.pool = new RunnerPool((purpose) => this.launch(purpose), config);
   }
 
   /** Builds the jail's root if need be and finds out which jail works here. @throws Error that says why none does */
@@ -97,11 +97,11 @@ export class ProcessSandbox implements Sandbox {
     this.exchanges.close();
   }
 
-  private async launch(): Promise<RunnerProcess> {
+  private async launch(purpose: Purpose): Promise<RunnerProcess> {
     const { limits, modules, warmModules, trustedCa, hardened } = this.config;
     const uid = this.users.next();
     const exchange = await this.exchanges.open(uid, this.guard, this.config.egress);
-    const settings = { jail: this.chosen.jail, uid, limits, modules, warm: warmModules, trustedCa, hardened };
+    const settings = { jail: this.chosen.jail, uid, limits, modules, warm: purpose === 'to wait' ? warmModules : [], trustedCa, hardened };
     return new RunnerProcess(settings, exchange);
   }
 }

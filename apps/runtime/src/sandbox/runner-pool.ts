@@ -1,8 +1,27 @@
-import { closed, retired } from './runner-end.js';
-import type { Attempt, RunnerProcess } from './runner-process.js';
+import { closed, retired, type RunnerEnd } from './runner-end.js';
+import type { Attempt } from './runner-process.js';
 import type { RunJob } from './sandbox.js';
 import { SandboxUnavailable } from './sandbox-unavailable.js';
 import { Slots } from './slots.js';
+
+/** A process that is waited for is not made to load libraries that its first component may not need. */
+export type Purpose = 'to wait' | 'to run at once';
+
+/** As much of a `RunnerProcess` as the pool needs to know. */
+export interface PooledProcess {
+  readonly ready: Promise<void>;
+  readonly ended: Promise<RunnerEnd>;
+  readonly alive: boolean;
+  readonly retiring: boolean;
+  readonly running: number;
+  readonly runs: number;
+  readonly hashes: ReadonlySet<string>;
+  readonly idleSince: number;
+  run(job: RunJob): Promise<Attempt>;
+  retire(): void;
+  stop(end: RunnerEnd): void;
+  checkIdle(): void;
+}
 
 export interface PoolSettings {
   blanks: number;
@@ -15,10 +34,10 @@ export interface PoolSettings {
 }
 
 /** What runs of one account (or of one source, as the isolation is) share. */
-interface Tenant {
-  process: RunnerProcess | null;
+interface Tenant<P> {
+  process: P | null;
   /** Several runs that come together start one process */
-  starting: Promise<RunnerProcess> | null;
+  starting: Promise<P> | null;
   places: Slots;
   capacity: number;
   runs: number;
@@ -31,19 +50,21 @@ const refillMs = 50;
  * Which process a run goes to. A process belongs to the first tenant that it was given to, until it ends: it is never handed on, because nothing
  * can be trusted to clear it. Blank ones wait, with the usual libraries loaded, for tenants that have none.
  */
-export class RunnerPool {
-  private readonly tenants = new Map<string, Tenant>();
-  private readonly blanks: RunnerProcess[] = [];
-  private readonly all = new Set<RunnerProcess>();
+export class RunnerPool<P extends PooledProcess> {
+  private readonly tenants = new Map<string, Tenant<P>>();
+  private readonly blanks: P[] = [];
+  private readonly all = new Set<P>();
   private readonly starts: Slots;
   private readonly room: Slots;
   private readonly sweeper: NodeJS.Timeout;
   private refillTimer: NodeJS.Timeout | undefined;
   private startingBlanks = 0;
+  /** Processes being started that somebody waits for */
+  private awaited = 0;
   private closed = false;
 
   constructor(
-    private readonly launch: () => Promise<RunnerProcess>,
+    private readonly launch: (purpose: Purpose) => Promise<P>,
     private readonly settings: PoolSettings,
   ) {
     this.starts = new Slots(settings.maxStarting);
@@ -74,6 +95,7 @@ export class RunnerPool {
         const process = await this.processOf(tenant);
         const attempt = await process.run(job);
         if (process.runs >= this.settings.maxRuns || process.hashes.size >= this.settings.maxHashes) process.retire();
+        if (this.room.waiting > 0) this.evict();
         return attempt;
       } finally {
         tenant.places.give();
@@ -85,7 +107,7 @@ export class RunnerPool {
   }
 
   /** In a process that nothing else was in and nothing else will be. @throws SandboxUnavailable */
-  async alone<T>(work: (process: RunnerProcess) => Promise<T>): Promise<T> {
+  async alone<T>(work: (process: P) => Promise<T>): Promise<T> {
     const process = await this.take();
     try {
       return await work(process);
@@ -99,7 +121,7 @@ export class RunnerPool {
     const starts: Promise<void>[] = [];
     while (this.wantsBlank()) {
       this.startingBlanks++;
-      const start = this.start().then((process) => void this.blanks.push(process));
+      const start = this.start('to wait').then((process) => void this.blanks.push(process));
       starts.push(start.finally(() => this.startingBlanks--));
     }
     await Promise.all(starts);
@@ -123,7 +145,7 @@ export class RunnerPool {
     await Promise.all([...this.all].map((process) => process.ended));
   }
 
-  private tenant(key: string, concurrency: number): Tenant {
+  private tenant(key: string, concurrency: number): Tenant<P> {
     let tenant = this.tenants.get(key);
     if (!tenant) {
       tenant = {
@@ -142,7 +164,7 @@ export class RunnerPool {
     return tenant;
   }
 
-  private async processOf(tenant: Tenant): Promise<RunnerProcess> {
+  private async processOf(tenant: Tenant<P>): Promise<P> {
     const { process } = tenant;
     if (process?.alive && !process.retiring) return process;
     tenant.starting ??= this.take().finally(() => (tenant.starting = null));
@@ -150,23 +172,26 @@ export class RunnerPool {
     return tenant.process;
   }
 
-  private async take(): Promise<RunnerProcess> {
+  private async take(): Promise<P> {
     if (this.closed) throw new SandboxUnavailable('The sandbox is closed');
     // Not at once: the process that was asked for comes first
-    this.refillTimer ??= setTimeout(() => {
-      this.refillTimer = undefined;
-      this.refill();
-    }, refillMs);
+    this.refillTimer ??= setTimeout(() => this.refillWhenQuiet(), refillMs);
     for (let blank = this.blanks.shift(); blank; blank = this.blanks.shift()) if (blank.alive) return blank;
-    return this.start();
+    this.awaited++;
+    return this.start('to run at once').finally(() => this.awaited--);
   }
 
-  private async start(): Promise<RunnerProcess> {
+  private refillWhenQuiet(): void {
+    this.refillTimer = this.awaited > 0 ? setTimeout(() => this.refillWhenQuiet(), refillMs) : undefined;
+    if (this.awaited === 0) this.refill();
+  }
+
+  private async start(purpose: Purpose): Promise<P> {
     if (this.all.size >= this.settings.maxProcesses) this.evict();
     await this.room.take();
     await this.starts.take();
     try {
-      const process = await this.launched();
+      const process = await this.launched(purpose);
       await process.ready;
       if (this.closed) process.stop(closed);
       return process;
@@ -175,9 +200,9 @@ export class RunnerPool {
     }
   }
 
-  private async launched(): Promise<RunnerProcess> {
+  private async launched(purpose: Purpose): Promise<P> {
     try {
-      const process = await this.launch();
+      const process = await this.launch(purpose);
       this.all.add(process);
       void process.ended.then(() => {
         this.all.delete(process);
@@ -207,6 +232,6 @@ export class RunnerPool {
       if (!process?.alive) this.tenants.delete(key);
     }
     for (let i = this.blanks.length - 1; i >= 0; i--) if (!this.blanks[i]!.alive) this.blanks.splice(i, 1);
-    this.refill();
+    if (this.awaited === 0) this.refill();
   }
 }

@@ -1,0 +1,188 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { FakeRunnerProcess } from './fake-runner-process.js';
+import { RunnerPool, type PoolSettings, type Purpose } from './runner-pool.js';
+import { jobOf } from './sandbox-for-tests.js';
+
+const settings: PoolSettings = {
+  blanks: 0,
+  maxProcesses: 10,
+  maxStarting: 2,
+  runsPerProcess: 2,
+  idleMs: 5000,
+  maxRuns: 100,
+  maxHashes: 100,
+};
+
+describe('the pool of runner processes', () => {
+  let started: FakeRunnerProcess[];
+  let purposes: Purpose[];
+  let pool: RunnerPool<FakeRunnerProcess>;
+
+  beforeEach(() => {
+    jest.useFakeTimers({ doNotFake: ['queueMicrotask', 'nextTick'] });
+    started = [];
+    purposes = [];
+  });
+  afterEach(async () => {
+    await pool.close();
+    jest.useRealTimers();
+  });
+
+  const open = (changes: Partial<PoolSettings> = {}) => {
+    pool = new RunnerPool(
+      async (purpose) => {
+        purposes.push(purpose);
+        const process = new FakeRunnerProcess();
+        started.push(process);
+        return process;
+      },
+      { ...settings, ...changes },
+    );
+    return pool;
+  };
+  /** Lets everything happen that needs no time. */
+  const settle = () => jest.advanceTimersByTimeAsync(0);
+  const run = (tenant: string, code = 'c') => pool.run(tenant, jobOf(code));
+  const runToEnd = async (tenant: string, code = 'c') => {
+    const attempt = run(tenant, code);
+    await settle();
+    for (const process of started) process.finishRun();
+    await attempt;
+  };
+  const alive = () => started.map((process) => process.alive);
+
+  it('gives a tenant one process and keeps it', async () => {
+    open();
+    await runToEnd('a');
+    await runToEnd('a');
+    await runToEnd('b');
+    expect(started.map(({ runs }) => runs)).toEqual([2, 1]);
+  });
+
+  it('starts one process for runs that come together', async () => {
+    open();
+    const attempts = [run('a'), run('a')];
+    await settle();
+    expect(started).toHaveLength(1);
+    started[0]!.finishRun();
+    started[0]!.finishRun();
+    await Promise.all(attempts);
+  });
+
+  it('lets runs over the limit of a process wait', async () => {
+    open();
+    const attempts = [run('a'), run('a'), run('a')];
+    await settle();
+    expect({ inside: started[0]!.running, running: pool.running, waiting: pool.waiting }).toEqual({ inside: 2, running: 2, waiting: 1 });
+    started[0]!.finishRun();
+    await settle();
+    expect({ inside: started[0]!.running, waiting: pool.waiting }).toEqual({ inside: 2, waiting: 0 });
+    started[0]!.finishRun();
+    started[0]!.finishRun();
+    await Promise.all(attempts);
+  });
+
+  it('takes a blank process first and replaces it', async () => {
+    await open({ blanks: 1 }).fill();
+    expect(purposes).toEqual(['to wait']);
+    await runToEnd('a');
+    expect(started[0]!.runs).toBe(1);
+    await jest.advanceTimersByTimeAsync(100);
+    expect(purposes).toEqual(['to wait', 'to wait']);
+  });
+
+  it('never hands a process on', async () => {
+    await open({ blanks: 1 }).fill();
+    await runToEnd('a');
+    await runToEnd('b');
+    expect(started.filter(({ runs }) => runs > 0).map(({ runs }) => runs)).toEqual([1, 1]);
+  });
+
+  it.each<[string, Partial<PoolSettings>, string[]]>([
+    ['so many runs', { maxRuns: 2 }, ['c', 'c']],
+    ['so many components', { maxHashes: 2 }, ['c', 'd']],
+  ])('replaces a process after %s', async (_, changes, codes) => {
+    open(changes);
+    for (const code of codes) await runToEnd('a', code);
+    expect(alive()).toEqual([false]);
+    await runToEnd('a');
+    expect(alive()).toEqual([false, true]);
+  });
+
+  it('starts a new process beside one that is being retired, whose runs go on', async () => {
+    open();
+    const first = run('a');
+    await settle();
+    started[0]!.retire();
+    const second = run('a');
+    await settle();
+    expect(started.map(({ running }) => running)).toEqual([1, 1]);
+    started[0]!.finishRun();
+    started[1]!.finishRun();
+    await Promise.all([first, second]);
+    expect(alive()).toEqual([false, true]);
+  });
+
+  it('replaces a process that died', async () => {
+    open();
+    await runToEnd('a');
+    started[0]!.stop({ status: 'crashed', code: 'CRASHED', message: '' });
+    await runToEnd('a');
+    expect(alive()).toEqual([false, true]);
+  });
+
+  it('ends processes that idle, and not those that run', async () => {
+    open();
+    await runToEnd('a');
+    const long = run('b');
+    await settle();
+    await jest.advanceTimersByTimeAsync(settings.idleMs + 2000);
+    expect(alive()).toEqual([false, true]);
+    started[1]!.finishRun();
+    await long;
+  });
+
+  it('ends the process that has idled longest when there is no room', async () => {
+    open({ maxProcesses: 2 });
+    for (const tenant of ['a', 'b', 'a']) {
+      await runToEnd(tenant);
+      await jest.advanceTimersByTimeAsync(10);
+    }
+    await runToEnd('c');
+    expect(alive()).toEqual([true, false, true]);
+  });
+
+  it('waits for room when every process is running', async () => {
+    open({ maxProcesses: 1 });
+    const first = run('a');
+    await settle();
+    const second = run('b');
+    await settle();
+    expect(started).toHaveLength(1);
+    started[0]!.finishRun();
+    await first;
+    await jest.advanceTimersByTimeAsync(2000);
+    expect(alive()).toEqual([false, true]);
+    started[1]!.finishRun();
+    await second;
+  });
+
+  it('gives work that must be alone a process that ends with it', async () => {
+    open();
+    expect(await pool.alone(async (process) => process.runs)).toBe(0);
+    expect(alive()).toEqual([false]);
+  });
+
+  it('passes on that no process can be had, and tries again the next time', async () => {
+    let broken = true;
+    pool = new RunnerPool(async () => {
+      if (broken) throw new Error('no more processes');
+      started.push(new FakeRunnerProcess());
+      return started.at(-1)!;
+    }, settings);
+    await expect(run('a')).rejects.toMatchObject({ name: 'SandboxUnavailable', message: 'no more processes' });
+    broken = false;
+    await runToEnd('a');
+    expect(started[0]!.runs).toBe(1);
+  });
+});
