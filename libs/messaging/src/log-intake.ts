@@ -135,6 +135,7 @@ export class LogIntake {
       feed.next = fetchedOffset;
       feed.clock = 0;
     }
+    feed.gapAt = undefined;
     return true;
   }
 

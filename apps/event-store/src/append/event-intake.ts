@@ -1,0 +1,54 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { readEventRecord } from '#contracts';
+import { type LogRecord, type Position, Publisher, sendToDeadLetter } from '#messaging';
+import { counter, histogram, LOG, type Log } from '#observability';
+import { EventStoreConfig } from '../event-store.config.js';
+import { AppendService } from './append.service.js';
+import type { Operation } from './operation.js';
+
+const stored = counter('events_stored_total', 'Events taken into the store.');
+const repeated = counter('events_repeated_total', 'Emits that the store had already.');
+const malformed = counter('events_malformed_total', 'Records of the topic events that are no event.');
+const seconds = histogram('events_append_seconds', 'From a batch of the log to its commit.');
+
+/** Reads what the log's records say and has it done; what isn't an event goes to the dead-letter topic. */
+@Injectable()
+export class EventIntake {
+  /** Below these offsets malformed records are in the dead-letter topic: a batch that is tried again doesn't send them again. */
+  private readonly putAsideBelow = new Map<number, number>();
+
+  constructor(
+    @Inject(LOG) private readonly log: Log,
+    private readonly publisher: Publisher,
+    private readonly appending: AppendService,
+    private readonly config: EventStoreConfig,
+  ) {}
+
+  /** Throws Fenced when the partition isn't at `before` any more. */
+  async take(partition: number, records: LogRecord[], before: Position, after: Position): Promise<void> {
+    const start = performance.now();
+    const operations: Operation[] = [];
+    for (const record of records) {
+      const read = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
+      if (read.kind === 'malformed') await this.putAside(record, read.reason);
+      else operations.push(read);
+    }
+    const appended = await this.appending.append(partition, operations, before, after);
+    stored.inc(appended.stored);
+    repeated.inc(appended.repeated);
+    const duration = performance.now() - start;
+    seconds.observe(duration / 1000);
+    this.log.debug(
+      { partition, offset: before.offset, records: records.length, ...appended, duration_ms: Math.round(duration) },
+      'events.appended',
+    );
+  }
+
+  private async putAside(record: LogRecord, reason: string): Promise<void> {
+    if (record.offset < (this.putAsideBelow.get(record.partition) ?? 0)) return;
+    await sendToDeadLetter(this.publisher, 'event-store', record, reason);
+    malformed.inc();
+    this.log.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason }, 'event.malformed');
+    this.putAsideBelow.set(record.partition, record.offset + 1);
+  }
+}

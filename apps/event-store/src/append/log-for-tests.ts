@@ -1,0 +1,127 @@
+import type { KafkaMessage } from 'kafkajs';
+import {
+  deletionRecord,
+  type EmitterId,
+  eventIdOf,
+  eventPlace,
+  type EventPlace,
+  eventRecord,
+  type EventToProduce,
+  readEventRecord,
+} from '#contracts';
+import { LogRecord } from '#messaging';
+import type { Operation } from './operation.js';
+
+export type Random = () => number;
+
+/** A number from 0 to 1, the same row of them for the same seed (mulberry32). */
+export function seededRandom(seed: number): Random {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+interface Produced {
+  message: KafkaMessage;
+  /** With the clock as it has to be: folded over the whole partition. */
+  operation: Operation;
+}
+
+/** By partition. */
+const EMITTERS: EmitterId[][] = [['dc_a'], ['dc_b', 'dc_c']];
+const STREAMS = ['', '', '', 'x'];
+
+/**
+ * A log of two partitions in which everything happens: emits twice, floods, deletions of every kind, events that wait,
+ * and a clock that steps back.
+ */
+export class TestLog {
+  readonly partitions: Produced[][] = EMITTERS.map(() => []);
+  private readonly clocks = EMITTERS.map(() => 0);
+  private readonly places = new Map<EmitterId, EventPlace[]>();
+  private readonly emitted = new Map<string, string[]>();
+  private now = 1_700_000_000_000;
+  private count = 0;
+
+  constructor(private readonly random: Random) {}
+
+  /** Appends records of one emitter: one, a few or a flood. */
+  produce(): void {
+    const partition = this.random() < 0.6 ? 0 : 1;
+    const emitterId = this.pick(EMITTERS[partition] ?? []) ?? 'dc_a';
+    const count = this.pick([1, 1, 3, 8, 50, 130]) ?? 1;
+    const stream = this.pick(STREAMS) ?? '';
+    for (let n = 0; n < count; n++)
+      this.append(partition, emitterId, count > 8 ? this.newEvent(emitterId, stream) : this.anything(emitterId));
+  }
+
+  private anything(emitterId: EmitterId): EventToProduce {
+    const dice = this.random();
+    if (dice < 0.12) return this.deletion(emitterId);
+    if (dice < 0.24) return this.newEvent(emitterId, '$in');
+    if (dice < 0.36) return this.due(emitterId);
+    if (dice < 0.5) return this.repeat(emitterId);
+    return this.newEvent(emitterId, this.pick(STREAMS) ?? '');
+  }
+
+  private newEvent(emitterId: EmitterId, stream: string): EventToProduce {
+    const emitId = `e${this.count++}`;
+    this.emits(emitterId, stream).push(emitId);
+    return eventRecord({ emitterId, stream, emitId, json: Buffer.from('{}'), dueAt: stream === '$in' ? this.now : undefined });
+  }
+
+  private repeat(emitterId: EmitterId): EventToProduce {
+    const stream = this.pick(STREAMS) ?? '';
+    const recent = this.emits(emitterId, stream).slice(-150);
+    return eventRecord({ emitterId, stream, emitId: this.pick(recent) ?? 'e', json: Buffer.from('{}') });
+  }
+
+  private due(emitterId: EmitterId): EventToProduce {
+    const emitId = this.pick(this.emits(emitterId, '$in').slice(-20)) ?? 'e';
+    return eventRecord({ emitterId, stream: this.pick(STREAMS) ?? '', emitId, json: Buffer.from('{}'), dueAt: this.now });
+  }
+
+  private deletion(emitterId: EmitterId): EventToProduce {
+    const recent = (this.places.get(emitterId) ?? []).slice(this.random() < 0.5 ? -20 : -150);
+    const [one, other] = [this.pick(recent), this.pick(recent)];
+    const startId = one && this.random() < 0.6 ? eventIdOf(one) : undefined;
+    const endId = other && this.random() < 0.6 ? eventIdOf(other) : undefined;
+    return deletionRecord({ emitterId, startId, endId, stream: this.random() < 0.5 ? this.pick([...STREAMS, '$in']) : undefined });
+  }
+
+  private append(partition: number, emitterId: EmitterId, { key, value, headers }: EventToProduce): void {
+    this.now += Math.floor(this.random() * 4) - (this.random() < 0.03 ? Math.floor(this.random() * 3000) : 0);
+    const records = this.partitions[partition] ?? [];
+    const offset = records.length;
+    const clock = (this.clocks[partition] = Math.max(this.clocks[partition] ?? 0, this.now));
+    const message: KafkaMessage = {
+      key: Buffer.from(key),
+      value,
+      headers,
+      offset: String(offset),
+      timestamp: String(this.now),
+      attributes: 0,
+    };
+    const operation = readEventRecord(new LogRecord('events', partition, message, clock));
+    if (operation.kind === 'malformed') throw new Error(operation.reason);
+    records.push({ message, operation });
+    const places = this.places.get(emitterId) ?? [];
+    places.push(eventPlace({ clock, offset, partition }));
+    this.places.set(emitterId, places);
+  }
+
+  private emits(emitterId: EmitterId, stream: string): string[] {
+    const key = `${emitterId} ${stream}`;
+    let emits = this.emitted.get(key);
+    if (!emits) this.emitted.set(key, (emits = []));
+    return emits;
+  }
+
+  private pick<T>(items: readonly T[]): T | undefined {
+    return items[Math.floor(this.random() * items.length)];
+  }
+}

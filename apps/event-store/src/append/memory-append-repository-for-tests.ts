@@ -1,0 +1,191 @@
+import { comparePlaces, type DeletedRange, type EmittedEvent, type EmitterId, type EventPlace, type Stream } from '#contracts';
+import { type Transaction, UNIQUE_VIOLATION } from '#database';
+import type { Position } from '#messaging';
+import { AppendRepository, type StreamKey } from './append.repository.js';
+import { KEPT } from './operation.js';
+import type { KeptEvent } from './replay.js';
+
+export interface Row extends StreamKey {
+  place: EventPlace;
+  emitId: string;
+}
+
+/** What two processes share. */
+export class MemoryTables {
+  readonly events = new Map<string, Row>();
+  readonly positions = new Map<number, Position>();
+  /** By partition: who has changed its position and not ended yet. */
+  readonly locks = new Map<number, MemoryTransaction>();
+
+  /** The newest 100, oldest first: what a page shows. */
+  shown({ emitterId, stream }: StreamKey): Row[] {
+    return streamRows(this.events.values(), emitterId, stream).slice(-KEPT);
+  }
+}
+
+interface MemoryTransaction {
+  rows: Map<string, Row>;
+  added: Row[];
+  removed: Set<string>;
+  moved: Map<number, Position>;
+}
+
+const rowKey = ({ emitterId, stream, place }: StreamKey & { place: EventPlace }): string =>
+  `${emitterId}/${stream}/${place.ms}-${place.seq}`;
+const sameStream = (a: StreamKey, b: StreamKey): boolean => a.emitterId === b.emitterId && a.stream === b.stream;
+const streamRows = (rows: Iterable<Row>, emitterId: EmitterId, stream: Stream): Row[] =>
+  [...rows].filter((row) => sameStream(row, { emitterId, stream })).sort((a, b) => comparePlaces(a.place, b.place));
+
+class UniqueViolation extends Error {
+  readonly code = UNIQUE_VIOLATION;
+}
+
+/** What can be wrong with a repository; a simulation that doesn't notice is worth nothing. */
+export type Mutant =
+  | 'position committed early'
+  | 'fence left out'
+  | 'trim by count only'
+  | 'no trim before a deletion'
+  | 'repeats only skipped'
+  | 'clock not kept';
+
+/**
+ * The repository in memory, for one process: `step` is awaited before each statement, and whoever lets it go on decides
+ * what happens meanwhile. What a process had begun when it died is undone by `rollBackAll`, as the server does.
+ */
+export class MemoryAppendRepository extends AppendRepository {
+  private readonly open = new Set<MemoryTransaction>();
+
+  constructor(
+    private readonly tables: MemoryTables,
+    private readonly step: (name: string) => Promise<void>,
+    private readonly mutant?: Mutant,
+  ) {
+    super(undefined as never);
+  }
+
+  override async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    const transaction: MemoryTransaction = { rows: new Map(), added: [], removed: new Set(), moved: new Map() };
+    this.open.add(transaction);
+    try {
+      await this.step('begin');
+      transaction.rows = new Map(this.tables.events);
+      const result = await work(transaction as unknown as Transaction);
+      await this.step('commit');
+      this.commit(transaction);
+      // the answer gets lost when the process or the connection dies here
+      await this.step('committed');
+      return result;
+    } finally {
+      this.end(transaction);
+    }
+  }
+
+  rollBackAll(): void {
+    for (const transaction of this.open) this.end(transaction);
+  }
+
+  override async positions(partitions: number[]): Promise<Map<number, Position>> {
+    await this.step('positions');
+    return new Map(
+      partitions.map((partition) => {
+        const position = this.tables.positions.get(partition) ?? { offset: 0, clock: 0 };
+        return [partition, this.mutant === 'clock not kept' ? { ...position, clock: 0 } : position];
+      }),
+    );
+  }
+
+  override async advance(handle: Transaction, partition: number, before: Position, after: Position): Promise<boolean> {
+    const transaction = memory(handle);
+    if (this.mutant === 'fence left out') {
+      transaction.moved.set(partition, after);
+      return true;
+    }
+    // whoever else has changed the row must end first
+    do await this.step('advance');
+    while (this.tables.locks.has(partition));
+    if ((this.tables.positions.get(partition)?.offset ?? 0) !== before.offset) return false;
+    if (this.mutant === 'position committed early') {
+      this.tables.positions.set(partition, after);
+      return true;
+    }
+    this.tables.locks.set(partition, transaction);
+    transaction.moved.set(partition, after);
+    // what the other one has committed is seen from here on
+    transaction.rows = new Map(this.tables.events);
+    return true;
+  }
+
+  override async add(handle: Transaction, events: EmittedEvent[]): Promise<void> {
+    await this.step('add');
+    const transaction = memory(handle);
+    for (const { emitterId, stream, place, emitId } of events) {
+      const row: Row = { emitterId, stream, place, emitId };
+      const isThere = [...transaction.rows.values()].some((other) => sameStream(row, other) && row.emitId === other.emitId);
+      if (isThere && this.mutant === 'repeats only skipped') continue;
+      if (isThere) throw new UniqueViolation();
+      transaction.rows.set(rowKey(row), row);
+      transaction.added.push(row);
+    }
+  }
+
+  override async repeatingEmitters(handle: Transaction, events: EmittedEvent[]): Promise<Set<EmitterId>> {
+    await this.step('repeating');
+    const rows = [...memory(handle).rows.values()];
+    const repeats = (event: EmittedEvent) => rows.some((row) => sameStream(row, event) && row.emitId === event.emitId);
+    return new Set(events.filter(repeats).map(({ emitterId }) => emitterId));
+  }
+
+  override async trim(handle: Transaction, streams: StreamKey[]): Promise<void> {
+    if (streams.length === 0) return;
+    await this.step('trim');
+    const transaction = memory(handle);
+    for (const { emitterId, stream } of streams) {
+      const rows = streamRows(transaction.rows.values(), emitterId, stream);
+      const surplus = this.mutant === 'trim by count only' ? Math.min(rows.length, KEPT) : Math.max(0, rows.length - KEPT);
+      for (const row of rows.slice(0, surplus)) this.removeRow(transaction, row);
+    }
+  }
+
+  override async kept(handle: Transaction, streams: StreamKey[]): Promise<(KeptEvent & StreamKey)[]> {
+    await this.step('kept');
+    return streams.flatMap(({ emitterId, stream }) => streamRows(memory(handle).rows.values(), emitterId, stream));
+  }
+
+  override async remove(handle: Transaction, events: (StreamKey & { place: EventPlace })[]): Promise<void> {
+    if (events.length === 0) return;
+    await this.step('remove');
+    for (const event of events) this.removeRow(memory(handle), event);
+  }
+
+  override async removeRange(handle: Transaction, range: DeletedRange, except: Stream[]): Promise<void> {
+    await this.step('remove range');
+    const transaction = memory(handle);
+    const streams = new Set([...transaction.rows.values()].filter((row) => row.emitterId === range.emitterId).map((row) => row.stream));
+    for (const stream of streams) {
+      if (except.includes(stream) || (range.stream !== null && range.stream !== stream)) continue;
+      const rows = streamRows(transaction.rows.values(), range.emitterId, stream);
+      const isIn = ({ place }: Row) =>
+        (range.start === null || comparePlaces(place, range.start) >= 0) && (range.end === null || comparePlaces(place, range.end) <= 0);
+      const surplus = this.mutant === 'no trim before a deletion' ? 0 : Math.max(0, rows.length - KEPT);
+      rows.forEach((row, index) => (index < surplus || isIn(row)) && this.removeRow(transaction, row));
+    }
+  }
+
+  private removeRow(transaction: MemoryTransaction, row: StreamKey & { place: EventPlace }): void {
+    if (transaction.rows.delete(rowKey(row))) transaction.removed.add(rowKey(row));
+  }
+
+  private commit({ added, removed, moved }: MemoryTransaction): void {
+    for (const key of removed) this.tables.events.delete(key);
+    for (const row of added) if (!removed.has(rowKey(row))) this.tables.events.set(rowKey(row), row);
+    for (const [partition, position] of moved) this.tables.positions.set(partition, position);
+  }
+
+  private end(transaction: MemoryTransaction): void {
+    this.open.delete(transaction);
+    for (const [partition, holder] of this.tables.locks) if (holder === transaction) this.tables.locks.delete(partition);
+  }
+}
+
+const memory = (transaction: Transaction): MemoryTransaction => transaction as unknown as MemoryTransaction;
