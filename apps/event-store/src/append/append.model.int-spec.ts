@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { AppendRepository } from './append.repository.js';
+import { AppendService } from './append.service.js';
+import { seededRandom, TestLog } from './log-for-tests.js';
+import { apply, type Model } from './model-for-tests.js';
+import { KEPT } from './operation.js';
+import { TrimCounter } from './trim-counter.js';
+
+/** What the simulation shows with a repository in memory holds for the one that speaks SQL. */
+describe('the store in PostgreSQL', () => {
+  let db: FreshDatabase;
+  beforeAll(async () => {
+    db = await freshDatabase('event_store');
+  });
+  afterAll(() => db.drop());
+
+  const shown = async (): Promise<Record<string, string[]>> => {
+    const { rows } = await db.database.query<{ key: string; events: string[] }>(
+      `SELECT key, array_agg(ms || '-' || seq || ' ' || emit_id ORDER BY ms, seq) AS events
+       FROM (SELECT emitter_id || ' ' || stream AS key, ms, seq, emit_id,
+                    row_number() OVER (PARTITION BY emitter_id, stream ORDER BY ms DESC, seq DESC) AS nth FROM event) AS numbered
+       WHERE nth <= ${KEPT} GROUP BY key`,
+    );
+    return Object.fromEntries(rows.map(({ key, events }) => [key, events]));
+  };
+  const expected = (model: Model): Record<string, string[]> =>
+    Object.fromEntries(
+      [...model]
+        .filter(([, events]) => events.length > 0)
+        .map(([key, events]) => [key, events.map(({ place, emitId }) => `${place.ms}-${place.seq} ${emitId}`)]),
+    );
+
+  it('is after each batch what ten lines make of the log, however it is cut into batches', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(1e6), fc.array(fc.integer({ min: 1, max: 70 }), { minLength: 5, maxLength: 20 }), async (seed, sizes) => {
+        await db.database.query('TRUNCATE event, event_progress');
+        const random = seededRandom(seed);
+        const log = new TestLog(random);
+        for (let n = 0; n < 40; n++) log.produce();
+        const repository = new AppendRepository(db.database);
+        const service = new AppendService(repository, new TrimCounter(random));
+        const model: Model = new Map();
+        await repository.positions([0, 1]);
+        for (const [partition, records] of log.partitions.entries()) {
+          for (let offset = 0, batch = 0; offset < records.length; batch++) {
+            const operations = records.slice(offset, offset + (sizes[batch % sizes.length] ?? 1)).map(({ operation }) => operation);
+            const end = offset + operations.length;
+            await service.append(partition, operations, { offset, clock: 0 }, { offset: end, clock: 0 });
+            for (const operation of operations) apply(model, operation);
+            offset = end;
+            expect(await shown()).toEqual(expected(model));
+          }
+        }
+      }),
+      { numRuns: 15 },
+    );
+  }, 120_000);
+
+  it('deletes by a range what a filter would: nothing else, and nothing that was not shown', async () => {
+    const bound = fc.option(fc.record({ ms: fc.integer({ min: -3, max: 160 }), seq: fc.integer({ min: -1, max: 3 }) }), { nil: null });
+    const stream = fc.constantFrom(null, '', '$errors', 'none');
+    await fc.assert(
+      fc.asyncProperty(bound, bound, stream, fc.integer({ min: 0, max: 150 }), async (start, end, named, count) => {
+        await db.database.query('TRUNCATE event, event_progress');
+        await db.database.query(
+          `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event)
+           SELECT n, n % 3, emitter, stream, n, '1' FROM generate_series(1, $1::int) AS n, unnest(ARRAY['', '$errors']) AS stream, unnest(ARRAY['dc_1', 'dc_2']) AS emitter`,
+          [count],
+        );
+        const before = await shown();
+        const repository = new AppendRepository(db.database);
+        await repository.positions([0]);
+        await new AppendService(repository, new TrimCounter()).append(
+          0,
+          [{ kind: 'delete', place: { ms: 0, seq: 0 }, emitterId: 'dc_1', start, end, stream: named }],
+          { offset: 0, clock: 0 },
+          { offset: 1, clock: 0 },
+        );
+        const isDeleted = (key: string, id: string) => {
+          const [ms, seq] = (id.split(' ')[0] as string).split('-').map(Number) as [number, number];
+          const atLeast = start === null || ms > start.ms || (ms === start.ms && seq >= start.seq);
+          const atMost = end === null || ms < end.ms || (ms === end.ms && seq <= end.seq);
+          return key.startsWith('dc_1 ') && (named === null || key === `dc_1 ${named}`) && atLeast && atMost;
+        };
+        const rest = Object.entries(before).map(([key, events]) => [key, events.filter((id) => !isDeleted(key, id))] as const);
+        expect(await shown()).toEqual(Object.fromEntries(rest.filter(([, events]) => events.length > 0)));
+      }),
+      { numRuns: 40 },
+    );
+  }, 60_000);
+});
