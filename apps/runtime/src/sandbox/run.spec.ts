@@ -160,7 +160,7 @@ describe('running a component', () => {
         JSON.parse('{"__proto__":"1"}'),
       ],
     ])('%s', async (_, body, db, expected, changed) => {
-      const outcome = await run(body, { db: db as Record<string, string> });
+      const outcome = await run(body, { db: db });
       expect(outcome.error).toBeNull();
       expect(events(outcome)).toEqual(expected);
       expect(JSON.stringify(outcome.db)).toBe(JSON.stringify(changed));

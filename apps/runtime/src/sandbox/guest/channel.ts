@@ -14,20 +14,13 @@ export class Channel {
       for (const body of reader.read(chunk)) receive(JSON.parse(body.toString()) as ToGuest);
     });
     // The parent is gone: nobody will ask for anything any more
-    const end = process.reallyExit.bind(process, 0);
+    const { reallyExit } = process as unknown as { reallyExit(code: number): never };
+    const end = (): never => reallyExit.call(process, 0);
     this.socket.on('close', end);
     this.socket.on('error', end);
   }
 
   send(message: FromGuest): void {
     this.socket.write(encodeFrame(message));
-  }
-}
-
-declare global {
-  namespace NodeJS {
-    interface Process {
-      reallyExit(code?: number): never;
-    }
   }
 }

@@ -100,12 +100,12 @@ function respond(reply: unknown, prop: Members, run: RunState): void {
 function bodyBytes(body: unknown, isJson: boolean): Buffer {
   if (body === undefined || body === null) return Buffer.alloc(0);
   if (ArrayBuffer.isView(body)) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  return Buffer.from(isJson ? (JSON.stringify(body) ?? '') : String(body));
+  return Buffer.from(isJson ? (JSON.stringify(body) ?? '') : (body as string));
 }
 
 function replyHeaders(headers: unknown, isJson: boolean): Record<string, string> {
   const lower: Record<string, string> = isJson ? { 'content-type': 'application/json' } : {};
-  for (const [name, value] of Object.entries(membersOf(headers))) {
+  for (const [name, value] of Object.entries(membersOf(headers) as Record<string, string | string[] | null | undefined>)) {
     if (value === undefined || value === null) continue;
     const text = Array.isArray(value) ? value.join(', ') : String(value);
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || /[^\t\x20-\x7e\x80-\xff]/.test(text))

@@ -44,7 +44,7 @@ export function installEgress(proxyPath: string): typeof Socket.prototype.connec
     if (typeof listener === 'function') this.once('connect', listener as () => void);
     connectThrough(this as Internals, target, (raw, onConnect) => connectDirectly.call(raw, { path: proxyPath }, onConnect));
     return this;
-  } as typeof Socket.prototype.connect;
+  };
   return connectDirectly as typeof Socket.prototype.connect;
 }
 

@@ -20,7 +20,7 @@ export function emitted(event: unknown, meta: unknown, limits: GuestLimits): { i
 function metaOf(meta: unknown): EmitMeta {
   if (meta === undefined || meta === null) return {};
   if (typeof meta !== 'object') throw new TypeError('$emit: the second argument must be an object');
-  const { id, name, summary, ts, delivery_ts: deliveryTs } = meta as Record<string, unknown>;
+  const { id, name, summary, ts, delivery_ts: deliveryTs } = meta as Record<string, string | number | null | undefined>;
   return {
     id: textOf('id', id),
     name: textOf('name', name),
@@ -30,7 +30,7 @@ function metaOf(meta: unknown): EmitMeta {
   };
 }
 
-function textOf(field: keyof typeof longest, value: unknown): string | undefined {
+function textOf(field: keyof typeof longest, value: string | number | object | null | undefined): string | undefined {
   if (value === undefined || value === null) return undefined;
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
   if (typeof text !== 'string') return undefined;

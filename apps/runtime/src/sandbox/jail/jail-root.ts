@@ -25,7 +25,7 @@ import { findProgram } from './find-program.js';
 import { seccompFilter } from './seccomp-filter.js';
 
 const run = promisify(execFile);
-const here = createRequire(import.meta.url);
+const require = createRequire(import.meta.url);
 const oldestNode = 24;
 const unusedMs = 24 * 3600 * 1000;
 const asBoolean = [() => true, () => false] as const;
@@ -79,10 +79,7 @@ interface JailProgram {
 async function jailPrograms(): Promise<JailProgram[]> {
   const files: [string, string | null][] = [
     ['node', process.execPath],
-    [
-      'esbuild',
-      here.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`, { paths: [dirname(here.resolve('esbuild/package.json'))] }),
-    ],
+    ['esbuild', bundlerFile()],
     // The last steps of a jail without bwrap run inside of it
     ['setpriv', findProgram('setpriv')],
     ['prlimit', findProgram('prlimit')],
@@ -93,8 +90,8 @@ async function jailPrograms(): Promise<JailProgram[]> {
 
 /** esbuild's own binary: what its package puts on the PATH is a script for a Node of any version. */
 function bundlerFile(): string {
-  return here.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`, {
-    paths: [dirname(here.resolve('esbuild/package.json'))],
+  return require.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`, {
+    paths: [dirname(require.resolve('esbuild/package.json'))],
   });
 }
 

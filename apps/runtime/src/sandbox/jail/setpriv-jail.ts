@@ -28,7 +28,7 @@ export class SetprivJail implements Jail {
       '--',
       ...programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null }),
     ];
-    return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: program.exchangeDir };
+    return { file, args, env: {}, descriptorFiles: [], exchangePath: program.exchangeDir };
   }
 
   private securityModules(program: JailedProgram): string[] {
