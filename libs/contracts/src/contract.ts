@@ -1,20 +1,21 @@
 import type { Type } from '@nestjs/common';
 
-/** A topic of ours reads `<owner>.<entity>.<verb>`. */
-export type TopicName = `${string}.${string}.${string}`;
+/** Messages read `<owner>.<entity>.<verb>`. */
+export type MessageName = `${string}.${string}.${string}`;
 
-/** What two services agree on: the topic, the payload's class with its validators, and the reply's type. */
+/**
+ * What two services agree on: the message's name, the payload's class with its validators, and the reply's type. A fact has
+ * a topic of its name; commands and queries go to the one topic on which their owner is asked.
+ */
 export interface Contract<Payload, Reply = void> {
   readonly kind: 'command' | 'query' | 'fact';
-  readonly topic: TopicName;
+  readonly name: MessageName;
   readonly payload: Type<Payload>;
   /** Only a type: replies are trusted, they come from our own services. */
   readonly reply?: Reply;
-  /** Kafka keeps the newest record of each key only. */
-  readonly compacted?: boolean;
 }
 
-/** Please do: answered by the one service that owns the topic. */
+/** Please do: answered by the one service that owns the message. */
 export interface Command<Payload, Reply> extends Contract<Payload, Reply> {
   readonly kind: 'command';
 }
@@ -25,19 +26,24 @@ export interface Query<Payload, Reply> extends Contract<Payload, Reply> {
 /** It happened: for whoever wants to know. */
 export interface Fact<Payload> extends Contract<Payload> {
   readonly kind: 'fact';
+  /** Its own, of its name. */
+  readonly topic: MessageName;
+  /** Kafka keeps the newest record of each key only. */
+  readonly compacted?: boolean;
 }
 
 export const command =
   <Reply>() =>
-  <Payload>(topic: TopicName, payload: Type<Payload>): Command<Payload, Reply> => ({ kind: 'command', topic, payload });
+  <Payload>(name: MessageName, payload: Type<Payload>): Command<Payload, Reply> => ({ kind: 'command', name, payload });
 
 export const query =
   <Reply>() =>
-  <Payload>(topic: TopicName, payload: Type<Payload>): Query<Payload, Reply> => ({ kind: 'query', topic, payload });
+  <Payload>(name: MessageName, payload: Type<Payload>): Query<Payload, Reply> => ({ kind: 'query', name, payload });
 
-export const fact = <Payload>(topic: TopicName, payload: Type<Payload>, options: { compacted?: boolean } = {}): Fact<Payload> => ({
+export const fact = <Payload>(name: MessageName, payload: Type<Payload>, options: { compacted?: boolean } = {}): Fact<Payload> => ({
   kind: 'fact',
-  topic,
+  name,
+  topic: name,
   payload,
   ...options,
 });

@@ -1,5 +1,5 @@
 import * as components from './components.js';
-import type { Contract } from './contract.js';
+import type { Fact } from './contract.js';
 import * as emitters from './emitters.js';
 import * as events from './events.js';
 import * as raisedErrors from './raised-errors.js';
@@ -16,6 +16,8 @@ export const WORKFLOW_TRIGGERS_TOPIC = 'workflow-triggers';
 export const SERVICES = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'] as const;
 export type Service = (typeof SERVICES)[number];
 
+/** Where a service is asked; each record names its command or query. */
+export const requestsTopic = (service: Service): string => `${service}.requests`;
 export const repliesTopic = (service: Service): string => `${service}.replies`;
 export const deadLetterTopic = (service: Service): string => `${service}.dead-letter`;
 
@@ -27,13 +29,12 @@ export interface TopicSpec {
 }
 
 const DAY_MS = 86_400_000;
+const MAX_MESSAGE_BYTES = String(4 * 1024 * 1024);
 
-/** Every contract of every module: a contract that isn't exported by one of these has no topic. */
-export const contracts: Contract<object, unknown>[] = [components, sources, emitters, webhooks, subscriptions, events, raisedErrors, runs]
+/** Every fact of every module: one that isn't exported by one of these has no topic. */
+const facts = [components, sources, emitters, webhooks, subscriptions, events, runs]
   .flatMap((module) => Object.values(module) as unknown[])
-  .filter(
-    (value): value is Contract<object, unknown> => typeof value === 'object' && value !== null && 'topic' in value && 'kind' in value,
-  );
+  .filter((value): value is Fact<object> => typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'fact');
 
 /** All topics, made explicitly at migration and never by the broker on its own. */
 export function topicSpecs(): TopicSpec[] {
@@ -45,23 +46,25 @@ export function topicSpecs(): TopicSpec[] {
     },
     { topic: WORKFLOWS_TOPIC, partitions: 'configured', config: { 'cleanup.policy': 'compact' } },
     { topic: WORKFLOW_TRIGGERS_TOPIC, partitions: 'configured', config: { 'max.message.bytes': '2097152' } },
-    ...[...new Map(contracts.map((contract) => [contract.topic, contract])).values()].map((contract): TopicSpec => ({
-      topic: contract.topic,
+    ...facts.map(({ topic, compacted }): TopicSpec => ({
+      topic,
       partitions: 'configured',
-      config: {
-        'max.message.bytes': '4194304',
-        ...(contract.compacted ? { 'cleanup.policy': 'compact' } : contract.kind === 'fact' ? {} : { 'retention.ms': '3600000' }),
-      },
+      config: { 'max.message.bytes': MAX_MESSAGE_BYTES, ...(compacted ? { 'cleanup.policy': 'compact' } : {}) },
+    })),
+    ...SERVICES.map((service): TopicSpec => ({
+      topic: requestsTopic(service),
+      partitions: 'configured',
+      config: { 'retention.ms': '3600000', 'max.message.bytes': MAX_MESSAGE_BYTES },
     })),
     ...SERVICES.map((service): TopicSpec => ({
       topic: repliesTopic(service),
       partitions: 'one',
-      config: { 'retention.ms': '3600000', 'max.message.bytes': '4194304' },
+      config: { 'retention.ms': '3600000', 'max.message.bytes': MAX_MESSAGE_BYTES },
     })),
     ...SERVICES.map((service): TopicSpec => ({
       topic: deadLetterTopic(service),
       partitions: 'one',
-      config: { 'max.message.bytes': '4194304' },
+      config: { 'max.message.bytes': MAX_MESSAGE_BYTES },
     })),
   ];
 }

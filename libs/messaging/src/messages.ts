@@ -1,6 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Consumer, Kafka } from 'kafkajs';
-import { type Command, type Fact, type Query, repliesTopic, type Service, type SluiceError, TimedOut, Unavailable } from '#contracts';
+import {
+  type Command,
+  type Fact,
+  type Query,
+  repliesTopic,
+  requestsTopic,
+  type Service,
+  type SluiceError,
+  TimedOut,
+  Unavailable,
+} from '#contracts';
 import { currentRequestId, type Log } from '#observability';
 import { createConsumer } from './consumer-life.js';
 import type { OutgoingRecord, Publisher } from './publisher.js';
@@ -75,23 +85,22 @@ export class Messages {
       const timer = setTimeout(() => {
         this.pending.delete(correlationId);
         reject(
-          pending.sent
-            ? new TimedOut(`no answer to ${contract.topic} in ${timeoutMs} ms`)
-            : new Unavailable('Kafka does not take requests'),
+          pending.sent ? new TimedOut(`no answer to ${contract.name} in ${timeoutMs} ms`) : new Unavailable('Kafka does not take requests'),
         );
       }, timeoutMs);
       const pending: Pending = { resolve: resolve, reject, timer, sent: false };
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
+        [HEADER.message]: contract.name,
         [HEADER.correlationId]: correlationId,
         [HEADER.replyTo]: this.repliesTo,
         [HEADER.deadline]: String(Date.now() + timeoutMs),
         ...requestIdHeader(),
       };
-      this.publisher.send([{ topic: contract.topic, key, value: JSON.stringify(payload), headers }]).then(
+      this.publisher.send([{ topic: requestsTopic(ownerOf(contract)), key, value: JSON.stringify(payload), headers }]).then(
         () => (pending.sent = true),
         (error: Error) => {
-          this.log.warn({ topic: contract.topic, err: error }, 'request.not-sent');
+          this.log.warn({ message: contract.name, err: error }, 'request.not-sent');
           if (!this.pending.delete(correlationId)) return;
           clearTimeout(timer);
           reject(new Unavailable('Kafka does not take requests'));
@@ -115,6 +124,9 @@ export class Messages {
     else pending.resolve(value === null || value.length === 0 ? undefined : JSON.parse(decoder.decode(value)));
   }
 }
+
+/** The service that answers it: the first word of its name. */
+const ownerOf = ({ name }: { name: string }): Service => name.slice(0, name.indexOf('.')) as Service;
 
 /** The record of a fact, for `publish` and for the outbox. */
 export const factRecord = <Payload extends object>(contract: Fact<Payload>, payload: Payload, key: string): OutgoingRecord => ({

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type CustomTransportStrategy, type MessageHandler, Server } from '@nestjs/microservices';
 import type { Kafka } from 'kafkajs';
 import { lastValueFrom } from 'rxjs';
-import { type Service, SluiceError } from '#contracts';
+import { requestsTopic, type Service, SluiceError } from '#contracts';
 import { type Log, withRequestId } from '#observability';
 import { sendToDeadLetter } from './dead-letter.js';
 import { LaneConsumer } from './lane-consumer.js';
@@ -58,8 +58,8 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   private async start(): Promise<void> {
     const { service, kafka, log } = this.options;
     const handlers = [...this.messageHandlers];
-    const topicsOf = (events: boolean) =>
-      handlers.filter(([, handler]) => Boolean(handler.isEventHandler) === events).map(([topic]) => topic);
+    const facts = handlers.filter(([, handler]) => handler.isEventHandler).map(([topic]) => topic);
+    const requests = handlers.length > facts.length ? [requestsTopic(service)] : [];
     const consumer = (group: string, topics: string[], concurrency: number, task: (record: LogRecord) => Task) =>
       topics.length === 0
         ? []
@@ -74,8 +74,8 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
           ];
     this.consumers = [
       // a lane of its own for each request: they don't wait for each other
-      ...consumer('requests', topicsOf(false), REQUESTS_AT_ONCE, (record) => ({ lane: randomUUID(), run: () => this.answer(record) })),
-      ...consumer('facts', topicsOf(true), FACTS_AT_ONCE, (record) => ({
+      ...consumer('requests', requests, REQUESTS_AT_ONCE, (record) => ({ lane: randomUUID(), run: () => this.answer(record) })),
+      ...consumer('facts', facts, FACTS_AT_ONCE, (record) => ({
         lane: `${record.topic} ${record.key}`,
         run: () => this.hear(record),
       })),
@@ -88,24 +88,25 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     const replyTo = record.header(HEADER.replyTo);
     const correlationId = record.header(HEADER.correlationId);
     const requestId = record.header(HEADER.requestId);
-    if (!replyTo || !correlationId) return log.warn({ topic: record.topic, offset: record.offset }, 'request.nobody-asked');
+    const message = record.header(HEADER.message) ?? '';
+    if (!replyTo || !correlationId) return log.warn({ message, offset: record.offset }, 'request.nobody-asked');
     if (Date.now() > Number(record.header(HEADER.deadline) ?? Infinity))
-      return log.warn({ topic: record.topic, request_id: requestId }, 'request.expired');
+      return log.warn({ message, request_id: requestId }, 'request.expired');
     const reply = { topic: replyTo, key: correlationId, headers: { [HEADER.correlationId]: correlationId } };
     let value: string | Buffer = Buffer.alloc(0);
     try {
-      const result = await this.invoke(record, requestId);
+      const result = await this.invoke(message, record, requestId);
       if (result !== undefined) value = JSON.stringify(result);
       // a reply that Kafka doesn't take is sent again with the same answer: the handler isn't run twice for it
       await retry(() => publisher.send([{ ...reply, value }]));
     } catch (error) {
       let meant = error instanceof SluiceError ? error : undefined;
       if (!meant && this.options.isTransient(error)) {
-        log.warn({ topic: record.topic, request_id: requestId, err: error }, 'request.unavailable');
+        log.warn({ message, request_id: requestId, err: error }, 'request.unavailable');
         meant = new SluiceError('unavailable', 'a service that is needed is away');
       }
       if (!meant) {
-        log.error({ topic: record.topic, request_id: requestId, err: error }, 'request.failed');
+        log.error({ message, request_id: requestId, err: error }, 'request.failed');
         meant = new SluiceError('internal', 'internal error');
       }
       const headers = { ...reply.headers, [HEADER.error]: errorToWire(meant) };
@@ -117,7 +118,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     const { log, publisher, service } = this.options;
     for (let tries = 1, pause = 100; ; pause = Math.min(pause * 3, 5000)) {
       try {
-        await this.invoke(record, record.header(HEADER.requestId));
+        await this.invoke(record.topic, record, record.header(HEADER.requestId));
         return;
       } catch (error) {
         const transient =
@@ -135,9 +136,9 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     }
   }
 
-  private async invoke(record: LogRecord, requestId: string | undefined): Promise<unknown> {
-    let handler: MessageHandler | undefined | null = this.getHandlerByPattern(record.topic);
-    if (!handler) throw new Error(`no handler for ${record.topic}`);
+  private async invoke(pattern: string, record: LogRecord, requestId: string | undefined): Promise<unknown> {
+    let handler: MessageHandler | undefined | null = this.getHandlerByPattern(pattern);
+    if (!handler) throw new Error(`no handler for ${pattern}`);
     const payload: unknown = record.value === null ? null : JSON.parse(record.value.toString('utf8'));
     const call = async () => {
       let result: unknown;

@@ -2,6 +2,8 @@ import { type ErrorCode, SluiceError } from '#contracts';
 
 /** The headers of our own messages. */
 export const HEADER = {
+  /** Of a request: the name of its command or query. */
+  message: 'message',
   /** Of a request and of its reply. */
   correlationId: 'correlation-id',
   /** Where the reply is wanted. */
