@@ -18,6 +18,14 @@ export class EventSummary {
   @ApiProperty({ example: '1763715600123-40960' }) id!: string;
   @ApiProperty({ type: 'integer', description: 'Milliseconds.' }) indexed_at_ms!: number;
   @ApiProperty({
+    anyOf: [
+      { type: 'object' },
+      { type: 'array', items: {} },
+      { type: 'string' },
+      { type: 'number' },
+      { type: 'boolean' },
+      { type: 'null' },
+    ],
     description: 'Any JSON value; over 1 KB and without expand=event, an object with its leading members and "$truncated": true.',
   })
   event!: unknown;

@@ -22,7 +22,8 @@ export interface ServiceOptions {
   };
 }
 
-const SHUTDOWN_MS = 15_000;
+/** Shorter than the patience of whoever stops us. */
+const SHUTDOWN_MS = 8_000;
 
 /**
  * The life of an app's process: reads the configuration, connects, starts the module, says `ready` to whoever started
@@ -30,6 +31,9 @@ const SHUTDOWN_MS = 15_000;
  */
 export async function runService({ name, module, http }: ServiceOptions): Promise<void> {
   const log = createLog(name);
+  // the launcher may go, even by kill -9, before there is anything to stop in order
+  const launcherGone = () => process.exit(0);
+  process.once('disconnect', launcherGone);
   process.on('uncaughtException', (error) => die(log, error, 'process.uncaught-exception'));
   process.on('unhandledRejection', (error) => die(log, error, 'process.unhandled-rejection'));
   try {
@@ -48,6 +52,7 @@ export async function runService({ name, module, http }: ServiceOptions): Promis
       ? await startHttp(http, root, log)
       : await startMicroservice(root, log, { service: name, kafka, publisher, log, isTransient });
     const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config.healthPort);
+    process.off('disconnect', launcherGone);
     stopInOrder(log, async () => {
       await app.close();
       await messages.close();
@@ -100,6 +105,7 @@ function stopInOrder(log: Log, close: () => Promise<void>): void {
   process.on('SIGINT', () => stop('SIGINT'));
   // the launcher is gone, even by kill -9: nobody would stop us any more
   process.on('disconnect', () => stop('launcher gone'));
+  if (process.send && !process.connected) stop('launcher gone');
 }
 
 function die(log: Log, error: unknown, what: string): void {

@@ -14,6 +14,7 @@ import { IdempotencyRepository } from '../idempotency/idempotency.repository.js'
 import { idempotentPosts } from '../idempotency/idempotent-posts.js';
 import { limitRequests } from '../limits/rate-limit.js';
 import { readJsonBodies } from './json-bodies.js';
+import { serveDocs } from './openapi.js';
 import { ProblemFilter } from './problem.filter.js';
 import { sendProblem } from './problem.js';
 import { KnownRoutes } from './routes.js';
@@ -50,6 +51,7 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
     new ValidationPipe({ transform: true, whitelist: true, validateCustomDecorators: true, exceptionFactory: invalidPayload }),
   );
   app.useGlobalFilters(new ProblemFilter(log));
+  serveDocs(app);
   return app;
 }
 

@@ -1,0 +1,59 @@
+import type { INestApplication } from '@nestjs/common';
+import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+
+const DESCRIPTION = `Sluice routes events: sources, workflows and Kafka producers emit them, webhooks, sources and workflows listen.
+
+Every path accepts a trailing slash. Lists are newest first. Errors are RFC 9457 problems; \`error\` repeats \`detail\` for clients that read it.
+A POST with an \`Idempotency-Key\` that is repeated within 24 hours gets the first answer and does nothing more.`;
+
+/** The API's description, made from the controllers. */
+export function openApiDocument(app: INestApplication): OpenAPIObject {
+  const config = new DocumentBuilder()
+    .setOpenAPIVersion('3.1.0')
+    .setTitle('Sluice')
+    .setDescription(DESCRIPTION)
+    .setVersion('v1')
+    .setLicense('MIT', 'https://opensource.org/license/mit')
+    .addServer('/', 'this server')
+    .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'The API key.' })
+    .build();
+  const document = SwaggerModule.createDocument(app, config);
+  for (const item of Object.values(document.paths)) {
+    const { post } = item;
+    if (!post) continue;
+    post.parameters ??= [];
+    post.parameters.push({
+      name: 'Idempotency-Key',
+      in: 'header',
+      required: false,
+      description: 'Makes a repeat of this request harmless: it gets the same answer for 24 hours.',
+      schema: { type: 'string', minLength: 1, maxLength: 255 },
+    });
+  }
+  return withSharedProblems(document);
+}
+
+/** Each kind of problem once, instead of at every route. */
+function withSharedProblems(document: OpenAPIObject): OpenAPIObject {
+  const shared: NonNullable<OpenAPIObject['components']>['responses'] = {};
+  for (const path of Object.values(document.paths)) {
+    for (const operation of [path.get, path.put, path.post, path.delete]) {
+      for (const [status, response] of Object.entries(operation?.responses ?? {})) {
+        if (!response || !('content' in response) || !response.content?.['application/problem+json']) continue;
+        shared[`Problem${status}`] = response;
+        operation!.responses[status] = { $ref: `#/components/responses/Problem${status}` };
+      }
+    }
+  }
+  document.components = { ...document.components, responses: shared };
+  return document;
+}
+
+/** Serves the description at `/openapi.json` and a page to read it at `/docs`; both without the internet. */
+export function serveDocs(app: INestApplication): void {
+  SwaggerModule.setup('docs', app, () => openApiDocument(app), {
+    jsonDocumentUrl: 'openapi.json',
+    yamlDocumentUrl: 'openapi.yaml',
+    customSiteTitle: 'Sluice API',
+  });
+}

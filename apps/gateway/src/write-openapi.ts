@@ -1,0 +1,29 @@
+import { writeFile } from 'node:fs/promises';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { dump } from 'js-yaml';
+import { createKafka, Messages, MessagingModule, Publisher } from '#messaging';
+import { createLog } from '#observability';
+import { LogModule } from '#service';
+import { GatewayModule } from './gateway.module.js';
+import { openApiDocument } from './http/openapi.js';
+
+/** Writes the API's description to the file that is named: the app is put together, and nothing of it is connected. */
+process.env.DATABASE_URL ??= 'postgres://nowhere';
+const log = createLog('openapi', 'silent');
+const kafka = createKafka({ brokers: ['nowhere:1'] }, 'openapi', log);
+const publisher = new Publisher(kafka);
+class Root {}
+Reflect.defineMetadata(
+  'imports',
+  [
+    LogModule.with(log),
+    MessagingModule.with({ kafka, publisher, messages: new Messages('gateway', kafka, publisher, log) }),
+    GatewayModule,
+  ],
+  Root,
+);
+const app = await NestFactory.create(Root, new FastifyAdapter(), { logger: false });
+const [, , file = 'docs/openapi.yaml'] = process.argv;
+await writeFile(file, dump(openApiDocument(app), { noRefs: true, lineWidth: 140 }));
+process.exit(0);
