@@ -1,7 +1,7 @@
-import { lookup as systemLookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { AllowedHosts } from './allowed-hosts.js';
 import { EgressRefused } from './egress-refused.js';
+import { NameLookup } from './name-lookup.js';
 import { isPublicAddress } from './public-address.js';
 
 export interface ResolvedAddress {
@@ -15,7 +15,7 @@ export interface Resolution extends ResolvedAddress {
 }
 
 export interface AddressGuardOptions {
-  /** How names become addresses; all answers, in the order to try them. Default: the system's resolver. */
+  /** How names become addresses; all answers, in the order to try them. Default: name servers, then the system (see `NameLookup`). */
   lookup?: (host: string) => Promise<{ address: string }[]>;
   /** Milliseconds until a name counts as not answered. Default 5000. */
   lookupMs?: number;
@@ -23,6 +23,9 @@ export interface AddressGuardOptions {
 
 // Services that answer on public addresses by mistake and can be talked into something by an HTTP request.
 const refusedPorts = new Set([2375, 2376, 2379, 3306, 5432, 5672, 6379, 6443, 9092, 9200, 10250, 11211, 27017]);
+
+// One for the process: its limit is about the process's threads
+const defaultLookup = new NameLookup();
 
 const hostName = /^[\w.-]{1,253}$/;
 
@@ -39,7 +42,7 @@ export class AddressGuard {
     private readonly allowed: AllowedHosts,
     options: AddressGuardOptions = {},
   ) {
-    this.lookup = options.lookup ?? ((host) => systemLookup(host, { all: true, verbatim: true }));
+    this.lookup = options.lookup ?? ((host) => defaultLookup.lookup(host));
     this.lookupMs = options.lookupMs ?? 5000;
   }
 
@@ -87,7 +90,7 @@ export class AddressGuard {
     }
   }
 
-  /** The system's resolver blocks one of four threads while a name server is silent: a hundred calls to one such name take one thread, not all. */
+  /** A hundred calls to one name that come together ask once. */
   private lookupOnce(name: string): Promise<{ address: string }[]> {
     const running = this.lookups.get(name);
     if (running) return running;

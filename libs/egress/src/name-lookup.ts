@@ -1,0 +1,90 @@
+import { lookup, Resolver } from 'node:dns/promises';
+import { readFileSync, statSync } from 'node:fs';
+
+export interface Addresses {
+  address: string;
+}
+
+/** The two ways to turn a name into addresses; tests put others in their place. */
+export interface NameSources {
+  /** Asks name servers without taking a thread */
+  resolve4(name: string): Promise<string[]>;
+  resolve6(name: string): Promise<string[]>;
+  /** What the system would do: files, search domains, plug-ins. Takes one of the process's few threads until it is done */
+  system(name: string): Promise<Addresses[]>;
+  /** Names in the hosts file */
+  local(): ReadonlySet<string>;
+}
+
+const systemLookupsAtATime = 2;
+
+/**
+ * Names to addresses for calls on behalf of others. The system's resolver takes one of four threads while a name server is silent, and anybody can
+ * own a silent name server: four such names would stop every lookup and every file of the process. So names go to the name servers directly, and
+ * only what those do not know (`localhost`, the hosts file, search domains) goes to the system, two at a time.
+ */
+export class NameLookup {
+  private systemLookups = 0;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(private readonly sources: NameSources = systemSources()) {}
+
+  /** All addresses, IPv4 first. @throws when there are none */
+  async lookup(name: string): Promise<Addresses[]> {
+    if (!name.replace(/\.$/, '').includes('.') || this.sources.local().has(name)) return this.fromSystem(name);
+    const answers = await Promise.allSettled([this.sources.resolve4(name), this.sources.resolve6(name)]);
+    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    if (addresses.length > 0) return addresses.map((address) => ({ address }));
+    const late = answers.find((answer) => answer.status === 'rejected' && !isUnknown(answer.reason));
+    if (late) throw (late as PromiseRejectedResult).reason;
+    return this.fromSystem(name);
+  }
+
+  private async fromSystem(name: string): Promise<Addresses[]> {
+    if (this.systemLookups >= systemLookupsAtATime) await new Promise<void>((resolve) => this.waiting.push(resolve));
+    else this.systemLookups++;
+    try {
+      return await this.sources.system(name);
+    } finally {
+      const next = this.waiting.shift();
+      if (next) next();
+      else this.systemLookups--;
+    }
+  }
+}
+
+function isUnknown(error: unknown): boolean {
+  return ['ENOTFOUND', 'ENODATA', 'EBADNAME'].includes((error as NodeJS.ErrnoException).code ?? '');
+}
+
+function systemSources(): NameSources {
+  const resolver = new Resolver({ timeout: 2000, tries: 2 });
+  const hosts = new HostsFile('/etc/hosts');
+  return {
+    resolve4: (name) => resolver.resolve4(name),
+    resolve6: (name) => resolver.resolve6(name),
+    system: (name) => lookup(name, { all: true, verbatim: true }),
+    local: () => hosts.names(),
+  };
+}
+
+/** The names of a hosts file, read again when the file has changed. */
+class HostsFile {
+  private readAt = -1;
+  private read = new Set<string>();
+
+  constructor(private readonly path: string) {}
+
+  names(): ReadonlySet<string> {
+    const changedAt = statSync(this.path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    if (changedAt !== this.readAt) {
+      this.readAt = changedAt;
+      this.read = new Set(changedAt === 0 ? [] : namesIn(readFileSync(this.path, 'utf8')));
+    }
+    return this.read;
+  }
+}
+
+function namesIn(hosts: string): string[] {
+  return hosts.split('\n').flatMap((line) => line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/).slice(1));
+}
