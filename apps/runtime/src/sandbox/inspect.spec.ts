@@ -141,6 +141,19 @@ describe('inspecting a component', () => {
       null,
     ],
     [
+      'props too large',
+      'export default { name: "n", props: { a: { type: "string", options: "x".repeat(300_000) } } }',
+      '`props` have 300',
+      null,
+    ],
+    [
+      'props too deep',
+      'let o = 1; for (let i = 0; i < 200; i++) o = [o]; export default { name: "n", props: { a: { type: "any", default: o } } }',
+      '`props` are nested deeper than 100 levels',
+      null,
+    ],
+    ['props that are not JSON', 'export default { name: "n", props: { a: { type: "any", default: 1n } } }', 'BigInt', null],
+    [
       'an unlisted package',
       'import x from "left-pad"; export default { name: "n" }',
       'The module "left-pad" is not available. Available packages: @pipedream/platform, @pipedream/types, async-retry, axios, ',

@@ -1,4 +1,5 @@
 import type { ComponentDescription, DedupeStrategy, Hook, PropDefinition } from '../sandbox.js';
+import { depthOf } from '../wire/json-depth.js';
 import { NoComponent, type Component } from './load-component.js';
 
 const hooks: Hook[] = ['deploy', 'activate', 'deactivate'];
@@ -6,6 +7,10 @@ const strategies: DedupeStrategy[] = ['unique', 'greatest', 'last'];
 
 // Not what a user configures: code, and the app's own list of props
 const ownAttributes = new Set(['type', 'methods', 'propDefinition', 'propDefinitions', 'additionalProps']);
+
+/** What the API shows of a component is stored with it and shown in every list. */
+const longestProps = 256 * 1024;
+const deepestProps = 100;
 
 /** @throws NoComponent */
 export function describeComponent(component: Component): ComponentDescription {
@@ -46,7 +51,11 @@ export function resolveProp(name: string, definition: unknown): Record<string, u
 function propsOf(props: unknown): PropDefinition[] {
   if (!isGiven(props)) return [];
   if (!isObject(props)) throw new NoComponent('`props` is not an object');
-  return Object.entries(props).map(([name, definition]) => propOf(name, resolveProp(name, definition)));
+  const resolved = Object.entries(props).map(([name, definition]) => propOf(name, resolveProp(name, definition)));
+  const text = JSON.stringify(resolved);
+  if (text.length > longestProps) throw new NoComponent(`\`props\` have ${text.length} characters of JSON; the limit is ${longestProps}`);
+  if (depthOf(text) > deepestProps) throw new NoComponent(`\`props\` are nested deeper than ${deepestProps} levels`);
+  return resolved;
 }
 
 function propOf(name: string, definition: Record<string, unknown>): PropDefinition {

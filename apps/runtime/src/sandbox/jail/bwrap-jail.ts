@@ -2,6 +2,7 @@ import { changeUser } from './change-user.js';
 import { findProgram } from './find-program.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
+import { lowerPriority } from './lower-priority.js';
 import { programCommand } from './program-command.js';
 import { resourceLimits, tmpBytes } from './resource-limits.js';
 
@@ -16,6 +17,7 @@ export class BwrapJail implements Jail {
     const [file, ...args] = [
       // bwrap itself must be an ordinary user: started by root it would map the jail's user to root outside
       ...changeUser(program.uid),
+      ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',
       ...resourceLimits,
       findProgram('bwrap') ?? 'bwrap',

@@ -1,5 +1,7 @@
+import { findProgram } from './find-program.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
+import { lowerPriority } from './lower-priority.js';
 import { programCommand } from './program-command.js';
 
 /** No jail: only Node's permissions. For development on systems that have nothing else; components reach the network and this machine's ports. */
@@ -9,7 +11,13 @@ export class OpenJail implements Jail {
   constructor(private readonly root: JailRoot) {}
 
   command(program: JailedProgram): JailCommand {
-    const [file, ...args] = programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null });
+    const setpriv = process.platform === 'linux' ? findProgram('setpriv') : null;
+    const [file, ...args] = [
+      ...lowerPriority(),
+      // So that a component that loops does not outlive a parent that was killed
+      ...(setpriv ? [setpriv, '--pdeathsig', 'KILL', '--'] : []),
+      ...programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null }),
+    ];
     return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: program.exchangeDir };
   }
 }

@@ -3,6 +3,7 @@ import { changeUser } from './change-user.js';
 import { findProgram } from './find-program.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
+import { lowerPriority } from './lower-priority.js';
 import { programCommand } from './program-command.js';
 import { processLimit, resourceLimits } from './resource-limits.js';
 
@@ -19,6 +20,7 @@ export class SetprivJail implements Jail {
   command(program: JailedProgram): JailCommand {
     const isRoot = process.getuid?.() === 0;
     const [file, ...args] = [
+      ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',
       ...resourceLimits,
       ...(isRoot ? [processLimit] : []),
@@ -28,7 +30,7 @@ export class SetprivJail implements Jail {
       '--',
       ...programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null }),
     ];
-    return { file, args, env: {}, descriptorFiles: [], exchangePath: program.exchangeDir };
+    return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: program.exchangeDir };
   }
 
   private securityModules(program: JailedProgram): string[] {

@@ -2,6 +2,7 @@ import { changeUser } from './change-user.js';
 import { findProgram } from './find-program.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
+import { lowerPriority } from './lower-priority.js';
 import { programCommand } from './program-command.js';
 import { processLimit, resourceLimits, tmpBytes } from './resource-limits.js';
 
@@ -29,6 +30,7 @@ export class UnshareJail implements Jail {
     const exchangePath = '/exchange';
     const [file, ...args] = [
       ...changeUser(program.uid),
+      ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',
       ...resourceLimits,
       // unshare ends with us, and its child with it: a process that loops would outlive a parent that was killed

@@ -5,6 +5,8 @@ import { depthOf } from './json-depth.js';
 export class ProtocolBroken extends Error {}
 
 const lengths = { id: 64, name: 128, code: 128, message: 16_384, stack: 32_768, key: 1_048_576, meta: 65_536, level: 16, logs: 65_536 };
+const longestDescription = 600_000;
+const deepestDescription = 120;
 const deepestEvent = 1000;
 const deepestArgs = 50;
 
@@ -13,7 +15,8 @@ const deepestArgs = 50;
  * @throws ProtocolBroken
  */
 export function readGuestMessage(frame: Buffer): FromGuest {
-  const message = object(parse(frame.toString()));
+  const source = frame.toString();
+  const message = object(parse(source));
   switch (message.t) {
     case 'ready':
     case 'stray':
@@ -38,6 +41,7 @@ export function readGuestMessage(frame: Buffer): FromGuest {
         body: text(message.body),
       };
     case 'described':
+      if (source.length > longestDescription || depthOf(source) > deepestDescription) throw new ProtocolBroken('a description too large');
       return { t: 'described', id: id(message.id), description: object(message.description) };
     case 'rejected': {
       const line = message.line === null ? null : integer(message.line);

@@ -1,0 +1,138 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { ProtocolBroken, readGuestMessage } from './guest-message.js';
+import { readDescription } from './read-description.js';
+
+const read = (value: unknown) => readGuestMessage(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)));
+const error = { name: 'E', code: null, message: 'm', stack: 's' };
+
+describe('a message of a runner process', () => {
+  it.each([
+    { t: 'ready' },
+    { t: 'stray' },
+    { t: 'pong', n: 5 },
+    { t: 'out', id: 'a', out: [] },
+    { t: 'out', id: 'a', out: [['emit', '{"a":1}', { id: 'i', name: 'n', summary: 's', ts: 1, deliveryTs: 2 }]] },
+    { t: 'out', id: 'a', out: [['log', 'warn', 1.5, 'm', null]] },
+    { t: 'out', id: 'a', out: [['log', 'warn', 1, 'm', '[{"a":1}]']] },
+    {
+      t: 'out',
+      id: 'a',
+      out: [
+        ['db', 'k', '1'],
+        ['db', 'k', null],
+      ],
+    },
+    { t: 'done', id: 'a', out: [], error: null },
+    { t: 'done', id: 'a', out: [], error },
+    { t: 'respond', id: 'a', status: 200, headers: { 'x-y': 'z' }, body: 'AA==' },
+    { t: 'described', id: 'a', description: { name: 'n' } },
+    { t: 'rejected', id: 'a', message: 'm', line: 3 },
+    { t: 'rejected', id: 'a', message: 'm', line: null },
+  ])('is taken: %j', (message) => {
+    expect(read(message)).toEqual(message);
+  });
+
+  it('loses what it should not have', () => {
+    expect(
+      read({
+        t: 'done',
+        id: 'a',
+        out: [['emit', '1', { id: 'x', account: 'victim' }, 'more']],
+        error: null,
+        retry: true,
+        account: 'victim',
+      }),
+    ).toEqual({
+      t: 'done',
+      id: 'a',
+      out: [['emit', '1', { id: 'x' }]],
+      error: null,
+    });
+  });
+
+  it.each([
+    ['no JSON', '{'],
+    ['empty', ''],
+    ['null', 'null'],
+    ['an array', []],
+    ['of an unknown kind', { t: 'exit' }],
+    ['without an id', { t: 'done', out: [], error: null }],
+    ['with an id that is no text', { t: 'out', id: {}, out: [] }],
+    ['with a long id', { t: 'out', id: 'x'.repeat(65), out: [] }],
+    ['without output', { t: 'out', id: 'a' }],
+    ['with output of an unknown kind', { t: 'out', id: 'a', out: [['exec', 'x']] }],
+    ['with output that is no tuple', { t: 'out', id: 'a', out: [null] }],
+    ['with an event that is not text', { t: 'out', id: 'a', out: [['emit', 1, {}]] }],
+    ['with an event that is not JSON', { t: 'out', id: 'a', out: [['emit', '{', {}]] }],
+    ['with an event of no text', { t: 'out', id: 'a', out: [['emit', '', {}]] }],
+    ['with an event nested too deeply', { t: 'out', id: 'a', out: [['emit', '['.repeat(2000) + ']'.repeat(2000), {}]] }],
+    ['with metadata that is none', { t: 'out', id: 'a', out: [['emit', '1', null]] }],
+    ['with a ts that is no integer', { t: 'out', id: 'a', out: [['emit', '1', { ts: 1.5 }]] }],
+    ['with an id of an event that is a number', { t: 'out', id: 'a', out: [['emit', '1', { id: 1 }]] }],
+    ['with a long stream name', { t: 'out', id: 'a', out: [['emit', '1', { name: 'x'.repeat(129) }]] }],
+    ['with a log time that is none', { t: 'out', id: 'a', out: [['log', 'log', null, 'm', null]] }],
+    ['with log arguments that are not JSON', { t: 'out', id: 'a', out: [['log', 'log', 1, 'm', '{']] }],
+    ['with a db value that is not JSON', { t: 'out', id: 'a', out: [['db', 'k', 'x']] }],
+    ['with an error of half its parts', { t: 'done', id: 'a', out: [], error: { name: 'x' } }],
+    ['with a status that is none', { t: 'respond', id: 'a', status: 99, headers: {}, body: '' }],
+    ['with a header that splits the answer', { t: 'respond', id: 'a', status: 200, headers: { a: 'b\r\nc: d' }, body: '' }],
+    ['with a header name that is none', { t: 'respond', id: 'a', status: 200, headers: { 'a b': 'c' }, body: '' }],
+    ['with a body that is no text', { t: 'respond', id: 'a', status: 200, headers: {}, body: 1 }],
+    ['with a line that is no number', { t: 'rejected', id: 'a', message: 'm', line: 'x' }],
+  ])('is refused when it is %s', (_, message) => {
+    expect(() => read(message)).toThrow(ProtocolBroken);
+  });
+
+  it('is taken or refused, whatever it is, and changes no prototype', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.json(),
+          fc.string(),
+          fc.object().map((value) => JSON.stringify({ t: 'out', id: 'a', out: [value] })),
+        ),
+        (text) => {
+          try {
+            read(text);
+          } catch (thrown) {
+            expect(thrown).toBeInstanceOf(ProtocolBroken);
+          }
+        },
+      ),
+    );
+    expect(() => read('{"t":"out","id":"a","out":[["emit","1",{"__proto__":{"polluted":1}}]]}')).not.toThrow();
+    expect('polluted' in {}).toBe(false);
+  });
+});
+
+describe('a description', () => {
+  const whole = {
+    name: 'n',
+    key: null,
+    version: null,
+    description: null,
+    dedupe: null,
+    concurrency: 1,
+    hooks: [],
+    has_run: true,
+    configurable_props: [],
+  };
+
+  it('is taken as it is', () => {
+    const description = { ...whole, hooks: ['deploy'], dedupe: 'last', configurable_props: [{ name: 'a', type: 'string', label: 'A' }] };
+    expect(readDescription({ ...description, owner: 'victim' })).toEqual(description);
+  });
+
+  it.each([
+    ['a name that is no text', { name: 1 }],
+    ['no props', { configurable_props: null }],
+    ['a prop that is none', { configurable_props: [1] }],
+    ['a prop without a type', { configurable_props: [{ name: 'a' }] }],
+    ['an unknown hook', { hooks: ['exec'] }],
+    ['an unknown dedupe', { dedupe: 'x' }],
+    ['a thousand props', { configurable_props: Array.from({ length: 1000 }, () => ({ name: 'a', type: 'b' })) }],
+  ])('is refused with %s', (_, change) => {
+    expect(() => readDescription({ ...whole, ...change })).toThrow(ProtocolBroken);
+  });
+});
