@@ -1,16 +1,16 @@
 import { rm } from 'node:fs/promises';
 import { bundleFiles } from './bundle-files.js';
 import { AddressGuard } from '#egress';
-import { ExchangeBase } from './exchange.js';
+import { ExchangeBase } from './processes/exchange.js';
 import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
 import { buildJailRoot } from './jail/jail-root.js';
 import { jailRootParent } from './jail/jail-root-parent.js';
 import { RunnerUsers } from './jail/runner-users.js';
-import { RunnerPool, type Purpose } from './runner-pool.js';
-import { RunnerProcess } from './runner-process.js';
+import { RunnerPool, type Purpose } from './processes/runner-pool.js';
+import { RunnerProcess } from './processes/runner-process.js';
 import type { SandboxConfig } from './sandbox-config.js';
 import type { ComponentCode, ComponentDescription, ComponentFiles, RunJob, RunOutcome, Sandbox, SandboxHealth } from './sandbox.js';
-import { Slots } from './slots.js';
+import { Slots } from './processes/slots.js';
 
 // A run whose process ends under it, through no fault of its own, starts again alone; that process too can be unlucky
 const mostAttempts = 3;

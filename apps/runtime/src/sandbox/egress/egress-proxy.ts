@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressGuard } from '#egress';
-import { Slots } from '../slots.js';
+import { Slots } from '../processes/slots.js';
 import type { EgressLimits } from './egress-limits.js';
 import { Rate } from './rate.js';
 import { Tunnel } from './tunnel.js';

@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import {
   access,
@@ -10,7 +9,6 @@ import {
   lstat,
   mkdir,
   readdir,
-  readFile,
   realpath,
   rename,
   rm,
@@ -18,14 +16,12 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
-import { promisify } from 'node:util';
-import { findProgram } from './find-program.js';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { bundleGuest, type BundledGuest } from './bundle-guest.js';
+import { jailPrograms, type JailProgram } from './jail-programs.js';
+import { packageClosure, type CuratedPackage } from './package-closure.js';
 import { seccompFilter } from './seccomp-filter.js';
 
-const run = promisify(execFile);
-const require = createRequire(import.meta.url);
 const oldestNode = 24;
 const unusedMs = 24 * 3600 * 1000;
 const asBoolean = [() => true, () => false] as const;
@@ -69,89 +65,7 @@ export async function buildJailRoot(parent: string, modules: string[]): Promise<
   return { dir: join(dir, 'root'), seccompFile: (await exists(seccompFile)) ? seccompFile : null };
 }
 
-interface JailProgram {
-  /** Name in /bin */
-  name: string;
-  file: string;
-  libraries: string[];
-}
-
-async function jailPrograms(): Promise<JailProgram[]> {
-  const files: [string, string | null][] = [
-    ['node', process.execPath],
-    ['esbuild', bundlerFile()],
-    // The last steps of a jail without bwrap run inside of it
-    ['setpriv', findProgram('setpriv')],
-    ['prlimit', findProgram('prlimit')],
-  ];
-  const found = files.filter((entry): entry is [string, string] => entry[1] !== null);
-  return Promise.all(found.map(async ([name, file]) => ({ name, file, libraries: await sharedLibraries(file) })));
-}
-
-/** esbuild's own binary: what its package puts on the PATH is a script for a Node of any version. */
-function bundlerFile(): string {
-  return require.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`, {
-    paths: [dirname(require.resolve('esbuild/package.json'))],
-  });
-}
-
-/** Paths as the program's loader will look for them. A static program, or a system without ldd, has none. */
-async function sharedLibraries(file: string): Promise<string[]> {
-  const { stdout } = await run('ldd', [file]).catch(() => ({ stdout: '' }));
-  return [...new Set(stdout.match(/\/[^\s:()]+/g) ?? [])].filter((path) => path !== file);
-}
-
-/** The guest in one file of CommonJS: its sources lie here as TypeScript or compiled, and it needs nothing of this repository then. */
-async function bundleGuest(): Promise<{ runner: string; probe: string }> {
-  const bundle = async (entry: string) => {
-    const source = join(import.meta.dirname, '..', 'guest', entry + extname(import.meta.filename));
-    const { stdout } = await run(
-      bundlerFile(),
-      [source, '--bundle', '--platform=node', '--format=cjs', '--target=node24', '--log-level=error'],
-      {
-        maxBuffer: 16 << 20,
-      },
-    );
-    return stdout;
-  };
-  const [runner, probe] = await Promise.all([bundle('main'), bundle('probe')]);
-  return { runner, probe };
-}
-
-interface CuratedPackage {
-  version: string;
-  from: string;
-  /** Below the jail's /runner, in the same place as below the project */
-  to: string;
-}
-
-/** The curated packages and all that they depend on, as npm laid them out. */
-async function packageClosure(names: string[]): Promise<CuratedPackage[]> {
-  const found = new Map<string, CuratedPackage>();
-  const visit = async (name: string, fromDir: string): Promise<void> => {
-    const dir = await packageDir(name, fromDir);
-    if (dir === null) throw new Error(`The package ${name} is not installed`);
-    if (found.has(dir)) return;
-    const manifest = JSON.parse(await readFile(join(dir, 'package.json'), 'utf8')) as {
-      version: string;
-      dependencies?: Record<string, string>;
-    };
-    found.set(dir, { version: manifest.version, from: dir, to: dir.slice(dir.indexOf(`${sep}node_modules${sep}`) + 1) });
-    for (const dependency of Object.keys(manifest.dependencies ?? {})) await visit(dependency, dir);
-  };
-  for (const name of names) await visit(name, import.meta.dirname);
-  return [...found.values()].sort((a, b) => (a.to < b.to ? -1 : 1));
-}
-
-async function packageDir(name: string, fromDir: string): Promise<string | null> {
-  for (let dir = fromDir; ; dir = dirname(dir)) {
-    const candidate = join(dir, 'node_modules', name);
-    if (await exists(join(candidate, 'package.json'))) return candidate;
-    if (dirname(dir) === dir) return null;
-  }
-}
-
-async function fingerprint(programs: JailProgram[], guest: { runner: string; probe: string }, packages: CuratedPackage[]): Promise<string> {
+async function fingerprint(programs: JailProgram[], guest: BundledGuest, packages: CuratedPackage[]): Promise<string> {
   const hash = createHash('sha256');
   for (const { name, file } of programs) {
     const { size, mtimeMs } = await stat(file);
@@ -162,12 +76,7 @@ async function fingerprint(programs: JailProgram[], guest: { runner: string; pro
   return hash.digest('hex').slice(0, 16);
 }
 
-async function assemble(
-  target: string,
-  programs: JailProgram[],
-  guest: { runner: string; probe: string },
-  packages: CuratedPackage[],
-): Promise<void> {
+async function assemble(target: string, programs: JailProgram[], guest: BundledGuest, packages: CuratedPackage[]): Promise<void> {
   const root = join(target, 'root');
   for (const folder of ['bin', 'runner/node_modules', 'tmp', 'exchange', 'dev']) await mkdir(join(root, folder), { recursive: true });
   for (const { name, file, libraries } of programs) {

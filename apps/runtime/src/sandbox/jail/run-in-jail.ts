@@ -1,4 +1,4 @@
-import { lastDescendant } from '../process-usage.js';
+import { lastDescendant } from '../processes/process-usage.js';
 import type { Jail, JailedProgram } from './jail.js';
 import { startInJail } from './start-in-jail.js';
 

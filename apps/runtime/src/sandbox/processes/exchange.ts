@@ -4,8 +4,8 @@ import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AddressGuard } from '#egress';
-import type { EgressLimits } from './egress/egress-limits.js';
-import { EgressProxy, type EgressCounts } from './egress/egress-proxy.js';
+import type { EgressLimits } from '../egress/egress-limits.js';
+import { EgressProxy, type EgressCounts } from '../egress/egress-proxy.js';
 
 /** What one process and we have in common. */
 export interface Exchange {

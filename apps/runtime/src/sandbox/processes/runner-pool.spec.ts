@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { FakeRunnerProcess } from './fake-runner-process.js';
 import { RunnerPool, type PoolSettings, type Purpose } from './runner-pool.js';
-import { jobOf } from './sandbox-for-tests.js';
+import { jobOf } from '../sandbox-for-tests.js';
 
 const settings: PoolSettings = {
   blanks: 0,

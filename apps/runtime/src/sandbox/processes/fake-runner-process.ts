@@ -1,7 +1,7 @@
 import type { Attempt } from './runner-process.js';
 import { retired, type RunnerEnd } from './runner-end.js';
 import type { PooledProcess } from './runner-pool.js';
-import type { RunJob, RunOutcome } from './sandbox.js';
+import type { RunJob, RunOutcome } from '../sandbox.js';
 
 const outcome: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 0, cpuMs: 0, responded: false };
 

@@ -1,7 +1,7 @@
-import { ProtocolBroken } from './wire/guest-message.js';
-import type { OutputItem } from './wire/messages.js';
-import type { SandboxLimits } from './sandbox-limits.js';
-import type { Emit, HttpReply, LogLine, RunError, RunJob, RunOutcome, RunStatus } from './sandbox.js';
+import { ProtocolBroken } from '../wire/guest-message.js';
+import type { OutputItem } from '../wire/messages.js';
+import type { SandboxLimits } from '../sandbox-limits.js';
+import type { Emit, HttpReply, LogLine, RunError, RunJob, RunOutcome, RunStatus } from '../sandbox.js';
 
 /** The run put out more than the guest's own limits let through: the guest is not in charge any more. */
 export class TooMuchOutput extends Error {}

@@ -1,6 +1,6 @@
 import { MainThreadClock, processUsage } from './process-usage.js';
 import { blocked, type RunnerEnd } from './runner-end.js';
-import type { SandboxLimits } from './sandbox-limits.js';
+import type { SandboxLimits } from '../sandbox-limits.js';
 
 const tickMs = 100;
 const lateMs = 1000;

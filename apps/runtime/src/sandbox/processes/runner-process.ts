@@ -1,22 +1,22 @@
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { ComponentRejected } from './component-rejected.js';
+import { ComponentRejected } from '../component-rejected.js';
 import type { Exchange } from './exchange.js';
-import type { Jail } from './jail/jail.js';
-import { killQuietly } from './jail/run-in-jail.js';
-import { startInJail } from './jail/start-in-jail.js';
+import type { Jail } from '../jail/jail.js';
+import { killQuietly } from '../jail/run-in-jail.js';
+import { startInJail } from '../jail/start-in-jail.js';
 import { lastDescendant } from './process-usage.js';
 import { RunInFlight, TooMuchOutput } from './run-in-flight.js';
 import { RunnerChannel } from './runner-channel.js';
 import { blocked, closed, retired, type RunnerEnd } from './runner-end.js';
 import { RunnerWatch } from './runner-watch.js';
-import type { SandboxLimits } from './sandbox-limits.js';
-import type { ComponentCode, ComponentDescription, RunError, RunJob, RunOutcome, RunStatus } from './sandbox.js';
-import { SandboxUnavailable } from './sandbox-unavailable.js';
-import { ProtocolBroken } from './wire/guest-message.js';
-import type { FromGuest } from './wire/messages.js';
-import { readDescription } from './wire/read-description.js';
+import type { SandboxLimits } from '../sandbox-limits.js';
+import type { ComponentCode, ComponentDescription, RunError, RunJob, RunOutcome, RunStatus } from '../sandbox.js';
+import { SandboxUnavailable } from '../sandbox-unavailable.js';
+import { ProtocolBroken } from '../wire/guest-message.js';
+import type { FromGuest } from '../wire/messages.js';
+import { readDescription } from '../wire/read-description.js';
 
 /** `again`: the process ended under the run, and it may well have been another run's doing. */
 export interface Attempt {

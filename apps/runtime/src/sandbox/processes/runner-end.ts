@@ -1,4 +1,4 @@
-import type { RunStatus } from './sandbox.js';
+import type { RunStatus } from '../sandbox.js';
 
 /** Why a process ended, and what the runs say that were in it. `retired`: nobody's fault, its time was up. */
 export interface RunnerEnd {

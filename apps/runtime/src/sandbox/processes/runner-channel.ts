@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
-import { encodeFrame, FrameReader, FrameTooLarge } from './wire/frames.js';
-import { ProtocolBroken, readGuestMessage } from './wire/guest-message.js';
-import type { FromGuest, ToGuest } from './wire/messages.js';
+import { encodeFrame, FrameReader, FrameTooLarge } from '../wire/frames.js';
+import { ProtocolBroken, readGuestMessage } from '../wire/guest-message.js';
+import type { FromGuest, ToGuest } from '../wire/messages.js';
 
 /** Our end of the frames of one process. */
 export class RunnerChannel {
