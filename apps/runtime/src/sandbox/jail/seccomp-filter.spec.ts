@@ -1,0 +1,88 @@
+import { describe, expect, it } from '@jest/globals';
+import { seccompFilter } from './seccomp-filter.js';
+
+const verdicts: Record<number, string> = { 0x7fff0000: 'allowed', 0x00050001: 'EPERM', 0x00050026: 'ENOSYS', 0x80000000: 'killed' };
+const audit = { x64: 0xc000003e, arm64: 0xc00000b7 };
+
+/** What the kernel would answer: the few instructions of BPF that the filter is made of. */
+function judge(filter: Buffer, call: number, args: number[] = [], arch: number = audit.x64): string {
+  const data = Buffer.alloc(64);
+  data.writeUInt32LE(call, 0);
+  data.writeUInt32LE(arch, 4);
+  args.forEach((arg, index) => data.writeUInt32LE(arg >>> 0, 16 + index * 8));
+  let accumulator = 0;
+  for (let at = 0; at < filter.length / 8; at++) {
+    const [code, ifTrue, ifFalse, value] = [
+      filter.readUInt16LE(at * 8),
+      filter[at * 8 + 2]!,
+      filter[at * 8 + 3]!,
+      filter.readUInt32LE(at * 8 + 4),
+    ];
+    if (code === 0x06) return verdicts[value] ?? String(value);
+    if (code === 0x20) accumulator = data.readUInt32LE(value);
+    else {
+      const holds = code === 0x15 ? accumulator === value : code === 0x35 ? accumulator >= value : (accumulator & value) !== 0;
+      at += holds ? ifTrue : ifFalse;
+    }
+  }
+  return 'fell off the end';
+}
+
+describe('the seccomp filter', () => {
+  const x64 = seccompFilter('x64')!;
+  const arm64 = seccompFilter('arm64')!;
+  const [unix, inet, netlink] = [1, 2, 16];
+  const [thread, newUser] = [0x3d0f00, 0x10000000];
+
+  it.each<[string, number, number[], string]>([
+    ['read', 0, [], 'allowed'],
+    ['mmap', 9, [], 'allowed'],
+    ['connect', 42, [], 'allowed'],
+    ['execve, which the jail itself needs', 59, [], 'allowed'],
+    ['socket(AF_UNIX)', 41, [unix], 'allowed'],
+    ['socket(AF_INET)', 41, [inet], 'EPERM'],
+    ['socket(AF_NETLINK)', 41, [netlink], 'EPERM'],
+    ['clone of a thread', 56, [thread], 'allowed'],
+    ['clone of a process', 56, [17], 'EPERM'],
+    ['clone of a user namespace', 56, [newUser], 'EPERM'],
+    ['clone3', 435, [], 'ENOSYS'],
+    ['fork', 57, [], 'EPERM'],
+    ['vfork', 58, [], 'EPERM'],
+    ['bind', 49, [], 'EPERM'],
+    ['listen', 50, [], 'EPERM'],
+    ['kill', 62, [], 'EPERM'],
+    ['ptrace', 101, [], 'EPERM'],
+    ['mount', 165, [], 'EPERM'],
+    ['unshare', 272, [], 'EPERM'],
+    ['bpf', 321, [], 'EPERM'],
+    ['io_uring_setup', 425, [], 'EPERM'],
+    ['process_vm_readv', 310, [], 'EPERM'],
+    ['memfd_create', 319, [], 'EPERM'],
+    ['ioctl(TIOCSTI)', 16, [0, 0x5412], 'EPERM'],
+    ['ioctl(FIONBIO)', 16, [0, 0x5421], 'allowed'],
+    ['a call of tomorrow', 500, [], 'ENOSYS'],
+    ['a call of the x32 table', 0x40000000, [], 'ENOSYS'],
+  ])('on x64: %s', (_, call, args, verdict) => {
+    expect(judge(x64, call, args)).toBe(verdict);
+  });
+
+  it.each<[string, number, number[], string]>([
+    ['read', 63, [], 'allowed'],
+    ['socket(AF_UNIX)', 198, [unix], 'allowed'],
+    ['socket(AF_INET)', 198, [inet], 'EPERM'],
+    ['clone of a thread', 220, [thread], 'allowed'],
+    ['clone of a process', 220, [17], 'EPERM'],
+    ['kill', 129, [], 'EPERM'],
+    ['mount', 40, [], 'EPERM'],
+  ])('on arm64: %s', (_, call, args, verdict) => {
+    expect(judge(arm64, call, args, audit.arm64)).toBe(verdict);
+  });
+
+  it('kills a process that calls by another processor’s table', () => {
+    expect(judge(x64, 0, [], 0x40000003)).toBe('killed');
+  });
+
+  it('is not there for a processor that nobody has looked up', () => {
+    expect(seccompFilter('riscv64')).toBeNull();
+  });
+});
