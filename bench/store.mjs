@@ -1,0 +1,243 @@
+// npm run bench:store [-- --emitters 10000 --events 900000]
+// Events per second and CPU of the event store beside plain COPY of the same rows on the same machine; pages meanwhile; how the table grows.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { AppendRepository } from '../dist/apps/event-store/src/append/append.repository.js';
+import { AppendService } from '../dist/apps/event-store/src/append/append.service.js';
+import { copyIn } from '../dist/apps/event-store/src/append/copy-in.js';
+import { COPIED_COLUMNS, copyRows } from '../dist/apps/event-store/src/append/copy-rows.js';
+import { TrimCounter } from '../dist/apps/event-store/src/append/trim-counter.js';
+import { EventPagesRepository } from '../dist/apps/event-store/src/pages/event-pages.repository.js';
+import { pageWindow } from '../dist/apps/event-store/src/pages/page-window.js';
+import { eventPlace } from '../dist/libs/contracts/src/index.js';
+import { Database } from '../dist/libs/database/src/index.js';
+import { createKafka, Publisher } from '../dist/libs/messaging/src/index.js';
+import { createLog } from '../dist/libs/observability/src/index.js';
+import { freshDatabase } from '../dist/libs/testing/src/index.js';
+import { quantiles } from './lib/quantiles.mjs';
+import { emitterIds, Load, seededRandom } from './store/load.mjs';
+import { cpuSeconds, startStoreStack } from './store/stack.mjs';
+
+const { values: options } = parseArgs({
+  options: { emitters: { type: 'string', default: '10000' }, events: { type: 'string', default: '900000' } },
+});
+const EMITTERS = Number(options.emitters);
+const EVENTS = Number(options.events);
+/** The store takes in its partitions side by side; COPY gets as many connections. */
+const PARTITIONS = 4;
+const BATCH = 4000;
+/** The middle between a stream that was trimmed just now and one that will be at once. */
+const PRELOADED = 150;
+const PAGES_PER_SECOND = 50;
+
+const log = createLog('bench', 'warn');
+/** @param {number} value */
+const round = (value, digits = 0) => Number(value.toFixed(digits));
+/**
+ * @param {number | null} start
+ * @param {number | null} end
+ * @param {number} events
+ */
+const microsecondsEach = (start, end, events) => (start === null || end === null ? null : round(((end - start) / events) * 1e6, 1));
+
+const stack = await startStoreStack({ partitions: PARTITIONS });
+try {
+  const copy = await plainCopy();
+  console.log('plain COPY:', copy);
+  const store = await eventStore();
+  console.log('event store:', store);
+  const growth = [];
+  for (const emitters of [100, 10_000, 1_000_000]) {
+    growth.push(await growthWith(emitters));
+    console.log('growth:', growth.at(-1));
+  }
+  const ratio = round(store.events_per_second / copy.rows_per_second, 3);
+  console.log(JSON.stringify({ bench: 'store', ratio_to_copy: ratio, emitters: EMITTERS, copy, store, growth }));
+} finally {
+  await stack.stop();
+}
+
+/**
+ * A partition's events as the store's own code has them, in batches.
+ * @param {Load} load
+ * @param {number} partition
+ * @param {number} count
+ */
+function batchesOf(load, partition, count) {
+  const start = Date.now();
+  return Array.from({ length: Math.ceil(count / BATCH) }, (_, batch) =>
+    Array.from({ length: BATCH }, (_, index) => {
+      const offset = batch * BATCH + index;
+      const place = eventPlace({ clock: start + Math.floor(offset / 20), offset, partition });
+      return { kind: 'event', place, stream: '', hops: 0, ...load.next() };
+    }),
+  );
+}
+
+/** What there is to reach: the same rows, through the same code, into the same table with its primary key alone, and nothing is deleted. */
+async function plainCopy() {
+  const { database, drop } = await freshDatabase('event_store', { url: stack.databaseUrl, max: PARTITIONS });
+  await database.query('DROP INDEX event_emitted_once');
+  await fill(database, emitterIds(EMITTERS));
+  const rows = 400_000;
+  const load = new Load(emitterIds(EMITTERS), seededRandom(1));
+  const work = Array.from({ length: PARTITIONS }, (_, partition) => batchesOf(load, partition, rows / PARTITIONS));
+  const statement = `COPY event (${COPIED_COLUMNS}) FROM STDIN (FORMAT binary)`;
+  const [start, ownCpu, cpu] = [performance.now(), process.cpuUsage(), cpuSeconds('postgres')];
+  await Promise.all(
+    work.map(async (batches) => {
+      for (const batch of batches) await database.transaction((transaction) => copyIn(transaction, statement, copyRows(batch)));
+    }),
+  );
+  const [seconds, { user, system }, cpuEnd] = [(performance.now() - start) / 1000, process.cpuUsage(ownCpu), cpuSeconds('postgres')];
+  await drop();
+  return {
+    rows_per_second: round(rows / seconds),
+    client_us: round((user + system) / rows, 1),
+    postgres_us: microsecondsEach(cpu, cpuEnd, rows),
+  };
+}
+
+/** The app itself over a backlog in Kafka: the first half of it alone, then with readers. */
+async function eventStore() {
+  const database = new Database(stack.databaseUrl, 'event_store', log);
+  const ids = emitterIds(EMITTERS);
+  await produce(new Load(ids, seededRandom(2)));
+  await fill(database, ids);
+  const [store] = stack.stores;
+  await store.start();
+  /** @param {number} share */
+  const until = async (share) => {
+    for (;;) {
+      const { rows } = await database.query('SELECT coalesce(sum(next_offset), 0)::bigint AS stored FROM event_progress');
+      if (rows[0].stored >= EVENTS * share) {
+        return { at: performance.now(), stored: rows[0].stored, app: cpuSeconds(store.pid), postgres: cpuSeconds('postgres') };
+      }
+      await sleep(20);
+    }
+  };
+  const [first, half] = [await until(0.05), await until(0.5)];
+  const pages = readPages(database, ids);
+  const [second, end] = [await until(0.52), await until(0.99)];
+  const read = await pages.stop();
+  await store.stop();
+  await database.pool.end();
+  /** @param {typeof first} from @param {typeof first} to */
+  const rate = (from, to) => round(((to.stored - from.stored) / (to.at - from.at)) * 1000);
+  return {
+    events_per_second: rate(first, half),
+    app_us: microsecondsEach(first.app, half.app, half.stored - first.stored),
+    postgres_us: microsecondsEach(first.postgres, half.postgres, half.stored - first.stored),
+    with_readers: { events_per_second: rate(second, end), ...read },
+  };
+}
+
+/** @param {Load} load */
+async function produce(load) {
+  const publisher = new Publisher(createKafka({ brokers: [stack.brokers] }, 'bench', log));
+  await publisher.connect();
+  for (let sent = 0; sent < EVENTS; sent += 5000)
+    await publisher.send(Array.from({ length: Math.min(5000, EVENTS - sent) }, () => load.record()));
+  await publisher.close();
+}
+
+/**
+ * As full as the table gets.
+ * @param {Database} database
+ * @param {string[]} ids
+ */
+async function fill(database, ids) {
+  await database.query(
+    `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event)
+     SELECT 1600000000000 + n, n, id, '', '1' || lpad(n::text, 26, '0'), convert_to('{"note":"' || repeat('x', 250) || '"}', 'UTF8')
+     FROM generate_series(1, $2::int) AS n, unnest($1::text[]) AS id`,
+    [ids, PRELOADED],
+  );
+  await database.query('VACUUM ANALYZE event');
+  await database.query('CHECKPOINT');
+}
+
+/**
+ * Asks for pages of 10 at a steady rate, as clients do, and in the end for as many as there can be.
+ * @param {Database} database
+ * @param {string[]} ids
+ */
+function readPages(database, ids) {
+  const pages = new EventPagesRepository(database);
+  const random = seededRandom(3);
+  const readOne = () => pages.page(ids[Math.floor(random() * ids.length)], '', pageWindow({ limit: 10 }), { whole: false, maxBytes: 1e6 });
+  /** @type {Promise<number>[]} */
+  const read = [];
+  const timer = setInterval(() => {
+    const start = performance.now();
+    read.push(readOne().then(() => performance.now() - start));
+  }, 1000 / PAGES_PER_SECOND);
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      const pageMs = quantiles(await Promise.all(read));
+      const [end, seconds] = [performance.now() + 3000, 3];
+      let count = 0;
+      const reader = async () => {
+        for (; performance.now() < end; count++) await readOne();
+      };
+      await Promise.all(Array.from({ length: 8 }, reader));
+      return { page_ms: pageMs, pages_per_second_alone: round(count / seconds) };
+    },
+  };
+}
+
+/**
+ * The size of table and indexes after a while, against what would be the least: what is kept, packed.
+ * @param {number} emitters
+ */
+async function growthWith(emitters) {
+  const { database, drop } = await freshDatabase('event_store', { url: stack.databaseUrl, max: PARTITIONS });
+  const repository = new AppendRepository(database);
+  await repository.positions(Array.from({ length: PARTITIONS }, (_, partition) => partition));
+  const ids = emitterIds(emitters);
+  const events = 1_200_000;
+  const start = performance.now();
+  await Promise.all(
+    Array.from({ length: PARTITIONS }, async (_, partition) => {
+      const service = new AppendService(repository, new TrimCounter());
+      // Each emitter in one partition, as in the log.
+      const own = ids.filter((_, index) => index % PARTITIONS === partition);
+      const load = new Load(own, seededRandom(partition));
+      for (let offset = 0; offset < events / PARTITIONS; offset += BATCH) {
+        const [batch] = batchesOf(load, partition, BATCH);
+        const shifted = batch.map((event, index) => ({
+          ...event,
+          place: eventPlace({ clock: start + offset, offset: offset + index, partition }),
+        }));
+        await service.append(partition, shifted, { offset, clock: 0 }, { offset: offset + BATCH, clock: 0 });
+      }
+    }),
+  );
+  const seconds = (performance.now() - start) / 1000;
+  const used = await sizeOf(database);
+  await database.query(
+    `DELETE FROM event WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM (SELECT ctid, row_number() OVER (PARTITION BY emitter_id, stream ORDER BY ms DESC, seq DESC) AS nth FROM event) AS newest
+       WHERE nth > 100))`,
+  );
+  await database.query('VACUUM FULL event');
+  const least = await sizeOf(database);
+  await drop();
+  return {
+    emitters,
+    events,
+    events_per_second: round(events / seconds),
+    kept: least.rows,
+    rows: used.rows,
+    megabytes: round(used.bytes / 1e6),
+    least_megabytes: round(least.bytes / 1e6),
+    factor: round(used.bytes / least.bytes, 2),
+  };
+}
+
+/** @param {Database} database */
+async function sizeOf(database) {
+  const { rows } = await database.query("SELECT pg_total_relation_size('event') AS bytes, (SELECT count(*) FROM event) AS rows");
+  return rows[0];
+}

@@ -1,0 +1,46 @@
+import { base62, eventRecord } from '../../dist/libs/contracts/src/index.js';
+
+/**
+ * Numbers from 0 to 1, the same row of them for the same seed (mulberry32).
+ * @param {number} seed
+ */
+export function seededRandom(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** @param {number} count */
+export const emitterIds = (count) => Array.from({ length: count }, (_, index) => `dc_0Vg2mXq1${base62(BigInt(index * 7919), 10)}`);
+
+const NOTE = 'x'.repeat(220);
+
+/** Events of about 300 bytes of random emitters; their emit ids sort by time, as ours do. */
+export class Load {
+  count = 0;
+
+  /**
+   * @param {string[]} emitters
+   * @param {() => number} random
+   */
+  constructor(emitters, random) {
+    this.emitters = emitters;
+    this.random = random;
+  }
+
+  next() {
+    const emitterId = this.emitters[Math.floor(this.random() * this.emitters.length)];
+    const number = this.count++;
+    const emitId = `2xK${(1e12 + number).toString(36).padStart(10, '0')}0123456789abcd`;
+    const json = Buffer.from(`{"order":${number},"customer":"c${number % 977}","amount":12.5,"note":"${NOTE}"}`);
+    return { emitterId, emitId, json };
+  }
+
+  record() {
+    return { topic: 'events', ...eventRecord({ ...this.next(), stream: '', hops: 0 }) };
+  }
+}
