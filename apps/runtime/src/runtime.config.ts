@@ -1,4 +1,4 @@
-import { readConfig } from '#config';
+import { type DailyQuotas, readConfig, readQuotas } from '#config';
 
 /** The runtime's part of the environment; the sandbox reads its own. */
 export class RuntimeConfig {
@@ -11,6 +11,8 @@ export class RuntimeConfig {
     readonly maxEndpointBodyBytes: number,
     /** Runs at a time, over all accounts. */
     readonly concurrency: number,
+    /** What an account may use a day; null: unlimited. */
+    readonly quotas: DailyQuotas | null,
   ) {}
 
   static read(): RuntimeConfig {
@@ -22,6 +24,7 @@ export class RuntimeConfig {
         env.text('SLUICE_ENDPOINTS_URL', `http://localhost:${port}`).replace(/\/+$/, ''),
         env.integer('SLUICE_MAX_ENDPOINT_BODY_BYTES', 512 * 1024, { min: 1024 }),
         env.integer('SLUICE_RUNS_AT_ONCE', 32, { min: 1 }),
+        readQuotas(env),
       );
     });
   }

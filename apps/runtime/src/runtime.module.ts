@@ -8,6 +8,9 @@ import { DeploymentsListener } from './deployments/deployments.listener.js';
 import { DeploymentsModule } from './deployments/deployments.module.js';
 import { EndpointsServer } from './endpoints/endpoints.server.js';
 import { EndpointsService } from './endpoints/endpoints.service.js';
+import { Quotas } from './quotas/quotas.js';
+import { QuotasRepository } from './quotas/quotas.repository.js';
+import { RunLanes } from './runs/run-lanes.js';
 import { RunsConsumer } from './runs/runs.consumer.js';
 import { RunsRepository } from './runs/runs.repository.js';
 import { RunsService } from './runs/runs.service.js';
@@ -15,6 +18,8 @@ import { RuntimeConfig } from './runtime.config.js';
 import { SandboxLife, sandboxProvider } from './sandbox.provider.js';
 import { Ticker } from './timers/ticker.js';
 import { TimersRepository } from './timers/timers.repository.js';
+import { Releaser } from './waiting/releaser.js';
+import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
 
 /** The only room where users' code runs: deployments, timers, endpoints, runs, the sandbox. */
 @Module({
@@ -29,6 +34,11 @@ import { TimersRepository } from './timers/timers.repository.js';
     sandboxProvider,
     SandboxLife,
     CodeCache,
+    Quotas,
+    QuotasRepository,
+    WaitingEmitsRepository,
+    Releaser,
+    RunLanes,
     RunsRepository,
     RunsService,
     RunsConsumer,

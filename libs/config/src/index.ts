@@ -1,1 +1,2 @@
 export { ConfigError, Environment, readConfig } from './environment.js';
+export { type DailyQuotas, readQuotas } from './quotas.js';

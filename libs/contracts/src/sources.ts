@@ -76,3 +76,10 @@ export class ListSources extends PageRequest {
   @IsId('user') owner_id!: UserId;
 }
 export const listSources = query<Page<Source>>()('catalog.source.list', ListSources);
+
+export class SwitchOffSource extends SourceReference {
+  /** One line for the log. */
+  @IsString() reason!: string;
+}
+/** The runtime asks this for a source whose code keeps killing its process; only a user switches it on again. */
+export const switchOffSource = command<void>()('catalog.source.switch-off', SwitchOffSource);

@@ -10,6 +10,8 @@ import {
   type Page,
   type Source,
   SourceReference,
+  SwitchOffSource,
+  switchOffSource,
   UpdateSource,
   updateSource,
 } from '#contracts';
@@ -38,6 +40,11 @@ export class SourcesController {
   @Answers(deleteSource)
   delete(@Payload() reference: SourceReference): Promise<void> {
     return this.sources.delete(reference);
+  }
+
+  @Answers(switchOffSource)
+  switchOff(@Payload() command: SwitchOffSource): Promise<void> {
+    return this.sources.switchOff(command);
   }
 
   @Answers(listSources)

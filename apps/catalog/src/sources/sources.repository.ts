@@ -79,6 +79,17 @@ export class SourcesRepository {
     });
   }
 
+  /** Makes the source inactive; nothing else of it changes. */
+  async switchOff(ownerId: UserId, id: SourceId): Promise<void> {
+    await this.database.transaction(async (transaction) => {
+      const { rowCount } = await transaction.query(
+        'UPDATE source SET active = false, version = version + 1, updated_at = now() WHERE owner_id = $1 AND id = $2 AND active',
+        [ownerId, id],
+      );
+      if (rowCount === 1) await this.tell(transaction, sourceState(await this.reread(transaction, ownerId, id)));
+    });
+  }
+
   /** Removes the source. False when the owner has no such source. */
   async delete(ownerId: UserId, id: SourceId): Promise<boolean> {
     return this.database.transaction(async (transaction) => {

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import {
   type ComponentChoice,
   type ComponentId,
@@ -13,9 +13,11 @@ import {
   randomText,
   type Source,
   type SourceReference,
+  type SwitchOffSource,
   type UpdateSource,
   type UserId,
 } from '#contracts';
+import { LOG, type Log } from '#observability';
 import { CatalogConfig } from '../catalog.config.js';
 import type { ComponentRow } from '../components/component.entity.js';
 import { ComponentsService } from '../components/components.service.js';
@@ -33,6 +35,7 @@ export class SourcesService {
     private readonly sources: SourcesRepository,
     private readonly components: ComponentsService,
     private readonly config: CatalogConfig,
+    @Inject(LOG) private readonly log: Log,
   ) {}
 
   async create({ id, owner_id, new_component_id, ...choice }: CreateSource): Promise<Source> {
@@ -55,6 +58,11 @@ export class SourcesService {
     const row = await this.sources.find(owner_id, id);
     if (!row) throw new NotFound('source', id);
     return this.answer(row);
+  }
+
+  async switchOff({ owner_id, id, reason }: SwitchOffSource): Promise<void> {
+    await this.sources.switchOff(owner_id, id);
+    this.log.warn({ source_id: id, owner_id, reason }, 'source.switched-off');
   }
 
   async list({ owner_id, limit, after, before }: ListSources): Promise<Page<Source>> {

@@ -1,11 +1,14 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterState, SourceId } from '#contracts';
+import { type EmitterState, runRequested, type SourceId } from '#contracts';
 import type { Transaction } from '#database';
 import type { EmitterListener } from '#emitters';
+import { factRecord } from '#messaging';
+import { addToOutbox } from '#outbox';
 import { nextTick } from '../timers/next-tick.js';
-import { DeploymentsRepository } from './deployments.repository.js';
+import { deployedState, DeploymentsRepository } from './deployments.repository.js';
+import { type DeployedState, hookRuns } from './hook-runs.js';
 
-/** Deploys, changes and removes sources as the catalog tells. */
+/** Deploys, changes and removes sources as the catalog tells: the row, its timers and the runs of its hooks are one transaction. */
 @Injectable()
 export class DeploymentsListener implements EmitterListener {
   constructor(private readonly deployments: DeploymentsRepository) {}
@@ -13,17 +16,36 @@ export class DeploymentsListener implements EmitterListener {
   async emitterChanged(transaction: Transaction, { deployment, ...state }: EmitterState): Promise<void> {
     if (state.kind !== 'source' || !deployment) return;
     const sourceId = state.emitter_id as SourceId;
-    if (state.deleted) return this.deployments.remove(transaction, sourceId);
-    await this.deployments.put(transaction, {
-      ...deployment,
+    const row = await this.deployments.lock(transaction, sourceId);
+    const before = row && deployedState(row);
+    if (state.deleted) {
+      await this.deployments.remove(transaction, sourceId);
+      const runs = await this.runHooks(transaction, before, undefined);
+      // otherwise its last hook still reads what it kept, and clears it away
+      if (runs === 0) await this.deployments.forgetKept(transaction, sourceId);
+      return;
+    }
+    const after: DeployedState = {
       source_id: sourceId,
       owner_id: state.owner_id,
       active: state.active,
       version: state.version,
-    });
+      deployment,
+    };
+    await this.deployments.put(transaction, { ...deployment, ...after });
     const now = new Date();
     await this.deployments.putTimers(transaction, sourceId, state.active ? deployment.schedules : {}, (schedule) =>
       nextTick(schedule, now, now),
     );
+    await this.runHooks(transaction, before, after);
+  }
+
+  private async runHooks(transaction: Transaction, before: DeployedState | undefined, after: DeployedState | undefined): Promise<number> {
+    const runs = hookRuns(before, after);
+    await addToOutbox(
+      transaction,
+      runs.map((run) => factRecord(runRequested, run, run.owner_id)),
+    );
+    return runs.length;
   }
 }

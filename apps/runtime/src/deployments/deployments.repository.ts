@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Deployment, Schedule, SourceId, UserId } from '#contracts';
 import { Database, type Transaction } from '#database';
+import type { DeployedState } from './hook-runs.js';
 
 /** A source as it runs. */
 export interface DeploymentRow extends Deployment {
@@ -8,7 +9,18 @@ export interface DeploymentRow extends Deployment {
   owner_id: UserId;
   active: boolean;
   version: number;
+  /** Runs in a row that ended their process. */
+  kills_in_row: number;
 }
+
+/** The row in the two parts that hooks are decided by: where it stands, and what it runs. */
+export const deployedState = ({ source_id, owner_id, active, version, kills_in_row: _, ...deployment }: DeploymentRow): DeployedState => ({
+  source_id,
+  owner_id,
+  active,
+  version,
+  deployment,
+});
 
 @Injectable()
 export class DeploymentsRepository {
@@ -32,14 +44,20 @@ export class DeploymentsRepository {
     return rows[0];
   }
 
-  /** Writes the newest state and answers the one before. */
-  async put(transaction: Transaction, row: DeploymentRow): Promise<DeploymentRow | undefined> {
-    const { rows } = await transaction.query<DeploymentRow>('SELECT * FROM deployment WHERE source_id = $1 FOR UPDATE', [row.source_id]);
+  /** The source as it is, held until the transaction ends. */
+  async lock(transaction: Transaction, sourceId: string): Promise<DeploymentRow | undefined> {
+    const { rows } = await transaction.query<DeploymentRow>('SELECT * FROM deployment WHERE source_id = $1 FOR UPDATE', [sourceId]);
+    return rows[0];
+  }
+
+  /** Writes the newest state. */
+  async put(transaction: Transaction, row: Omit<DeploymentRow, 'kills_in_row'>): Promise<void> {
     await transaction.query(
       `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, endpoint_key, name_slug)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
        ON CONFLICT (source_id) DO UPDATE SET active = excluded.active, version = excluded.version, code_hash = excluded.code_hash,
-         configured_props = excluded.configured_props, schedules = excluded.schedules, endpoint_key = excluded.endpoint_key, name_slug = excluded.name_slug`,
+         configured_props = excluded.configured_props, schedules = excluded.schedules, endpoint_key = excluded.endpoint_key, name_slug = excluded.name_slug,
+         kills_in_row = 0`,
       [
         row.source_id,
         row.owner_id,
@@ -52,14 +70,28 @@ export class DeploymentsRepository {
         row.name_slug,
       ],
     );
-    return rows[0];
   }
 
-  /** Forgets the source with all that it kept; its timers go with it. */
+  /** Removes the source; its timers go with it. What it kept stays for its last hook. */
   async remove(transaction: Transaction, sourceId: string): Promise<void> {
     await transaction.query('DELETE FROM deployment WHERE source_id = $1', [sourceId]);
+    await transaction.query('DELETE FROM waiting_emit WHERE source_id = $1', [sourceId]);
+  }
+
+  /** Forgets all that a source kept. */
+  async forgetKept(transaction: Transaction, sourceId: string): Promise<void> {
     await transaction.query('DELETE FROM source_db WHERE source_id = $1', [sourceId]);
     await transaction.query('DELETE FROM source_dedupe WHERE source_id = $1', [sourceId]);
+  }
+
+  /** Counts runs in a row that ended their process; answers how many there are now. */
+  async countKill(sourceId: string, killed: boolean): Promise<number> {
+    const { rows } = await this.database.query<{ kills_in_row: number }>({
+      name: 'deployment-kills',
+      text: `UPDATE deployment SET kills_in_row = CASE WHEN $2 THEN kills_in_row + 1 ELSE 0 END WHERE source_id = $1 AND ($2 OR kills_in_row > 0) RETURNING kills_in_row`,
+      values: [sourceId, killed],
+    });
+    return rows[0]?.kills_in_row ?? 0;
   }
 
   /** Sets the timers: one whose schedule is as it was keeps its next tick. `next` says when a new one ticks first. */

@@ -7,8 +7,10 @@ import {
   type RunRequested,
   type SourceId,
   streamOf,
+  WAITING_STREAM,
 } from '#contracts';
 import type { Emit, LogLine, RunError } from '../sandbox/sandbox.js';
+import type { WaitingEmit } from './run-effects.js';
 
 const PLATFORM_VERSION = '0.1.0';
 /** How much of the triggering event is shown in an error. */
@@ -30,6 +32,30 @@ export const emitRecord = (sourceId: SourceId, emit: Emit, hops: number): EventT
     time: new Date().toISOString(),
     hops,
   });
+
+/** An emit that waits: the record that shows it on `$in`, and the one to produce when its time has come. They share the emit id. */
+export function waitingRecords(sourceId: SourceId, emit: Emit, hops: number): { shown: EventToProduce; waiting: WaitingEmit } {
+  const emitId = ksuid();
+  const dueAt = emit.deliveryTs ?? 0;
+  const event = {
+    emitterId: sourceId,
+    emitId,
+    json: Buffer.from(emit.event),
+    summary: emit.summary,
+    itemId: emit.id,
+    itemTs: emit.ts,
+    hops,
+    dueAt,
+  };
+  return {
+    shown: eventRecord({ ...event, stream: WAITING_STREAM, dueStream: streamOf(emit.name), time: new Date().toISOString() }),
+    waiting: {
+      emit_id: emitId,
+      due_at_ms: dueAt,
+      record: eventRecord({ ...event, stream: streamOf(emit.name), time: new Date(dueAt).toISOString() }),
+    },
+  };
+}
 
 /** The record of a line that a source logged. */
 export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogLine): EventToProduce =>

@@ -3,7 +3,9 @@ import type { Kafka } from 'kafkajs';
 import { type RunRequested, runRequested } from '#contracts';
 import { KAFKA, LaneConsumer, type LogRecord, Publisher, sendToDeadLetter } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';
+import { RunLanes } from './run-lanes.js';
 import { RunsRepository } from './runs.repository.js';
 import { RunsService } from './runs.service.js';
 
@@ -23,7 +25,9 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
     @Inject(LOG) private readonly log: Log,
     config: RuntimeConfig,
     private readonly runs: RunsService,
+    private readonly lanes: RunLanes,
     private readonly repository: RunsRepository,
+    private readonly quotas: QuotasRepository,
     private readonly publisher: Publisher,
   ) {
     this.consumer = new LaneConsumer(kafka, log, {
@@ -36,7 +40,7 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
         records.map((record) => {
           const run = readRun(record);
           if (!run) return [{ lane: 'malformed', run: () => this.refuse(record) }];
-          return [{ lane: run.source_id, group: run.owner_id, run: async () => void (await this.runs.execute(run)) }];
+          return [{ lane: this.lanes.laneOf(run), group: run.owner_id, run: async () => void (await this.runs.execute(run)) }];
         }),
     });
   }
@@ -44,7 +48,9 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
   async onApplicationBootstrap(): Promise<void> {
     await this.consumer.start();
     this.forgetting = setInterval(() => {
-      this.repository.forgetDone(FORGET_AFTER_DAYS).catch((error: Error) => this.log.warn({ err: error }, 'runs.not-forgotten'));
+      Promise.all([this.repository.forgetDone(FORGET_AFTER_DAYS), this.quotas.forgetOld()]).catch((error: Error) =>
+        this.log.warn({ err: error }, 'runs.not-forgotten'),
+      );
     }, FORGET_EVERY_MS);
   }
 
@@ -56,7 +62,10 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
   /** A run that the same process asks for, in its source's lane, so that it's still one at a time. */
   runHere<T>(run: RunRequested, execute: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.consumer.intake.lanes.push({ lane: run.source_id, group: run.owner_id, run: () => execute().then(resolve, reject) }, () => {});
+      this.consumer.intake.lanes.push(
+        { lane: this.lanes.laneOf(run), group: run.owner_id, run: () => execute().then(resolve, reject) },
+        () => {},
+      );
     });
   }
 

@@ -1,16 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '#database';
-import type { OutgoingRecord } from '#messaging';
 import { addToOutbox } from '#outbox';
 import type { DedupeState } from './dedupe.js';
-
-/** All effects of a run: written together or not at all. */
-export interface RunEffects {
-  /** JSON text by changed key; null: gone. */
-  db: Record<string, string | null>;
-  dedupe: DedupeState | null;
-  records: OutgoingRecord[];
-}
+import type { RunEffects } from './run-effects.js';
 
 @Injectable()
 export class RunsRepository {
@@ -41,7 +33,7 @@ export class RunsRepository {
   }
 
   /** Writes the run's effects; false when they are written already, for a run is at least once. */
-  async finish(runId: string, sourceId: string, { db, dedupe, records }: RunEffects): Promise<boolean> {
+  async finish(runId: string, sourceId: string, { db, dedupe, waiting, records, usage, final }: RunEffects): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
       const { rowCount } = await transaction.query({
         name: 'run-finish',
@@ -67,7 +59,34 @@ export class RunsRepository {
           values: [sourceId, JSON.stringify(dedupe)],
         });
       }
+      if (waiting.length > 0) {
+        await transaction.query({
+          name: 'waiting-put',
+          text: `INSERT INTO waiting_emit (emit_id, source_id, due_at, headers, value)
+                 SELECT emit_id, $1, to_timestamp(due / 1000.0), headers, value FROM unnest($2::text[], $3::float8[], $4::jsonb[], $5::bytea[]) AS w (emit_id, due, headers, value)`,
+          values: [
+            sourceId,
+            waiting.map(({ emit_id }) => emit_id),
+            waiting.map(({ due_at_ms }) => due_at_ms),
+            waiting.map(({ record }) => JSON.stringify(record.headers)),
+            waiting.map(({ record }) => record.value),
+          ],
+        });
+      }
       await addToOutbox(transaction, records);
+      if (final) {
+        await transaction.query('DELETE FROM source_db WHERE source_id = $1', [sourceId]);
+        await transaction.query('DELETE FROM source_dedupe WHERE source_id = $1', [sourceId]);
+      }
+      // last, for the runs of an account wait for each other from here on
+      if (usage) {
+        await transaction.query({
+          name: 'usage-add',
+          text: `INSERT INTO usage (account_id, day, compute_ms, invocations) VALUES ($1, (now() AT TIME ZONE 'UTC')::date, $2, 1)
+                 ON CONFLICT (account_id, day) DO UPDATE SET compute_ms = usage.compute_ms + excluded.compute_ms, invocations = usage.invocations + 1`,
+          values: [usage.account_id, usage.compute_ms],
+        });
+      }
       return true;
     });
   }

@@ -1,17 +1,25 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { EVENTS_TOPIC, type EventToProduce, type RunRequested, runFinished } from '#contracts';
+import { type RunRequested, switchOffSource } from '#contracts';
 import { EmitterDirectory } from '#emitters';
-import { factRecord, type OutgoingRecord } from '#messaging';
+import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { CodeCache } from '../components/code-cache.js';
-import { type DeploymentRow, DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
+import type { DeployedState } from '../deployments/hook-runs.js';
+import { Quotas } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
-import type { ComponentDescription, HttpReply, RunOutcome, RunStatus, Sandbox } from '../sandbox/sandbox.js';
 import { SANDBOX } from '../sandbox.provider.js';
-import { dedupe } from './dedupe.js';
+import type { ComponentDescription, HttpReply, RunOutcome, RunStatus, Sandbox } from '../sandbox/sandbox.js';
 import { timerEvent } from '../timers/timer-event.js';
-import { type DueRun, emitRecord, errorRecord, logRecord } from './run-events.js';
+import { RunLanes } from './run-lanes.js';
+import { runEffects } from './run-effects.js';
+import type { DueRun } from './run-events.js';
 import { RunsRepository } from './runs.repository.js';
+
+/** A source whose runs end their process so often in a row is switched off. */
+const KILLS_IN_ROW = 3;
+const DEACTIVATE_MS = 10_000;
+const KILLED: RunStatus[] = ['memory', 'crashed', 'killed'];
 
 /** Carries out a run that is due: what the component did becomes rows and events in one transaction. */
 @Injectable()
@@ -21,6 +29,9 @@ export class RunsService {
     private readonly deployments: DeploymentsRepository,
     private readonly directory: EmitterDirectory,
     private readonly codes: CodeCache,
+    private readonly quotas: Quotas,
+    private readonly lanes: RunLanes,
+    private readonly messages: Messages,
     private readonly config: RuntimeConfig,
     @Inject(SANDBOX) private readonly sandbox: Sandbox,
     @Inject(LOG) private readonly log: Log,
@@ -29,32 +40,35 @@ export class RunsService {
   /** Throws only what passes by itself: the run is then asked for again. Answers how the run ended; null when there was none. */
   async execute(request: RunRequested, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
     if (await this.runs.isDone(request.run_id)) return null;
-    const deployment = await this.deployment(request.source_id);
-    if (!deployment?.active) {
-      this.log.info({ run_id: request.run_id, source_id: request.source_id }, 'run.skipped');
-      return null;
+    const source = request.hook ? hookedSource(request) : await this.source(request.source_id);
+    if (!source || (!source.active && !request.hook)) return this.skip(request, 'the source is not active');
+    const { code, description } = await this.codes.get(source.deployment.code_hash);
+    if (request.hook && !description.hooks.includes(request.hook.method)) return this.withoutHook(request);
+    this.lanes.learn(source.source_id, description.concurrency);
+    const run: DueRun = { ...request, event: request.event ?? (request.hook ? 'null' : eventOfTimer(source)) };
+    // hooks set up and clear away: they run over quota too
+    if (!run.hook && !(await this.quotas.allow(source.owner_id))) {
+      await this.quotas.tell(run, source.source_id);
+      return this.skip(run, 'over quota');
     }
-    const run: DueRun = { ...request, event: request.event ?? eventOfTimer(deployment) };
-    const { code, description } = await this.codes.get(deployment.code_hash);
-    const outcome = await this.sandbox.run({
-      runId: run.run_id,
-      accountId: deployment.owner_id,
-      sourceId: deployment.source_id,
-      component: { hash: deployment.code_hash, code },
-      method: 'run',
-      props: { ...deployment.configured_props, ...deployment.schedules },
-      endpoint: deployment.endpoint_key === null ? null : `${this.config.endpointsUrl}/${deployment.endpoint_key}`,
-      db: await this.runs.loadDb(deployment.source_id),
-      event: run.event,
-      concurrency: description.concurrency,
-      onRespond,
-    });
-    const written = await this.write(run, deployment, description, outcome);
+    const outcome = await this.run(run, source, code, description, onRespond);
+    const before = description.dedupe === null ? {} : await this.runs.loadDedupe(source.source_id);
+    const effects = runEffects(
+      run,
+      { sourceId: source.source_id, ownerId: source.owner_id, version: source.version },
+      description,
+      outcome,
+      before,
+      { counted: this.quotas.counted },
+    );
+    const written = await this.runs.finish(run.run_id, source.source_id, effects);
+    await this.countKill(source, outcome.status);
     this.log.info(
       {
         run_id: run.run_id,
-        source_id: run.source_id,
+        source_id: source.source_id,
         trigger: run.trigger,
+        method: run.hook?.method ?? 'run',
         status: outcome.status,
         emits: outcome.emits.length,
         duration_ms: Math.ceil(outcome.wallMs),
@@ -66,57 +80,73 @@ export class RunsService {
     return outcome.status;
   }
 
-  private async deployment(sourceId: string): Promise<DeploymentRow | undefined> {
-    const known = await this.deployments.find(sourceId);
-    if (known) return known;
-    // the fact of its creation may be slower than its first run
-    await this.directory.find([sourceId]);
-    return this.deployments.find(sourceId);
-  }
-
-  private async write(
+  private async run(
     run: DueRun,
-    deployment: DeploymentRow,
-    { dedupe: strategy }: ComponentDescription,
-    outcome: RunOutcome,
-  ): Promise<boolean> {
-    const sourceId = deployment.source_id;
-    const deploymentId = `d_${sourceId.slice('dc_'.length)}${deployment.version}`;
-    const before = strategy === null ? {} : await this.runs.loadDedupe(sourceId);
-    const { emits, state, refused } = dedupe(outcome.emits, strategy, before);
-    const errors = [
-      ...(outcome.error ? [outcome.error] : []),
-      ...refused.map(({ reason }) => ({ name: 'DedupeError', code: 'DedupeError', message: reason, stack: `DedupeError: ${reason}` })),
-    ];
-    const events = [
-      ...emits.map((emit) => emitRecord(sourceId, emit, (run.hops ?? 0) + 1)),
-      ...outcome.logs.map((line) => logRecord(sourceId, line)),
-      ...errors.map((error) => errorRecord(run, error, deploymentId)),
-    ];
-    const finished = factRecord(
-      runFinished,
-      {
-        run_id: run.run_id,
-        owner_id: deployment.owner_id,
-        source_id: sourceId,
-        status: outcome.status,
-        compute_ms: Math.ceil(outcome.wallMs),
-        finished_at_ms: Date.now(),
-      },
-      deployment.owner_id,
-    );
-    return this.runs.finish(run.run_id, sourceId, {
-      db: outcome.db,
-      dedupe: strategy === null ? null : state,
-      records: [...events.map(toEvents), finished],
+    { source_id, owner_id, deployment }: DeployedState,
+    code: string,
+    { concurrency }: ComponentDescription,
+    onRespond?: (reply: HttpReply) => void,
+  ): Promise<RunOutcome> {
+    const timers = Object.entries(deployment.schedules).map(([prop, schedule]) => [
+      prop,
+      { intervalSeconds: schedule.interval_seconds, ...schedule },
+    ]);
+    return this.sandbox.run({
+      runId: run.run_id,
+      accountId: owner_id,
+      sourceId: source_id,
+      component: { hash: deployment.code_hash, code },
+      method: run.hook?.method ?? 'run',
+      props: { ...deployment.configured_props, ...Object.fromEntries(timers) },
+      endpoint: deployment.endpoint_key === null ? null : `${this.config.endpointsUrl}/${deployment.endpoint_key}`,
+      db: await this.runs.loadDb(source_id),
+      event: run.hook ? undefined : run.event,
+      concurrency,
+      onRespond,
+      wallMs: run.hook?.method === 'deactivate' ? DEACTIVATE_MS : undefined,
     });
   }
+
+  private async source(sourceId: string): Promise<DeployedState | undefined> {
+    let row = await this.deployments.find(sourceId);
+    if (!row) {
+      // the fact of its creation may be slower than its first run
+      await this.directory.find([sourceId]);
+      row = await this.deployments.find(sourceId);
+    }
+    return row && deployedState(row);
+  }
+
+  private skip({ run_id, source_id }: RunRequested, reason: string): null {
+    this.log.info({ run_id, source_id, reason }, 'run.skipped');
+    return null;
+  }
+
+  private async withoutHook(run: RunRequested): Promise<null> {
+    if (run.hook?.final) {
+      await this.runs.finish(run.run_id, run.source_id, { db: {}, dedupe: null, waiting: [], records: [], usage: null, final: true });
+    }
+    return null;
+  }
+
+  private async countKill(source: DeployedState, status: RunStatus): Promise<void> {
+    const killed = KILLED.includes(status);
+    const kills = await this.deployments.countKill(source.source_id, killed);
+    if (!killed || kills < KILLS_IN_ROW) return;
+    const command = {
+      owner_id: source.owner_id,
+      id: source.source_id,
+      reason: `${kills} runs in a row ended their process, the last one by: ${status}`,
+    };
+    await this.messages.request(switchOffSource, command, { key: source.owner_id });
+  }
 }
+
+const hookedSource = ({ source_id, owner_id, hook }: RunRequested): DeployedState | undefined =>
+  hook && { source_id, owner_id, active: true, version: hook.version, deployment: hook.deployment };
 
 /** What a run gets that was asked for without an event. */
-function eventOfTimer({ schedules }: DeploymentRow): string {
-  const [schedule] = Object.values(schedules);
+function eventOfTimer({ deployment }: DeployedState): string {
+  const [schedule] = Object.values(deployment.schedules);
   return JSON.stringify(schedule ? timerEvent(schedule, new Date()) : {});
 }
-
-const toEvents = (event: EventToProduce): OutgoingRecord => ({ topic: EVENTS_TOPIC, ...event });

@@ -1,0 +1,35 @@
+import { describe, expect, it } from '@jest/globals';
+import { type DeployedState, hookRuns } from './hook-runs.js';
+
+const state = (
+  version: number,
+  { active = true, code = 'a', props = {} }: { active?: boolean; code?: string; props?: Record<string, unknown> } = {},
+): DeployedState => ({
+  source_id: 'dc_1',
+  owner_id: 'u_1',
+  active,
+  version,
+  deployment: { code_hash: code, configured_props: props, schedules: {}, endpoint_key: null, name_slug: `n${version}` },
+});
+const hooks = (before?: DeployedState, after?: DeployedState) =>
+  hookRuns(before, after).map(({ hook }) => `${hook?.method} ${hook?.version}`);
+
+describe('the hooks of a change', () => {
+  it.each<[string, DeployedState | undefined, DeployedState | undefined, string[]]>([
+    ['created', undefined, state(1), ['deploy 1', 'activate 1']],
+    ['changed: new code', state(1), state(2, { code: 'b' }), ['deactivate 1', 'activate 2']],
+    ['changed: new props', state(1), state(2, { props: { a: 1 } }), ['deactivate 1', 'activate 2']],
+    ['renamed', state(1), state(2), []],
+    ['switched off', state(1), state(2, { active: false }), ['deactivate 1']],
+    ['switched off with new code', state(1), state(2, { active: false, code: 'b' }), ['deactivate 1']],
+    ['switched on', state(1, { active: false }), state(2), ['activate 2']],
+    ['changed while off', state(1, { active: false }), state(2, { active: false, code: 'b' }), []],
+    ['deleted', state(1), undefined, ['deactivate 1']],
+    ['deleted while off', state(1, { active: false }), undefined, []],
+  ])('%s', (_, before, after, expected) => expect(hooks(before, after)).toEqual(expected));
+
+  it('are final when the source is deleted, and have an id of the change', () => {
+    expect(hookRuns(state(3), undefined)).toMatchObject([{ run_id: 'dc_1.deleted.deactivate', hook: { final: true } }]);
+    expect(hookRuns(undefined, state(1)).map(({ run_id }) => run_id)).toEqual(['dc_1.1.deploy', 'dc_1.1.activate']);
+  });
+});

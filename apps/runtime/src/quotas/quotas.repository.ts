@@ -1,0 +1,31 @@
+import { Injectable } from '@nestjs/common';
+import { Database } from '#database';
+
+@Injectable()
+export class QuotasRepository {
+  constructor(private readonly database: Database) {}
+
+  async usedToday(accountId: string): Promise<{ compute_ms: number; invocations: number }> {
+    const { rows } = await this.database.query<{ compute_ms: number; invocations: number }>({
+      name: 'usage-today',
+      text: "SELECT compute_ms, invocations FROM usage WHERE account_id = $1 AND day = (now() AT TIME ZONE 'UTC')::date",
+      values: [accountId],
+    });
+    return rows[0] ?? { compute_ms: 0, invocations: 0 };
+  }
+
+  /** True the first time on a day. */
+  async firstNoticeToday(sourceId: string): Promise<boolean> {
+    const { rowCount } = await this.database.query(
+      "INSERT INTO quota_notice (source_id, day) VALUES ($1, (now() AT TIME ZONE 'UTC')::date) ON CONFLICT DO NOTHING",
+      [sourceId],
+    );
+    return rowCount === 1;
+  }
+
+  /** Days that nobody looks at any more. */
+  async forgetOld(): Promise<void> {
+    await this.database.query("DELETE FROM quota_notice WHERE day < (now() AT TIME ZONE 'UTC')::date - 2");
+    await this.database.query("DELETE FROM usage WHERE day < (now() AT TIME ZONE 'UTC')::date - 40");
+  }
+}

@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type Api, http } from './support/api.js';
+import { eventually } from './support/eventually.js';
+import { startSystem, type System } from './support/system.js';
+
+let system: System;
+let api: Api;
+
+beforeAll(async () => {
+  system = await startSystem();
+  api = await system.account();
+});
+afterAll(() => system?.stop());
+
+/** The events of a stream, oldest first. */
+const events = async (source: { id: string }, stream = ''): Promise<any[]> => {
+  const { body } = await api.get(`/sources/${source.id}/event_summaries?limit=100&expand=event&event_name=${encodeURIComponent(stream)}`);
+  return body.data.map(({ event }: { event: unknown }) => event).reverse();
+};
+const expectEvents = (source: { id: string }, expected: unknown[], stream = '') =>
+  eventually(async () => expect(await events(source, stream)).toEqual(expected));
+const call = (source: any, body: string, headers: Record<string, string> = {}) =>
+  http('POST', source.configured_props.http.endpoint_url, { body, headers });
+const runNow = async (source: { id: string }, event: unknown) => {
+  const answer = await api.post(`/sources/${source.id}/run`, { event });
+  expect(answer.status).toBe(202);
+};
+
+describe('a source', () => {
+  it('keeps its db between runs, one run at a time', async () => {
+    const source = await api.source(`export default { name: 'counter', props: { db: '$.service.db' },
+      async run() { const n = this.db.get('n') ?? 0; await new Promise((r) => setTimeout(r, 20)); this.db.set('n', n + 1); this.$emit(n); } }`);
+    await Promise.all(Array.from({ length: 8 }, (_, n) => runNow(source, n)));
+    await expectEvents(source, [0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  it('runs several at a time where its component says so', async () => {
+    const source = await api.source(`let running = 0; export default { name: 'parallel', concurrency: 3,
+      async run(e) { running++; await new Promise((r) => setTimeout(r, 300)); this.$emit(running); running--; } }`);
+    await runNow(source, 0);
+    await eventually(async () => expect(await events(source)).toHaveLength(1));
+    for (let n = 0; n < 6; n++) await runNow(source, n);
+    await eventually(async () => expect(Math.max(...(await events(source)))).toBe(3));
+  });
+
+  it('has its hooks run on create, change, switching and deletion', async () => {
+    const code = (
+      version: number,
+    ) => `const say = (hook) => async function () { this.$emit({ hook, version: ${version}, url: this.http.endpoint !== undefined }, { name: 'hooks' }); };
+      export default { name: 'hooked', props: { http: '$.interface.http' }, hooks: { deploy: say('deploy'), activate: say('activate'), deactivate: say('deactivate') } }`;
+    const source = await api.source(code(1));
+    const said = (hook: string, version: number) => ({ hook, version, url: true });
+    await expectEvents(source, [said('deploy', 1), said('activate', 1)], 'hooks');
+    await api.put(`/sources/${source.id}`, { component_code: code(2) });
+    await expectEvents(source, [said('deploy', 1), said('activate', 1), said('deactivate', 1), said('activate', 2)], 'hooks');
+    await api.put(`/sources/${source.id}`, { component_code: code(2), active: false });
+    await eventually(async () => expect((await events(source, 'hooks')).at(-1)).toEqual(said('deactivate', 2)));
+    expect((await call(source, 'x')).status).toBe(404);
+    await api.put(`/sources/${source.id}`, { component_code: code(2) });
+    await eventually(async () => expect((await events(source, 'hooks')).at(-1)).toEqual(said('activate', 2)));
+  });
+
+  it('goes when it is deleted, also when its hook throws', async () => {
+    const source = await api.source(
+      "export default { name: 'stubborn', props: { http: '$.interface.http' }, hooks: { deactivate() { throw new Error('never'); } } }",
+    );
+    expect((await api.delete(`/sources/${source.id}`)).status).toBe(204);
+    await eventually(async () => expect((await call(source, 'x')).status).toBe(404));
+  });
+
+  it('answers requests itself where it wants to', async () => {
+    const source =
+      await api.source(`export default { name: 'responder', props: { http: { type: '$.interface.http', customResponse: true } },
+      async run(e) { if (e.body === 'silent') return; this.http.respond({ status: 418, headers: { 'x-tea': 'pot' }, body: { got: e.body } }); this.$emit(e.body); } }`);
+    const answer = await call(source, 'tea', { 'content-type': 'text/plain' });
+    expect(answer).toMatchObject({ status: 418, headers: { 'x-tea': 'pot', 'content-security-policy': 'sandbox' }, body: { got: 'tea' } });
+    expect((await call(source, 'silent')).status).toBe(400);
+    await expectEvents(source, ['tea']);
+  });
+
+  it('drops what it has emitted before', async () => {
+    const source = await api.source(
+      "export default { name: 'unique', dedupe: 'unique', run(e) { for (const id of e) this.$emit(id, { id }); } }",
+    );
+    await runNow(source, [1, 2, 2]);
+    await runNow(source, [2, 3]);
+    await expectEvents(source, [1, 2, 3]);
+  });
+
+  it('tells what it threw, and keeps what it emitted before', async () => {
+    const source = await api.source(
+      "export default { name: 'thrower', run(e) { this.$emit('before'); throw Object.assign(new Error('no luck'), { code: 'LUCK' }); } }",
+    );
+    await runNow(source, { a: 1 });
+    await expectEvents(source, ['before']);
+    const [error] = await eventually(async () => {
+      const found = await events(source, '$errors');
+      expect(found).toHaveLength(1);
+      return found;
+    });
+    expect(error).toMatchObject({
+      error: { code: 'LUCK', cellId: null, message: 'no luck', stack: expect.stringContaining('Error: no luck') },
+      original_event: { a: 1 },
+      original_context: { workflow_id: null, source_id: source.id, source_type: 'manual', verified: false, owner_id: api.account.id },
+    });
+  });
+
+  it('logs to a stream of its own', async () => {
+    const source = await api.source(
+      "export default { name: 'logger', run() { console.log('hello', { a: 1 }); console.warn('careful'); } }",
+    );
+    await runNow(source, null);
+    await eventually(async () => {
+      const { body } = await api.get(`/sources/${source.id}/logs`);
+      expect(body.data.map(({ event }: any) => event.level)).toEqual(['warn', 'log']);
+    });
+  });
+
+  it('emits later where it says when', async () => {
+    const source = await api.source(
+      "export default { name: 'later', run(e) { this.$emit('late', { delivery_ts: Date.now() + 2500, id: 7 }); this.$emit('now'); } }",
+    );
+    await runNow(source, null);
+    await expectEvents(source, ['now']);
+    await expectEvents(source, ['late'], '$in');
+    await expectEvents(source, ['now', 'late']);
+    await expectEvents(source, [], '$in');
+  });
+
+  it('is triggered by what it listens to', async () => {
+    const emitter = await api.source("export default { name: 'emitter', run(e) { this.$emit(e); } }");
+    const listener = await api.source("export default { name: 'listener', run(e) { this.$emit({ heard: e }); } }");
+    await api.subscribe(emitter.id, listener.id);
+    await runNow(emitter, { n: 5 });
+    await expectEvents(listener, [{ heard: { n: 5 } }]);
+  });
+
+  it('is switched off when its runs end their process three times in a row', async () => {
+    const source = await api.source(
+      "export default { name: 'crasher', run() { const all = []; for (;;) all.push(new Array(1e6).fill(1)); } }",
+    );
+    for (let n = 0; n < 3; n++) await runNow(source, n);
+    await eventually(async () => expect((await api.get(`/sources/${source.id}`)).body.data.active).toBe(false), { withinMs: 60_000 });
+    expect(await events(source, '$errors')).toHaveLength(3);
+    expect((await api.post(`/sources/${source.id}/run`)).status).toBe(409);
+  });
+
+  it('ticks on a cron schedule', async () => {
+    const source = await api.source(
+      "export default { name: 'cron', props: { timer: { type: '$.interface.timer', default: { cron: '* * * * * *' } } }, run(e) { this.$emit(e); } }",
+    );
+    expect(source.configured_props.timer).toEqual({ cron: '* * * * * *', interval_seconds: null });
+    await eventually(async () => expect((await events(source)).length).toBeGreaterThanOrEqual(2));
+    expect((await events(source))[0]).toEqual({ timestamp: expect.any(Number), cron: '* * * * * *' });
+  });
+});
+
+describe('over quota', () => {
+  it('a source does not run, and its errors say so once', async () => {
+    await system.stop();
+    system = await startSystem({ SLUICE_QUOTAS: 'free', SLUICE_DAILY_INVOCATIONS: '2' });
+    api = await system.account();
+    const source = await api.source("export default { name: 'eager', run(e) { this.$emit(e); } }");
+    for (let n = 0; n < 5; n++) await runNow(source, n);
+    await expectEvents(source, [0, 1]);
+    await eventually(async () => expect((await events(source, '$errors')).map(({ error }) => error.code)).toEqual(['QuotaExceeded']));
+    await eventually(async () => {
+      expect((await api.get('/users/me')).body.data).toMatchObject({ daily_invocations_quota: 2, daily_invocations_used: 2 });
+    });
+  });
+});
