@@ -1,5 +1,6 @@
 import type { UserId, WebhookId } from '#contracts';
 import { keyOfSecret } from '../webhooks/signing-secret.js';
+import type { Mode } from './delivery-store.js';
 
 /** A webhook as deliveries see it. */
 export interface Target {
@@ -8,6 +9,9 @@ export interface Target {
   /** Of the webhook: a newer one is to be read again. */
   version: number;
   active: boolean;
+  mode: Mode;
+  /** Deliveries per second. */
+  rateLimit: number | null;
   origin: string;
   path: string;
   /** From a user name and password in the URL. */
@@ -21,6 +25,8 @@ export interface TargetRow {
   owner_id: UserId;
   version: number;
   active: boolean;
+  mode: Mode;
+  rate_limit: number | null;
   url: string;
   secret: string;
   previous_secret: string | null;
@@ -37,6 +43,8 @@ export function targetOf(row: TargetRow): Target {
     ownerId: row.owner_id,
     version: row.version,
     active: row.active,
+    mode: row.mode,
+    rateLimit: row.rate_limit,
     origin: url.origin,
     path: url.pathname + url.search,
     authorization: basicAuthorization(url),

@@ -1,13 +1,15 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import type { Kafka } from 'kafkajs';
-import { type EmittedEvent, EVENTS_TOPIC, isId, readEventRecord, WAITING_STREAM } from '#contracts';
+import { type EmittedEvent, eventIdOf, EVENTS_TOPIC, isId, readEventRecord, WAITING_STREAM } from '#contracts';
 import { KAFKA, LaneConsumer, type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { deliveryOf } from '../deliveries/delivery.js';
 import { Dispatcher } from '../deliveries/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
+import { errorFact } from './error-facts.js';
 import { loopReport, mayTrigger } from './loop-guard.js';
 import { type Match, MatchService } from './match.service.js';
+import { Strangers } from './strangers.js';
 import { TriggerBatch } from './trigger-batch.js';
 import { runRecord, workflowRecord } from './trigger-records.js';
 
@@ -24,6 +26,7 @@ const COMMIT_EVERY_MS = 50;
 @Injectable()
 export class RoutesConsumer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly consumer: LaneConsumer;
+  private readonly strangers: Strangers;
 
   constructor(
     @Inject(KAFKA) kafka: Kafka,
@@ -42,7 +45,11 @@ export class RoutesConsumer implements OnApplicationBootstrap, BeforeApplication
       commitEveryMs: COMMIT_EVERY_MS,
       plan: (records) => this.plan(records),
     });
-    dispatcher.useLanes(this.consumer.intake.lanes);
+    this.strangers = new Strangers({
+      groupConcurrency: LANES_PER_LISTENER,
+      onFailure: (error, lane) => log.error({ lane, err: error }, 'lane.task-failed'),
+    });
+    dispatcher.watchPressure(() => this.consumer.intake.lanes.outstanding > MAX_OUTSTANDING / 2);
   }
 
   onApplicationBootstrap(): Promise<void> {
@@ -55,49 +62,74 @@ export class RoutesConsumer implements OnApplicationBootstrap, BeforeApplication
 
   private async plan(records: LogRecord[]): Promise<Task[][]> {
     const tasks: Task[][] = records.map(() => []);
-    const events: EmittedEvent[] = [];
-    const indexes: number[] = [];
+    const events: { event: EmittedEvent; tasks: Task[] }[] = [];
     records.forEach((record, index) => {
       const read = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
-      if (read.kind === 'malformed') tasks[index]?.push(this.putAside(record, read.reason));
+      const own = tasks[index] as Task[];
+      if (read.kind === 'malformed') own.push(this.putAside(record, read.reason));
       // what waits for its time isn't emitted yet
-      if (read.kind !== 'event' || read.stream === WAITING_STREAM) return;
-      events.push(read);
-      indexes.push(index);
+      else if (read.kind === 'event' && read.stream !== WAITING_STREAM) events.push({ event: read, tasks: own });
     });
-    const matches = await this.matching.match(events);
+    const matches = await this.matching.match(events.map(({ event }) => event));
     const triggers = new TriggerBatch(this.publisher);
+    const introduce = this.introduction(events.filter((_, index) => !matches[index]).map(({ event }) => event));
     // one lane for all of a partition: batch after batch
-    const lane = `triggers ${records[0]?.partition}`;
-    events.forEach((event, n) => {
-      const match = matches[n];
-      if (!match) return;
-      routed.inc();
-      const own = tasks[indexes[n] ?? -1];
-      if (this.trigger(event, match, triggers)) own?.push({ lane, run: () => triggers.send() });
-      for (const { id, version } of match.listeners) {
-        if (isId('webhook', id) && version !== null) own?.push(this.dispatcher.firstAttempt(deliveryOf(event, id), version));
-      }
+    const triggerLane = `triggers ${records[0]?.partition}`;
+    events.forEach(({ event, tasks: own }, index) => {
+      const match = matches[index];
+      if (match && !this.strangers.has(event.emitterId)) own.push(...this.ways(event, match, triggers, triggerLane));
+      else own.push(this.strangers.task(event.emitterId, async () => this.strangerWays(event, match ?? (await introduce()).get(event))));
     });
     return tasks;
   }
 
-  /** Adds what the event sends to sources and workflows. False when that is nothing. */
+  /** Asks for all emitters of a batch that aren't known at once, when the first of their events has its turn; again after a failure. */
+  private introduction(events: EmittedEvent[]): () => Promise<Map<EmittedEvent, Match | undefined>> {
+    let asking: Promise<Map<EmittedEvent, Match | undefined>> | undefined;
+    const ask = async () => {
+      try {
+        const matches = await this.matching.introduce(events);
+        return new Map(events.map((event, index) => [event, matches[index]]));
+      } catch (error) {
+        asking = undefined;
+        throw error;
+      }
+    };
+    return () => (asking ??= ask());
+  }
+
+  private strangerWays(event: EmittedEvent, match: Match | undefined): Task[] {
+    return match ? this.ways(event, match, new TriggerBatch(this.publisher), `triggers ${event.emitterId}`) : [];
+  }
+
+  /** What is to be done for the event: a task for each webhook, and one for all that goes to Kafka. */
+  private ways(event: EmittedEvent, match: Match, triggers: TriggerBatch, triggerLane: string): Task[] {
+    routed.inc();
+    const tasks: Task[] = [];
+    if (this.trigger(event, match, triggers)) tasks.push({ lane: triggerLane, run: () => triggers.send() });
+    for (const { id, version } of match.listeners) {
+      if (isId('webhook', id) && version !== null) tasks.push(this.dispatcher.firstAttempt(deliveryOf(event, id), version));
+    }
+    return tasks;
+  }
+
+  /** Adds what the event sends to sources, workflows and the mail. False when that is nothing. */
   private trigger(event: EmittedEvent, { ownerId, listeners }: Match, batch: TriggerBatch): boolean {
+    const fact = errorFact(event, ownerId);
+    if (fact) batch.add(fact);
     const triggered = listeners.filter(({ id }) => !isId('webhook', id));
-    if (triggered.length === 0) return false;
+    if (triggered.length === 0) return fact !== undefined;
     if (mayTrigger(event)) {
-      for (const { id } of triggered)
-        batch.add(isId('workflow', id) ? workflowRecord(event, id) : runRecord(event, ownerId, id as `dc_${string}`));
+      for (const { id } of triggered) {
+        if (isId('source', id)) batch.add(runRecord(event, ownerId, id));
+        else if (isId('workflow', id)) batch.add(workflowRecord(event, id));
+      }
       return true;
     }
     loops.inc();
     const report = loopReport(event, ownerId);
-    if (!report) return false;
-    this.log.warn(
-      { emitter_id: event.emitterId, event_id: `${event.place.ms}-${event.place.seq}`, hops: event.hops },
-      'event.loop-detected',
-    );
+    if (!report) return fact !== undefined;
+    this.log.warn({ emitter_id: event.emitterId, event_id: eventIdOf(event.place), hops: event.hops }, 'event.loop-detected');
     batch.add({ topic: EVENTS_TOPIC, ...report });
     return true;
   }

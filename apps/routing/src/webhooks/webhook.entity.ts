@@ -7,6 +7,8 @@ export interface WebhookRow {
   description: string | null;
   url: string;
   active: boolean;
+  /** Deliveries per second; null: no limit. */
+  rate_limit: number | null;
   created_at: Date;
   updated_at: Date;
 }
@@ -27,6 +29,7 @@ export const webhookOf = (row: WebhookRow, { inList = false } = {}): Webhook => 
   description: row.description,
   url: row.url,
   active: row.active,
+  ...(row.rate_limit === null ? {} : { rate_limit: row.rate_limit }),
   created_at: unixSeconds(row.created_at),
   updated_at: unixSeconds(row.updated_at),
 });

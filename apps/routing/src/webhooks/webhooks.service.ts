@@ -30,10 +30,10 @@ const MAX_LENGTH = { name: 255, description: 4096 };
 export class WebhooksService {
   constructor(private readonly webhooks: WebhooksRepository) {}
 
-  async create({ id, owner_id, url = '', name, description }: CreateWebhook): Promise<Webhook> {
+  async create({ id, owner_id, url = '', name, description, rate_limit }: CreateWebhook): Promise<Webhook> {
     check({ url, name, description });
-    const webhook = { id, url, name: name ?? null, description: description ?? null, secret: newSigningSecret() };
-    const row = await this.webhooks.create(owner_id, webhook);
+    const webhook = { id, url, name: name ?? null, description: description ?? null, rate_limit: rate_limit ?? null };
+    const row = await this.webhooks.create(owner_id, { ...webhook, secret: newSigningSecret() });
     if (!row) throw new NotFound('webhook', id);
     return webhookOf(row);
   }
@@ -51,9 +51,11 @@ export class WebhooksService {
     return pageOf(webhooks, total, ({ id }) => cursorOf(id));
   }
 
-  async update({ owner_id, id, url, name, description, active }: UpdateWebhook): Promise<Webhook> {
+  async update({ owner_id, id, url, name, description, active, rate_limit }: UpdateWebhook): Promise<Webhook> {
     check({ url, name, description }, { partly: true });
-    const change = Object.entries({ url, name, description, active: active ?? undefined }).filter(([, value]) => value !== undefined);
+    const change = Object.entries({ url, name, description, rate_limit, active: active ?? undefined }).filter(
+      ([, value]) => value !== undefined,
+    );
     const row = await this.webhooks.update(owner_id, id, Object.fromEntries(change));
     if (!row) throw new NotFound('webhook', id);
     return webhookOf(row);

@@ -57,33 +57,3 @@ CREATE TABLE auto_subscription (
   UNIQUE (owner_id, event_name, listener_id)
 );
 CREATE INDEX auto_subscription_of_listener ON auto_subscription (listener_id);
-
--- What could not be delivered at once, with all that it takes to deliver it again.
-CREATE TABLE parked_delivery (
-  webhook_id text COLLATE "C" NOT NULL,
-  -- the event's id: its place in the log
-  ms         bigint NOT NULL,
-  seq        bigint NOT NULL,
-  emitter_id text COLLATE "C" NOT NULL,
-  stream     text COLLATE "C" NOT NULL,
-  emit_id    text COLLATE "C" NOT NULL,
-  -- when it happened, where the emitter says so
-  time       text,
-  body       bytea NOT NULL,
-  -- the attempts so far, as the API shows them
-  attempts   jsonb NOT NULL,
-  -- null: given up
-  due_at     timestamptz,
-  parked_at  timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (webhook_id, ms, seq)
-) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
--- "what of this webhook is due?"
-CREATE INDEX parked_delivery_due ON parked_delivery (webhook_id, due_at) WHERE due_at IS NOT NULL;
-
--- A row per webhook that has something parked: the due index is over webhooks, so a million deliveries that wait for
--- one dead endpoint cost the others nothing.
-CREATE TABLE backlog (
-  webhook_id text COLLATE "C" PRIMARY KEY,
-  next_due   timestamptz NOT NULL
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX backlog_due ON backlog (next_due);

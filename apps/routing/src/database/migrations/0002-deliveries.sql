@@ -1,0 +1,79 @@
+DROP TABLE IF EXISTS parked_delivery, backlog;
+
+ALTER TABLE webhook
+  -- deliveries per second; null: no limit
+  ADD rate_limit integer,
+  -- what arrives is parked and delivered from there, in order; see deliveries/README
+  ADD spilled boolean NOT NULL DEFAULT false,
+  -- until then what arrives waits, because the backlog is about to be empty
+  ADD closing_until timestamptz,
+  -- the first failure since the last success
+  ADD failing_since timestamptz,
+  -- when $errors was last told of a delivery that was given up
+  ADD failure_told_at timestamptz;
+
+-- What could not be delivered at once, with all that it takes to deliver it later.
+CREATE TABLE parked_delivery (
+  webhook_id text COLLATE "C" NOT NULL,
+  -- the event's id: its place in the log
+  ms         bigint NOT NULL,
+  seq        bigint NOT NULL,
+  emitter_id text COLLATE "C" NOT NULL,
+  stream     text COLLATE "C" NOT NULL,
+  emit_id    text COLLATE "C" NOT NULL,
+  -- when it happened, where the emitter says so
+  time       text,
+  body       bytea NOT NULL,
+  -- not attempted yet: to be attempted in order
+  fresh      boolean NOT NULL,
+  -- the attempts so far, as the API shows them: the newest
+  attempts   jsonb NOT NULL,
+  -- how far it is in the retry schedule
+  tries      integer NOT NULL,
+  -- null: given up
+  due_at     timestamptz,
+  -- its first attempt takes long; after this time nobody makes it any more
+  in_flight_until timestamptz,
+  parked_at  timestamptz NOT NULL DEFAULT now(),
+  failed_at  timestamptz,
+  PRIMARY KEY (webhook_id, ms, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+-- "what comes next, in order?", "what is due again?", "is an attempt under way?" of a webhook
+CREATE INDEX parked_delivery_fresh ON parked_delivery (webhook_id, ms, seq) WHERE fresh AND due_at IS NOT NULL;
+CREATE INDEX parked_delivery_due ON parked_delivery (webhook_id, due_at) WHERE NOT fresh AND due_at IS NOT NULL;
+CREATE INDEX parked_delivery_in_flight ON parked_delivery (webhook_id) WHERE in_flight_until IS NOT NULL;
+-- "what has waited too long?", "what has been kept long enough?" of all
+CREATE INDEX parked_delivery_age ON parked_delivery (parked_at) WHERE due_at IS NOT NULL;
+CREATE INDEX parked_delivery_failed ON parked_delivery (failed_at) WHERE due_at IS NULL;
+
+-- A row per webhook that has something parked, or is spilled: the due index is over webhooks, so a million deliveries
+-- that wait for one dead endpoint cost the others nothing.
+CREATE TABLE backlog (
+  webhook_id    text COLLATE "C" PRIMARY KEY,
+  next_due      timestamptz NOT NULL,
+  -- null: its breaker is closed
+  failed_probes integer,
+  -- who works on it, and until when nobody else does
+  lease_id      text COLLATE "C",
+  leased_until  timestamptz NOT NULL DEFAULT '-infinity'
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX backlog_due ON backlog (next_due);
+
+-- The newest deliveries that succeeded, a row for all of a webhook in a second or so: a row for each would cost more
+-- than the rest of a delivery.
+CREATE TABLE delivered (
+  webhook_id text COLLATE "C" NOT NULL,
+  id         bigint GENERATED ALWAYS AS IDENTITY,
+  -- how many, and what: a JSON array of them
+  count      integer NOT NULL,
+  deliveries bytea NOT NULL,
+  PRIMARY KEY (webhook_id, id)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE outbox (
+  id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  topic   text NOT NULL,
+  key     text NOT NULL,
+  headers jsonb NOT NULL,
+  value   bytea
+);

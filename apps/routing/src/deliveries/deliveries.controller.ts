@@ -1,0 +1,34 @@
+import { Controller } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import {
+  DeliveryReference,
+  ListDeliveries,
+  listDeliveries,
+  type Page,
+  RecoverDeliveries,
+  recoverDeliveries,
+  retryDelivery,
+  type WebhookDelivery,
+} from '#contracts';
+import { Answers } from '#messaging';
+import { DeliveriesService } from './deliveries.service.js';
+
+@Controller()
+export class DeliveriesController {
+  constructor(private readonly deliveries: DeliveriesService) {}
+
+  @Answers(listDeliveries)
+  list(@Payload() request: ListDeliveries): Promise<Page<WebhookDelivery>> {
+    return this.deliveries.list(request);
+  }
+
+  @Answers(retryDelivery)
+  retry(@Payload() command: DeliveryReference): Promise<WebhookDelivery> {
+    return this.deliveries.retry(command);
+  }
+
+  @Answers(recoverDeliveries)
+  recover(@Payload() command: RecoverDeliveries): Promise<{ count: number }> {
+    return this.deliveries.recover(command);
+  }
+}

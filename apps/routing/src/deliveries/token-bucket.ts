@@ -1,0 +1,32 @@
+/** Lets so many through per second, and as many at once after a pause. */
+export class TokenBucket {
+  private tokens: number;
+  private filledAt: number;
+
+  constructor(
+    private readonly perSecond: number,
+    nowMs: number,
+  ) {
+    this.tokens = perSecond;
+    this.filledAt = nowMs;
+  }
+
+  /** Takes up to so many tokens; answers how many it got. */
+  take(wanted: number, nowMs: number): number {
+    this.tokens = Math.min(this.perSecond, this.tokens + ((nowMs - this.filledAt) * this.perSecond) / 1000);
+    this.filledAt = nowMs;
+    const taken = Math.min(wanted, Math.floor(this.tokens));
+    this.tokens -= taken;
+    return taken;
+  }
+
+  /** Gives back what was not used. */
+  giveBack(tokens: number): void {
+    this.tokens = Math.min(this.perSecond, this.tokens + tokens);
+  }
+
+  /** Until there is a token, in ms. */
+  get waitMs(): number {
+    return this.tokens >= 1 ? 0 : Math.ceil(((1 - this.tokens) * 1000) / this.perSecond);
+  }
+}
