@@ -6,6 +6,7 @@ import { CodeFetcher } from './components/code-fetcher.js';
 import { ComponentsController } from './components/components.controller.js';
 import { ComponentsRepository } from './components/components.repository.js';
 import { ComponentsService } from './components/components.service.js';
+import { RemoteCode } from './components/remote-code.js';
 import { EmittersController } from './emitters/emitters.controller.js';
 import { OwnComponents } from './registry/own-components.js';
 import { RegistryRepository } from './registry/registry.repository.js';
@@ -23,6 +24,7 @@ import { WorkflowsRepository } from './workflows/workflows.repository.js';
   providers: [
     { provide: CatalogConfig, useFactory: CatalogConfig.read },
     CodeFetcher,
+    RemoteCode,
     ComponentsRepository,
     ComponentsService,
     RegistryRepository,

@@ -1,4 +1,4 @@
-import { IsOptional, IsString } from 'class-validator';
+import { IsObject, IsOptional, IsString } from 'class-validator';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type UserId } from './ids.js';
@@ -103,3 +103,12 @@ export class InspectComponent {
 }
 /** Asks the runtime to evaluate code in a throw-away process. Invalid code: `invalid`, saying what is wrong and in which line. */
 export const inspectComponent = query<ComponentDescription>()('runtime.component.inspect', InspectComponent);
+
+export class BundleComponent {
+  /** A path of `files`. */
+  @IsString() entry!: string;
+  /** Code by path, relative to one common folder. */
+  @IsObject() files!: Record<string, string>;
+}
+/** Makes one file of an entry file and the neighbours that it imports by relative path. An import that is missing: `invalid`. */
+export const bundleComponent = query<{ code: string }>()('runtime.component.bundle', BundleComponent);

@@ -28,8 +28,8 @@ export class CodeFetcher implements OnApplicationShutdown {
     await this.agent.close();
   }
 
-  /** The code at a URL. Throws Invalid saying why it can't be had. */
-  async fetch(text: string): Promise<string> {
+  /** The code at a URL, and where it was found after redirects. Throws Invalid saying why it can't be had. */
+  async fetch(text: string): Promise<{ code: string; url: URL }> {
     const refuse = (why: string) => new Invalid([{ field: 'component_url', message: `component_url ${why}` }]);
     if (!URL.canParse(text)) throw refuse('must be an http or https URL');
     let url = rawUrl(new URL(text));
@@ -54,7 +54,7 @@ export class CodeFetcher implements OnApplicationShutdown {
           if (size > this.config.maxCodeBytes) throw refuse(`holds more than ${this.config.maxCodeBytes} bytes`);
           chunks.push(chunk);
         }
-        return Buffer.concat(chunks).toString('utf8');
+        return { code: Buffer.concat(chunks).toString('utf8'), url };
       }
       throw refuse(`redirects more than ${MAX_REDIRECTS} times`);
     } catch (error) {

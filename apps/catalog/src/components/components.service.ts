@@ -16,7 +16,7 @@ import { Messages } from '#messaging';
 import { CatalogConfig } from '../catalog.config.js';
 import { type ComponentRow, codeHash, componentOf, type InspectedCode } from './component.entity.js';
 import { ComponentsRepository } from './components.repository.js';
-import { CodeFetcher } from './code-fetcher.js';
+import { RemoteCode } from './remote-code.js';
 
 const INSPECT_TIMEOUT_MS = 15_000;
 
@@ -26,7 +26,7 @@ export class ComponentsService {
     private readonly components: ComponentsRepository,
     private readonly database: Database,
     private readonly messages: Messages,
-    private readonly fetcher: CodeFetcher,
+    private readonly remote: RemoteCode,
     private readonly config: CatalogConfig,
   ) {}
 
@@ -71,7 +71,7 @@ export class ComponentsService {
 
   /** The code that was given or is fetched, inspected. The code is preferred: the URL is then only kept. */
   async submitted(ownerId: UserId, { component_code, component_url }: CodeSource): Promise<InspectedCode> {
-    const code = component_code ?? (component_url === undefined ? undefined : await this.fetcher.fetch(component_url));
+    const code = component_code ?? (component_url === undefined ? undefined : await this.remote.read(component_url));
     if (code === undefined) throw new Invalid([{ field: 'component_code', message: 'component_code or component_url is required' }]);
     const bytes = Buffer.byteLength(code, 'utf8');
     if (bytes > this.config.maxCodeBytes) {

@@ -1,7 +1,7 @@
 import { Controller, Inject } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { createHash } from 'node:crypto';
-import { type ComponentDescription, InspectComponent, inspectComponent, Invalid } from '#contracts';
+import { BundleComponent, bundleComponent, type ComponentDescription, InspectComponent, inspectComponent, Invalid } from '#contracts';
 import { Answers } from '#messaging';
 import { ComponentRejected } from '../sandbox/component-rejected.js';
 import type { Sandbox } from '../sandbox/sandbox.js';
@@ -13,12 +13,24 @@ export class ComponentsController {
   constructor(@Inject(SANDBOX) private readonly sandbox: Sandbox) {}
 
   @Answers(inspectComponent)
-  async inspect(@Payload() { code }: InspectComponent): Promise<ComponentDescription> {
-    try {
-      return await this.sandbox.inspect({ code, hash: createHash('sha256').update(code, 'utf8').digest('hex') });
-    } catch (error) {
-      if (!(error instanceof ComponentRejected)) throw error;
-      throw new Invalid([{ field: 'component_code', message: `the component's code is not acceptable: ${error.message}` }]);
-    }
+  inspect(@Payload() { code }: InspectComponent): Promise<ComponentDescription> {
+    return acceptable('component_code', () =>
+      this.sandbox.inspect({ code, hash: createHash('sha256').update(code, 'utf8').digest('hex') }),
+    );
+  }
+
+  @Answers(bundleComponent)
+  async bundle(@Payload() files: BundleComponent): Promise<{ code: string }> {
+    return { code: await acceptable('component_url', () => this.sandbox.bundle(files)) };
+  }
+}
+
+/** What the sandbox finds wrong with a component is the user's to know. */
+async function acceptable<T>(field: string, look: () => Promise<T>): Promise<T> {
+  try {
+    return await look();
+  } catch (error) {
+    if (!(error instanceof ComponentRejected)) throw error;
+    throw new Invalid([{ field, message: `the component's code is not acceptable: ${error.message}` }]);
   }
 }

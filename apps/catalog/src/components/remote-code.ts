@@ -1,0 +1,57 @@
+import { Injectable } from '@nestjs/common';
+import { bundleComponent, Invalid } from '#contracts';
+import { Messages } from '#messaging';
+import { CodeFetcher } from './code-fetcher.js';
+import { candidates, relativeImports } from './relative-imports.js';
+
+const MAX_FILES = 50;
+const BUNDLE_TIMEOUT_MS = 15_000;
+
+/** A component's code from a URL: one file, or a bundle of it and the neighbours that it imports by relative path. */
+@Injectable()
+export class RemoteCode {
+  constructor(
+    private readonly fetcher: CodeFetcher,
+    private readonly messages: Messages,
+  ) {}
+
+  /** Throws Invalid saying what can't be had. */
+  async read(componentUrl: string): Promise<string> {
+    const entry = await this.fetcher.fetch(componentUrl);
+    const waiting = relativeImports(entry.code).map((specifier) => ({ specifier, from: entry.url }));
+    if (waiting.length === 0) return entry.code;
+    const files = new Map([[entry.url.pathname, entry.code]]);
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      const found = await this.neighbour(next.specifier, next.from, files);
+      if (!found) continue;
+      if (files.size >= MAX_FILES)
+        throw new Invalid([{ field: 'component_url', message: `component_url imports more than ${MAX_FILES} files` }]);
+      files.set(found.url.pathname, found.code);
+      waiting.push(...relativeImports(found.code).map((specifier) => ({ specifier, from: found.url })));
+    }
+    const path = (pathname: string) => pathname.slice(1);
+    const bundle = { entry: path(entry.url.pathname), files: Object.fromEntries([...files].map(([name, code]) => [path(name), code])) };
+    return (await this.messages.request(bundleComponent, bundle, { key: componentUrl, timeoutMs: BUNDLE_TIMEOUT_MS })).code;
+  }
+
+  /** Undefined when it's there already. The last refusal is thrown when none of the names that may be meant can be had. */
+  private async neighbour(
+    specifier: string,
+    from: URL,
+    files: ReadonlyMap<string, string>,
+  ): Promise<{ code: string; url: URL } | undefined> {
+    let refusal: unknown;
+    for (const name of candidates(specifier)) {
+      const url = new URL(name, from);
+      if (files.has(url.pathname)) return undefined;
+      try {
+        return { code: (await this.fetcher.fetch(url.href)).code, url };
+      } catch (error) {
+        refusal = error;
+      }
+    }
+    throw refusal instanceof Invalid
+      ? new Invalid([{ field: 'component_url', message: `component_url imports "${specifier}", which can't be had: ${refusal.message}` }])
+      : refusal;
+  }
+}
