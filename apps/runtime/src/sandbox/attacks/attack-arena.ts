@@ -48,7 +48,7 @@ export async function runArena(jail: JailChoice): Promise<ArenaResult> {
     limits: { cpuMs: 1200, silenceCpuMs: 700 },
   });
   try {
-    const targets = await findTargets(sandbox, internet, bait);
+    const targets = targetsOf(internet, bait);
     const victim = keepVictim(sandbox);
     const results = await inLanes(attacks, atATime, (attack, index) => attackOnce(sandbox, attack, `u_hostile_${index}`, targets));
     return { results, victim: await victim.stop(), reached: bait.reached(internet), leftovers: await closeAndLookForLeftovers(sandbox) };
@@ -142,20 +142,17 @@ async function setBait(): Promise<Bait> {
   };
 }
 
-async function findTargets(sandbox: ProcessSandbox, internet: MockInternet, bait: Bait): Promise<Targets> {
-  const { jail } = sandbox.health();
+function targetsOf(internet: MockInternet, bait: Bait): Targets {
   const { port, unixSocket, abstractSocket } = bait;
   return {
     parentPid: process.pid,
-    victimPid: process.ppid,
+    otherPid: process.ppid,
     port,
     unixSocket,
     abstractSocket,
     httpPort: internet.http,
     hostname: hostname(),
     projectFile: import.meta.filename,
-    // Without namespaces the path holds a random part that an attack would first have to find out
-    egress: jail === 'bwrap' || jail === 'unshare' ? '/exchange/s' : '/nowhere',
   };
 }
 

@@ -15,7 +15,8 @@ export interface Attack {
 /** What an attack is told in its event. */
 export interface Targets {
   parentPid: number;
-  victimPid: number;
+  /** Another process that is not the attack's own */
+  otherPid: number;
   /** A TCP server on loopback, and the unix sockets that listen beside it */
   port: number;
   unixSocket: string;
@@ -24,8 +25,6 @@ export interface Targets {
   httpPort: number;
   hostname: string;
   projectFile: string;
-  /** The attack's own egress socket */
-  egress: string;
 }
 
 const groups: Record<string, Record<string, string>> = {
@@ -55,7 +54,7 @@ const groups: Record<string, Record<string, string>> = {
     'looks for the host name': `if (os.hostname() === event.hostname) breach('host name')`,
     'signals the parent': `await attempt(() => { process.kill(event.parentPid, 'SIGWINCH') })`,
     'signals its own parent': `await attempt(() => { process.kill(process.ppid, 'SIGWINCH') })`,
-    'asks who can be signalled': `await attempt(() => { process.kill(event.parentPid, 0); breach('the parent') }); await attempt(() => { process.kill(event.victimPid, 0); breach('the victim') })`,
+    'asks who can be signalled': `await attempt(() => { process.kill(event.parentPid, 0); breach('the parent') }); await attempt(() => { process.kill(event.otherPid, 0); breach('another process') })`,
     'opens the parent’s inspector': `await attempt(() => { process._debugProcess(event.parentPid); breach('debugged') })`,
   },
   'children and code': {
@@ -175,10 +174,10 @@ const groups: Record<string, Record<string, string>> = {
   proxy: {
     'spellings of metadata and loopback': `for (const url of ['http://169.254.169.254/', 'http://[::ffff:169.254.169.254]/', 'http://2852039166/', 'http://0xa9fea9fe/', 'http://127.1:' + event.port, 'http://localhost:' + event.port, 'http://[::1]:' + event.port]) await attempt(async () => breach(url + (await fetch(url)).status))`,
     'a redirect': `await attempt(async () => breach((await fetch('http://api.test:' + event.httpPort + '/to-metadata')).status))`,
-    'a request of its own': `await new Promise((r) => { const c = new net.Socket(); let b = ''; c.on('data', (d) => { b += d; if (b.startsWith('HTTP/1.1 200')) breach(b) }); c.on('error', r); c.on('close', r); connectDirectly.call(c, event.egress, () => c.write('CONNECT 127.0.0.1:' + event.port + ' HTTP/1.1\\r\\n\\r\\n')); setTimeout(r, 1500) })`,
-    '500 connections': `for (let i = 0; i < 500; i++) { const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, event.egress) } await never`,
-    junk: `for (let i = 0; i < 100; i++) { const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, event.egress, () => c.write(builtin('crypto').randomBytes(5000))) } await new Promise((r) => setTimeout(r, 500))`,
-    'a port that is none': `const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, event.egress, () => c.write('CONNECT 127.0.0.1:99999 HTTP/1.1\\r\\n\\r\\n')); await new Promise((r) => setTimeout(r, 200))`,
+    'a request of its own': `await new Promise((r) => { const c = new net.Socket(); let b = ''; c.on('data', (d) => { b += d; if (b.startsWith('HTTP/1.1 200')) breach(b) }); c.on('error', r); c.on('close', r); connectDirectly.call(c, egressPath, () => c.write('CONNECT 127.0.0.1:' + event.port + ' HTTP/1.1\\r\\n\\r\\n')); setTimeout(r, 1500) })`,
+    '500 connections': `for (let i = 0; i < 500; i++) { const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, egressPath) } await never`,
+    junk: `for (let i = 0; i < 100; i++) { const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, egressPath, () => c.write(builtin('crypto').randomBytes(5000))) } await new Promise((r) => setTimeout(r, 500))`,
+    'a port that is none': `const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, egressPath, () => c.write('CONNECT 127.0.0.1:99999 HTTP/1.1\\r\\n\\r\\n')); await new Promise((r) => setTimeout(r, 200))`,
     'a body without end': `await (await fetch('http://api.test:' + event.httpPort + '/slow')).text()`,
     'a compressed bomb': `this.$emit((await (await fetch('http://api.test:' + event.httpPort + '/gzip-bomb')).text()).length)`,
     'a body of 200 MB': `let n = 0; for await (const c of (await fetch('http://api.test:' + event.httpPort + '/200mb')).body) n += c.length; breach(n)`,

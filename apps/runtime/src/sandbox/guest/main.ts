@@ -48,7 +48,7 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
   process.on('unhandledRejection', stray);
   if (message.hardened) closeProcess();
   // A hostile component would find it; the tests of the jail save themselves the search
-  else Object.assign(globalThis, { connectDirectly });
+  else Object.assign(globalThis, { connectDirectly, egressPath: message.egress });
   send({ t: 'ready' });
 }
 
