@@ -167,6 +167,46 @@ describe('the pool of runner processes', () => {
     await second;
   });
 
+  it('takes no more runs into a process than are good for it, whatever a component asks for', async () => {
+    open();
+    const attempts = Array.from({ length: 40 }, () => pool.run('a', jobOf('c', { concurrency: Number.MAX_SAFE_INTEGER })));
+    await settle();
+    expect({ inside: started[0]!.running, waiting: pool.waiting }).toEqual({ inside: 32, waiting: 8 });
+    for (let i = 0; i < 40; i++) {
+      started[0]!.finishRun();
+      await settle();
+    }
+    await Promise.all(attempts);
+  });
+
+  it('does not take the process away from work that has just got it', async () => {
+    open({ maxProcesses: 1 });
+    let ended = false;
+    const inspection = pool.alone(async (process) => {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      ended = !process.alive;
+    });
+    await settle();
+    const other = run('a');
+    await jest.advanceTimersByTimeAsync(100);
+    await inspection;
+    expect(ended).toBe(false);
+    await settle();
+    started[1]!.finishRun();
+    await other;
+  });
+
+  it('starts nothing for whoever still waits for room when it is closed', async () => {
+    open({ maxProcesses: 1 });
+    void run('a');
+    await settle();
+    const waiting = run('b');
+    await settle();
+    await pool.close();
+    await expect(waiting).rejects.toMatchObject({ name: 'SandboxUnavailable' });
+    expect(started).toHaveLength(1);
+  });
+
   it('gives work that must be alone a process that ends with it', async () => {
     open();
     expect(await pool.alone(async (process) => process.runs)).toBe(0);

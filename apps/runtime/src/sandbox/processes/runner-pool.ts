@@ -43,6 +43,7 @@ interface Tenant<P> {
   runs: number;
 }
 
+const mostRunsPerProcess = 32;
 const sweepMs = 1000;
 const refillMs = 50;
 
@@ -95,7 +96,6 @@ export class RunnerPool<P extends PooledProcess> {
         const process = await this.processOf(tenant);
         const attempt = await process.run(job);
         if (process.runs >= this.settings.maxRuns || process.hashes.size >= this.settings.maxHashes) process.retire();
-        if (this.room.waiting > 0) this.evict();
         return attempt;
       } finally {
         tenant.places.give();
@@ -103,6 +103,7 @@ export class RunnerPool<P extends PooledProcess> {
     } finally {
       tenant.runs--;
       if (tenant.runs === 0 && !tenant.process?.alive) this.tenants.delete(tenantKey);
+      if (this.room.waiting > 0) this.evict();
     }
   }
 
@@ -157,9 +158,11 @@ export class RunnerPool<P extends PooledProcess> {
       };
       this.tenants.set(key, tenant);
     }
-    if (concurrency > tenant.capacity) {
-      tenant.places.grow(concurrency - tenant.capacity);
-      tenant.capacity = concurrency;
+    // It comes from the component's code
+    const capacity = Math.min(concurrency, mostRunsPerProcess);
+    if (capacity > tenant.capacity) {
+      tenant.places.grow(capacity - tenant.capacity);
+      tenant.capacity = capacity;
     }
     return tenant;
   }
@@ -173,7 +176,7 @@ export class RunnerPool<P extends PooledProcess> {
   }
 
   private async take(): Promise<P> {
-    if (this.closed) throw new SandboxUnavailable('The sandbox is closed');
+    this.checkOpen();
     // Not at once: the process that was asked for comes first
     this.refillTimer ??= setTimeout(() => this.refillWhenQuiet(), refillMs);
     for (let blank = this.blanks.shift(); blank; blank = this.blanks.shift()) if (blank.alive) return blank;
@@ -193,7 +196,6 @@ export class RunnerPool<P extends PooledProcess> {
     try {
       const process = await this.launched(purpose);
       await process.ready;
-      if (this.closed) process.stop(closed);
       return process;
     } finally {
       this.starts.give();
@@ -202,7 +204,9 @@ export class RunnerPool<P extends PooledProcess> {
 
   private async launched(purpose: Purpose): Promise<P> {
     try {
+      this.checkOpen();
       const process = await this.launch(purpose);
+      if (this.closed) process.stop(closed);
       this.all.add(process);
       void process.ended.then(() => {
         this.all.delete(process);
@@ -215,9 +219,14 @@ export class RunnerPool<P extends PooledProcess> {
     }
   }
 
-  /** Makes room: the process that has idled longest goes. */
+  private checkOpen(): void {
+    if (this.closed) throw new SandboxUnavailable('The sandbox is closed');
+  }
+
+  /** Makes room: the process that has idled longest goes. One that has just been taken for a run is not idle, though nothing runs in it yet. */
   private evict(): void {
-    const idle = [...this.all].filter((process) => process.alive && process.running === 0);
+    const kept = [...this.tenants.values()].flatMap(({ process, runs }) => (process && runs === 0 ? [process] : []));
+    const idle = [...this.blanks, ...kept].filter((process) => process.alive);
     const oldest = idle.sort((a, b) => a.idleSince - b.idleSince)[0];
     oldest?.retire();
   }

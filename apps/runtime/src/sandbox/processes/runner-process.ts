@@ -295,7 +295,7 @@ export class RunnerProcess {
 
   private rejectInspections(end: RunnerEnd): void {
     for (const { reject } of this.inspections.values())
-      reject(end === closed ? new SandboxUnavailable(end.message) : new ComponentRejected(end.message));
+      reject(end === closed || end === retired ? new SandboxUnavailable(end.message) : new ComponentRejected(end.message));
   }
 
   private async stillborn(run: RunInFlight, end: RunnerEnd): Promise<Attempt> {

@@ -33,6 +33,8 @@ export class Slots {
 
   /** More of them from now on. */
   grow(by: number): void {
-    for (let i = 0; i < by; i++) this.give();
+    const served = Math.min(by, this.waiters.size);
+    for (let i = 0; i < served; i++) this.give();
+    this.free += by - served;
   }
 }
