@@ -3,6 +3,7 @@ export { sendToDeadLetter } from './dead-letter.js';
 export { Answers, Hears } from './handlers.js';
 export { createKafka, type KafkaConfig, readKafkaConfig } from './kafka.js';
 export { LaneConsumer, type LaneConsumerOptions } from './lane-consumer.js';
+export { LaneIntake, type PartitionPosition } from './lane-intake.js';
 export { Lanes, type LanesOptions, type Task } from './lanes.js';
 export { LogConsumer, type LogConsumerOptions } from './log-consumer.js';
 export { type FetchedBatch, Fenced, LogIntake, type LogIntakeOptions } from './log-intake.js';
