@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterId, Stream } from '#contracts';
+import type { EmitterId, ShownEvent, Stream } from '#contracts';
 import { Database } from '#database';
 import { KEPT } from '../append/operation.js';
-import type { ShownEvent } from './event-summary-json.js';
 import type { PageWindow } from './page-window.js';
 
 export interface ShownPage {

@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { eventIdOf, type EventPage, isId, type ListEvents, NotFound, pageOf } from '#contracts';
+import { eventIdOf, type EventPage, eventSummaryJson, isId, type ListEvents, NotFound, pageOf } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { EventPagesRepository } from './event-pages.repository.js';
-import { eventSummaryJson } from './event-summary-json.js';
 import { pageWindow } from './page-window.js';
 
 /** An answer travels in one message, in which a JSON text can grow to twice its size: together they have to stay below the topic's limit. */

@@ -1,4 +1,6 @@
-import { type EmitterId, eventIdOf, type Stream } from '#contracts';
+import { eventIdOf } from './event-id.js';
+import type { EmitterId } from './ids.js';
+import type { Stream } from './streams.js';
 
 /** An event as a page shows it. */
 export interface ShownEvent {
