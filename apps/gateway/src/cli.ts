@@ -46,6 +46,15 @@ account
   .option('--json', 'print an array')
   .action(async ({ json }: { json?: boolean }) => print(json, await accounts.list()));
 account
+  .command('error-mail <id> <on|off>')
+  .description('whether the owner is told of errors by mail')
+  .option('--json', 'print {id, error_mail}')
+  .action(async (id: string, state: string, { json }: { json?: boolean }) => {
+    if (state !== 'on' && state !== 'off') throw new SluiceError('invalid', 'say on or off');
+    await accounts.setErrorMail(id, state === 'on');
+    print(json, { id, error_mail: state === 'on' });
+  });
+account
   .command('bootstrap')
   .description("the first start's account: made when there is none; SLUICE_API_KEY is its key, or one is made")
   .option('--email <address>', 'its address', 'owner@localhost')

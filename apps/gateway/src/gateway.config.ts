@@ -11,6 +11,9 @@ export class GatewayConfig {
     readonly quotas: DailyQuotas | null,
     /** Requests per minute and key; 0: unlimited. */
     readonly requestsPerMinute: number,
+    /** Where mail is sent; undefined: it's only logged. */
+    readonly smtpUrl: string | undefined,
+    readonly mailFrom: string,
   ) {}
 
   static read(): GatewayConfig {
@@ -22,6 +25,8 @@ export class GatewayConfig {
           env.integer('SLUICE_MAX_BODY_BYTES', 2 * 1024 * 1024, { min: 1024 }),
           readQuotas(env),
           env.integer('SLUICE_REQUESTS_PER_MINUTE', 0),
+          env.optional('SLUICE_SMTP_URL'),
+          env.text('SLUICE_MAIL_FROM', 'Sluice <sluice@localhost>'),
         ),
     );
   }

@@ -5,6 +5,9 @@ import { AccountsRepository } from './accounts/accounts.repository.js';
 import { AccountsService } from './accounts/accounts.service.js';
 import { UsersController } from './accounts/users.controller.js';
 import { ComponentsController } from './components/components.controller.js';
+import { ErrorMailConsumer } from './error-mail/error-mail.consumer.js';
+import { ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
+import { Mailer } from './error-mail/mailer.js';
 import { EventsController } from './events/events.controller.js';
 import { EventsService } from './events/events.service.js';
 import { GatewayConfig } from './gateway.config.js';
@@ -15,12 +18,21 @@ import { SourcesController } from './sources/sources.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
 import { UsageConsumer } from './usage/usage.consumer.js';
 import { UsageRepository } from './usage/usage.repository.js';
+import { DeliveriesController } from './webhooks/deliveries.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 
 /** The REST API and the accounts. Everything else is asked for over Kafka. */
 @Module({
   imports: [DatabaseModule.forApp('gateway')],
-  controllers: [UsersController, ComponentsController, SourcesController, EventsController, SubscriptionsController, WebhooksController],
+  controllers: [
+    UsersController,
+    ComponentsController,
+    SourcesController,
+    EventsController,
+    SubscriptionsController,
+    WebhooksController,
+    DeliveriesController,
+  ],
   providers: [
     { provide: GatewayConfig, useFactory: GatewayConfig.read },
     { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
@@ -31,6 +43,9 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     IdempotencyRepository,
     UsageRepository,
     UsageConsumer,
+    ErrorNoticesRepository,
+    Mailer,
+    ErrorMailConsumer,
   ],
 })
 export class GatewayModule {}

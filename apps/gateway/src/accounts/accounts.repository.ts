@@ -33,6 +33,12 @@ export class AccountsRepository {
     await session.query('INSERT INTO account (id, email, username) VALUES ($1, $2, $3)', [account.id, account.email, account.username]);
   }
 
+  /** Whether errors are told by mail. False when there is no such account. */
+  async setErrorMail(id: UserId, on: boolean): Promise<boolean> {
+    const { rowCount } = await this.database.query('UPDATE account SET error_mail = $2 WHERE id = $1', [id, on]);
+    return rowCount === 1;
+  }
+
   /** False when there is such a key already, perhaps another account's. */
   async addKey(session: Session, key: Pick<ApiKeyRow, 'id' | 'account_id' | 'hint' | 'name'> & { hash: Buffer }): Promise<boolean> {
     const { rowCount } = await session.query(

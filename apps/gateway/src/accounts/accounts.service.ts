@@ -66,6 +66,10 @@ export class AccountsService {
     return { id, email, api_key: apiKey };
   }
 
+  async setErrorMail(id: string, on: boolean): Promise<void> {
+    if (!isId('user', id) || !(await this.accounts.setErrorMail(id, on))) throw new NotFound('account', id);
+  }
+
   /** Issues a further key. */
   async createKey(accountId: string, name: string | null): Promise<{ id: Id<'apiKey'>; account_id: UserId; api_key: string }> {
     const account = isId('user', accountId) ? await this.accounts.find(accountId) : undefined;

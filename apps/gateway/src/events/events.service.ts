@@ -10,6 +10,7 @@ import {
   getSource,
   Invalid,
   listEvents,
+  type PageRequest,
   parseEventId,
   readableStreamProblem,
   type SourceId,
@@ -27,18 +28,27 @@ export class EventsService {
     private readonly publisher: Publisher,
   ) {}
 
-  page(ownerId: UserId, emitterId: EmitterId, { expand, event_name, limit, after, before }: EventPageQuery): Promise<EventPage> {
+  /** A page of a stream. The store answers as much as goes into one message: what is left is asked for again. */
+  async page(ownerId: UserId, emitterId: EmitterId, { expand, event_name, limit, after, before }: EventPageQuery): Promise<EventPage> {
     const stream = readableStream(event_name);
-    const query = {
-      owner_id: ownerId,
-      emitter_id: emitterId,
-      stream,
-      expand: expand === 'event',
-      limit,
-      after: after || undefined,
-      before: before || undefined,
-    };
-    return this.messages.request(listEvents, query, { key: emitterId });
+    const query = { owner_id: ownerId, emitter_id: emitterId, stream, expand: expand === 'event' };
+    const ask = (window: PageRequest) => this.messages.request(listEvents, { ...query, ...window }, { key: emitterId });
+    // an empty cursor is as if absent
+    let window: PageRequest = { limit, after: after || undefined, before: before || undefined };
+    const towardsNewer = window.before !== undefined && window.after === undefined;
+    let page = await ask(window);
+    while (page.cut && page.items.length < limit) {
+      const { start_cursor, end_cursor } = page.page_info;
+      window = {
+        ...window,
+        limit: limit - page.items.length,
+        ...(towardsNewer ? { before: start_cursor ?? '' } : { after: end_cursor ?? '' }),
+      };
+      const more = await ask(window);
+      if (more.items.length === 0) break;
+      page = towardsNewer ? joined(more, page, more.cut) : joined(page, more, more.cut);
+    }
+    return page;
   }
 
   /**
@@ -57,6 +67,18 @@ export class EventsService {
     await this.publisher.send([{ topic: EVENTS_TOPIC, ...record }]);
   }
 }
+
+/** Two neighbouring pages as one. */
+const joined = (newer: EventPage, older: EventPage, cut: boolean | undefined): EventPage => ({
+  page_info: {
+    total_count: newer.page_info.total_count,
+    count: newer.items.length + older.items.length,
+    start_cursor: newer.page_info.start_cursor,
+    end_cursor: older.page_info.end_cursor,
+  },
+  items: [...newer.items, ...older.items],
+  cut,
+});
 
 function place(field: string, id: string | undefined, problems: FieldProblem[]): EventPlace | null {
   // an empty value is as if absent

@@ -1,0 +1,34 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { createTransport, type Transporter } from 'nodemailer';
+import { LOG, type Log } from '#observability';
+import { GatewayConfig } from '../gateway.config.js';
+
+const TIMEOUT_MS = 10_000;
+
+/** Sends mail by SMTP; without a server it says in the log what it would have sent. */
+@Injectable()
+export class Mailer {
+  private readonly transport: Transporter | undefined;
+
+  constructor(
+    private readonly config: GatewayConfig,
+    @Inject(LOG) private readonly log: Log,
+  ) {
+    const { smtpUrl } = config;
+    if (smtpUrl !== undefined) {
+      this.transport = createTransport({
+        url: smtpUrl,
+        connectionTimeout: TIMEOUT_MS,
+        greetingTimeout: TIMEOUT_MS,
+        socketTimeout: TIMEOUT_MS,
+      });
+    }
+  }
+
+  /** Throws when the server doesn't take it. */
+  async send(mail: { to: string; subject: string; text: string }): Promise<void> {
+    if (!this.transport) return this.log.info({ to: mail.to, subject: mail.subject }, 'mail.not-sent-without-smtp');
+    await this.transport.sendMail({ from: this.config.mailFrom, ...mail });
+    this.log.info({ to: mail.to, subject: mail.subject }, 'mail.sent');
+  }
+}

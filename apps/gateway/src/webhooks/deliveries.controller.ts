@@ -1,0 +1,62 @@
+import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { ApiOperation } from '@nestjs/swagger';
+import {
+  type Id,
+  listDeliveries,
+  type Page,
+  PageRequest,
+  recoverDeliveries,
+  retryDelivery,
+  type UserId,
+  WebhookDelivery,
+  type WebhookId,
+} from '#contracts';
+import { Messages } from '#messaging';
+import { OwnerId } from '../auth/account.decorator.js';
+import { AnswersAccepted, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { IdPipe } from '../http/id.pipe.js';
+import { RecoverParameters, sinceMs } from './recover-parameters.js';
+
+@Documented('webhooks')
+@Controller('v1/webhooks/:id')
+export class DeliveriesController {
+  constructor(private readonly messages: Messages) {}
+
+  @Get('deliveries')
+  @ApiOperation({ operationId: 'listDeliveries', summary: 'The last deliveries to a webhook, with their attempts' })
+  @AnswersPage(WebhookDelivery)
+  @Problems(400, 404)
+  list(
+    @OwnerId() owner_id: UserId,
+    @Param('id', new IdPipe('webhook')) webhook_id: WebhookId,
+    @Query() page: PageRequest,
+  ): Promise<Page<WebhookDelivery>> {
+    return this.messages.request(listDeliveries, { ...page, owner_id, webhook_id }, { key: owner_id });
+  }
+
+  @Post('deliveries/:deliveryId/retry')
+  @HttpCode(202)
+  @ApiOperation({ operationId: 'retryDelivery', summary: 'Try a delivery again now' })
+  @AnswersAccepted('The delivery is due now.')
+  @Problems(404, 409, 413, 415, 422)
+  async retry(
+    @OwnerId() owner_id: UserId,
+    @Param('id', new IdPipe('webhook')) webhook_id: WebhookId,
+    @Param('deliveryId', new IdPipe('delivery')) id: Id<'delivery'>,
+  ): Promise<{ data: WebhookDelivery }> {
+    return { data: await this.messages.request(retryDelivery, { owner_id, webhook_id, id }, { key: owner_id }) };
+  }
+
+  @Post('recover')
+  @HttpCode(202)
+  @ApiOperation({ operationId: 'recoverDeliveries', summary: 'Try all deliveries again that have failed since a time' })
+  @AnswersAccepted('How many are due now.', { type: 'object', required: ['count'], properties: { count: { type: 'integer' } } })
+  @Problems(400, 404, 409, 413, 415, 422)
+  async recover(
+    @OwnerId() owner_id: UserId,
+    @Param('id', new IdPipe('webhook')) webhook_id: WebhookId,
+    @Query() { since }: RecoverParameters,
+  ): Promise<{ data: { count: number } }> {
+    return { data: await this.messages.request(recoverDeliveries, { owner_id, webhook_id, since_ms: sinceMs(since) }, { key: owner_id }) };
+  }
+}

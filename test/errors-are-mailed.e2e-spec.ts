@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { AddressInfo } from 'node:net';
+import { SMTPServer } from 'smtp-server';
+import type { Api } from './support/api.js';
+import { eventually } from './support/eventually.js';
+import { startSystem, type System } from './support/system.js';
+
+let system: System;
+let api: Api;
+let server: SMTPServer;
+const mails: { to: string; text: string }[] = [];
+
+beforeAll(async () => {
+  server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onData(stream, session, done) {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('end', () => {
+        mails.push({ to: session.envelope.rcptTo[0]?.address ?? '', text: Buffer.concat(chunks).toString('utf8') });
+        done();
+      });
+    },
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.server.address() as AddressInfo;
+  system = await startSystem({ SLUICE_SMTP_URL: `smtp://127.0.0.1:${port}` });
+  api = await system.account('owner@example.com');
+});
+afterAll(async () => {
+  await system?.stop();
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+});
+
+describe('errors of a source', () => {
+  it('are told to the owner, once for each code', async () => {
+    const source = await api.source(
+      "export default { name: 'failing', run(e) { throw Object.assign(new Error('no luck'), { code: e.code }); } }",
+    );
+    for (const code of ['FIRST', 'FIRST', 'SECOND', 'FIRST', 'THIRD']) await api.post(`/sources/${source.id}/run`, { event: { code } });
+    const subjects = () => mails.filter(({ text }) => text.includes(source.id)).map(({ text }) => /Subject: (.*)/.exec(text)?.[1]?.trim());
+    await eventually(() => expect(subjects()).toContain(`[Sluice] THIRD in ${source.id}`));
+    expect(subjects().sort()).toEqual(['FIRST', 'SECOND', 'THIRD'].map((code) => `[Sluice] ${code} in ${source.id}`));
+    expect(new Set(mails.map(({ to }) => to))).toEqual(new Set(['owner@example.com']));
+  });
+
+  it('are not told to an owner who does not want it', async () => {
+    const silent = await system.account('silent@example.com');
+    await system.command('gateway', 'account', 'error-mail', silent.account.id, 'off');
+    const code = "export default { name: 'failing', run() { throw new Error('no luck'); } }";
+    const [unheard, heard] = [await silent.source(code), await api.source(code)];
+    await silent.post(`/sources/${unheard.id}/run`);
+    await eventually(async () => {
+      const { body } = await silent.get(`/sources/${unheard.id}/event_summaries?event_name=$errors`);
+      expect(body.data).toHaveLength(1);
+    });
+    await api.post(`/sources/${heard.id}/run`);
+    await eventually(() => expect(mails.some(({ text }) => text.includes(heard.id))).toBe(true));
+    expect(mails.some(({ to }) => to === 'silent@example.com')).toBe(false);
+  });
+});

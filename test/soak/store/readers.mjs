@@ -1,0 +1,36 @@
+import { EventPagesRepository } from '../../../dist/apps/event-store/src/pages/event-pages.repository.js';
+import { pageWindow } from '../../../dist/apps/event-store/src/pages/page-window.js';
+
+const EVERY_MS = 25;
+
+/**
+ * Reads pages all the while and looks whether they make sense; a database that is away is no mistake.
+ * @param {import('../../../dist/libs/database/src/index.js').Database} database
+ * @param {import('./producer.mjs').Producer} producer
+ * @param {() => number} random
+ */
+export function watchPages(database, producer, random) {
+  const pages = new EventPagesRepository(database);
+  const seen = { read: 0, lost: 0, doubled: 0, disordered: 0 };
+  const look = async () => {
+    const { id, deleted } = producer.pick();
+    const { events } = await pages.page(id, '', pageWindow({ limit: 1 + Math.floor(random() * 100) }), { whole: true, maxBytes: 1e7 });
+    const numbers = events.map(({ event }) => JSON.parse(event.toString()).number);
+    seen.read += 1;
+    seen.doubled += numbers.length - new Set(numbers).size;
+    // What lies between two events that are shown was there before the newer one came: it's shown too, or was deleted.
+    for (let index = 1; index < numbers.length; index++) {
+      for (let between = numbers[index] + 1; between < numbers[index - 1]; between++) if (!deleted.has(between)) seen.lost += 1;
+    }
+    seen.disordered += numbers.filter((number, index) => index > 0 && number >= numbers[index - 1]).length;
+  };
+  let looking = Promise.resolve();
+  const timer = setInterval(() => (looking = looking.then(look).catch(() => {})), EVERY_MS);
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      await looking;
+      return seen;
+    },
+  };
+}
