@@ -10,9 +10,10 @@ describe('relativeImports', () => {
     ["const d = await import('./d.mjs')", ['./d.mjs']],
     ["export * from './e.mjs'", ['./e.mjs']],
     ["import axios from 'axios'", []],
-    ["// import a from './a.mjs'", []],
-    ["/* import a from './a.mjs' */", []],
-    ["const url = 'https://example.com/x'; import a from './a.mjs'", ['./a.mjs']],
+    ["import { a,\n  b } from '../b.mjs';\nimport c from '../b.mjs'", ['../b.mjs']],
+    ["export * from './all.mjs'; export { x } from './x.mjs'", ['./all.mjs', './x.mjs']],
+    ["const b = require ( './b.json' )", ['./b.json']],
+    ["import axios from 'axios'; require('lodash'); './text'", []],
     ["import a from './a.mjs'; import again from './a.mjs'", ['./a.mjs']],
   ])('of %s', (code, expected) => expect(relativeImports(code)).toEqual(expected));
 });

@@ -1,12 +1,15 @@
-const SPECIFIER = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)(["'])(\.{1,2}\/[^"'\n]*)\1/g;
-const COMMENT = /\/\*[\s\S]*?\*\/|(^|[^:"'`\\])\/\/[^\n]*/g;
+const patterns = [
+  /\bfrom\s*(["'])(\.{1,2}\/[^"'\n]+)\1/g,
+  /\bimport\s*\(?\s*(["'])(\.{1,2}\/[^"'\n]+)\1/g,
+  /\brequire\s*\(\s*(["'])(\.{1,2}\/[^"'\n]+)\1/g,
+];
 
 /**
- * What a file imports by relative path. It's a look and not a parse: a path in a string that looks like an import is
- * fetched for nothing, and the bundler decides.
+ * The neighbours that a file may import, as it writes them (`../github.app.mjs`), each once. It reads text, not JavaScript: one in a comment is
+ * found too, so that a file which cannot be fetched is no error until the bundler misses it.
  */
 export function relativeImports(code: string): string[] {
-  return [...new Set([...code.replace(COMMENT, '$1').matchAll(SPECIFIER)].map(([, , specifier]) => specifier ?? ''))];
+  return [...new Set(patterns.flatMap((pattern) => [...code.matchAll(pattern)].map((match) => match[2]!)))];
 }
 
 /** The files that a specifier may mean, in the order in which they're tried. */

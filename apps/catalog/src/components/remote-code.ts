@@ -34,24 +34,21 @@ export class RemoteCode {
     return (await this.messages.request(bundleComponent, bundle, { key: componentUrl, timeoutMs: BUNDLE_TIMEOUT_MS })).code;
   }
 
-  /** Undefined when it's there already. The last refusal is thrown when none of the names that may be meant can be had. */
+  /** Undefined when it's there already, or can't be had: then the bundler says whether it's really needed, with file and line. */
   private async neighbour(
     specifier: string,
     from: URL,
     files: ReadonlyMap<string, string>,
   ): Promise<{ code: string; url: URL } | undefined> {
-    let refusal: unknown;
     for (const name of candidates(specifier)) {
       const url = new URL(name, from);
       if (files.has(url.pathname)) return undefined;
       try {
         return { code: (await this.fetcher.fetch(url.href)).code, url };
       } catch (error) {
-        refusal = error;
+        if (!(error instanceof Invalid)) throw error;
       }
     }
-    throw refusal instanceof Invalid
-      ? new Invalid([{ field: 'component_url', message: `component_url imports "${specifier}", which can't be had: ${refusal.message}` }])
-      : refusal;
+    return undefined;
   }
 }

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { relativeImports } from './relative-imports.js';
 import { componentOf, jobOf, startTestSandbox } from './sandbox-for-tests.js';
 import type { Sandbox } from './sandbox.js';
 
@@ -87,19 +86,5 @@ describe('a component with neighbours', () => {
   ])('is refused for %s', async (_, files, message, line) => {
     const rejection = await sandbox.bundle({ entry: 'a/b.mjs', files }).catch((error: Error) => error);
     expect(rejection).toMatchObject({ name: 'ComponentRejected', message: expect.stringContaining(message), line });
-  });
-});
-
-describe('relativeImports', () => {
-  it.each([
-    ['import a from "./a.mjs"', ['./a.mjs']],
-    ["import { a,\n  b } from '../b.mjs';\nimport c from '../b.mjs'", ['../b.mjs']],
-    ['import "./side-effect.js"', ['./side-effect.js']],
-    ['export * from "./all.mjs"; export { x } from "./x.mjs"', ['./all.mjs', './x.mjs']],
-    ['const a = await import("./lazy.mjs")', ['./lazy.mjs']],
-    ['const a = require("../a"); const b = require ( \'./b.json\' )', ['../a', './b.json']],
-    ['import axios from "axios"; require("lodash"); "./text"', []],
-  ])('%s', (code, expected) => {
-    expect(relativeImports(code)).toEqual(expected);
   });
 });
