@@ -8,6 +8,8 @@ const EMITTERS = 20_000;
 const HOT_EMITTERS = 150;
 const HOT_SHARE = 0.3;
 const BATCH = 1500;
+/** As often as this a batch is sent although Kafka has it already, as by an outbox that died before it noted so. */
+const REPEATED_SHARE = 0.03;
 const KEPT = 100;
 
 /**
@@ -51,7 +53,9 @@ export class Producer {
       const deletions = this.random() < 0.5 ? [await this.delete()] : [];
       // In the middle of a batch, so that there is something in flight before and after it.
       const [records, after] = [[...events.map(({ record }) => record), ...deletions], Array.from({ length: 20 }, () => this.emit())];
-      await this.send([...records, ...after.map(({ record }) => record)]);
+      const batch = [...records, ...after.map(({ record }) => record)];
+      await this.send(batch);
+      if (this.random() < REPEATED_SHARE) await this.send(batch);
       this.acknowledged += events.length + after.length;
       this.deletions += deletions.length;
     }

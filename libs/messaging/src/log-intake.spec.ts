@@ -1,0 +1,125 @@
+import { describe, expect, it } from '@jest/globals';
+import type { KafkaMessage } from 'kafkajs';
+import { createLog } from '#observability';
+import { Fenced, LogIntake } from './log-intake.js';
+import type { Position } from './watermark.js';
+
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+const message = (offset: number, timestamp = offset): KafkaMessage => ({
+  key: null,
+  value: Buffer.from('x'),
+  offset: String(offset),
+  timestamp: String(timestamp),
+  attributes: 0,
+  headers: {},
+});
+const messages = (from: number, to: number): KafkaMessage[] => Array.from({ length: to - from }, (_, index) => message(from + index));
+
+/** An intake of one partition that keeps its position here. */
+class Store {
+  position: Position = { offset: 0, clock: 0 };
+  readonly handled: number[] = [];
+  readonly clocks: number[] = [];
+  readonly reread: number[] = [];
+  /** What the next batch meets. */
+  readonly errors: Error[] = [];
+  readonly intake = new LogIntake(
+    createLog('test', 'silent'),
+    {
+      topic: 'events',
+      positions: async () => new Map([[0, this.position]]),
+      handle: async (_partition, records, before, after) => {
+        const error = this.errors.shift();
+        if (error) throw error;
+        if (before.offset !== this.position.offset) throw new Fenced();
+        this.position = after;
+        this.handled.push(...records.map(({ offset }) => offset));
+        this.clocks.push(...records.map(({ clock }) => clock));
+      },
+    },
+    (_partition, offset) => void this.reread.push(offset),
+  );
+
+  async take(from: number, fetched: KafkaMessage[], highWatermark = 1000): Promise<boolean> {
+    const taken = this.intake.take({ partition: 0, messages: fetched, fetchedOffset: from, highWatermark });
+    await settle();
+    return taken;
+  }
+}
+
+describe('an intake of the log', () => {
+  it('takes a partition up where it stands, and no record twice', async () => {
+    const store = new Store();
+    store.position = { offset: 3, clock: 50 };
+    await store.intake.assign([0]);
+    expect(store.reread).toEqual([3]);
+    await store.take(0, messages(0, 5));
+    await store.take(3, messages(3, 7));
+    expect(store.handled).toEqual([3, 4, 5, 6]);
+    expect(store.position).toEqual({ offset: 7, clock: 50 });
+  });
+
+  it('folds the clock', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    await store.take(0, [message(0, 10), message(1, 30), message(2, 20)]);
+    await store.take(3, [message(3, 25), message(4, 31)]);
+    expect(store.clocks).toEqual([10, 30, 30, 30, 31]);
+  });
+
+  it('does not skip what a fetch left out', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    expect(await store.take(5, messages(5, 7))).toBe(false);
+    expect(store.reread).toEqual([0, 0]);
+    await store.take(0, messages(0, 7));
+    expect(store.handled).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  });
+
+  it('goes on behind records that retention has removed', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    await store.take(5, messages(5, 7));
+    expect(await store.take(5, messages(5, 7))).toBe(true);
+    expect(store.handled).toEqual([5, 6]);
+  });
+
+  it('reads a log that ends before its position from its beginning, with a clock of its own', async () => {
+    const store = new Store();
+    store.position = { offset: 500, clock: 9000 };
+    await store.intake.assign([0]);
+    await store.take(0, messages(0, 3), 3);
+    expect(store.handled).toEqual([0, 1, 2]);
+    expect(store.position).toEqual({ offset: 3, clock: 2 });
+  });
+
+  it('tries a batch again until it is taken', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    store.errors.push(new Error('away'), new Error('away'));
+    await store.take(0, messages(0, 2));
+    await store.take(2, messages(2, 4));
+    while (store.handled.length < 4) await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(store.handled).toEqual([0, 1, 2, 3]);
+  });
+
+  it('reads a partition again that somebody else has moved on', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    store.position = { offset: 2, clock: 2 };
+    await store.take(0, messages(0, 4));
+    expect(store.reread).toEqual([0, 2]);
+    await store.take(2, messages(2, 4));
+    expect(store.handled).toEqual([2, 3]);
+  });
+
+  it('takes nothing of a partition that it has no more', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    await store.intake.assign([]);
+    expect(store.intake.hasRoom(0)).toBe(false);
+    expect(await store.take(0, messages(0, 4))).toBe(false);
+    expect(store.handled).toEqual([]);
+  });
+});
