@@ -38,7 +38,9 @@ try {
   const deliver = (n) =>
     new Promise((resolve, reject) => {
       awaited.set(n, resolve);
-      producer.send({ topic: 'events', acks: -1, messages: [{ key: source.id, value: JSON.stringify({ n, text: 'x'.repeat(200) }) }] }).catch(reject);
+      producer
+        .send({ topic: 'events', acks: -1, messages: [{ key: source.id, value: JSON.stringify({ n, text: 'x'.repeat(200) }) }] })
+        .catch(reject);
     });
   const load = { perSecond: PER_SECOND, seconds: SECONDS };
   await atRate({ perSecond: PER_SECOND, seconds: 5 }, (n) => deliver(-1 - n));
@@ -52,7 +54,15 @@ try {
   console.log(`produce → webhook at ${PER_SECOND}/s, ms:`, delivery);
   console.log(`GET /users/me at ${PER_SECOND}/s, ms:`, me);
   console.log(`GET event_summaries at ${PER_SECOND}/s, ms:`, summaries);
-  console.log(JSON.stringify({ bench: 'walk', per_second: PER_SECOND, produce_to_arrival_ms: delivery, users_me_ms: me, event_summaries_ms: summaries }));
+  console.log(
+    JSON.stringify({
+      bench: 'walk',
+      per_second: PER_SECOND,
+      produce_to_arrival_ms: delivery,
+      users_me_ms: me,
+      event_summaries_ms: summaries,
+    }),
+  );
 } finally {
   await producer.disconnect();
   receiver.close();

@@ -52,7 +52,13 @@ export async function startOwnSystem(variables = {}) {
     databaseUrl: postgres.url,
     apps,
     /** Process ids by name, for CPU figures. */
-    pids: () => ({ broker: broker.pid, postgres: postgres.pid, ...Object.fromEntries(['gateway', 'catalog', 'routing', 'event-store', 'runtime'].map((app) => [app, apps.pid(/** @type {any} */ (app))])) }),
+    pids: () => ({
+      broker: broker.pid,
+      postgres: postgres.pid,
+      ...Object.fromEntries(
+        ['gateway', 'catalog', 'routing', 'event-store', 'runtime'].map((app) => [app, apps.pid(/** @type {any} */ (app))]),
+      ),
+    }),
     stop: async () => {
       await apps.stopAll();
       await Promise.all([broker.stop(), postgres.stop()]);

@@ -87,17 +87,18 @@ export class RunsService {
     { concurrency }: ComponentDescription,
     onRespond?: (reply: HttpReply) => void,
   ): Promise<RunOutcome> {
-    const timers = Object.entries(deployment.schedules).map(([prop, schedule]) => [
-      prop,
-      { intervalSeconds: schedule.interval_seconds, ...schedule },
-    ]);
+    const timers = Object.fromEntries(
+      Object.entries(deployment.schedules).map(
+        ([prop, schedule]) => [prop, { intervalSeconds: schedule.interval_seconds, ...schedule }] as const,
+      ),
+    );
     return this.sandbox.run({
       runId: run.run_id,
       accountId: owner_id,
       sourceId: source_id,
       component: { hash: deployment.code_hash, code },
       method: run.hook?.method ?? 'run',
-      props: { ...deployment.configured_props, ...Object.fromEntries(timers) },
+      props: { ...deployment.configured_props, ...timers },
       endpoint: deployment.endpoint_key === null ? null : `${this.config.endpointsUrl}/${deployment.endpoint_key}`,
       db: await this.runs.loadDb(source_id),
       event: run.hook ? undefined : run.event,
