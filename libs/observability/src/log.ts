@@ -6,7 +6,16 @@ export type Log = Logger;
 /** Injection token of the service's log. */
 export const LOG = Symbol('log');
 
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
+
+/** The level is SLUICE_LOG_LEVEL unless one is given; of a level that there isn't the log itself complains. */
 export function createLog(service: string, level: string = process.env.SLUICE_LOG_LEVEL || 'info'): Log {
+  const log = pinoLog(service, LEVELS.includes(level) ? level : 'info');
+  if (!LEVELS.includes(level)) log.warn(`SLUICE_LOG_LEVEL must be one of ${LEVELS.join(', ')}, not "${level}": it is taken for info`);
+  return log;
+}
+
+function pinoLog(service: string, level: string): Log {
   return pino({
     level,
     base: { service },

@@ -81,7 +81,7 @@ export class SourcesService {
     if (choice.component_id !== undefined) return this.components.usable(ownerId, choice.component_id);
     if (choice.component_code !== undefined || choice.component_url !== undefined) return this.components.addFor(ownerId, newId, choice);
     if (choice.key !== undefined) return this.components.registered(choice.key);
-    throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code and component_url is required' }]);
+    throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code, component_url and key is required' }]);
   }
 
   private change(

@@ -42,7 +42,8 @@ export class SourcesController {
   @ApiOperation({
     operationId: 'createSource',
     summary: 'Create a source',
-    description: 'One of component_id, component_code and component_url is required; what comes first in this order is used.',
+    description:
+      'One of component_id, component_code, component_url and key (of a registered component) is required; what comes first in this order is used.',
   })
   @AnswersOne(Source)
   @Problems(400, 404, 409, 413, 415, 422)
