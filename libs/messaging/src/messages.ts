@@ -20,10 +20,11 @@ interface Pending {
   resolve(reply: unknown): void;
   reject(error: SluiceError): void;
   timer: NodeJS.Timeout;
-  sent: boolean;
 }
 
 const TIMEOUT_MS = 10_000;
+/** A broker that doesn't take a request for so long is away. */
+const SEND_TIMEOUT_MS = 5000;
 const decoder = new TextDecoder();
 
 /** How services talk: `request` asks one and waits for its answer, `publish` tells whoever wants to know. */
@@ -82,13 +83,14 @@ export class Messages {
   ): Promise<Reply> {
     const correlationId = randomUUID();
     return new Promise<Reply>((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.pending.delete(correlationId);
-        reject(
-          pending.sent ? new TimedOut(`no answer to ${contract.name} in ${timeoutMs} ms`) : new Unavailable('Kafka does not take requests'),
-        );
-      }, timeoutMs);
-      const pending: Pending = { resolve: resolve, reject, timer, sent: false };
+      const giveUp = (error: SluiceError) => {
+        if (!this.pending.delete(correlationId)) return;
+        clearTimeout(pending.timer);
+        reject(error);
+      };
+      const late = () => giveUp(new TimedOut(`no answer to ${contract.name} in ${timeoutMs} ms`));
+      const pending: Pending = { resolve, reject, timer: setTimeout(late, timeoutMs) };
+      const notSent = setTimeout(() => giveUp(new Unavailable('Kafka does not take requests')), Math.min(SEND_TIMEOUT_MS, timeoutMs));
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
         [HEADER.message]: contract.name,
@@ -98,12 +100,11 @@ export class Messages {
         ...requestIdHeader(),
       };
       this.publisher.send([{ topic: requestsTopic(ownerOf(contract)), key, value: JSON.stringify(payload), headers }]).then(
-        () => (pending.sent = true),
+        () => clearTimeout(notSent),
         (error: Error) => {
+          clearTimeout(notSent);
           this.log.warn({ message: contract.name, err: error }, 'request.not-sent');
-          if (!this.pending.delete(correlationId)) return;
-          clearTimeout(timer);
-          reject(new Unavailable('Kafka does not take requests'));
+          giveUp(new Unavailable('Kafka does not take requests'));
         },
       );
     });
