@@ -3,6 +3,7 @@ import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { AppendModule } from './append/append.module.js';
 import { EventPagesModule } from './pages/event-pages.module.js';
+import { StoredPositionsModule } from './positions/stored-positions.module.js';
 import { ForgetDeleted } from './retention/forget-deleted.js';
 import { RetentionModule } from './retention/retention.module.js';
 
@@ -12,6 +13,7 @@ import { RetentionModule } from './retention/retention.module.js';
     EmittersModule.forRoom({ useClass: ForgetDeleted, imports: [RetentionModule] }),
     AppendModule,
     EventPagesModule,
+    StoredPositionsModule,
     RetentionModule,
   ],
 })

@@ -13,6 +13,7 @@ import { EventsService } from './events/events.service.js';
 import { GatewayConfig } from './gateway.config.js';
 import { FieldsInterceptor } from './http/fields.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
+import { LiveModule } from './live/live.module.js';
 import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
@@ -23,7 +24,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
 
 /** The REST API and the accounts. Everything else is asked for over Kafka. */
 @Module({
-  imports: [DatabaseModule.forApp('gateway')],
+  imports: [DatabaseModule.forApp('gateway'), LiveModule],
   controllers: [
     UsersController,
     ComponentsController,

@@ -16,6 +16,12 @@ export const eventPlace = (record: { clock: number; offset: number; partition: n
   seq: record.offset * PARTITIONS + record.partition,
 });
 
+/** Where in the log the event of this place stands: the inverse of `eventPlace`. */
+export const logPlaceOf = ({ seq }: EventPlace): { partition: number; offset: number } => ({
+  partition: seq % PARTITIONS,
+  offset: Math.floor(seq / PARTITIONS),
+});
+
 export const eventIdOf = (place: EventPlace): string => `${place.ms}-${place.seq}`;
 
 /** The place that an event id stands for, or null when the text isn't one. The event need not exist: ids are positions. */

@@ -48,3 +48,14 @@ export interface EventPage {
   cut?: boolean;
 }
 export const listEvents = query<EventPage>()('event-store.event.list', ListEvents);
+
+/** How far the store has taken in a partition of the topic `events`: all below `offset`; `clock` is that of the record just below, in ms. */
+export interface StoredPosition {
+  partition: number;
+  offset: number;
+  clock: number;
+}
+
+export class GetStoredPositions {}
+/** Of every partition that the store has begun. Whoever reads on from there computes the event ids that the store does. */
+export const getStoredPositions = query<StoredPosition[]>()('event-store.event.positions', GetStoredPositions);

@@ -14,6 +14,9 @@ const states = new Map<string, ConsumerState>();
 /** The state of every consumer of this process. */
 export const consumerStates = (): ConsumerState[] => [...states.values()];
 
+/** Takes a consumer out of these: one that comes and goes as it's needed says nothing about the health of the process. */
+export const forgetConsumer = (group: string): void => void states.delete(group);
+
 const defaults = {
   // a process killed without leaving blocks its group for this long
   sessionTimeout: 10_000,

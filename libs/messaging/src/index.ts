@@ -1,4 +1,4 @@
-export { type ConsumerState, consumerStates } from './consumer-life.js';
+export { type ConsumerState, consumerStates, forgetConsumer } from './consumer-life.js';
 export { sendToDeadLetter } from './dead-letter.js';
 export { Answers, Hears } from './handlers.js';
 export { createKafka, type KafkaConfig, readKafkaConfig } from './kafka.js';

@@ -1,0 +1,102 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { type EmitterId, type EventPlace, eventPlace, eventIdOf, type EventLogRecord } from '#contracts';
+import { catchUp } from './catch-up.js';
+import { LiveClient, type Outlet } from './live-client.js';
+import { LiveHub } from './live-hub.js';
+import { StoreForTests } from './store-for-tests.js';
+
+const EMITTER: EmitterId = 'dc_1';
+
+/** The ids that a client got, in the order in which it got them. */
+class Screen implements Outlet {
+  readonly ids: string[] = [];
+  readonly remarks: string[] = [];
+  pending = 0;
+  cut = false;
+
+  write(frame: Buffer): void {
+    const [first = ''] = frame.toString().split('\n');
+    if (first.startsWith('id: ')) this.ids.push(first.slice(4));
+    else this.remarks.push(first);
+  }
+  async drained(): Promise<void> {}
+  cutOff(): void {
+    this.cut = true;
+  }
+}
+
+const record = (offset: number, emitId = `emit ${offset}`, json = String(offset)): EventLogRecord => ({
+  partition: 1,
+  offset,
+  // several events in one millisecond
+  clock: 1000 + Math.floor(offset / 3),
+  key: EMITTER,
+  value: Buffer.from(json),
+  header: (name) => (name === 'ce_id' ? emitId : undefined),
+});
+const placeOf = ({ offset, clock }: EventLogRecord): EventPlace => eventPlace({ partition: 1, offset, clock });
+
+describe('catching up', () => {
+  it('misses nothing and shows nothing twice, whenever a client joins, however far store and reader are', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        // which record repeats the emit of which earlier one
+        fc.array(fc.option(fc.nat({ max: 5 }), { freq: 5 }), { minLength: 1, maxLength: 60 }),
+        fc.nat(),
+        fc.nat(),
+        fc.nat(),
+        fc.boolean(),
+        fc.scheduler(),
+        async (repeats, seenSeed, readSeed, storedSeed, expand, scheduler) => {
+          const log = repeats.map((back, offset) => record(offset, `emit ${back === null || back > offset ? offset : offset - back}`));
+          const firstOf = new Map<string, EventLogRecord>();
+          for (const each of log) if (!firstOf.has(each.header('ce_id')!)) firstOf.set(each.header('ce_id')!, each);
+          const emitted = log.filter((each) => firstOf.get(each.header('ce_id')!) === each);
+          // the client has seen the first of them, elsewhere: the reader here may be behind that
+          const seen = seenSeed % log.length;
+          const expected = emitted.filter(({ offset }) => offset > seen).map((each) => eventIdOf(placeOf(each)));
+          // the store has what the client has seen only if it's ahead; the reader never begins ahead of the store
+          const store = new StoreForTests(EMITTER, scheduler, { perPage: 7 });
+          const hub = new LiveHub();
+          const screen = new Screen();
+          const client = new LiveClient({ emitterId: EMITTER, stream: '', expand, after: placeOf(log[seen]!) }, screen);
+          const [readBefore, storedBefore] = [readSeed % (log.length + 1), storedSeed % (log.length + 1)];
+          log.slice(0, readBefore).forEach((each) => hub.take(each));
+          store.take(log.slice(0, storedBefore));
+          const seam = hub.join(client);
+          const reading = scheduler.scheduleSequence(log.slice(readBefore).map((each) => async () => hub.take(each)));
+          const storing = scheduler.scheduleSequence(log.slice(storedBefore).map((each) => async () => store.take([each])));
+          const caughtUp = catchUp(client, placeOf(log[seen]!), seam, store);
+          await scheduler.waitFor(Promise.all([reading.task, storing.task, caughtUp]));
+          expect(screen.ids).toEqual(expected);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it('says when there may have been more than is kept', async () => {
+    const remarksAfter = async (count: number) => {
+      const store = new StoreForTests(EMITTER, undefined, { perPage: 100 });
+      store.take(Array.from({ length: count }, (_, offset) => record(offset)));
+      const screen = new Screen();
+      const after = placeOf(record(0));
+      await catchUp(new LiveClient({ emitterId: EMITTER, stream: '', expand: false, after }, screen), after, new Map([[1, count]]), store);
+      expect(screen.ids).toHaveLength(Math.min(count - 1, 100));
+      return screen.remarks;
+    };
+    expect(await remarksAfter(100)).toEqual([]);
+    expect(await remarksAfter(150)).toEqual([': only the last 100 events are kept: there may have been more']);
+  });
+
+  it('cuts off a client for which too much waits meanwhile', () => {
+    const screen = new Screen();
+    const hub = new LiveHub();
+    hub.join(new LiveClient({ emitterId: EMITTER, stream: '', expand: true, after: { ms: 0, seq: 0 } }, screen));
+    hub.take(record(1, 'a', JSON.stringify('x'.repeat(900_000))));
+    expect(screen.cut).toBe(false);
+    hub.take(record(2, 'b', JSON.stringify('x'.repeat(900_000))));
+    expect(screen.cut).toBe(true);
+  });
+});

@@ -1,0 +1,19 @@
+import { ApiPropertyOptional } from '@nestjs/swagger';
+import { IsOptional, IsString } from 'class-validator';
+
+export class LiveQuery {
+  @ApiPropertyOptional({ description: '`event`: whole events; without it one over 1 KB is shortened.' })
+  @IsOptional()
+  @IsString({ message: 'expand must be a string' })
+  expand?: string;
+
+  @ApiPropertyOptional({ description: 'Another stream than the default one: `$errors`, `$logs`, `$in` or a custom name.' })
+  @IsOptional()
+  @IsString({ message: 'event_name must be a string' })
+  event_name?: string;
+
+  @ApiPropertyOptional({ description: 'The id of an event: begin with those after it. The header Last-Event-ID wins.' })
+  @IsOptional()
+  @IsString({ message: 'after must be an event id' })
+  after?: string;
+}

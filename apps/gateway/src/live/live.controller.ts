@@ -1,0 +1,65 @@
+import { applyDecorators, Controller, Get, Headers, Param, Query, Res } from '@nestjs/common';
+import { ApiHeader, ApiOperation, ApiResponse } from '@nestjs/swagger';
+import type { FastifyReply } from 'fastify';
+import type { SourceId, UserId, WorkflowId } from '#contracts';
+import { OwnerId } from '../auth/account.decorator.js';
+import { Documented, Problems } from '../http/api-docs.js';
+import { IdPipe } from '../http/id.pipe.js';
+import { LiveQuery } from './live-queries.js';
+import { LiveStreamsService } from './live-streams.service.js';
+import { resumePlace } from './resume-place.js';
+
+const EXAMPLE = `id: 1763715600123-40960
+data: {"id":"1763715600123-40960","indexed_at_ms":1763715600123,"event":{"order":17},"metadata":{"emitter_id":"dc_…","emit_id":"…","name":""}}
+
+: still here
+
+`;
+
+const AnswersStream = (operationId: string, summary: string): MethodDecorator =>
+  applyDecorators(
+    ApiOperation({
+      operationId,
+      summary,
+      description:
+        'Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment every 15 seconds. A client that reconnects with the id of the last event it got (Last-Event-ID or `after`) misses nothing that is still kept. One that does not read is cut off.',
+    }),
+    ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of an event: begin with those after it.' }),
+    ApiResponse({
+      status: 200,
+      description: 'The events as they come.',
+      headers: { 'X-Request-Id': { description: 'Names the request; the one that was sent, or a new one.', schema: { type: 'string' } } },
+      content: { 'text/event-stream': { schema: { type: 'string' }, example: EXAMPLE } },
+    }),
+    Problems(400, 404),
+  );
+
+@Documented('events')
+@Controller('v1')
+export class LiveController {
+  constructor(private readonly streams: LiveStreamsService) {}
+
+  @Get('sources/:id/sse')
+  @AnswersStream('streamSourceEvents', 'The events of a source, as they come')
+  ofSource(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('source')) id: SourceId,
+    @Query() query: LiveQuery,
+    @Headers('last-event-id') lastEventId: string | undefined,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    return this.streams.stream(owner, id, query, resumePlace(lastEventId, query.after), reply);
+  }
+
+  @Get('workflows/:id/sse')
+  @AnswersStream('streamWorkflowEvents', 'The events of a workflow, as they come')
+  ofWorkflow(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('workflow')) id: WorkflowId,
+    @Query() query: LiveQuery,
+    @Headers('last-event-id') lastEventId: string | undefined,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    return this.streams.stream(owner, id, query, resumePlace(lastEventId, query.after), reply);
+  }
+}

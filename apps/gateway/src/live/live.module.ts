@@ -1,0 +1,13 @@
+import { Module } from '@nestjs/common';
+import { EventsService } from '../events/events.service.js';
+import { LiveReader } from './live-reader.js';
+import { LiveStreamsService } from './live-streams.service.js';
+import { LiveConfig } from './live.config.js';
+import { LiveController } from './live.controller.js';
+import { StorePositions } from './store-positions.js';
+
+@Module({
+  controllers: [LiveController],
+  providers: [{ provide: LiveConfig, useFactory: LiveConfig.read }, EventsService, LiveReader, LiveStreamsService, StorePositions],
+})
+export class LiveModule {}

@@ -1,0 +1,13 @@
+import { describe, expect, it } from '@jest/globals';
+import { RecentEmits } from './recent-emits.js';
+
+describe('recent emits', () => {
+  it('know an emit id again among the last 100, and no longer', () => {
+    const emits = new RecentEmits();
+    expect(emits.add('first')).toBe(true);
+    for (let n = 0; n < 99; n++) expect(emits.add(String(n))).toBe(true);
+    expect(emits.add('first')).toBe(false);
+    expect(emits.add('one more')).toBe(true);
+    expect(emits.add('first')).toBe(true);
+  });
+});

@@ -1,0 +1,15 @@
+/** As many as the store keeps: it doesn't store an emit again that stands among them. */
+const REMEMBERED = 100;
+
+/** The emit ids that a client was shown last, so that a producer's retry, which puts one emit into the log twice, is shown once. */
+export class RecentEmits {
+  private readonly ids = new Set<string>();
+
+  /** Whether it's new; then it's remembered. */
+  add(emitId: string): boolean {
+    if (this.ids.has(emitId)) return false;
+    this.ids.add(emitId);
+    if (this.ids.size > REMEMBERED) for (const oldest of this.ids.values()) return this.ids.delete(oldest);
+    return true;
+  }
+}

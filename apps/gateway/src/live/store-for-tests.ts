@@ -1,0 +1,67 @@
+import type { Scheduler } from 'fast-check';
+import { type EmitterId, eventIdOf, type EventLogRecord, type EventPage, eventPlace, eventSummaryJson } from '#contracts';
+import type { StoredStream } from './catch-up.js';
+import type { Seam } from './live-hub.js';
+
+const KEPT = 100;
+
+interface Stored {
+  id: string;
+  json: string;
+  emitId: string;
+}
+
+/** A stream in a store that takes its time: what it's asked is answered when the scheduler says so. */
+export class StoreForTests implements StoredStream {
+  private readonly stored: Stored[] = [];
+  private readonly offsets = new Map<number, number>();
+  private wakers: (() => void)[] = [];
+
+  constructor(
+    private readonly emitterId: EmitterId,
+    private readonly scheduler: Scheduler | undefined,
+    private readonly options: { perPage: number },
+  ) {}
+
+  take(records: EventLogRecord[]): void {
+    for (const record of records) {
+      const [place, emitId] = [eventPlace(record), record.header('ce_id') ?? ''];
+      this.offsets.set(record.partition, record.offset + 1);
+      if (this.stored.some((each) => each.emitId === emitId)) continue;
+      const shown = { ...place, emit_id: emitId, event: record.value!, summary: null, item_id: null, item_ts: null };
+      this.stored.push({ id: eventIdOf(place), emitId, json: eventSummaryJson(this.emitterId, '', shown) });
+      if (this.stored.length > KEPT) this.stored.shift();
+    }
+    for (const waker of this.wakers.splice(0)) waker();
+  }
+
+  async reached(seam: Seam): Promise<void> {
+    while ([...seam].some(([partition, offset]) => (this.offsets.get(partition) ?? 0) < offset)) {
+      await new Promise<void>((resolve) => this.wakers.push(resolve));
+    }
+    await this.later();
+  }
+
+  async page({ limit, after, before }: { limit: number; after?: string; before?: string }): Promise<EventPage> {
+    await this.later();
+    // ids of one partition, in the order of the log
+    const at = (cursor: string) => Number(cursor.split('-')[1]);
+    const window = this.stored.filter(({ id }) => (!after || at(id) < at(after)) && (!before || at(id) > at(before)));
+    const wanted = before ? window.slice(0, limit) : window.slice(-limit);
+    const shown = (before ? wanted.slice(0, this.options.perPage) : wanted.slice(-this.options.perPage)).toReversed();
+    return {
+      page_info: {
+        total_count: this.stored.length,
+        count: shown.length,
+        start_cursor: shown[0]?.id ?? null,
+        end_cursor: shown.at(-1)?.id ?? null,
+      },
+      items: shown.map(({ json }) => json),
+      ...(shown.length < wanted.length && { cut: true }),
+    };
+  }
+
+  private async later(): Promise<void> {
+    await this.scheduler?.schedule(Promise.resolve());
+  }
+}
