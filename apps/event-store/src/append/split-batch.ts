@@ -33,6 +33,8 @@ export function splitBatch(operations: Operation[], repeating: ReadonlySet<Emitt
 
 function plainEvents(operations: Operation[]): EmittedEvent[] | null {
   if (operations.length > KEPT) return null;
+  const [only] = operations;
+  if (operations.length === 1) return only?.kind === 'event' && !only.waited ? [only] : null;
   const emits = new Set<string>();
   const events: EmittedEvent[] = [];
   for (const operation of operations) {
