@@ -39,7 +39,7 @@ export class RoutingConfig {
         retrySchedule,
         attemptTimeoutMs,
         connectTimeoutMs,
-        concurrency: env.integer('SLUICE_DELIVERY_CONCURRENCY', 256, { min: 1, max: 10_000 }),
+        concurrency: env.integer('SLUICE_DELIVERY_CONCURRENCY', 512, { min: 1, max: 10_000 }),
         switchOffAfterMs,
         failedKeptMs,
         maxEventBytes: env.integer('SLUICE_MAX_EVENT_BYTES', MAX_EVENT_BYTES, { min: 1024, max: 2 * MAX_EVENT_BYTES }),

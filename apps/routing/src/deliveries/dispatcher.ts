@@ -96,7 +96,7 @@ export class Dispatcher implements OnApplicationShutdown {
     if (!target) return;
     const outcome = await this.attempt(line, target, waiting.delivery);
     if (!outcome) return;
-    const troubles = countTroubles(line, waiting.delivery, outcome);
+    const troubles = countTroubles(line, waiting.delivery, outcome, false);
     waiting.rest = () => this.settle(line, target, waiting.delivery, outcome, troubles);
     await waiting.rest();
   }
@@ -167,7 +167,7 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /** The same for a delivery that was parked in flight. There is no lane to try again: it's done here, until it's done. */
   private async settleParked(line: Line, target: Target, delivery: Delivery, outcome: Outcome): Promise<void> {
-    const troubles = countTroubles(line, delivery, outcome);
+    const troubles = countTroubles(line, delivery, outcome, false);
     for (let pause = 100; ; pause = Math.min(pause * 2, 5000)) {
       try {
         if (outcome.verdict === 'delivered') {

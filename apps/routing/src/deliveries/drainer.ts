@@ -147,7 +147,7 @@ export class Drainer {
       begun += 1;
       const outcome = await this.attempts.make(target, each.delivery, each.tries + 1);
       line.took(outcome.attempt.duration_ms);
-      const troubles = countTroubles(line, each.delivery, outcome);
+      const troubles = countTroubles(line, each.delivery, outcome, !each.fresh);
       opened ||= troubles.opens || outcome.verdict === 'gone';
       gone ||= outcome.verdict === 'gone';
       begins ||= troubles.begins;
@@ -180,7 +180,7 @@ export class Drainer {
     }
     const outcome = await this.attempts.make(target, parked.delivery, parked.tries + 1);
     line.took(outcome.attempt.duration_ms);
-    if (countTroubles(line, parked.delivery, outcome).begins) await this.store.markFailing(webhookId);
+    if (countTroubles(line, parked.delivery, outcome, !parked.fresh).begins) await this.store.markFailing(webhookId);
     if (outcome.verdict === 'gone') await this.gone(target);
     await this.settle(line, target, [settlementOf(parked, outcome)]);
     if (outcome.verdict === 'delivered') {

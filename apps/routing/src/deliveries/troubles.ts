@@ -11,11 +11,12 @@ export interface Troubles {
   opens: boolean;
 }
 
-export function countTroubles({ breaker }: Line, delivery: Delivery, { verdict, timeout }: Outcome): Troubles {
+/** `again`: the delivery has failed before. */
+export function countTroubles({ breaker }: Line, { place }: Delivery, { verdict, timeout, attempt }: Outcome, again: boolean): Troubles {
   if (verdict === 'delivered') breaker.reset();
   if (verdict !== 'failed') return { begins: false, opens: false };
   const begins = breaker.untroubled;
-  breaker.failedWith(eventIdOf(delivery.place), timeout);
+  breaker.failedWith({ eventId: eventIdOf(place), timeout, again: again && attempt.status_code !== null });
   const opens = breaker.open;
   // it has done its part: from here on the breaker is a state of the store, which counts for all replicas
   if (opens) breaker.reset();

@@ -1,0 +1,17 @@
+import { freshDatabase } from '#testing';
+import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
+import { DeliveriesRepository } from './deliveries.repository.js';
+import { describeDeliveryStore } from './delivery-store-suite-for-tests.js';
+
+describeDeliveryStore('the store in PostgreSQL', async () => {
+  const { database, drop } = await freshDatabase('routing');
+  const webhooks = new WebhooksRepository(database);
+  return {
+    store: new DeliveriesRepository(database),
+    addWebhook: async (id, ownerId, rateLimit = undefined) => {
+      const fields = { name: null, description: null, url: 'http://example.test', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' };
+      await webhooks.create(ownerId, { id, ...fields, rate_limit: rateLimit ?? null });
+    },
+    close: drop,
+  };
+});

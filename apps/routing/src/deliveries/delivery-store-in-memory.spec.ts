@@ -1,0 +1,12 @@
+import { DeliveryStoreInMemory } from './delivery-store-in-memory-for-tests.js';
+import { describeDeliveryStore } from './delivery-store-suite-for-tests.js';
+
+describeDeliveryStore('the store in memory', async () => {
+  const store = new DeliveryStoreInMemory();
+  return {
+    store,
+    addWebhook: async (id, ownerId, rateLimit) =>
+      store.addWebhook(id, ownerId, rateLimit === undefined ? {} : { rate_limit: rateLimit, spilled: true }),
+    close: async () => {},
+  };
+});

@@ -1,0 +1,35 @@
+import type { Chance } from './chance-for-tests.js';
+import type { DeliveryStore } from '../delivery-store.js';
+
+/** The network between a replica and the store, and what can go wrong in it. */
+export interface Wire {
+  chance: Chance;
+  /** The replica is dead: no answer ever comes. */
+  dead(): boolean;
+  /** The database is away. */
+  away(): boolean;
+  /** Share of calls that fail, half of them after they took effect. */
+  faults(): number;
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export function overWire(store: DeliveryStore, { chance, dead, away, faults }: Wire): DeliveryStore {
+  const fail = () => Object.assign(new Error('the connection is lost'), { code: 'ECONNRESET' });
+  return new Proxy(store, {
+    get(target, name) {
+      const method = Reflect.get(target, name) as ((...args: unknown[]) => Promise<unknown>) | undefined;
+      if (typeof method !== 'function') return method;
+      return async (...args: unknown[]) => {
+        await sleep(chance.between(0.2, 3));
+        if (dead()) return new Promise(() => {});
+        if (away() || chance.happens(faults() / 2)) throw fail();
+        const result = await method.apply(target, args);
+        await sleep(chance.between(0.2, 3));
+        if (dead()) return new Promise(() => {});
+        if (away() || chance.happens(faults() / 2)) throw fail();
+        return result;
+      };
+    },
+  });
+}

@@ -1,0 +1,114 @@
+import type { WebhookId } from '#contracts';
+import type { Arrival } from './endpoints-for-tests.js';
+
+export interface Evidence {
+  /** In the order in which attempts began. */
+  arrivals: Arrival[];
+  outages: { webhookId: WebhookId; from: number; to: number }[];
+  /** How many events each emitter has emitted. */
+  emitted: Map<string, number>;
+  webhooks: WebhookId[];
+  /** Those that never misbehave. */
+  healthy: WebhookId[];
+  calm: boolean;
+  /** What has not come to rest. */
+  left: string[];
+}
+
+export interface Findings {
+  problems: string[];
+  deliveries: number;
+  attempts: number;
+  /** Accepted more than once. */
+  repeated: number;
+}
+
+/** Into an outage attempts stop: what began it, and probes after that. */
+const UNTIL_NOTICED_MS = 3000;
+const PROBES_IN_OUTAGE = 12;
+/** What a healthy endpoint waits at most when nothing but other endpoints misbehaves; its own bad events aside. */
+const HEALTHY_WAIT_MS = 1000;
+
+/** What must not be, in words. */
+export function findProblems(evidence: Evidence): Findings {
+  const problems = [
+    ...evidence.left,
+    ...lostOrRepeated(evidence),
+    ...disordered(evidence),
+    ...badIds(evidence),
+    ...hammered(evidence),
+    ...delayed(evidence),
+  ];
+  const accepted = evidence.arrivals.filter((arrival) => arrival.accepted);
+  const deliveries = new Set(accepted.map(nameOf)).size;
+  return { problems: problems.slice(0, 20), deliveries, attempts: evidence.arrivals.length, repeated: accepted.length - deliveries };
+}
+
+const nameOf = ({ webhookId, emitterId, n }: Arrival): string => `${emitterId} #${n} to ${webhookId}`;
+
+function lostOrRepeated({ arrivals, emitted, webhooks, calm }: Evidence): string[] {
+  const times = new Map<string, number>();
+  for (const arrival of arrivals) if (arrival.accepted) times.set(nameOf(arrival), (times.get(nameOf(arrival)) ?? 0) + 1);
+  const problems: string[] = [];
+  for (const [emitterId, count] of emitted) {
+    for (let n = 1; n <= count; n++) {
+      for (const webhookId of webhooks) {
+        const name = `${emitterId} #${n} to ${webhookId}`;
+        if (!times.has(name)) problems.push(`lost: ${name}`);
+        // only what can go wrong between an answer and its being written down may make it come again
+        else if (calm && times.get(name) !== 1) problems.push(`repeated: ${name}`);
+      }
+    }
+  }
+  return problems;
+}
+
+/** First attempts of an emitter's events to one webhook begin in the order of emission. */
+function disordered({ arrivals }: Evidence): string[] {
+  const problems: string[] = [];
+  const newest = new Map<string, number>();
+  const seen = new Set<string>();
+  for (const arrival of arrivals) {
+    if (seen.has(nameOf(arrival))) continue;
+    seen.add(nameOf(arrival));
+    const way = `${arrival.emitterId} to ${arrival.webhookId}`;
+    if (arrival.n < (newest.get(way) ?? 0)) problems.push(`out of order: ${nameOf(arrival)} after #${newest.get(way)}`);
+    else newest.set(way, arrival.n);
+  }
+  return problems;
+}
+
+/** The webhook-id is one for all attempts of a delivery, and another for each delivery. */
+function badIds({ arrivals }: Evidence): string[] {
+  const problems: string[] = [];
+  const byDelivery = new Map<string, string>();
+  const byId = new Map<string, string>();
+  for (const arrival of arrivals) {
+    const name = nameOf(arrival);
+    if ((byDelivery.get(name) ?? arrival.messageId) !== arrival.messageId) problems.push(`another webhook-id: ${name}`);
+    if ((byId.get(arrival.messageId) ?? name) !== name) problems.push(`the webhook-id of ${byId.get(arrival.messageId)}: ${name}`);
+    byDelivery.set(name, arrival.messageId);
+    byId.set(arrival.messageId, name);
+  }
+  return problems;
+}
+
+function hammered({ arrivals, outages }: Evidence): string[] {
+  return outages.flatMap(({ webhookId, from, to }) => {
+    const during = arrivals.filter(
+      (arrival) => arrival.webhookId === webhookId && arrival.atMs > from + UNTIL_NOTICED_MS && arrival.atMs < to,
+    );
+    return during.length > PROBES_IN_OUTAGE ? [`hammered: ${webhookId} ${during.length} times in ${to - from} ms`] : [];
+  });
+}
+
+function delayed({ arrivals, healthy, calm }: Evidence): string[] {
+  if (!calm) return [];
+  const seen = new Set<string>();
+  return arrivals.flatMap((arrival) => {
+    const first = !seen.has(nameOf(arrival));
+    seen.add(nameOf(arrival));
+    const waited = arrival.atMs - arrival.emittedAtMs;
+    return first && healthy.includes(arrival.webhookId) && waited > HEALTHY_WAIT_MS ? [`late: ${nameOf(arrival)} after ${waited} ms`] : [];
+  });
+}

@@ -1,0 +1,228 @@
+import type { Task } from '#messaging';
+import type { Delivery } from '../delivery.js';
+import type { DeliveryStoreInMemory } from '../delivery-store-in-memory-for-tests.js';
+import type { Claim, Parked, Settlement } from '../delivery-store.js';
+import type { Line } from '../line.js';
+import type { Target } from '../target.js';
+import type { Replica } from './replica-for-tests.js';
+
+/** A mistake that the simulation must notice. */
+export interface Mutant {
+  name: string;
+  store?(store: DeliveryStoreInMemory): void;
+  replica?(replica: Replica): void;
+}
+
+/** What is private to the classes, for mutants only. */
+interface DispatcherParts {
+  tick(): void;
+  firstAttempt(delivery: Delivery, version: number): Task;
+  parkInFlight(attempt: { done(): void }): Promise<boolean>;
+  settle(...args: unknown[]): Promise<void>;
+  settleParked(...args: unknown[]): Promise<void>;
+  turn(line: Line, waiting: unknown): Promise<Target | undefined>;
+  judge(...args: unknown[]): Promise<void>;
+}
+const dispatcherOf = (replica: Replica): DispatcherParts => replica.dispatcher as unknown as DispatcherParts;
+
+export const MUTANTS: Mutant[] = [
+  {
+    name: 'what has failed is not parked',
+    store: (store) => {
+      store.parkFailed = async () => {};
+    },
+  },
+  {
+    name: 'what was delivered later stays parked',
+    store: (store) => {
+      const settle = store.settle.bind(store);
+      store.settle = (id, settlements) =>
+        settle(
+          id,
+          settlements.filter(({ delivered }) => !delivered),
+        );
+    },
+  },
+  {
+    name: 'a spilled webhook is direct again while something is parked',
+    store: (store) => {
+      store.finishClosing = async (claim: Claim) => {
+        const hook = store.hooks.get(claim.webhookId);
+        if (hook && hook.rate_limit === null) Object.assign(hook, { spilled: false, closingUntil: 0, version: hook.version + 1 });
+        await store.release(claim, { when: 'next due' });
+        return 'direct';
+      };
+    },
+  },
+  {
+    name: 'a backlog is forgotten while something is parked in it',
+    store: (store) => {
+      const finishClosing = store.finishClosing.bind(store);
+      store.finishClosing = async (claim: Claim) => {
+        const answer = await finishClosing(claim);
+        if (answer === 'direct' && store.hooks.get(claim.webhookId)?.rate_limit === null) store.backlogs.delete(claim.webhookId);
+        return answer;
+      };
+    },
+  },
+  {
+    name: 'parking does not ask whether the webhook still is spilled',
+    store: (store) => {
+      store.parkFresh = async (id, deliveries) => {
+        for (const delivery of deliveries) {
+          const key = `${delivery.place.ms}-${delivery.place.seq}`;
+          const row = { delivery, fresh: true, attempts: [], tries: 0, dueAt: Date.now(), inFlightUntil: 0 };
+          if (!store.parked.get(id)?.has(key)) store.parked.get(id)?.set(key, row);
+        }
+        return 'spilled';
+      };
+    },
+  },
+  {
+    name: 'what is fresh is taken in any order',
+    store: (store) => {
+      const take = store.take.bind(store);
+      store.take = async (id, limit) => {
+        const { parked, inFlight } = await take(id, limit);
+        return { parked: parked.reverse(), inFlight };
+      };
+    },
+  },
+  {
+    name: 'a backlog is drained while a first attempt is in flight',
+    store: (store) => {
+      const take = store.take.bind(store);
+      store.take = async (id, limit) => {
+        const rows = [...(store.parked.get(id)?.values() ?? [])];
+        for (const row of rows) row.inFlightUntil = 0;
+        return take(id, limit);
+      };
+    },
+  },
+  {
+    name: 'two may drain one backlog',
+    store: (store) => {
+      store.claim = async (limit, leaseId) =>
+        [...store.backlogs]
+          .filter(([, { nextDue }]) => nextDue <= Date.now())
+          .slice(0, limit)
+          .map(([webhookId, backlog]) => {
+            backlog.leaseId ??= leaseId;
+            return { webhookId, leaseId: backlog.leaseId };
+          });
+    },
+  },
+  {
+    name: 'every arrival wakes a backlog whose breaker is open',
+    store: (store) => {
+      const parkFresh = store.parkFresh.bind(store);
+      store.parkFresh = async (id, deliveries) => {
+        const mode = await parkFresh(id, deliveries);
+        const backlog = store.backlogs.get(id);
+        if (mode === 'spilled' && backlog) backlog.nextDue = Date.now();
+        return mode;
+      };
+    },
+  },
+  {
+    name: 'a probe is always the same delivery',
+    store: (store) => {
+      const choked = new Set<string>();
+      const settle = store.settle.bind(store);
+      store.settle = async (id, settlements: Settlement[]) => {
+        for (const { delivery, delivered } of settlements) if (!delivered) choked.add(`${delivery.place.ms}-${delivery.place.seq}`);
+        await settle(id, settlements);
+      };
+      store.takeProbe = async (id): Promise<Parked | undefined> => {
+        const rows = [...(store.parked.get(id)?.values() ?? [])];
+        return rows.find(({ delivery }) => choked.has(`${delivery.place.ms}-${delivery.place.seq}`)) ?? rows.at(-1);
+      };
+    },
+  },
+  {
+    name: 'the lanes of a webhook know no emitters',
+    replica: (replica) => {
+      const dispatcher = dispatcherOf(replica);
+      const firstAttempt = dispatcher.firstAttempt.bind(dispatcher);
+      let n = 0;
+      dispatcher.firstAttempt = (delivery, version) => ({ ...firstAttempt(delivery, version), lane: `${delivery.webhookId} ${(n += 1)}` });
+    },
+  },
+  {
+    name: 'a slow attempt lets its lane go on without spilling its webhook',
+    replica: (replica) => {
+      dispatcherOf(replica).parkInFlight = async (attempt) => {
+        attempt.done();
+        return false;
+      };
+    },
+  },
+  {
+    name: 'arrivals do not wait while a webhook is closing',
+    replica: (replica) => {
+      const { targets } = replica;
+      const load = targets.load.bind(targets);
+      targets.load = async (id) => {
+        const target = await load(id);
+        return target?.mode === 'closing' ? { ...target, mode: 'direct' } : target;
+      };
+    },
+  },
+  {
+    name: 'an older state of a webhook replaces a newer one',
+    replica: (replica) => {
+      const { targets } = replica;
+      const load = targets.load.bind(targets);
+      const old = new Map<string, Target | undefined>();
+      targets.load = async (id) => {
+        const target = await load(id);
+        const before = old.get(id) ?? target;
+        old.set(id, target);
+        return before;
+      };
+    },
+  },
+  {
+    name: 'the position of the newest event is committed, not that of the oldest which is outstanding',
+    replica: (replica) => {
+      const partitions = replica.intake as unknown as {
+        partitions: Map<string, { topic: string; partition: number; watermark: { next: number; clock: number } }>;
+      };
+      replica.intake.uncommitted = () =>
+        [...partitions.partitions.values()].map(({ topic, partition, watermark }) => ({
+          topic,
+          partition,
+          offset: watermark.next,
+          clock: watermark.clock,
+        }));
+    },
+  },
+  {
+    name: 'the breaker never opens',
+    replica: (replica) => {
+      const of = replica.lines.of.bind(replica.lines);
+      replica.lines.of = (id) => {
+        const line = of(id);
+        line.breaker.failedWith = () => {};
+        return line;
+      };
+    },
+  },
+  {
+    name: 'each attempt has a webhook-id of its own',
+    replica: (replica) => {
+      const make = replica.attempts.make.bind(replica.attempts);
+      replica.attempts.make = (target, delivery, tries) => make(target, { ...delivery, emitId: `${delivery.emitId} ${tries}` }, tries);
+    },
+  },
+  {
+    name: 'a delivery that could not be written down is attempted again',
+    replica: (replica) => {
+      const make = replica.attempts.make.bind(replica.attempts);
+      replica.attempts.make = async (target, delivery, tries) => {
+        const outcome = await make(target, delivery, tries);
+        return tries === 1 && outcome.verdict === 'delivered' && delivery.place.seq % 7 === 0 ? make(target, delivery, tries) : outcome;
+      };
+    },
+  },
+];

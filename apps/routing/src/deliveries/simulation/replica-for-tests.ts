@@ -1,0 +1,149 @@
+import type { KafkaMessage } from 'kafkajs';
+import { type EmittedEvent, readEventRecord, type WebhookId } from '#contracts';
+import { AddressGuard } from '#egress';
+import { LaneIntake, type PartitionPosition } from '#messaging';
+import { createLog } from '#observability';
+import type { RoutingConfig } from '../../routing.config.js';
+import { Attempts } from '../attempts.js';
+import { Backlogs } from '../backlogs.js';
+import { DeliveredLog } from '../delivered-log.js';
+import { deliveryOf } from '../delivery.js';
+import type { DeliveryStore } from '../delivery-store.js';
+import { Dispatcher } from '../dispatcher.js';
+import { Drainer } from '../drainer.js';
+import { Lines } from '../line.js';
+import { Notices } from '../notices.js';
+import { type Answer, Poster } from '../poster.js';
+import { Targets } from '../targets.js';
+import type { Chance } from './chance-for-tests.js';
+import { TIMEOUT_MS } from './endpoints-for-tests.js';
+
+const log = createLog('simulation', process.env.SIMULATION_LOG_LEVEL ?? 'silent');
+export const MAX_OUTSTANDING = 200;
+const FETCHED = 25;
+const LANES = 4;
+
+export const CONFIG: RoutingConfig = {
+  // nothing is given up within a simulation
+  retrySchedule: [1000, 2000, 4000, ...Array.from({ length: 200 }, () => 5000)],
+  attemptTimeoutMs: TIMEOUT_MS,
+  connectTimeoutMs: 5000,
+  concurrency: 64,
+  switchOffAfterMs: 5 * 24 * 3_600_000,
+  failedKeptMs: 7 * 24 * 3_600_000,
+  maxEventBytes: 1024 * 1024,
+  guard: AddressGuard.fromConfig(''),
+};
+
+/** What a replica sees of the world. */
+export interface World {
+  chance: Chance;
+  listeners(event: EmittedEvent): { id: WebhookId; version: number }[];
+  post(headers: Record<string, string>, body: Buffer, to: { origin: string }): Promise<Answer>;
+  messages(partition: number, from: number, count: number): KafkaMessage[];
+  /** False when the partition isn't this replica's any more. */
+  commit(position: PartitionPosition): boolean;
+}
+
+const never = new Promise<never>(() => {});
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+class SimulatedPoster extends Poster {
+  constructor(private readonly replica: Replica) {
+    super();
+  }
+
+  async post(to: { origin: string }, headers: Record<string, string>, body: Buffer): Promise<Answer> {
+    if (this.replica.dead) return never;
+    const answer = await this.replica.world.post(headers, body, to);
+    return this.replica.dead ? never : answer;
+  }
+
+  async close(): Promise<void> {}
+}
+
+class NoNotices extends Notices {
+  async gaveUp(): Promise<void> {}
+  async switchedOff(): Promise<void> {}
+}
+
+/** A process of the room, with everything in it but Kafka, PostgreSQL and HTTP. */
+export class Replica {
+  dead = false;
+  readonly intake: LaneIntake;
+  readonly targets: Targets;
+  readonly lines = new Lines();
+  readonly attempts: Attempts;
+  readonly dispatcher: Dispatcher;
+  readonly drainer: Drainer;
+  private readonly backlogs: Backlogs;
+  /** Where each assigned partition is read on. */
+  private readonly positions = new Map<number, number>();
+
+  constructor(
+    readonly id: number,
+    readonly world: World,
+    store: DeliveryStore,
+  ) {
+    const random = world.chance.next;
+    this.targets = new Targets(store);
+    this.attempts = new Attempts(log, CONFIG, new SimulatedPoster(this), random);
+    const delivered = new DeliveredLog({ add: async () => {} } as never, log);
+    const notices = new NoNotices();
+    this.dispatcher = new Dispatcher(log, CONFIG, store, this.targets, this.lines, this.attempts, delivered, notices, random);
+    this.drainer = new Drainer(log, CONFIG, store, this.targets, this.lines, this.attempts, delivered, notices, random);
+    this.backlogs = new Backlogs(log, store, this.drainer);
+    this.intake = new LaneIntake({
+      concurrency: CONFIG.concurrency,
+      groupConcurrency: LANES,
+      maxOutstanding: MAX_OUTSTANDING,
+      plan: async (records) => {
+        await sleep(world.chance.between(0.5, 4));
+        const events = records.map((record) => readEventRecord(record));
+        const listeners = events.map((event) => (event.kind === 'event' ? world.listeners(event) : []));
+        // what the statement has seen is a little older than what is done with it
+        await sleep(world.chance.between(0.5, 2));
+        return events.map((event, index) =>
+          (listeners[index] ?? []).map(({ id, version }) => this.dispatcher.firstAttempt(deliveryOf(event as EmittedEvent, id), version)),
+        );
+      },
+    });
+    this.dispatcher.watchPressure(() => this.intake.lanes.outstanding > MAX_OUTSTANDING / 2);
+  }
+
+  start(): void {
+    this.backlogs.onApplicationBootstrap();
+    void this.consume();
+    setInterval(() => this.commit(), 50);
+  }
+
+  /** From one moment to the next: nothing of it happens any more. */
+  crash(): void {
+    this.dead = true;
+    this.dispatcher.onApplicationShutdown();
+  }
+
+  assign(positions: PartitionPosition[]): void {
+    this.intake.assign(positions);
+    this.positions.clear();
+    for (const { partition, offset } of positions) this.positions.set(partition, offset);
+  }
+
+  private async consume(): Promise<void> {
+    while (!this.dead) {
+      for (const [partition, from] of this.positions) {
+        const messages = this.intake.hasRoom ? this.world.messages(partition, from, FETCHED) : [];
+        if (messages.length === 0) continue;
+        await this.intake.take('events', partition, messages);
+        // unless it was taken away and given back meanwhile
+        if (this.positions.get(partition) === from) this.positions.set(partition, from + messages.length);
+      }
+      await sleep(5);
+    }
+  }
+
+  private commit(): void {
+    if (this.dead) return;
+    this.intake.committed(this.intake.uncommitted().filter((position) => this.world.commit(position)));
+  }
+}
