@@ -50,7 +50,8 @@ async function runCommand(app) {
   if (!existsSync(cli)) throw new ExplainedError(`The app that owns "${args[0]}" is not part of this installation: ${cli} is missing.`);
   const child = spawn(node24(), ['--enable-source-maps', cli, ...args], {
     stdio: 'inherit',
-    env: { ...appEnvironment(addresses()), SLUICE_API_KEY: process.env.SLUICE_API_KEY },
+    // A look at a component's file needs no system that runs.
+    env: { ...appEnvironment(app === 'runtime' ? {} : addresses()), SLUICE_API_KEY: process.env.SLUICE_API_KEY },
   });
   // Ctrl-C reaches the command by itself; this only waits for it.
   process.on('SIGINT', () => {});

@@ -12,7 +12,7 @@ export const SANDBOX = Symbol('sandbox');
 
 const JAILS: JailChoice[] = ['auto', 'bwrap', 'unshare', 'setpriv', 'none'];
 
-const readSandboxConfig = (): SandboxConfig =>
+export const readSandboxConfig = (): SandboxConfig =>
   readConfig((env) => ({
     ...defaultSandboxConfig,
     dataDir: resolve(env.text('SLUICE_DATA_DIR', '.sluice')),

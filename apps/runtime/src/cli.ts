@@ -1,0 +1,38 @@
+import { Command } from 'commander';
+import { readConfig } from '#config';
+import { checkComponent } from './components/check-component.js';
+import { localFiles } from './components/local-files.js';
+import { showComponent } from './components/show-component.js';
+import { readSandboxConfig } from './sandbox.provider.js';
+import { ProcessSandbox } from './sandbox/process-sandbox.js';
+
+/** The operator's and the author's command for components from files. Needs no running system: the sandbox is enough. */
+const program = new Command('sluice').description('components from files');
+program
+  .command('component')
+  .description('components from files')
+  .command('check <file>')
+  .description('what the runtime thinks of a component, with its neighbours; exit 1 when it is not acceptable')
+  .option('--json', 'print an object')
+  .action(async (file: string, { json }: { json?: boolean }) => {
+    const files = await localFiles(file);
+    const maxBytes = readConfig((env) => env.integer('SLUICE_MAX_CODE_BYTES', 512 * 1024, { min: 1024 }));
+    // one look at one component: nothing has to be ready or warm
+    const sandbox = await ProcessSandbox.start({ ...readSandboxConfig(), blanks: 0, warmModules: [] });
+    try {
+      const checked = await checkComponent(sandbox, files, maxBytes);
+      if (json) console.log(JSON.stringify(checked));
+      else if (checked.ok) console.log(showComponent(checked.component));
+      else console.error(`${file}${checked.line === null ? '' : `:${checked.line}`}: ${checked.error}`);
+      if (!checked.ok) process.exitCode = 1;
+    } finally {
+      await sandbox.close();
+    }
+  });
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  console.error((error as Error).message);
+  process.exitCode = 1;
+}

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { startTestSandbox } from '../sandbox/sandbox-for-tests.js';
+import type { Sandbox } from '../sandbox/sandbox.js';
+import { checkComponent } from './check-component.js';
+import { localFiles } from './local-files.js';
+import { showComponent } from './show-component.js';
+
+describe('a look at a component in a file', () => {
+  let folder: string;
+  let sandbox: Sandbox;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-check-'));
+    sandbox = await startTestSandbox();
+  }, 30_000);
+  afterAll(async () => {
+    await sandbox.close();
+    await rm(folder, { recursive: true });
+  });
+
+  const check = async (files: Record<string, string>, maxBytes = 10_000) => {
+    const base = await mkdtemp(join(folder, 'case-'));
+    for (const [path, code] of Object.entries(files)) {
+      await mkdir(dirname(join(base, path)), { recursive: true });
+      await writeFile(join(base, path), code);
+    }
+    return checkComponent(sandbox, await localFiles(join(base, Object.keys(files)[0]!)), maxBytes);
+  };
+
+  it('tells what it is', async () => {
+    const checked = await check({
+      'sources/new.mjs':
+        'import app from "../app.mjs";\nexport default { name: "New", key: "k", version: "0.1", dedupe: "last", props: { app, n: { type: "integer", default: 3, optional: true } }, hooks: { activate() {} }, run() {} }',
+      'app.mjs': 'import "./lib"; export default { type: "app", app: "shop" }',
+      'lib/index.js': 'export const used = 1',
+    });
+    if (!checked.ok) throw new Error(checked.error);
+    expect(checked.component).toMatchObject({ name: 'New', key: 'k', version: '0.1', dedupe: 'last', hooks: ['activate'], has_run: true });
+    expect(showComponent(checked.component).split('\n')).toEqual([
+      'name      New',
+      'key       k',
+      'version   0.1',
+      'run       yes',
+      'hooks     activate',
+      'dedupe    last',
+      'props',
+      '  app  app',
+      '  n    integer, optional, default 3',
+    ]);
+  });
+
+  it.each<[string, Record<string, string>, string, number | null]>([
+    ['an import that is missing', { 'a.mjs': '\nimport x from "./x.mjs"; export default { name: x }' }, 'Could not resolve "./x.mjs"', 2],
+    ['code that does not parse', { 'a.mjs': 'export default {\n  name: ,\n}' }, 'does not parse', 2],
+    ['code that throws', { 'a.mjs': '\n\nthrow new Error("no");' }, 'threw while it was loaded: Error: no', 3],
+    [
+      'a module that is not there',
+      { 'a.mjs': 'import x from "left-pad"; export default { name: "x" }' },
+      'The module "left-pad" is not available',
+      1,
+    ],
+    ['no name', { 'a.mjs': 'export default { run() {} }' }, 'no `name`', null],
+    ['too much of it', { 'a.mjs': `export default { name: "${'x'.repeat(10_000)}" }` }, 'the limit is 10000', null],
+  ])('tells what is wrong: %s', async (_, files, error, line) => {
+    const checked = await check(files);
+    expect(checked).toEqual({ ok: false, error: expect.stringContaining(error), line: line ?? null });
+  });
+});

@@ -1,0 +1,28 @@
+import { createHash } from 'node:crypto';
+import { ComponentRejected } from '../sandbox/component-rejected.js';
+import { hasNeighbours } from './local-files.js';
+import type { ComponentDescription, ComponentFiles, Sandbox } from '../sandbox/sandbox.js';
+
+/** `line`: of the file, or of the file that the message names. */
+export type Checked = { ok: true; component: ComponentDescription } | { ok: false; error: string; line: number | null };
+
+/** What the runtime thinks of a component: as `POST /components` would, by the same sandbox. */
+export async function checkComponent(sandbox: Sandbox, { entry, files }: ComponentFiles, maxBytes: number): Promise<Checked> {
+  try {
+    const code = hasNeighbours(files[entry]!) ? await sandbox.bundle({ entry, files }) : files[entry]!;
+    const bytes = Buffer.byteLength(code);
+    if (bytes > maxBytes) return { ok: false, error: `The code has ${bytes} bytes; the limit is ${maxBytes}`, line: null };
+    const hash = createHash('sha256').update(code, 'utf8').digest('hex');
+    return { ok: true, component: await sandbox.inspect({ code, hash }) };
+  } catch (error) {
+    if (!(error instanceof ComponentRejected)) throw error;
+    return { ok: false, error: error.message, line: error.line ?? lineOfImport(error.message, files[entry]!) };
+  }
+}
+
+/** An import statement fails before the file runs, and leaves no line behind. */
+function lineOfImport(message: string, code: string): number | null {
+  const [, name] = /The module "([^"]+)" is not available/.exec(message) ?? [];
+  const line = name === undefined ? -1 : code.split('\n').findIndex((text) => text.includes(`"${name}"`) || text.includes(`'${name}'`));
+  return line === -1 ? null : line + 1;
+}

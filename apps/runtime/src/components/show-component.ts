@@ -1,0 +1,29 @@
+import type { ComponentDescription } from '../sandbox/sandbox.js';
+
+/** A description as lines for people. */
+export function showComponent({
+  name,
+  key,
+  version,
+  dedupe,
+  hooks,
+  has_run,
+  concurrency,
+  configurable_props,
+}: ComponentDescription): string {
+  const width = Math.max(0, ...configurable_props.map((prop) => prop.name.length));
+  return [
+    `name      ${name}`,
+    `key       ${key ?? '(none)'}`,
+    `version   ${version ?? '(none)'}`,
+    `run       ${has_run ? 'yes' : 'no: what makes it due is emitted itself'}`,
+    `hooks     ${hooks.join(', ') || '(none)'}`,
+    `dedupe    ${dedupe ?? '(none)'}`,
+    ...(concurrency > 1 ? [`at a time ${concurrency}`] : []),
+    configurable_props.length === 0 ? 'props     (none)' : 'props',
+    ...configurable_props.map(
+      ({ name, type, optional, default: value }) =>
+        `  ${name.padEnd(width)}  ${type}${optional === true ? ', optional' : ''}${value === undefined ? '' : `, default ${JSON.stringify(value)}`}`,
+    ),
+  ].join('\n');
+}
