@@ -1,0 +1,81 @@
+import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import type { Api } from './api.js';
+
+export interface Streamed {
+  id: string;
+  /** As it was sent: the lines of `data` joined. */
+  text: string;
+  /** Of the event summary. */
+  event: any;
+}
+
+/** A client of Server-Sent Events. */
+export class EventStream {
+  readonly events: Streamed[] = [];
+  readonly comments: string[] = [];
+  /** Resolves when the server, or `close`, has ended it. */
+  readonly closed: Promise<void>;
+  private rest = '';
+  private onEvent: (() => void) | undefined;
+
+  private constructor(
+    private readonly outgoing: ClientRequest,
+    readonly response: IncomingMessage,
+    reading: boolean,
+  ) {
+    response.setEncoding('utf8');
+    this.closed = new Promise((resolve) => void response.once('close', resolve));
+    // a connection that was cut
+    response.on('error', () => {});
+    if (reading) this.read();
+  }
+
+  /** Resolves when the headers have come; throws when they say another status than 200. */
+  static open(api: Api, path: string, { headers = {}, reading = true } = {}): Promise<EventStream> {
+    return new Promise((resolve, reject) => {
+      const outgoing = request(`${api.baseUrl}${path}`, {
+        agent: false,
+        headers: { authorization: `Bearer ${api.account.api_key}`, ...headers },
+      });
+      outgoing.on('error', reject);
+      outgoing.on('response', (response) => {
+        if (response.statusCode === 200) return resolve(new EventStream(outgoing, response, reading));
+        response.resume();
+        reject(new Error(`no stream: ${response.statusCode}`));
+      });
+      outgoing.end();
+    });
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.response.headers;
+  }
+
+  /** From now on, what the server sends is taken. */
+  read(): void {
+    this.response.on('data', (text: string) => {
+      const frames = (this.rest + text).split('\n\n');
+      this.rest = frames.pop() ?? '';
+      for (const frame of frames) this.take(frame.split('\n'));
+    });
+  }
+
+  /** Resolves with the next event that comes. */
+  next(): Promise<void> {
+    return new Promise((resolve) => (this.onEvent = resolve));
+  }
+
+  close(): void {
+    this.outgoing.destroy();
+  }
+
+  private take(lines: string[]): void {
+    const field = (name: string) => lines.filter((line) => line.startsWith(`${name}: `)).map((line) => line.slice(name.length + 2));
+    this.comments.push(...field(''));
+    const [id] = field('id');
+    if (id === undefined) return;
+    const text = field('data').join('\n');
+    this.events.push({ id, text, event: JSON.parse(text).event });
+    this.onEvent?.();
+  }
+}
