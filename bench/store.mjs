@@ -1,4 +1,4 @@
-// npm run bench:store [-- --emitters 10000 --events 900000]
+// npm run bench:store [-- --emitters 10000 --events 900000 --growth-events 2500000]
 // Events per second and CPU of the event store beside plain COPY of the same rows on the same machine; pages meanwhile; how the table grows.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -19,10 +19,15 @@ import { emitterIds, Load, seededRandom } from './store/load.mjs';
 import { cpuSeconds, startStoreStack } from './store/stack.mjs';
 
 const { values: options } = parseArgs({
-  options: { emitters: { type: 'string', default: '10000' }, events: { type: 'string', default: '900000' } },
+  options: {
+    emitters: { type: 'string', default: '10000' },
+    events: { type: 'string', default: '900000' },
+    'growth-events': { type: 'string', default: '2500000' },
+  },
 });
 const EMITTERS = Number(options.emitters);
 const EVENTS = Number(options.events);
+const GROWTH_EVENTS = Number(options['growth-events']);
 /** The store takes in its partitions side by side; COPY gets as many connections. */
 const PARTITIONS = 4;
 const BATCH = 4000;
@@ -196,7 +201,8 @@ async function growthWith(emitters) {
   const repository = new AppendRepository(database);
   await repository.positions(Array.from({ length: PARTITIONS }, (_, partition) => partition));
   const ids = emitterIds(emitters);
-  const events = 1_200_000;
+  // Two and a half times what is kept of so many, but not for hours.
+  const events = Math.min(Math.max(emitters * 250, 600_000), GROWTH_EVENTS);
   const start = performance.now();
   await Promise.all(
     Array.from({ length: PARTITIONS }, async (_, partition) => {

@@ -96,10 +96,11 @@ async function killFor(ms) {
       kills['event-store'] += 1;
       await one.kill();
     } else if (dice < 0.55) {
-      // Longer than its session: the other one takes over, and then it goes on as if nothing had been.
+      // Longer than its session, and at times longer than a transaction may stand still: the other one takes over, and then it goes on as if
+      // nothing had been.
       kills.frozen += 1;
       await one.kill('SIGSTOP');
-      await sleep(12_000);
+      await sleep(random() < 0.7 ? 12_000 : 23_000);
       await one.kill('SIGCONT');
     } else if (dice < 0.75) {
       kills.kafka += 1;

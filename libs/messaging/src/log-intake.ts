@@ -35,6 +35,8 @@ const WAITING = { records: 2 * BATCH.records, bytes: 2 * BATCH.bytes };
 const SETTLE_MS = 5000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 3000;
+/** A batch that fails as often as this, which takes half a minute, doesn't fail because something restarts. */
+const MANY_TRIES = 12;
 
 /** An assigned partition on its way through. */
 class Feed {
@@ -140,7 +142,8 @@ export class LogIntake {
   }
 
   private async work(feed: Feed): Promise<void> {
-    for (let pause = FIRST_PAUSE_MS; !feed.dropped && feed.waiting.length > 0;) {
+    let [pause, tries] = [FIRST_PAUSE_MS, 1];
+    while (!feed.dropped && feed.waiting.length > 0) {
       const records = nextBatch(feed.waiting);
       const last = records.at(-1) as LogRecord;
       const after: Position = { offset: last.offset + 1, clock: last.clock };
@@ -150,7 +153,7 @@ export class LogIntake {
         feed.position = after;
         feed.waiting.splice(0, records.length);
         feed.bytes -= records.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
-        pause = FIRST_PAUSE_MS;
+        [pause, tries] = [FIRST_PAUSE_MS, 1];
         this.wake();
       } catch (error) {
         if (feed.dropped) return;
@@ -160,7 +163,8 @@ export class LogIntake {
           this.feeds.delete(feed.partition);
           return this.begin([feed.partition], this.generation);
         }
-        this.log.warn({ ...fields, err: error }, 'log.batch-failed');
+        this.log[tries < MANY_TRIES ? 'warn' : 'error']({ ...fields, tries, err: error }, 'log.batch-failed');
+        tries += 1;
         await sleep(pause);
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
       }

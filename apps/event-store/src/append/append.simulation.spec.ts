@@ -18,7 +18,7 @@ import { TrimCounter } from './trim-counter.js';
  * Runs are numbered: SLUICE_SIMULATION_SEED=n plays one of them, SLUICE_SIMULATION_RUNS=n as many as wanted.
  */
 
-const RUNS = Number(process.env.SLUICE_SIMULATION_RUNS ?? 60);
+const RUNS = Number(process.env.SLUICE_SIMULATION_RUNS ?? 40);
 const ONE = process.env.SLUICE_SIMULATION_SEED;
 const MOMENTS = 800;
 const PARTITIONS = 2;
