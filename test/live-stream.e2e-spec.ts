@@ -8,7 +8,7 @@ import { startSystem, type System } from './support/system.js';
 const CODE = "export default { name: 'silent', props: { http: '$.interface.http' } }";
 const HEARTBEAT_MS = 300;
 const RECONNECTS = 100;
-const EVERY_MS = 10;
+const EVERY_MS = 20;
 
 let system: System;
 let api: Api;
@@ -17,7 +17,7 @@ let component: string;
 let streams: EventStream[] = [];
 
 beforeAll(async () => {
-  system = await startSystem({ SLUICE_SSE_HEARTBEAT_MS: String(HEARTBEAT_MS) });
+  system = await startSystem({ SLUICE_SSE_HEARTBEAT_MS: String(HEARTBEAT_MS), SLUICE_SSE_LINGER_MS: '200' });
   [api, producer] = await Promise.all([system.account(), outsideProducer(system.brokers)]);
   component = (await api.post('/components', { component_code: CODE })).body.data.id as string;
 });
@@ -126,7 +126,7 @@ describe('a live stream', () => {
     })();
     await eventually(() => expect(stream.events.length).toBeGreaterThan(0));
     for (let n = 0; n < RECONNECTS; n++) {
-      await pause(Math.random() * 60);
+      await pause(Math.random() * 100);
       stream.close();
       got.push(...stream.events.splice(0).map((streamed) => ({ id: streamed.id, n: streamed.event.n as number })));
       stream = await open(path, { headers: { 'last-event-id': got.at(-1)?.id ?? '' } });
@@ -170,6 +170,18 @@ describe('a live stream', () => {
     expect((await api.post(`/sources/${id}/sse`)).status).toBe(405);
     const head = await api.send('HEAD', `/sources/${id}/sse`);
     expect([head.status, head.headers['content-type'], head.text]).toEqual([200, expect.stringMatching(/^text\/event-stream/), '']);
+  });
+
+  it('reads the log only while somebody listens', async () => {
+    const said = (what: string) => system.log.filter((line) => line.includes(what)).length;
+    await eventually(() => expect(said('live.idle')).toBe(said('live.reading')));
+    const id = await source();
+    const stream = await open(`/sources/${id}/sse`);
+    expect(said('live.reading')).toBe(said('live.idle') + 1);
+    await producer.emit(id, ['an event']);
+    await shown(stream, 1);
+    stream.close();
+    await eventually(() => expect(said('live.idle')).toBe(said('live.reading')));
   });
 
   it('ends when the gateway stops, and goes on with the next one', async () => {

@@ -12,46 +12,59 @@ export interface StoredStream {
 /** As many as are kept. */
 const ALL = 100;
 
+interface StoredEvent {
+  place: EventPlace;
+  summary: EventSummary;
+  json: string;
+}
+
 /**
  * Sends what a client has missed since `after`, then lets it go live. The seam divides the log: what is below it comes from
  * the store and from nowhere else, the rest from the log. So nothing is missed and nothing comes twice, however far
  * the store lags behind us or is ahead.
+ *
+ * A client that comes back all the time gets on only while it's connected: so this takes no more round trips than it must.
  */
 export async function catchUp(client: LiveClient, after: EventPlace, seam: Seam, stored: StoredStream): Promise<void> {
   await stored.reached(seam);
-  await recall(client, after, seam, stored);
-  for (let cursor = eventIdOf(after); ;) {
-    const { items, page_info, cut } = await stored.page({ limit: ALL, before: cursor }, client.expand);
-    for (const json of items.toReversed()) {
-      const summary = JSON.parse(json) as EventSummary;
-      if (isBelow(seam, logPlaceOf(placeOf(summary)))) client.sendStored(summary, json);
-    }
+  const kept = (await allKept(stored)).reverse();
+  const isMissed = ({ place }: StoredEvent) => comparePlaces(place, after) > 0;
+  const fromStore = ({ place }: StoredEvent) => isBelow(seam, logPlaceOf(place));
+  // what it has seen before it came to us: a producer may repeat one of them yet
+  for (const event of kept) if (!isMissed(event) && fromStore(event)) client.knows(event.summary);
+  const missed = kept.filter(isMissed);
+  if (missed.length >= ALL) client.remark('only the last 100 events are kept: there may have been more');
+  for await (const events of client.expand ? wholeSince(after, stored) : [missed]) {
+    for (const { summary, json } of events.filter(fromStore)) client.sendStored(summary, json);
     await client.drained();
-    if (!cut || page_info.start_cursor === null) break;
-    cursor = page_info.start_cursor;
   }
   client.goLive();
 }
 
-/** Tells the client's memory of emits what it has seen before it came to us: one of them may be repeated from now on. */
-async function recall(client: LiveClient, after: EventPlace, seam: Seam, stored: StoredStream): Promise<void> {
-  let newer = 0;
+/** All that the store keeps, newest first, each shortened: so little that it's held at once. */
+async function allKept(stored: StoredStream): Promise<StoredEvent[]> {
+  const kept: StoredEvent[] = [];
   for (let cursor: string | undefined; ;) {
     const { items, page_info, cut } = await stored.page({ limit: ALL, after: cursor }, false);
-    for (const json of items) {
-      const summary = JSON.parse(json) as EventSummary;
-      const place = placeOf(summary);
-      if (comparePlaces(place, after) > 0) newer += 1;
-      else if (isBelow(seam, logPlaceOf(place))) client.knows(summary);
-    }
-    if (!cut || page_info.end_cursor === null) break;
+    kept.push(...items.map(read));
+    if (!cut || page_info.end_cursor === null) return kept;
     cursor = page_info.end_cursor;
   }
-  if (newer >= ALL) client.remark('only the last 100 events are kept: there may have been more');
 }
 
-function placeOf({ id }: EventSummary): EventPlace {
-  const place = parseEventId(id);
-  if (!place) throw new Error(`the store shows an event with the id ${id}`);
-  return place;
+/** The events since then as a whole, oldest first, in as many pages as it takes: together they may be large. */
+async function* wholeSince(after: EventPlace, stored: StoredStream): AsyncGenerator<StoredEvent[]> {
+  for (let cursor = eventIdOf(after); ;) {
+    const { items, page_info, cut } = await stored.page({ limit: ALL, before: cursor }, true);
+    yield items.map(read).reverse();
+    if (!cut || page_info.start_cursor === null) return;
+    cursor = page_info.start_cursor;
+  }
+}
+
+function read(json: string): StoredEvent {
+  const summary = JSON.parse(json) as EventSummary;
+  const place = parseEventId(summary.id);
+  if (!place) throw new Error(`the store shows an event with the id ${summary.id}`);
+  return { place, summary, json };
 }

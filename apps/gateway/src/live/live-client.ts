@@ -30,8 +30,7 @@ export const MOST_PENDING_BYTES = 1024 * 1024;
 /**
  * What one client is shown, and in what order.
  *
- *   without `after` ──────────────────────────► live: events are sent as they come
- *   with `after` ──► catching up: they wait ──► live, once `goLive` has sent what waited
+ *   events wait, while the answer begins and what was missed is sent ── goLive ──► events are sent as they come
  */
 export class LiveClient implements LiveListener {
   readonly emitterId: EmitterId;
@@ -41,7 +40,7 @@ export class LiveClient implements LiveListener {
   /** How many events it was sent. */
   sent = 0;
   private readonly emits = new RecentEmits();
-  private waiting: LiveEvent[] | null;
+  private waiting: LiveEvent[] | null = [];
   private waitingBytes = 0;
 
   constructor(
@@ -49,7 +48,6 @@ export class LiveClient implements LiveListener {
     private readonly outlet: Outlet,
   ) {
     ({ emitterId: this.emitterId, stream: this.stream, expand: this.expand, after: this.after } = wanted);
-    this.waiting = this.after ? [] : null;
   }
 
   /** An event of the log. */
@@ -84,7 +82,7 @@ export class LiveClient implements LiveListener {
     return this.outlet.drained();
   }
 
-  /** All below the seam has been sent. */
+  /** The answer has begun, and all below the seam that was missed has been sent. */
   goLive(): void {
     const waiting = this.waiting ?? [];
     this.waiting = null;

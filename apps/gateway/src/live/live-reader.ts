@@ -23,7 +23,7 @@ interface Reading {
  * Reads the topic `events` for the clients of this process, and only while there are any: each process by itself, all
  * partitions. It begins where the store stands, with the store's clocks, for the ids of events are made from them.
  *
- *   idle ── the first opens ──► reading ── the last has closed, a while ago ──► idle
+ *   idle ── the first joins ──► reading ── the last has left, a while ago ──► idle
  */
 @Injectable()
 export class LiveReader {
@@ -43,36 +43,28 @@ export class LiveReader {
     this.hub = new LiveHub({ maxEventBytes: config.maxEventBytes });
   }
 
-  /** Resolves when the log is being read; each caller says `close` once. Throws Unavailable when it can't be read. */
-  async open(): Promise<void> {
+  /** Hands the listener all events from the answered seam on, until it leaves. Throws Unavailable when the log can't be read. */
+  async join(listener: LiveListener): Promise<Seam> {
     this.users += 1;
     clearTimeout(this.idleTimer);
     try {
       await within(READY_WITHIN_MS, (this.reading ??= this.start()).ready);
     } catch (error) {
-      this.close();
+      this.leave(listener);
       this.log.warn({ err: error }, 'live.not-reading');
       throw new Unavailable('the log of events cannot be read');
     }
-  }
-
-  /** Hands the listener all events from the answered seam on. */
-  join(listener: LiveListener): Seam {
     return this.hub.join(listener);
   }
 
+  /** Each that has joined leaves once. After the last one the log is read a while longer, for whoever reconnects. */
   leave(listener: LiveListener): void {
     this.hub.leave(listener);
-    this.close();
-  }
-
-  /** Of the last one: the log is read a while longer, for whoever reconnects. */
-  close(): void {
     this.users -= 1;
     if (this.users === 0) this.idleTimer = setTimeout(() => void this.stop(), this.config.lingerMs).unref();
   }
 
-  /** Stops reading; whoever opens it later has it begin anew. */
+  /** Stops reading; whoever joins later has it begin anew. */
   stop(): Promise<void> {
     clearTimeout(this.idleTimer);
     const { reading } = this;
@@ -107,7 +99,7 @@ export class LiveReader {
     reading.ready.then(
       () => this.log.info({ group: this.group }, 'live.reading'),
       () => {
-        // the next one that opens it tries again
+        // the next one that joins tries again
         if (this.reading === reading) void this.stop();
       },
     );

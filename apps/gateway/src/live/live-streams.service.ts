@@ -39,24 +39,35 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
 
   /** Streams until the client goes; returns when the stream has begun. Before that it throws what is wrong. */
   async stream(owner: UserId, emitterId: EmitterId, query: LiveQuery, after: EventPlace | null, reply: FastifyReply): Promise<void> {
-    // whether there is such an emitter of the owner's, and such a stream: who asks for another's costs us nothing more
-    await this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });
     const connection = new SseConnection(reply);
-    // a look at the headers is no reason to read the log
+    // whether there is such an emitter of the owner's, and such a stream
+    const found = this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });
     if (reply.request.method === 'HEAD') {
+      await found;
       connection.begin();
       return connection.end();
     }
     const wanted: WantedStream = { emitterId, stream: streamOf(query.event_name), expand: query.expand === 'event', after };
     const client = new LiveClient(wanted, connection);
-    await this.reader.open();
-    if (this.stopping) throw new Unavailable('the service is stopping');
-    // before the headers: what is emitted after they have arrived is shown
-    const seam = this.reader.join(client);
+    const joined = this.reader.join(client);
+    const stored = after && this.stored(wanted, owner, joined, connection);
+    try {
+      // side by side: a client that comes back wants to go on
+      await Promise.all([found, joined]);
+      if (this.stopping) throw new Unavailable('the service is stopping');
+    } catch (error) {
+      joined.then(
+        () => this.reader.leave(client),
+        () => {},
+      );
+      throw error;
+    }
     this.enter(connection);
     void connection.closed.then(() => this.leave(connection, client, owner, reply));
+    // it has joined: what is emitted after the headers have arrived is shown
     connection.begin();
-    if (after) void this.catchUp(client, after, seam, connection, owner);
+    if (stored) void this.catchUp(client, after, await joined, stored, connection);
+    else client.goLive();
   }
 
   async beforeApplicationShutdown(): Promise<void> {
@@ -98,22 +109,27 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     );
   }
 
-  private async catchUp(client: LiveClient, after: EventPlace, seam: Seam, connection: SseConnection, owner: UserId): Promise<void> {
+  private stored({ emitterId, stream }: WantedStream, owner: UserId, joined: Promise<Seam>, { closed }: SseConnection): StoredStream {
     const gone = new AbortController();
-    void connection.closed.then(() => gone.abort());
-    const { emitterId, stream } = client;
-    const stored: StoredStream = {
-      reached: (wanted) => this.store.reached(wanted, gone.signal),
+    void closed.then(() => gone.abort());
+    // from now on, not only when it's wanted
+    const reached = joined.then((seam) => this.store.reached(seam, gone.signal));
+    reached.catch(() => {});
+    return {
+      reached: () => reached,
       page: (window, expand) => {
         gone.signal.throwIfAborted();
         return this.messages.request(listEvents, { owner_id: owner, emitter_id: emitterId, stream, expand, ...window }, { key: emitterId });
       },
     };
+  }
+
+  private async catchUp(client: LiveClient, after: EventPlace, seam: Seam, stored: StoredStream, connection: SseConnection): Promise<void> {
     try {
       await catchUp(client, after, seam, stored);
     } catch (error) {
-      if (gone.signal.aborted) return;
-      this.log.warn({ emitter_id: emitterId, err: error }, 'live.not-resumed');
+      if (connection.isClosed) return;
+      this.log.warn({ emitter_id: client.emitterId, err: error }, 'live.not-resumed');
       // the client comes again, with the id of the last event that it got
       connection.end();
     }

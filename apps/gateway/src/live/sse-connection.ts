@@ -23,6 +23,10 @@ export class SseConnection implements Outlet {
     this.response.on('error', () => {});
   }
 
+  get isClosed(): boolean {
+    return this.ended;
+  }
+
   /** Sends the headers: from here on there are no other answers. */
   begin(): void {
     this.reply.hijack();
