@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { ceTypeOf, eventIdOf } from '#contracts';
 import type { Delivery } from './delivery.js';
 import { messageId } from './message-id.js';
@@ -6,7 +7,7 @@ import { signatureHeader } from './signature.js';
 /** The headers of a delivery: Standard Webhooks, and CloudEvents in binary mode. */
 export function deliveryHeaders(
   delivery: Delivery,
-  { nowMs, keys, userAgent }: { nowMs: number; keys: Buffer[]; userAgent: string },
+  { nowMs, keys, userAgent }: { nowMs: number; keys: KeyObject[]; userAgent: string },
 ): Record<string, string> {
   const id = messageId(delivery);
   const timestamp = Math.floor(nowMs / 1000);
@@ -24,11 +25,12 @@ export function deliveryHeaders(
   };
 }
 
-/** When the event happened; what isn't a time gives way to the log's. */
-function timeOf({ time, place }: Delivery): string {
-  const ms = time === undefined ? NaN : Date.parse(time);
-  return new Date(Number.isNaN(ms) ? place.ms : ms).toISOString();
-}
+/** RFC 3339, which CloudEvents asks for. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+
+/** When the event happened, as the emitter says; what isn't a time gives way to the log's. */
+const timeOf = ({ time, place }: Delivery): string =>
+  time !== undefined && TIME.test(time) && !Number.isNaN(Date.parse(time)) ? time : new Date(place.ms).toISOString();
 
 /** CloudEvents' HTTP binding 3.1.3.2: all but printable ASCII, and `"` and `%`, is percent-encoded UTF-8. */
 const headerText = (text: string): string => (/^[!#$&-~]*$/.test(text) ? text : text.replace(/[^!#$&-~]/gu, percentEncoded));

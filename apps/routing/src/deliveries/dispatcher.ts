@@ -18,8 +18,12 @@ import { countTroubles, type Troubles } from './troubles.js';
 const parkedUnattempted = counter('deliveries_parked_total', 'Deliveries that were parked unattempted, because their webhook is spilled.');
 const spills = counter('webhooks_spilled_total', 'Webhooks whose deliveries were sent the slow way.', ['reason']);
 
-/** An attempt that takes longer is parked while it's under way: the log's position, which a crash goes back to, must not wait for it. */
+/**
+ * An attempt that takes longer is parked while it's under way: the log's position, which a crash goes back to, must not
+ * wait for it. When all attempts take long, it's us or the machine, and parking them would only make it worse.
+ */
 const SLOW_MS = 1000;
+const SLOW_FACTOR = 10;
 /** An attempt in flight belongs to this process for so much longer than it may take. */
 const IN_FLIGHT_MARGIN_MS = 5000;
 const TICK_MS = 100;
@@ -27,10 +31,8 @@ const TICK_MS = 100;
 const CLOSING_LOOK_MS = 20;
 /** What is parked in one statement. */
 const PARKED_AT_ONCE = { deliveries: 200, bytes: 4 * 1024 * 1024 };
-/** Lanes of a webhook that are in flight at a time: see RoutesConsumer. */
-const LANES = 4;
-/** How long what waits for one webhook may need, as far as can be told, before it has to make room; under pressure, less. */
-const LONGEST_QUEUE_MS = { relaxed: 5000, pressed: 500 };
+/** When room gets short: a webhook whose queue is this long, and whose attempts take so much longer than those of others, makes room. */
+const QUEUE = { waiting: 16, durationMs: 20, factor: 4 };
 
 /** An attempt under way. */
 interface InFlight {
@@ -212,21 +214,24 @@ export class Dispatcher implements OnApplicationShutdown {
   }
 
   private tick(): void {
-    const slow = performance.now() - SLOW_MS;
+    const slow = performance.now() - Math.max(SLOW_MS, SLOW_FACTOR * this.lines.duration);
     // in the order in which they began
     for (const attempt of this.inFlight) {
       if (attempt.since > slow) break;
       attempt.parking ??= this.parkInFlight(attempt);
     }
-    const longest = this.pressed() ? LONGEST_QUEUE_MS.pressed : LONGEST_QUEUE_MS.relaxed;
-    for (const line of this.lines) {
-      if (line.parking === undefined && (line.waiting.size * line.duration) / LANES > longest) {
-        line.parking = this.spill(line, 'slow')
-          .catch((error: Error) => this.log.warn({ webhook_id: line.webhookId, err: error }, 'webhook.not-spilled'))
-          .finally(() => (line.parking = undefined));
-      }
-    }
+    if (this.pressed()) this.makeRoom();
     this.lines.tidy();
+  }
+
+  private makeRoom(): void {
+    const slow = Math.max(QUEUE.durationMs, QUEUE.factor * this.lines.duration);
+    for (const line of this.lines) {
+      if (line.parking !== undefined || line.waiting.size < QUEUE.waiting || line.duration < slow) continue;
+      line.parking = this.spill(line, 'slow')
+        .catch((error: Error) => this.log.warn({ webhook_id: line.webhookId, err: error }, 'webhook.not-spilled'))
+        .finally(() => (line.parking = undefined));
+    }
   }
 
   /** Whether it's parked now; otherwise it stays with its lane. */

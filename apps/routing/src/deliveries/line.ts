@@ -11,8 +11,8 @@ export interface Waiting {
   rest?: () => Promise<void>;
 }
 
-/** How fast an old duration is forgotten. */
-const SMOOTHING = 0.2;
+/** How fast old durations are forgotten: those of one webhook, and of all. */
+const SMOOTHING = { own: 0.2, all: 0.01 };
 
 /** What this process knows of the way to one webhook. */
 export class Line {
@@ -26,10 +26,14 @@ export class Line {
   /** Of an attempt, in ms: the smoothed mean. */
   duration = 0;
 
-  constructor(readonly webhookId: WebhookId) {}
+  constructor(
+    readonly webhookId: WebhookId,
+    private readonly all: { duration: number },
+  ) {}
 
   took(durationMs: number): void {
-    this.duration = this.duration === 0 ? durationMs : this.duration + SMOOTHING * (durationMs - this.duration);
+    this.duration = smoothed(this.duration, durationMs, SMOOTHING.own);
+    this.all.duration = smoothed(this.all.duration, durationMs, SMOOTHING.all);
   }
 
   /** Nothing is known that a new one wouldn't know. */
@@ -38,13 +42,21 @@ export class Line {
   }
 }
 
+const smoothed = (mean: number, value: number, share: number): number => (mean === 0 ? value : mean + share * (value - mean));
+
 /** The lines of this process. */
 export class Lines {
   private readonly lines = new Map<WebhookId, Line>();
+  private readonly all = { duration: 0 };
+
+  /** Of an attempt to any webhook, in ms: the smoothed mean. */
+  get duration(): number {
+    return this.all.duration;
+  }
 
   of(webhookId: WebhookId): Line {
     let line = this.lines.get(webhookId);
-    if (!line) this.lines.set(webhookId, (line = new Line(webhookId)));
+    if (!line) this.lines.set(webhookId, (line = new Line(webhookId, this.all)));
     return line;
   }
 

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import type { UserId, WebhookId } from '#contracts';
 import { keyOfSecret } from '../webhooks/signing-secret.js';
 import type { Mode } from './delivery-store.js';
@@ -17,7 +18,7 @@ export interface Target {
   /** From a user name and password in the URL. */
   authorization?: string;
   /** To sign with, the newest first; `until` in ms. */
-  keys: { key: Buffer; until: number }[];
+  keys: { key: KeyObject; until: number }[];
 }
 
 export interface TargetRow {

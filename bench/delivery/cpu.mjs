@@ -1,0 +1,13 @@
+import { cpuSeconds } from '../store/stack.mjs';
+
+/**
+ * CPU seconds by process between two moments.
+ *
+ * @param {() => Record<string, number | string | undefined>} processes ids, or a name that several processes have, by what they are called
+ */
+export function cpuMeter(processes) {
+  const read = () => Object.fromEntries(Object.entries(processes()).map(([name, process]) => [name, cpuSeconds(process) ?? 0]));
+  const start = read();
+  return () =>
+    Object.fromEntries(Object.entries(read()).map(([name, seconds]) => [name, Number((seconds - (start[name] ?? 0)).toFixed(2))]));
+}
