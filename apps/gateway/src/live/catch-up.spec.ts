@@ -76,6 +76,29 @@ describe('catching up', () => {
     );
   });
 
+  it('shows all from the seam on, in order, also when the store keeps none of it any more', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat({ max: 40 }), fc.boolean(), fc.scheduler(), async (readBefore, expand, scheduler) => {
+        const log = Array.from({ length: 40 }, (_, offset) => record(offset));
+        const store = new StoreForTests(EMITTER, scheduler, { perPage: 2, kept: 3 });
+        const hub = new LiveHub();
+        const screen = new Screen();
+        const after = placeOf(log[0]!);
+        const client = new LiveClient({ emitterId: EMITTER, stream: '', expand, after }, screen);
+        log.slice(0, readBefore).forEach((each) => hub.take(each));
+        // far ahead of us
+        store.take(log);
+        const seam = hub.join(client);
+        const reading = scheduler.scheduleSequence(log.slice(readBefore).map((each) => async () => hub.take(each)));
+        await scheduler.waitFor(Promise.all([reading.task, catchUp(client, after, seam, store)]));
+        const kept = log.slice(1, readBefore).filter(({ offset }) => offset >= 37);
+        const live = log.slice(Math.max(1, readBefore));
+        expect(screen.ids).toEqual([...kept, ...live].map((each) => eventIdOf(placeOf(each))));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
   it('says when there may have been more than is kept', async () => {
     const remarksAfter = async (count: number) => {
       const store = new StoreForTests(EMITTER, undefined, { perPage: 100 });

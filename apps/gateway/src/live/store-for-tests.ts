@@ -3,8 +3,6 @@ import { type EmitterId, eventIdOf, type EventLogRecord, type EventPage, eventPl
 import type { StoredStream } from './catch-up.js';
 import type { Seam } from './live-hub.js';
 
-const KEPT = 100;
-
 interface Stored {
   id: string;
   json: string;
@@ -20,7 +18,7 @@ export class StoreForTests implements StoredStream {
   constructor(
     private readonly emitterId: EmitterId,
     private readonly scheduler: Scheduler | undefined,
-    private readonly options: { perPage: number },
+    private readonly options: { perPage: number; kept?: number },
   ) {}
 
   take(records: EventLogRecord[]): void {
@@ -30,7 +28,7 @@ export class StoreForTests implements StoredStream {
       if (this.stored.some((each) => each.emitId === emitId)) continue;
       const shown = { ...place, emit_id: emitId, event: record.value!, summary: null, item_id: null, item_ts: null };
       this.stored.push({ id: eventIdOf(place), emitId, json: eventSummaryJson(this.emitterId, '', shown) });
-      if (this.stored.length > KEPT) this.stored.shift();
+      if (this.stored.length > (this.options.kept ?? 100)) this.stored.shift();
     }
     for (const waker of this.wakers.splice(0)) waker();
   }
