@@ -1,5 +1,7 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { SluiceError } from '#contracts';
 import { isTransient } from '#database';
 import { LOG, type Log } from '#observability';
@@ -9,6 +11,10 @@ import { EndpointsService } from './endpoints.service.js';
 import { httpEvent } from './http-event.js';
 
 class BodyTooLarge extends Error {}
+
+/** A client has this long to send its request: one that dribbles holds no memory of ours for longer. */
+const REQUEST_MS = 60_000;
+const HEADERS_MS = 10_000;
 
 /** What a component may not set: it's the connection's, or it would undo the sandboxed origin. */
 const OURS = new Set([
@@ -27,15 +33,26 @@ const OURS = new Set([
 @Injectable()
 export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly server: Server;
+  private readonly limiter: RateLimiterMemory | null;
 
   constructor(
     private readonly config: RuntimeConfig,
     private readonly endpoints: EndpointsService,
     @Inject(LOG) private readonly log: Log,
   ) {
-    this.server = createServer({ requestTimeout: 60_000, headersTimeout: 10_000 }, (request, response) => {
-      this.handle(request, response).catch((error: Error) => this.fail(response, error));
-    });
+    const { endpointRequestsPerSecond: points } = config;
+    this.limiter = points === null ? null : new RateLimiterMemory({ points, duration: 1 });
+    const handle = (request: IncomingMessage, response: ServerResponse): void => {
+      this.handle(request, response).catch((error: Error) => this.fail(request, response, error));
+    };
+    this.server = createServer({ requestTimeout: REQUEST_MS, headersTimeout: HEADERS_MS }, handle);
+    // `Expect: 100-continue`: the client waits for a word before it sends the body, and gets it in `handle` when the body is wanted
+    this.server.on('checkContinue', handle);
+  }
+
+  /** Where it listens, once it does. */
+  get port(): number {
+    return (this.server.address() as AddressInfo).port;
   }
 
   async onApplicationBootstrap(): Promise<void> {
@@ -52,19 +69,39 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = request.url ?? '/';
     const [, key = '', path, search = ''] = /^\/+([^/?]*)([^?]*)\??(.*)$/.exec(url) ?? [];
+    if (Number(request.headers['content-length']) > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
+    if (request.headers.expect !== undefined) response.writeContinue();
     // read before anything else, so that the answer finds a client that isn't still sending
     const body = await readBody(request, this.config.maxEndpointBodyBytes);
+    const wait = await this.tooMany(key);
+    if (wait !== null) {
+      response.setHeader('retry-after', wait);
+      return answer(response, 429, 'too many requests to this endpoint');
+    }
     const deployment = await this.endpoints.find(key);
     if (!deployment) return answer(response, 404, 'there is no such endpoint');
     const event = await httpEvent({ method: request.method ?? 'GET', path: path || '/', search, headers: request.headers, body });
     const reply = await this.endpoints.accept(deployment, event);
     if (reply === 'queued') return answer(response, 200, null);
     if (reply === 'unanswered') return answer(response, 400, 'the component ended without a response');
-    if (reply === 'timed out') return answer(response, 504, 'the component took too long');
+    if (reply === 'stopped') return answer(response, 504, 'the component was stopped at its limit');
     forward(response, reply);
   }
 
-  private fail(response: ServerResponse, error: Error): void {
+  /** Seconds to wait when the endpoint has had its share. */
+  private async tooMany(key: string): Promise<number | null> {
+    try {
+      await this.limiter?.consume(key);
+      return null;
+    } catch (refusal) {
+      if (refusal instanceof RateLimiterRes) return Math.max(1, Math.ceil(refusal.msBeforeNext / 1000));
+      throw refusal;
+    }
+  }
+
+  private fail(request: IncomingMessage, response: ServerResponse, error: Error): void {
+    // the client has gone, perhaps because it took too long (Node has told it so by a 408): there is nobody to answer, and no fault of ours
+    if (request.destroyed && !request.complete) return;
     if (error instanceof BodyTooLarge) {
       response.setHeader('connection', 'close');
       return answer(response, 413, `the body is larger than ${this.config.maxEndpointBodyBytes} bytes`);
@@ -79,7 +116,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
 async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  // leaving the loop early must not end the connection: the client is told why
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > maxBytes) throw new BodyTooLarge();
     chunks.push(chunk);
@@ -98,8 +136,14 @@ function answer(response: ServerResponse, status: number, message: string | null
 
 function forward(response: ServerResponse, { status, headers, body }: HttpReply): void {
   response.statusCode = status >= 200 && status <= 599 ? status : 200;
+  // what `connection` names is for this hop only, as `connection` itself
+  const named = new Set(
+    String(headers.connection ?? '')
+      .toLowerCase()
+      .split(/[\s,]+/),
+  );
   for (const [name, value] of Object.entries(headers)) {
-    if (OURS.has(name.toLowerCase())) continue;
+    if (OURS.has(name.toLowerCase()) || named.has(name.toLowerCase())) continue;
     try {
       response.setHeader(name, value);
     } catch {
@@ -107,5 +151,8 @@ function forward(response: ServerResponse, { status, headers, body }: HttpReply)
     }
   }
   for (const [name, value] of Object.entries(SANDBOXED)) response.setHeader(name, value);
-  response.end(response.statusCode === 204 || response.statusCode === 304 ? undefined : body);
+  const isEmpty = response.statusCode === 204 || response.statusCode === 304;
+  // told to HEAD too
+  if (!isEmpty) response.setHeader('content-length', body.length);
+  response.end(isEmpty ? undefined : body);
 }

@@ -8,16 +8,18 @@ import { CodeCache } from '../components/code-cache.js';
 import { type DeploymentRow, DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { RunsConsumer } from '../runs/runs.consumer.js';
 import { RunsService } from '../runs/runs.service.js';
-import type { HttpReply } from '../sandbox/sandbox.js';
+import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
 import type { HttpEvent } from './http-event.js';
 
 const HTTP_INTERFACE = '$.interface.http';
 /** How long a key that nobody knows isn't asked for again. */
 const UNKNOWN_MS = 1000;
+/** How a run ends that would have gone on. */
+const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
 
 /** What to answer to a request at an endpoint. */
-export type EndpointAnswer = HttpReply | 'queued' | 'unanswered' | 'timed out';
+export type EndpointAnswer = HttpReply | 'queued' | 'unanswered' | 'stopped';
 
 @Injectable()
 export class EndpointsService {
@@ -70,7 +72,7 @@ export class EndpointsService {
     return new Promise((resolve, reject) => {
       this.consumer
         .runHere(run, () => this.runs.execute(run, resolve))
-        .then((status) => resolve(status === 'timeout' ? 'timed out' : 'unanswered'), reject);
+        .then((status) => resolve(status !== null && STOPPED.includes(status) ? 'stopped' : 'unanswered'), reject);
     });
   }
 }

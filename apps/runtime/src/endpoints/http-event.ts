@@ -36,8 +36,9 @@ export async function httpEvent(request: {
   body: Buffer;
 }): Promise<HttpEvent> {
   const headers: Record<string, string> = {};
+  const named = new Set((request.headers.connection ?? '').toLowerCase().split(/[\s,]+/));
   for (const [name, value] of Object.entries(request.headers)) {
-    if (value !== undefined && !HOP_BY_HOP.has(name)) headers[name] = Array.isArray(value) ? value.join(', ') : value;
+    if (value !== undefined && !HOP_BY_HOP.has(name) && !named.has(name)) headers[name] = Array.isArray(value) ? value.join(', ') : value;
   }
   const text = request.body.toString('utf8');
   const isText = Buffer.from(text, 'utf8').equals(request.body);

@@ -86,7 +86,8 @@ export interface RunJob {
 
 export interface HttpReply {
   status: number;
-  headers: Record<string, string>;
+  /** A list where a header comes several times */
+  headers: Record<string, string | string[]>;
   body: Buffer;
 }
 

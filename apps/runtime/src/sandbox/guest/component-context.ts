@@ -90,7 +90,8 @@ function respond(reply: unknown, prop: Members, run: RunState): void {
   const code = Number(status);
   if (!Number.isInteger(code) || code < 200 || code > 599)
     throw new RangeError(`http.respond: the status ${String(status)} is not one of 200 to 599`);
-  const isJson = body !== undefined && body !== null && typeof body !== 'string' && !ArrayBuffer.isView(body);
+  const isBinary = ArrayBuffer.isView(body) || body instanceof ArrayBuffer;
+  const isJson = body !== undefined && body !== null && typeof body !== 'string' && !isBinary;
   const bytes = bodyBytes(body, isJson);
   if (bytes.length > run.limits.respondBytes)
     throw run.refuse(new RangeError(`http.respond: the body has ${bytes.length} bytes; the limit is ${run.limits.respondBytes}`));
@@ -99,18 +100,20 @@ function respond(reply: unknown, prop: Members, run: RunState): void {
 
 function bodyBytes(body: unknown, isJson: boolean): Buffer {
   if (body === undefined || body === null) return Buffer.alloc(0);
+  if (body instanceof ArrayBuffer) return Buffer.from(body);
   if (ArrayBuffer.isView(body)) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   return Buffer.from(isJson ? (JSON.stringify(body) ?? '') : (body as string));
 }
 
-function replyHeaders(headers: unknown, isJson: boolean): Record<string, string> {
-  const lower: Record<string, string> = isJson ? { 'content-type': 'application/json' } : {};
+function replyHeaders(headers: unknown, isJson: boolean): Record<string, string | string[]> {
+  const lower: Record<string, string | string[]> = isJson ? { 'content-type': 'application/json' } : {};
   for (const [name, value] of Object.entries(membersOf(headers) as Record<string, string | string[] | null | undefined>)) {
     if (value === undefined || value === null) continue;
-    const text = Array.isArray(value) ? value.join(', ') : String(value);
-    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || /[^\t\x20-\x7e\x80-\xff]/.test(text))
+    const texts = Array.isArray(value) ? value.map(String) : [String(value)];
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || texts.some((text) => /[^\t\x20-\x7e\x80-\xff]/.test(text)))
       throw new TypeError(`http.respond: the header "${name}" cannot be sent`);
-    lower[name.toLowerCase()] = text;
+    // a comma joins the values of any header but of this one
+    lower[name.toLowerCase()] = name.toLowerCase() === 'set-cookie' && texts.length > 1 ? texts : texts.join(', ');
   }
   return lower;
 }

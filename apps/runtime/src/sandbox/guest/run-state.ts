@@ -45,7 +45,7 @@ export class RunState {
     }
   }
 
-  reply(status: number, headers: Record<string, string>, body: string): void {
+  reply(status: number, headers: Record<string, string | string[]>, body: string): void {
     this.responded = true;
     this.send({ t: 'respond', id: this.job.id, status, headers, body });
   }

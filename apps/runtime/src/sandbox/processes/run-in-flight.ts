@@ -54,7 +54,7 @@ export class RunInFlight {
   }
 
   /** @throws ProtocolBroken */
-  respond(status: number, headers: Record<string, string>, body: string): void {
+  respond(status: number, headers: Record<string, string | string[]>, body: string): void {
     if (this.responded) return;
     const bytes = Buffer.from(body, 'base64');
     if (bytes.length > this.limits.respondBytes) throw new ProtocolBroken('a reply over the limit');

@@ -87,13 +87,14 @@ function guestError(value: unknown): GuestError {
   };
 }
 
-function headers(value: unknown): Record<string, string> {
-  const result: Record<string, string> = {};
+function headers(value: unknown): Record<string, string | string[]> {
+  const result: Record<string, string | string[]> = {};
   for (const [name, content] of Object.entries(object(value))) {
+    const values: unknown[] = Array.isArray(content) ? content : [content];
     // A character more, and Node's own writeHead would throw in the parent
-    if (!/^[\w!#$%&'*+.^`|~-]{1,256}$/.test(name) || !/^[\t\x20-\x7e\x80-\xff]*$/.test(text(content, lengths.message)))
-      throw new ProtocolBroken('a bad header');
-    result[name] = content as string;
+    const isBad = (value: unknown) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(text(value, lengths.message));
+    if (!/^[\w!#$%&'*+.^`|~-]{1,256}$/.test(name) || values.length > 100 || values.some(isBad)) throw new ProtocolBroken('a bad header');
+    result[name] = content as string | string[];
   }
   return result;
 }

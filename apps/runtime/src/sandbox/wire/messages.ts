@@ -30,7 +30,7 @@ export type FromGuest =
   | { t: 'ready' }
   | { t: 'pong'; n: number }
   | { t: 'out'; id: string; out: OutputItem[] }
-  | { t: 'respond'; id: string; status: number; headers: Record<string, string>; body: string }
+  | { t: 'respond'; id: string; status: number; headers: Record<string, string | string[]>; body: string }
   | { t: 'done'; id: string; out: OutputItem[]; error: GuestError | null }
   | { t: 'described'; id: string; description: unknown }
   | { t: 'rejected'; id: string; message: string; line: number | null }

@@ -1,0 +1,188 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { request, type IncomingHttpHeaders, type RequestOptions } from 'node:http';
+import { connect } from 'node:net';
+import { createLog } from '#observability';
+import type { DeploymentRow } from '../deployments/deployments.repository.js';
+import type { RuntimeConfig } from '../runtime.config.js';
+import type { HttpReply } from '../sandbox/sandbox.js';
+import { EndpointsServer } from './endpoints.server.js';
+import type { EndpointAnswer, EndpointsService } from './endpoints.service.js';
+import type { HttpEvent } from './http-event.js';
+
+const KEY = 'abcdefghijklmnop';
+const LIMIT = 1000;
+
+let server: EndpointsServer | undefined;
+afterEach(async () => {
+  await server?.beforeApplicationShutdown();
+  server = undefined;
+});
+
+/** The server over a source that answers so; `events` is what it got. */
+async function start(answer: EndpointAnswer | Error = 'queued', requestsPerSecond: number | null = null) {
+  const events: HttpEvent[] = [];
+  const endpoints = {
+    find: async (key: string) => (key === KEY ? ({ active: true } as DeploymentRow) : undefined),
+    accept: async (_: DeploymentRow, event: HttpEvent) => {
+      events.push(event);
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+  } as unknown as EndpointsService;
+  const config = {
+    endpointsHost: '127.0.0.1',
+    endpointsPort: 0,
+    maxEndpointBodyBytes: LIMIT,
+    endpointRequestsPerSecond: requestsPerSecond,
+  } as RuntimeConfig;
+  server = new EndpointsServer(config, endpoints, createLog('test', 'silent'));
+  await server.onApplicationBootstrap();
+  const port = server.port;
+  const send = (
+    { path = `/${KEY}`, ...options }: RequestOptions = {},
+    body?: string | Buffer,
+  ): Promise<{ status: number; headers: IncomingHttpHeaders; body: Buffer; continued: boolean }> =>
+    new Promise((resolve, reject) => {
+      let continued = false;
+      const outgoing = request({ host: '127.0.0.1', port, path, method: 'POST', agent: false, ...options }, (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('end', () =>
+          resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks), continued }),
+        );
+      });
+      outgoing.on('error', reject);
+      if (outgoing.getHeader('expect') === undefined) return void outgoing.end(body);
+      outgoing.on('continue', () => {
+        continued = true;
+        outgoing.end(body);
+      });
+      outgoing.flushHeaders();
+    });
+  return { port, send, events };
+}
+
+const reply = (part: Partial<HttpReply>): HttpReply => ({ status: 200, headers: {}, body: Buffer.alloc(0), ...part });
+
+describe('a request at an endpoint', () => {
+  it.each<[string, EndpointAnswer | Error, number]>([
+    ['is answered 200 when it is queued', 'queued', 200],
+    ['is answered 400 when the component does not answer', 'unanswered', 400],
+    ['is answered 504 when the component is stopped', 'stopped', 504],
+    ['is answered 503 when the database is away', Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }), 503],
+    ['is answered 500 for a bug of ours', new Error('bug'), 500],
+  ])('%s', async (_, answer, status) => {
+    const { send } = await start(answer);
+    const { headers, ...rest } = await send();
+    expect(rest.status).toBe(status);
+    expect(headers).toMatchObject({ 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' });
+  });
+
+  it('is answered 404 without a source', async () => {
+    const { send } = await start();
+    expect((await send({ path: '/somethingelse1234' })).status).toBe(404);
+    expect((await send({ path: '/' })).status).toBe(404);
+  });
+
+  it('may have any method and any path below', async () => {
+    const { send, events } = await start();
+    for (const method of ['GET', 'DELETE', 'OPTIONS', 'PROPFIND']) await send({ method, path: `/${KEY}/a/b?x=1` });
+    expect(events.map(({ method, path, query }) => [method, path, query])).toEqual(
+      ['GET', 'DELETE', 'OPTIONS', 'PROPFIND'].map((method) => [method, '/a/b', { x: '1' }]),
+    );
+  });
+
+  it('loses the headers that are for one hop', async () => {
+    const { send, events } = await start();
+    await send({ headers: { connection: 'close, x-mine', 'x-mine': '1', te: 'trailers', 'proxy-authorization': 'x', 'x-other': '2' } });
+    expect(Object.keys(events[0]!.headers).sort()).toEqual(['content-length', 'host', 'x-other']);
+  });
+});
+
+describe('a body', () => {
+  it('over the limit is a 413, whether its length is told or not', async () => {
+    const { send, events } = await start();
+    expect((await send({}, Buffer.alloc(LIMIT + 1))).status).toBe(413);
+    expect((await send({ headers: { 'transfer-encoding': 'chunked' } }, Buffer.alloc(5_000_000))).status).toBe(413);
+    expect((await send({}, 'x'.repeat(LIMIT))).status).toBe(200);
+    expect(events).toHaveLength(1);
+  });
+
+  it('is asked for by 100 Continue, unless it is too large', async () => {
+    const { send } = await start();
+    const headers = { expect: '100-continue' };
+    expect(await send({ headers: { ...headers, 'content-length': 3 } }, 'abc')).toMatchObject({ status: 200, continued: true });
+    expect(await send({ headers: { ...headers, 'content-length': LIMIT + 1 } }, '')).toMatchObject({ status: 413, continued: false });
+  });
+
+  it('that comes slowly holds up nobody, and one that never ends is no event', async () => {
+    const { port, send, events } = await start();
+    const slow = connect(port, '127.0.0.1');
+    slow.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nab`);
+    expect((await send({}, 'quick')).status).toBe(200);
+    slow.write('cd');
+    const [answer] = (await once(slow, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1.1 200/);
+    slow.destroy();
+    const broken = connect(port, '127.0.0.1');
+    broken.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nab`);
+    broken.end();
+    await once(broken.resume(), 'close');
+    await send({}, 'last');
+    expect(events.map(({ bodyRaw }) => bodyRaw)).toEqual(['quick', 'abcd', 'last']);
+  });
+});
+
+describe('what the component answers', () => {
+  it('is forwarded, cookies one by one and bytes as they are', async () => {
+    const bytes = Buffer.from([0, 255, 128, 10]);
+    const { send } = await start(
+      reply({ status: 201, headers: { 'set-cookie': ['a=1', 'b=2'], 'content-type': 'image/png', 'x-own': 'ä' }, body: bytes }),
+    );
+    const answer = await send();
+    expect(answer).toMatchObject({
+      status: 201,
+      headers: { 'set-cookie': ['a=1', 'b=2'], 'content-type': 'image/png', 'content-length': '4' },
+    });
+    expect(answer.body).toEqual(bytes);
+  });
+
+  it('has no part in the connection or in the origin', async () => {
+    const ours = {
+      connection: 'x-secret, close',
+      'x-secret': '1',
+      'transfer-encoding': 'chunked',
+      upgrade: 'h2c',
+      'content-security-policy': 'none',
+      'content-length': '99',
+    };
+    const { send } = await start(reply({ headers: { ...ours, 'x-own': '1' }, body: Buffer.from('ok') }));
+    const { headers, body } = await send();
+    expect(headers).toMatchObject({ 'content-security-policy': 'sandbox', 'content-length': '2', 'x-own': '1' });
+    expect([headers['x-secret'], headers.upgrade, headers['transfer-encoding']]).toEqual([undefined, undefined, undefined]);
+    expect(body.toString()).toBe('ok');
+  });
+
+  it('to HEAD is its headers alone', async () => {
+    const { send } = await start(reply({ headers: { 'x-own': '1' }, body: Buffer.from('body') }));
+    const { status, headers, body } = await send({ method: 'HEAD' });
+    expect([status, headers['x-own'], headers['content-length'], body.length]).toEqual([200, '1', '4', 0]);
+  });
+
+  it.each([204, 304])('with %i has no body', async (status) => {
+    const { send } = await start(reply({ status, body: Buffer.from('body') }));
+    expect(await send()).toMatchObject({ status, body: Buffer.alloc(0) });
+  });
+});
+
+describe('too many requests to an endpoint', () => {
+  it('are answered 429, those to another one are not', async () => {
+    const { send } = await start('queued', 2);
+    const statuses = [];
+    for (let n = 0; n < 3; n++) statuses.push((await send()).status);
+    expect(statuses).toEqual([200, 200, 429]);
+    expect((await send()).headers['retry-after']).toBe('1');
+    expect((await send({ path: '/anotherendpoint99' })).status).toBe(404);
+  });
+});
