@@ -13,6 +13,7 @@ import { QuotasRepository } from './quotas/quotas.repository.js';
 import { RunLanes } from './runs/run-lanes.js';
 import { RunsConsumer } from './runs/runs.consumer.js';
 import { RunsRepository } from './runs/runs.repository.js';
+import { SourceLocks } from './runs/source-locks.js';
 import { RunsService } from './runs/runs.service.js';
 import { RuntimeConfig } from './runtime.config.js';
 import { SandboxLife, sandboxProvider } from './sandbox.provider.js';
@@ -39,6 +40,7 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
     WaitingEmitsRepository,
     Releaser,
     RunLanes,
+    SourceLocks,
     RunsRepository,
     RunsService,
     RunsConsumer,

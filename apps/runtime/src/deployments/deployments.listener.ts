@@ -4,7 +4,7 @@ import type { Transaction } from '#database';
 import type { EmitterListener } from '#emitters';
 import { factRecord } from '#messaging';
 import { addToOutbox } from '#outbox';
-import { nextTick } from '../timers/next-tick.js';
+import { firstTick, phaseOf } from '../timers/next-tick.js';
 import { deployedState, DeploymentsRepository } from './deployments.repository.js';
 import { type DeployedState, hookRuns } from './hook-runs.js';
 
@@ -34,8 +34,8 @@ export class DeploymentsListener implements EmitterListener {
     };
     await this.deployments.put(transaction, { ...deployment, ...after });
     const now = new Date();
-    await this.deployments.putTimers(transaction, sourceId, state.active ? deployment.schedules : {}, (schedule) =>
-      nextTick(schedule, now, now),
+    await this.deployments.putTimers(transaction, sourceId, state.active ? deployment.schedules : {}, (prop, schedule) =>
+      firstTick(schedule, phaseOf(sourceId, prop), now),
     );
     await this.runHooks(transaction, before, after);
   }

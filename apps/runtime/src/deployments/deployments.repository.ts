@@ -99,17 +99,17 @@ export class DeploymentsRepository {
     transaction: Transaction,
     sourceId: SourceId,
     schedules: Record<string, Schedule>,
-    next: (schedule: Schedule) => Date | null,
+    next: (prop: string, schedule: Schedule) => Date | null,
   ): Promise<void> {
     const timers = Object.entries(schedules).flatMap(([prop, schedule]) => {
-      const at = next(schedule);
+      const at = next(prop, schedule);
       return at ? [{ prop, schedule: JSON.stringify(schedule), at }] : [];
     });
     const props = timers.map(({ prop }) => prop);
     await transaction.query('DELETE FROM timer WHERE source_id = $1 AND prop <> ALL($2)', [sourceId, props]);
     await transaction.query(
       `INSERT INTO timer (source_id, prop, schedule, next_run_at) SELECT $1, * FROM unnest($2::text[], $3::json[], $4::timestamptz[])
-       ON CONFLICT (source_id, prop) DO UPDATE SET schedule = excluded.schedule, next_run_at = excluded.next_run_at
+       ON CONFLICT (source_id, prop) DO UPDATE SET schedule = excluded.schedule, next_run_at = excluded.next_run_at, resume_at = NULL, asked = NULL
        WHERE timer.schedule::jsonb <> excluded.schedule::jsonb`,
       [sourceId, props, timers.map(({ schedule }) => schedule), timers.map(({ at }) => at)],
     );

@@ -8,6 +8,7 @@ import { RuntimeConfig } from '../runtime.config.js';
 import { RunLanes } from './run-lanes.js';
 import { RunsRepository } from './runs.repository.js';
 import { RunsService } from './runs.service.js';
+import { SourceLocks } from './source-locks.js';
 
 /** Runs of one account at a time. */
 const PER_ACCOUNT = 8;
@@ -26,6 +27,7 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
     config: RuntimeConfig,
     private readonly runs: RunsService,
     private readonly lanes: RunLanes,
+    private readonly locks: SourceLocks,
     private readonly repository: RunsRepository,
     private readonly quotas: QuotasRepository,
     private readonly publisher: Publisher,
@@ -57,6 +59,7 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
   async beforeApplicationShutdown(): Promise<void> {
     clearInterval(this.forgetting);
     await this.consumer.stop();
+    await this.locks.close();
   }
 
   /** A run that the same process asks for, in its source's lane, so that it's still one at a time. */

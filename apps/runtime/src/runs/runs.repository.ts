@@ -1,12 +1,19 @@
 import { Injectable } from '@nestjs/common';
+import type { RunRequested } from '#contracts';
 import { Database } from '#database';
 import { addToOutbox } from '#outbox';
 import type { DedupeState } from './dedupe.js';
+import { TimersRepository } from '../timers/timers.repository.js';
 import type { RunEffects } from './run-effects.js';
+
+const FORGET_BATCH = 10_000;
 
 @Injectable()
 export class RunsRepository {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly timers: TimersRepository,
+  ) {}
 
   async isDone(runId: string): Promise<boolean> {
     const { rowCount } = await this.database.query({ name: 'run-done', text: 'SELECT FROM run_done WHERE run_id = $1', values: [runId] });
@@ -33,7 +40,10 @@ export class RunsRepository {
   }
 
   /** Writes the run's effects; false when they are written already, for a run is at least once. */
-  async finish(runId: string, sourceId: string, { db, dedupe, waiting, records, usage, final }: RunEffects): Promise<boolean> {
+  async finish(
+    { run_id: runId, source_id: sourceId, trigger }: Pick<RunRequested, 'run_id' | 'source_id' | 'trigger'>,
+    { db, dedupe, waiting, records, usage, final }: RunEffects,
+  ): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
       const { rowCount } = await transaction.query({
         name: 'run-finish',
@@ -73,6 +83,7 @@ export class RunsRepository {
           ],
         });
       }
+      if (trigger === 'timer') await this.timers.resume(transaction, sourceId, runId);
       await addToOutbox(transaction, records);
       if (final) {
         await transaction.query('DELETE FROM source_db WHERE source_id = $1', [sourceId]);
@@ -91,8 +102,21 @@ export class RunsRepository {
     });
   }
 
+  /** There is nothing to write of this run, and it's not to be asked for again. */
+  async leaveOut({ run_id, source_id, trigger }: Pick<RunRequested, 'run_id' | 'source_id' | 'trigger'>): Promise<void> {
+    if (trigger === 'timer') await this.timers.resume(this.database, source_id, run_id);
+  }
+
   /** Forgets runs that nobody can ask for again: their requests have left the log. */
   async forgetDone(olderThanDays: number): Promise<void> {
-    await this.database.query("DELETE FROM run_done WHERE finished_at < now() - $1 * interval '1 day'", [olderThanDays]);
+    // in bites: a day of a busy system has millions
+    for (let forgotten = FORGET_BATCH; forgotten === FORGET_BATCH;) {
+      const { rowCount } = await this.database.query(
+        `DELETE FROM run_done WHERE run_id IN (
+           SELECT run_id FROM run_done WHERE finished_at < now() - $1 * interval '1 day' ORDER BY finished_at LIMIT ${FORGET_BATCH})`,
+        [olderThanDays],
+      );
+      forgotten = rowCount ?? 0;
+    }
   }
 }

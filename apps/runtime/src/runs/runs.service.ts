@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type RunRequested, switchOffSource } from '#contracts';
+import { isTransient } from '#database';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
@@ -12,13 +13,16 @@ import { SANDBOX } from '../sandbox.provider.js';
 import type { ComponentDescription, HttpReply, RunOutcome, RunStatus, Sandbox } from '../sandbox/sandbox.js';
 import { timerEvent } from '../timers/timer-event.js';
 import { RunLanes } from './run-lanes.js';
-import { runEffects } from './run-effects.js';
+import { type RunEffects, runEffects } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { RunsRepository } from './runs.repository.js';
+import { SourceLocks } from './source-locks.js';
 
 /** A source whose runs end their process so often in a row is switched off. */
 const KILLS_IN_ROW = 3;
 const DEACTIVATE_MS = 10_000;
+/** The last wait for the database is this long, and all of them together twice that. */
+const LONGEST_PAUSE_MS = 16_000;
 const KILLED: RunStatus[] = ['memory', 'crashed', 'killed'];
 
 /** Carries out a run that is due: what the component did becomes rows and events in one transaction. */
@@ -31,6 +35,7 @@ export class RunsService {
     private readonly codes: CodeCache,
     private readonly quotas: Quotas,
     private readonly lanes: RunLanes,
+    private readonly locks: SourceLocks,
     private readonly messages: Messages,
     private readonly config: RuntimeConfig,
     @Inject(SANDBOX) private readonly sandbox: Sandbox,
@@ -51,6 +56,17 @@ export class RunsService {
       await this.quotas.tell(run, source.source_id);
       return this.skip(run, 'over quota');
     }
+    const carryOut = () => this.carryOut(run, source, code, description, onRespond);
+    return keepsOrder(description) ? this.locks.alone(source.source_id, carryOut) : carryOut();
+  }
+
+  private async carryOut(
+    run: DueRun,
+    source: DeployedState,
+    code: string,
+    description: ComponentDescription,
+    onRespond?: (reply: HttpReply) => void,
+  ): Promise<RunStatus> {
     const outcome = await this.run(run, source, code, description, onRespond);
     const before = description.dedupe === null ? {} : await this.runs.loadDedupe(source.source_id);
     const effects = runEffects(
@@ -61,7 +77,7 @@ export class RunsService {
       before,
       { counted: this.quotas.counted },
     );
-    const written = await this.runs.finish(run.run_id, source.source_id, effects);
+    const written = await this.finish(run, effects);
     await this.countKill(source, outcome.status);
     this.log.info(
       {
@@ -108,6 +124,19 @@ export class RunsService {
     });
   }
 
+  /** The component has done what it did, elsewhere too: a database that is away for a moment is waited for, rather than run it all again. */
+  private async finish(run: DueRun, effects: RunEffects): Promise<boolean> {
+    for (let pause = 100; ; pause *= 2) {
+      try {
+        return await this.runs.finish(run, effects);
+      } catch (error) {
+        if (!isTransient(error) || pause > LONGEST_PAUSE_MS) throw error;
+        this.log.warn({ run_id: run.run_id, err: error }, 'run.not-written');
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+    }
+  }
+
   private async source(sourceId: string): Promise<DeployedState | undefined> {
     let row = await this.deployments.find(sourceId);
     if (!row) {
@@ -118,14 +147,16 @@ export class RunsService {
     return row && deployedState(row);
   }
 
-  private skip({ run_id, source_id }: RunRequested, reason: string): null {
+  private async skip(run: RunRequested, reason: string): Promise<null> {
+    const { run_id, source_id } = run;
+    await this.runs.leaveOut(run);
     this.log.info({ run_id, source_id, reason }, 'run.skipped');
     return null;
   }
 
   private async withoutHook(run: RunRequested): Promise<null> {
     if (run.hook?.final) {
-      await this.runs.finish(run.run_id, run.source_id, { db: {}, dedupe: null, waiting: [], records: [], usage: null, final: true });
+      await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, final: true });
     }
     return null;
   }
@@ -145,6 +176,11 @@ export class RunsService {
 
 const hookedSource = ({ source_id, owner_id, hook }: RunRequested): DeployedState | undefined =>
   hook && { source_id, owner_id, active: true, version: hook.version, deployment: hook.deployment };
+
+/** Whether what one run leaves behind matters to the next one, or a request may be run apart from the others. */
+const keepsOrder = ({ concurrency, dedupe, configurable_props }: ComponentDescription): boolean =>
+  concurrency <= 1 &&
+  (dedupe !== null || configurable_props.some(({ type, customResponse }) => type === '$.service.db' || customResponse === true));
 
 /** What a run gets that was asked for without an event. */
 function eventOfTimer({ deployment }: DeployedState): string {

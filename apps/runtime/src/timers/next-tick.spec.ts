@@ -1,22 +1,56 @@
 import { describe, expect, it } from '@jest/globals';
-import { nextTick } from './next-tick.js';
+import { firstTick, nextTick, phaseOf } from './next-tick.js';
 
 const at = (time: string) => new Date(`2026-03-01T${time}Z`);
 const every = (seconds: number) => ({ interval_seconds: seconds, cron: null }) as const;
+const cron = (expression: string, timezone?: string) => ({ interval_seconds: null, cron: expression, timezone }) as const;
 
 describe('nextTick', () => {
-  it('is an interval after the last tick', () => expect(nextTick(every(60), at('10:00:00'), at('10:00:00.020'))).toEqual(at('10:01:00')));
-  it('keeps the rhythm when a tick came late', () => expect(nextTick(every(60), at('10:00:00'), at('10:00:59'))).toEqual(at('10:01:00')));
-  it('counts missed ticks as one', () => expect(nextTick(every(60), at('10:00:00'), at('12:34:10'))).toEqual(at('12:35:00')));
+  it('is an interval after the last tick', () =>
+    expect(nextTick(every(60), 0.5, at('10:00:00'), at('10:00:00.020'))).toEqual(at('10:01:00')));
+  it('keeps the rhythm when a tick came late', () =>
+    expect(nextTick(every(60), 0, at('10:00:00'), at('10:00:59'))).toEqual(at('10:01:00')));
+  it('counts missed ticks as one', () => expect(nextTick(every(60), 0, at('10:00:00'), at('12:34:10'))).toEqual(at('12:35:00')));
   it('is what the cron expression says, in UTC', () =>
-    expect(nextTick({ interval_seconds: null, cron: '30 9 * * *' }, at('09:30:00'), at('09:30:00'))).toEqual(
-      new Date('2026-03-02T09:30:00Z'),
-    ));
+    expect(nextTick(cron('30 9 * * *'), 0, at('09:30:00'), at('09:30:00'))).toEqual(new Date('2026-03-02T09:30:00Z')));
   it('is what the cron expression says, in its time zone, also when summer time begins', () => {
-    const schedule = { interval_seconds: null, cron: '30 9 * * *', timezone: 'Europe/Berlin' } as const;
-    expect(nextTick(schedule, at('00:00:00'), at('00:00:00'))).toEqual(at('08:30:00'));
-    expect(nextTick(schedule, new Date(), new Date('2026-03-29T12:00:00Z'))).toEqual(new Date('2026-03-30T07:30:00Z'));
+    const schedule = cron('30 9 * * *', 'Europe/Berlin');
+    expect(nextTick(schedule, 0, at('00:00:00'), at('00:00:00'))).toEqual(at('08:30:00'));
+    expect(nextTick(schedule, 0, at('00:00:00'), new Date('2026-03-29T12:00:00Z'))).toEqual(new Date('2026-03-30T07:30:00Z'));
   });
   it('never comes for a date that has passed', () =>
-    expect(nextTick({ interval_seconds: null, cron: '0 0 0 1 1 * 2020' }, at('00:00:00'), at('00:00:00'))).toBeNull());
+    expect(nextTick(cron('0 0 0 1 1 * 2020'), 0, at('00:00:00'), at('00:00:00'))).toBeNull());
+
+  it('is in the second of the cron expression, at the share of the timer, and leaves none out', () => {
+    const each = cron('* * * * * *');
+    expect(nextTick(each, 0.9, at('10:00:00.900'), at('10:00:00.905'))).toEqual(at('10:00:01.900'));
+    expect(nextTick(each, 0.9, at('10:00:00.900'), at('10:00:01.200'))).toEqual(at('10:00:01.900'));
+    expect(nextTick(each, 0.9, at('10:00:00.900'), at('10:00:05.950'))).toEqual(at('10:00:06.900'));
+  });
+  it('does not come again when the clock that found it due is ahead of ours', () => {
+    expect(nextTick(cron('0 * * * *'), 0, at('10:00:00'), at('09:59:59.900'))).toEqual(at('11:00:00'));
+    expect(nextTick(every(60), 0, at('10:00:00'), at('09:59:59.900'))).toEqual(at('10:01:00'));
+  });
+});
+
+describe('firstTick', () => {
+  it.each<[number, number, string]>([
+    [60, 0, '10:01:00'],
+    [60, 0.5, '10:00:30'],
+    [1, 0.999, '10:00:00.001'],
+    [3600, 0.5, '10:59:30'],
+  ])('of an interval of %i s and a share of %d', (seconds, phase, expected) =>
+    expect(firstTick(every(seconds), phase, at('10:00:00'))).toEqual(at(expected)),
+  );
+  it('of a cron expression is its next second', () =>
+    expect(firstTick(cron('0 * * * *'), 0.25, at('10:20:00'))).toEqual(at('11:00:00.250')));
+  it('spreads timers that are set in one moment over a minute', () => {
+    const seconds = new Array<number>(60).fill(0);
+    for (let n = 0; n < 6000; n++) {
+      const tick = firstTick(every(60), phaseOf(`dc_${n}`, 'timer'), at('10:00:00'))!;
+      seconds[Math.floor((tick.getTime() - at('10:00:00').getTime() - 1) / 1000)]! += 1;
+    }
+    expect(Math.min(...seconds)).toBeGreaterThan(50);
+    expect(Math.max(...seconds)).toBeLessThan(150);
+  });
 });

@@ -3,15 +3,18 @@ import { type RunRequested, runRequested } from '#contracts';
 import { factRecord } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { addToOutbox } from '#outbox';
-import { nextTick } from './next-tick.js';
+import { nextTick, phaseOf } from './next-tick.js';
 import { timerEvent } from './timer-event.js';
-import { type DueTimer, TimersRepository } from './timers.repository.js';
+import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
 
 const BATCH = 500;
-/** The longest nap: a timer that is set meanwhile waits at most this long. */
-const NAP_MS = 250;
+/** The longest nap: a timer that is set meanwhile waits at most this long. The shortest one: ticks that are close together share a transaction. */
+const NAP_MS = { least: 50, most: 250 };
 
-/** Turns due timers into runs: the tick and the request for its run are one transaction. */
+/**
+ * Turns due timers into runs: the tick and the request for its run are one transaction. A timer whose run has not ended does not tick: what it
+ * misses meanwhile is one tick afterwards.
+ */
 @Injectable()
 export class Ticker implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private stopping = false;
@@ -33,11 +36,11 @@ export class Ticker implements OnApplicationBootstrap, BeforeApplicationShutdown
 
   private async run(): Promise<void> {
     while (!this.stopping) {
-      let nap = NAP_MS;
+      let nap = NAP_MS.most;
       try {
         const claimed = await this.tick();
         if (claimed === BATCH) nap = 0;
-        else nap = Math.min(NAP_MS, Math.max(1, (await this.timers.msToNext()) ?? NAP_MS));
+        else nap = Math.min(NAP_MS.most, Math.max(NAP_MS.least, (await this.timers.msToNext()) ?? NAP_MS.most));
       } catch (error) {
         this.log.warn({ err: error }, 'timers.interrupted');
       }
@@ -52,14 +55,14 @@ export class Ticker implements OnApplicationBootstrap, BeforeApplicationShutdown
         transaction,
         due.map((timer) => factRecord(runRequested, tickRun(timer, now), timer.owner_id)),
       );
-      return due.map(({ schedule, next_run_at }) => nextTick(schedule, next_run_at, now));
+      return due.map(({ source_id, prop, schedule, next_run_at }) => nextTick(schedule, phaseOf(source_id, prop), next_run_at, now));
     });
   }
 }
 
 const tickRun = (timer: DueTimer, now: Date): RunRequested => ({
   // one tick is one run, however often it's asked for
-  run_id: `${timer.source_id}.${timer.prop}.${timer.next_run_at.getTime()}`,
+  run_id: tickRunId(timer),
   owner_id: timer.owner_id,
   source_id: timer.source_id,
   trigger: 'timer',

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Schedule, SourceId, UserId } from '#contracts';
-import { Database, type Transaction } from '#database';
+import { Database, type Session, type Transaction } from '#database';
 
 export interface DueTimer {
   source_id: SourceId;
@@ -10,16 +10,29 @@ export interface DueTimer {
   next_run_at: Date;
 }
 
+/** How long a timer waits for the end of its run before it ticks all the same: a request can only be lost with the log itself. */
+const GIVE_UP = '1 hour';
+
+/** One tick is one run, however often it's asked for. */
+export const tickRunId = ({ source_id, prop, next_run_at }: Pick<DueTimer, 'source_id' | 'prop' | 'next_run_at'>): string =>
+  `${source_id}.${prop}.${next_run_at.getTime()}`;
+
+/**
+ * The clock. `next_run_at` is when a timer ticks; while its run is under way, when it would be given up, and `resume_at` has the tick:
+ *
+ *   ticks ──► next_run_at = in an hour, resume_at = next tick, asked = the run ──► the run has ended ──► next_run_at = resume_at
+ */
 @Injectable()
 export class TimersRepository {
   constructor(private readonly database: Database) {}
 
-  /** Hands due timers to `tick`, locked, and writes the next tick that it answers; null removes the timer. Answers how many there were. */
+  /** Hands due timers to `tick`, locked, and writes the next tick that it answers; null: it never comes. Answers how many there were. */
   async claimDue(limit: number, tick: (transaction: Transaction, due: DueTimer[]) => Promise<(Date | null)[]>): Promise<number> {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<DueTimer>({
         name: 'timers-due',
-        text: `SELECT t.source_id, d.owner_id, t.prop, t.schedule, t.next_run_at FROM timer t JOIN deployment d USING (source_id)
+        text: `SELECT t.source_id, d.owner_id, t.prop, t.schedule, coalesce(t.resume_at, t.next_run_at) AS next_run_at
+               FROM timer t JOIN deployment d USING (source_id)
                WHERE t.next_run_at <= now() ORDER BY t.next_run_at LIMIT $1 FOR UPDATE OF t SKIP LOCKED`,
         values: [limit],
       });
@@ -27,11 +40,21 @@ export class TimersRepository {
       const next = await tick(transaction, rows);
       await transaction.query({
         name: 'timers-next',
-        text: `UPDATE timer t SET next_run_at = coalesce(n.at, 'infinity') FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS n (source_id, prop, at)
+        text: `UPDATE timer t SET next_run_at = CASE WHEN n.at IS NULL THEN 'infinity' ELSE now() + interval '${GIVE_UP}' END, resume_at = coalesce(n.at, 'infinity'), asked = n.run_id
+               FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) AS n (source_id, prop, at, run_id)
                WHERE t.source_id = n.source_id AND t.prop = n.prop`,
-        values: [rows.map(({ source_id }) => source_id), rows.map(({ prop }) => prop), next],
+        values: [rows.map(({ source_id }) => source_id), rows.map(({ prop }) => prop), next, rows.map(tickRunId)],
       });
       return rows.length;
+    });
+  }
+
+  /** The run of a tick has ended, or there was none: its timer ticks on. A timer that was set anew meanwhile is not concerned. */
+  async resume(session: Session, sourceId: string, runId: string): Promise<void> {
+    await session.query({
+      name: 'timer-resume',
+      text: `UPDATE timer SET next_run_at = resume_at, resume_at = NULL, asked = NULL WHERE source_id = $1 AND asked = $2`,
+      values: [sourceId, runId],
     });
   }
 

@@ -1,0 +1,76 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { PoolClient } from 'pg';
+import { SluiceError } from '#contracts';
+import { Database } from '#database';
+import { LOG, type Log } from '#observability';
+
+const FIRST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 100;
+
+/**
+ * One run of a source at a time over all replicas. Within a replica its lanes see to that; two can meet where a replica runs what others would
+ * not give it: requests that the component answers itself, and the last runs of a partition that has just moved.
+ *
+ * Advisory locks, all of them on one connection: whoever holds them loses them with his process, and no run keeps a connection of the pool.
+ */
+@Injectable()
+export class SourceLocks {
+  private closed = false;
+  private connection: Promise<PoolClient> | undefined;
+
+  constructor(
+    private readonly database: Database,
+    @Inject(LOG) private readonly log: Log,
+  ) {}
+
+  /** Waits until no other replica runs the source, then does the work. Throws what is transient when the database is away. */
+  async alone<T>(sourceId: string, work: () => Promise<T>): Promise<T> {
+    const client = await this.acquire(sourceId);
+    try {
+      return await work();
+    } finally {
+      await client
+        .query({ name: 'source-unlock', text: 'SELECT pg_advisory_unlock(hashtextextended($1, 1))', values: [sourceId] })
+        .catch(() => {
+          // the connection is gone, and the lock with it
+        });
+    }
+  }
+
+  /** After the last run: the pool waits for the connection. */
+  async close(): Promise<void> {
+    this.closed = true;
+    const client = await this.connection?.catch(() => undefined);
+    this.connection = undefined;
+    client?.release(true);
+  }
+
+  private async acquire(sourceId: string): Promise<PoolClient> {
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+      if (this.closed) throw new SluiceError('unavailable', 'the runtime is stopping');
+      const client = await (this.connection ?? this.connect());
+      const { rows } = await client.query<{ locked: boolean }>({
+        name: 'source-lock',
+        text: 'SELECT pg_try_advisory_lock(hashtextextended($1, 1)) AS locked',
+        values: [sourceId],
+      });
+      if (rows[0]?.locked) return client;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  }
+
+  private connect(): Promise<PoolClient> {
+    const connecting = this.database.connect().then((client) => {
+      // told more than once of a connection that breaks, and it must be given back once
+      client.once('error', (error) => {
+        client.on('error', () => {});
+        this.log.warn({ err: error }, 'source-locks.connection-lost');
+        if (this.connection === connecting) this.connection = undefined;
+        client.release(true);
+      });
+      return client;
+    });
+    connecting.catch(() => (this.connection = undefined));
+    return (this.connection = connecting);
+  }
+}

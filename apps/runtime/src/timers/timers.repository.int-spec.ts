@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { freshDatabase, type FreshDatabase } from '#testing';
+import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
+
+let fresh: FreshDatabase;
+let timers: TimersRepository;
+beforeAll(async () => {
+  fresh = await freshDatabase('runtime');
+  timers = new TimersRepository(fresh.database);
+});
+afterAll(() => fresh?.drop());
+beforeEach(() => fresh.database.query('TRUNCATE deployment, timer CASCADE'));
+
+const inAMinute = () => new Date(Date.now() + 60_000);
+
+/** Timers of as many sources, due so many seconds ago. */
+async function set(count: number, secondsAgo = 1): Promise<void> {
+  await fresh.database.query(
+    `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, name_slug)
+     SELECT 'dc_' || n, 'u_1', true, 1, 'h', '{}', '{}', 'n' FROM generate_series(1, $1) AS n`,
+    [count],
+  );
+  await fresh.database.query(
+    `INSERT INTO timer (source_id, prop, schedule, next_run_at)
+     SELECT 'dc_' || n, 'timer', '{"interval_seconds":60,"cron":null}', now() - $2 * interval '1 second' FROM generate_series(1, $1) AS n`,
+    [count, secondsAgo],
+  );
+}
+const claim = async (next: () => Date | null = inAMinute, limit = 10): Promise<DueTimer[]> => {
+  const claimed: DueTimer[] = [];
+  await timers.claimDue(limit, async (_, due) => {
+    claimed.push(...due);
+    return due.map(next);
+  });
+  return claimed;
+};
+
+describe('a due timer', () => {
+  it('is claimed by one of several replicas', async () => {
+    await set(40);
+    const claims = await Promise.all(Array.from({ length: 8 }, () => claim()));
+    const ids = claims.flat().map(({ source_id }) => source_id);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (let more = await claim(); more.length > 0; more = await claim()) ids.push(...more.map(({ source_id }) => source_id));
+    expect(new Set(ids).size).toBe(40);
+    expect(ids).toHaveLength(40);
+  });
+
+  it('is claimed again when its replica dies before it has written the tick', async () => {
+    await set(1);
+    await expect(
+      timers.claimDue(10, async () => {
+        throw new Error('died');
+      }),
+    ).rejects.toThrow('died');
+    expect(await claim()).toHaveLength(1);
+  });
+
+  it('does not tick again until its run has ended; what it missed is one tick', async () => {
+    await set(1);
+    const [first] = await claim(() => new Date(Date.now() - 1));
+    expect(await claim()).toEqual([]);
+    await timers.resume(fresh.database, first!.source_id, 'another run');
+    expect(await claim()).toEqual([]);
+    await timers.resume(fresh.database, first!.source_id, tickRunId(first!));
+    expect(await claim()).toHaveLength(1);
+    expect(await claim()).toEqual([]);
+  });
+
+  it('ticks all the same when its run has not been heard of for an hour', async () => {
+    await set(1);
+    const next = new Date(Date.now() + 30_000);
+    const [first] = await claim(() => next);
+    await fresh.database.query("UPDATE timer SET next_run_at = next_run_at - interval '61 minutes'");
+    const [second] = await claim();
+    expect(second!.next_run_at).toEqual(next);
+    expect(tickRunId(second!)).not.toBe(tickRunId(first!));
+  });
+
+  it('whose cron expression never comes again stays silent', async () => {
+    await set(1);
+    const [first] = await claim(() => null);
+    await timers.resume(fresh.database, first!.source_id, tickRunId(first!));
+    expect(await claim()).toEqual([]);
+    expect(await timers.msToNext()).toBeNull();
+  });
+
+  it('is found by its index among many', async () => {
+    await set(20_000, -600);
+    await fresh.database.query('ANALYZE timer');
+    const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(
+      'EXPLAIN SELECT * FROM timer t JOIN deployment d USING (source_id) WHERE t.next_run_at <= now() ORDER BY t.next_run_at LIMIT 500 FOR UPDATE OF t SKIP LOCKED',
+    );
+    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('timer_due');
+  });
+});
