@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import { answerProblem } from './openapi.js';
 
 export interface Answer {
   status: number;
@@ -8,12 +9,21 @@ export interface Answer {
   body: any;
 }
 
-/** One HTTP request, with nothing added to what the test says. */
-export function http(
-  method: string,
-  url: string,
-  { headers = {}, body }: { headers?: Record<string, string>; body?: string | Buffer } = {},
-): Promise<Answer> {
+interface Outgoing {
+  headers?: Record<string, string>;
+  body?: string | Buffer;
+}
+
+/** One HTTP request, with nothing added to what the test says. What the REST API answers must be as its description says. */
+export async function http(method: string, url: string, outgoing: Outgoing = {}): Promise<Answer> {
+  const answer = await exchange(method, url, outgoing);
+  const problem = answerProblem(method, url, answer, outgoing.body);
+  if (problem)
+    throw new Error(`${method} ${url} answered ${answer.status}, against docs/openapi.yaml: ${problem}\n${answer.text.slice(0, 1000)}`);
+  return answer;
+}
+
+function exchange(method: string, url: string, { headers = {}, body }: Outgoing): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const outgoing = request(
       url,

@@ -2,6 +2,7 @@ import { IsObject, IsOptional, IsString } from 'class-validator';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type UserId } from './ids.js';
+import { IsText } from './validators.js';
 
 /** A prop as `configurable_props` shows it: in declaration order, unknown attributes passed through. */
 export interface PropDefinition {
@@ -60,13 +61,13 @@ export class Component {
 export class CodeSource {
   @ApiPropertyOptional({ description: 'The full component code.' })
   @IsOptional()
-  @IsString({ message: 'component_code must be a string' })
+  @IsText()
   component_code?: string;
 
   @ApiPropertyOptional({ description: 'Where the code lives: an http or https URL.' })
   // beside component_code it's only kept, so that then anything may stand in it that is text
   @IsOptional()
-  @IsString({ message: 'component_url must be a string' })
+  @IsText()
   component_url?: string;
 }
 

@@ -16,4 +16,5 @@ export * from './streams.js';
 export * from './subscriptions.js';
 export * from './topics.js';
 export * from './truncate-event.js';
+export * from './validators.js';
 export * from './webhooks.js';

@@ -4,6 +4,7 @@ import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
+import { IsText } from './validators.js';
 
 /** A source as the API answers it. Times are Unix seconds. */
 export class Source {
@@ -24,21 +25,16 @@ export class Source {
   @ApiProperty({ description: 'Unique in the account.' }) name_slug!: string;
 }
 
-/** Which component a source runs: component_id is preferred over component_code, that over component_url, that over key. */
+/** Which component a source runs: component_id is preferred over component_code, that over component_url. */
 export class ComponentChoice extends CodeSource {
   @ApiPropertyOptional({ type: String, description: 'The id of a component created before; preferred over the others.' })
   @IsOptional()
-  @IsString({ message: 'component_id must be a string' })
+  @IsText()
   component_id?: string;
-
-  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
-  @IsOptional()
-  @IsString({ message: 'key must be a string' })
-  key?: string;
 
   @ApiPropertyOptional({ description: "Default: the slug of the component's name." })
   @IsOptional()
-  @IsString({ message: 'name must be a string' })
+  @IsText()
   name?: string;
 
   @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
@@ -47,7 +43,15 @@ export class ComponentChoice extends CodeSource {
   configured_props?: Record<string, unknown>;
 }
 
-export class CreateSource extends ComponentChoice {
+/** A source that is to be made: of a component as above, or, where there is none, of one of the registry. */
+export class NewSource extends ComponentChoice {
+  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
+  @IsOptional()
+  @IsText()
+  key?: string;
+}
+
+export class CreateSource extends NewSource {
   /** The new source's id: a command that is carried out twice makes one source. */
   @IsId('source') id!: SourceId;
   /** The id of the component that is made when code is given. */

@@ -7,6 +7,7 @@ import {
   idOfCursor,
   Invalid,
   type ListSources,
+  type NewSource,
   NotFound,
   type Page,
   pageOf,
@@ -39,6 +40,8 @@ export class SourcesService {
   ) {}
 
   async create({ id, owner_id, new_component_id, ...choice }: CreateSource): Promise<Source> {
+    const { component_id, component_code, component_url, key } = choice;
+    requireOneOf({ component_id, component_code, component_url, key });
     const component = await this.component(owner_id, new_component_id, choice);
     const row = await this.sources.create(owner_id, id, this.change(component, choice, { active: true }));
     return this.answer(row);
@@ -46,6 +49,8 @@ export class SourcesService {
 
   /** Sets the component, the name and whether it's active; configured props stay unless new ones are given. */
   async update({ id, owner_id, new_component_id, active, ...choice }: UpdateSource): Promise<Source> {
+    const { component_id, component_code, component_url } = choice;
+    requireOneOf({ component_id, component_code, component_url });
     // before the component is fetched or inspected: what isn't the caller's costs nothing and tells nothing
     if (!(await this.sources.find(owner_id, id))) throw new NotFound('source', id);
     const component = await this.component(owner_id, new_component_id, choice);
@@ -77,11 +82,10 @@ export class SourcesService {
   }
 
   /** What loses by precedence isn't even looked at. */
-  private component(ownerId: UserId, newId: ComponentId, choice: ComponentChoice): Promise<ComponentRow> {
-    if (choice.component_id !== undefined) return this.components.usable(ownerId, choice.component_id);
-    if (choice.component_code !== undefined || choice.component_url !== undefined) return this.components.addFor(ownerId, newId, choice);
-    if (choice.key !== undefined) return this.components.registered(choice.key);
-    throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code, component_url and key is required' }]);
+  private component(ownerId: UserId, newId: ComponentId, choice: NewSource): Promise<ComponentRow> {
+    if (isGiven(choice.component_id)) return this.components.usable(ownerId, choice.component_id);
+    if (isGiven(choice.component_code) || isGiven(choice.component_url)) return this.components.addFor(ownerId, newId, choice);
+    return this.components.registered(choice.key ?? '');
   }
 
   private change(
@@ -111,4 +115,14 @@ export class SourcesService {
   private answer(row: SourceRow): Source {
     return sourceOf(row, this.config.endpointsUrl);
   }
+}
+
+/** null is as if absent. */
+const isGiven = (text: string | null | undefined): text is string => text !== undefined && text !== null;
+
+/** Said before anything is looked up: what is malformed is 400, whatever there is or isn't. */
+function requireOneOf(choice: Record<string, string | undefined>): void {
+  if (Object.values(choice).some(isGiven)) return;
+  const names = Object.keys(choice);
+  throw new Invalid([{ field: 'component_id', message: `one of ${names.slice(0, -1).join(', ')} and ${names.at(-1)} is required` }]);
 }

@@ -1,7 +1,7 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiExtraModels, ApiOperation, ApiResponse, getSchemaPath } from '@nestjs/swagger';
 import { type Caller, Me } from '../auth/account.decorator.js';
-import { Documented } from '../http/api-docs.js';
+import { Documented, SelectsFields } from '../http/api-docs.js';
 import { FreeUser, PaidUser, type User } from './account.entity.js';
 import { AccountsService } from './accounts.service.js';
 
@@ -12,6 +12,7 @@ export class UsersController {
 
   @Get()
   @ApiOperation({ operationId: 'getCurrentUser', summary: 'The current user' })
+  @SelectsFields()
   @ApiExtraModels(FreeUser, PaidUser)
   @ApiResponse({
     status: 200,

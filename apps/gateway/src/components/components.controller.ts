@@ -4,6 +4,7 @@ import { CodeSource, Component, createComponent, getComponent, getRegisteredComp
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersOne, Documented, Problems } from '../http/api-docs.js';
+import { KeyPipe } from './key.pipe.js';
 
 /** Fetching and inspecting code takes longer than a plain request may. */
 export const CODE_TIMEOUT_MS = 30_000;
@@ -31,7 +32,7 @@ export class ComponentsController {
   @ApiOperation({ operationId: 'getRegisteredComponent', summary: 'Get a component of the registry by its key' })
   @AnswersOne(Component)
   @Problems(404)
-  async registered(@Param('key') key: string): Promise<{ data: Component }> {
+  async registered(@Param('key', KeyPipe) key: string): Promise<{ data: Component }> {
     return { data: await this.messages.request(getRegisteredComponent, { key }, { key }) };
   }
 
@@ -39,7 +40,7 @@ export class ComponentsController {
   @ApiOperation({ operationId: 'getComponent', summary: 'Get an own component by its id, or the newest of a key' })
   @AnswersOne(Component)
   @Problems(404)
-  async get(@OwnerId() owner_id: UserId, @Param('keyOrId') key_or_id: string): Promise<{ data: Component }> {
+  async get(@OwnerId() owner_id: UserId, @Param('keyOrId', KeyPipe) key_or_id: string): Promise<{ data: Component }> {
     return { data: await this.messages.request(getComponent, { owner_id, key_or_id }, { key: owner_id }) };
   }
 }

@@ -1,34 +1,41 @@
 import { ApiPropertyOptional } from '@nestjs/swagger';
 import { IsOptional, IsString } from 'class-validator';
 import { PageRequest } from '#contracts';
+import { IsEventId, IsReadableStream } from './event-validators.js';
 
 export class StreamPageQuery extends PageRequest {
   @ApiPropertyOptional({ description: '`event`: whole events; without it one over 1 KB is shortened.' })
   @IsOptional()
   @IsString({ message: 'expand must be a string' })
   expand?: string;
+
+  @IsEventId({ orEmpty: true })
+  override after?: string;
+
+  @IsEventId({ orEmpty: true })
+  override before?: string;
 }
 
 export class EventPageQuery extends StreamPageQuery {
   @ApiPropertyOptional({ description: 'Another stream than the default one: `$errors`, `$logs`, `$in` or a custom name.' })
   @IsOptional()
-  @IsString({ message: 'event_name must be a string' })
+  @IsReadableStream()
   event_name?: string;
 }
 
 export class DeleteEventsQuery {
   @ApiPropertyOptional({ description: 'The first event to delete, inclusive; without it, from the oldest on.' })
   @IsOptional()
-  @IsString({ message: 'start_id must be an event id' })
+  @IsEventId()
   start_id?: string;
 
   @ApiPropertyOptional({ description: 'The last event to delete, inclusive; without it, up to the newest.' })
   @IsOptional()
-  @IsString({ message: 'end_id must be an event id' })
+  @IsEventId()
   end_id?: string;
 
   @ApiPropertyOptional({ description: 'Only this stream; without it, every stream.' })
   @IsOptional()
-  @IsString({ message: 'event_name must be a string' })
+  @IsReadableStream()
   event_name?: string;
 }

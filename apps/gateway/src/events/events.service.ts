@@ -5,16 +5,12 @@ import {
   type EmitterId,
   EVENTS_TOPIC,
   type EventPage,
-  type EventPlace,
-  type FieldProblem,
   getSource,
   Invalid,
   listEvents,
   type PageRequest,
   parseEventId,
-  readableStreamProblem,
   type SourceId,
-  type Stream,
   streamOf,
   type UserId,
 } from '#contracts';
@@ -30,8 +26,7 @@ export class EventsService {
 
   /** A page of a stream. The store answers as much as goes into one message: what is left is asked for again. */
   async page(ownerId: UserId, emitterId: EmitterId, { expand, event_name, limit, after, before }: EventPageQuery): Promise<EventPage> {
-    const stream = readableStream(event_name);
-    const query = { owner_id: ownerId, emitter_id: emitterId, stream, expand: expand === 'event' };
+    const query = { owner_id: ownerId, emitter_id: emitterId, stream: streamOf(event_name), expand: expand === 'event' };
     const ask = (window: PageRequest) => this.messages.request(listEvents, { ...query, ...window }, { key: emitterId });
     // an empty cursor is as if absent
     let window: PageRequest = { limit, after: after || undefined, before: before || undefined };
@@ -56,14 +51,12 @@ export class EventsService {
    * then decides what "was there".
    */
   async delete(ownerId: UserId, id: SourceId, { start_id, end_id, event_name }: DeleteEventsQuery): Promise<void> {
-    const problems: FieldProblem[] = [];
-    const start = place('start_id', start_id, problems);
-    const end = place('end_id', end_id, problems);
-    if (start && end && comparePlaces(start, end) > 0) problems.push({ field: 'end_id', message: 'end_id must not be before start_id' });
-    if (problems.length > 0) throw new Invalid(problems);
-    const stream = event_name === undefined ? undefined : readableStream(event_name);
+    const [start, end] = [start_id, end_id].map((id) => (id === undefined ? null : parseEventId(id)));
+    if (start && end && comparePlaces(start, end) > 0)
+      throw new Invalid([{ field: 'end_id', message: 'end_id must not be before start_id' }]);
+    const stream = event_name === undefined ? undefined : streamOf(event_name);
     await this.messages.request(getSource, { owner_id: ownerId, id }, { key: ownerId });
-    const record = deletionRecord({ emitterId: id, startId: start ? start_id : undefined, endId: end ? end_id : undefined, stream });
+    const record = deletionRecord({ emitterId: id, startId: start_id, endId: end_id, stream });
     await this.publisher.send([{ topic: EVENTS_TOPIC, ...record }]);
   }
 }
@@ -79,18 +72,3 @@ const joined = (newer: EventPage, older: EventPage, cut: boolean | undefined): E
   items: [...newer.items, ...older.items],
   cut,
 });
-
-function place(field: string, id: string | undefined, problems: FieldProblem[]): EventPlace | null {
-  // an empty value is as if absent
-  if (id === undefined || id === '') return null;
-  const parsed = parseEventId(id);
-  if (!parsed) problems.push({ field, message: `${field} must be an event id, <milliseconds>-<sequence>` });
-  return parsed;
-}
-
-function readableStream(eventName: string | undefined): Stream {
-  const stream = streamOf(eventName);
-  const problem = readableStreamProblem(stream);
-  if (problem) throw new Invalid([{ field: 'event_name', message: problem }]);
-  return stream;
-}

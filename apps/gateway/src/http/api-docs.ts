@@ -17,7 +17,8 @@ const reference = (model: Type): Schema => ({ $ref: getSchemaPath(model) });
 const fieldsParameter = (name: 'include' | 'exclude', description: string) =>
   ApiQuery({ name, required: false, description, schema: { type: 'string' } });
 
-const SelectsFields = (): MethodDecorator & ClassDecorator =>
+/** `include` and `exclude`: every answer that has `data` heeds them. */
+export const SelectsFields = (): MethodDecorator & ClassDecorator =>
   applyDecorators(
     fieldsParameter('include', 'Comma-separated names of the fields to answer; default: all.'),
     fieldsParameter('exclude', 'Comma-separated names of fields to leave out; applied after include.'),
@@ -63,7 +64,10 @@ export const AnswersNothing = (status: 204, description: string): MethodDecorato
 
 /** Answers that something was taken on: `{data: <schema>}`. */
 export const AnswersAccepted = (description: string, data: Schema = { type: 'object' }): MethodDecorator =>
-  applyDecorators(ApiResponse({ status: 202, ...json(description, { type: 'object', required: ['data'], properties: { data } }) }));
+  applyDecorators(
+    SelectsFields(),
+    ApiResponse({ status: 202, ...json(description, { type: 'object', required: ['data'], properties: { data } }) }),
+  );
 
 const PROBLEMS: Record<number, string> = {
   400: 'The request is malformed; `errors` lists each bad field.',
@@ -80,13 +84,14 @@ const PROBLEMS: Record<number, string> = {
   504: 'The request took too long and was given up; it may have been carried out.',
 };
 
-const problem = (status: number): ReturnType<typeof ApiResponse> =>
-  ApiResponse({
-    status,
-    description: PROBLEMS[status] ?? 'An error.',
-    headers: REQUEST_ID,
-    content: { 'application/problem+json': { schema: { $ref: getSchemaPath(Problem) } } },
-  });
+/** How a problem of this status is answered. */
+export const problemResponse = (status: number) => ({
+  description: PROBLEMS[status] ?? 'An error.',
+  headers: REQUEST_ID,
+  content: { 'application/problem+json': { schema: { $ref: getSchemaPath(Problem) } } },
+});
+
+const problem = (status: number): ReturnType<typeof ApiResponse> => ApiResponse({ status, ...problemResponse(status) });
 
 /** The errors that every route can answer, beside those that are its own. */
 export const Problems = (...statuses: number[]): MethodDecorator => applyDecorators(...statuses.map(problem));

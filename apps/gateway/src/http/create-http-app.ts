@@ -4,7 +4,7 @@ import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
 import { invalidPayload } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
@@ -19,6 +19,8 @@ import { ProblemFilter } from './problem.filter.js';
 import { sendProblem } from './problem.js';
 import { KnownRoutes } from './routes.js';
 
+/** Node takes no longer ones. */
+const MAX_URL_LENGTH = 16_384;
 const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
 /** The HTTP side of the gateway: what holds for every route, in the order in which a request meets it. */
@@ -26,9 +28,8 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
   const config = GatewayConfig.read();
   const adapter = new GatewayAdapter({
     bodyLimit: config.maxBodyBytes,
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 2000 },
-    // `$errors` stands in paths as it is or encoded
-    rewriteUrl: (request: IncomingMessage) => (request.url ?? '/').replace(/^([^?]*)%24errors/i, '$1$$errors'),
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_URL_LENGTH },
+    rewriteUrl: (request: IncomingMessage) => readableUrl(request.url ?? '/'),
     genReqId: (request: IncomingMessage) => {
       const given = request.headers['x-request-id'];
       return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
@@ -44,6 +45,8 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
   });
   authenticate(fastify, app.get(AccountsService));
   limitRequests(fastify, config.requestsPerMinute);
+  // before their body is looked at
+  fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
   readJsonBodies(fastify);
@@ -60,14 +63,28 @@ class GatewayAdapter extends FastifyAdapter {
   private readonly routes = new KnownRoutes(this.getInstance());
 
   override setNotFoundHandler(): ReturnType<FastifyAdapter['setNotFoundHandler']> {
-    return this.getInstance().setNotFoundHandler((request, reply) => {
-      const path = pathOf(request);
-      const methods = this.routes.methodsOf(path);
-      if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `there is no ${path}` });
-      reply.header('allow', methods.join(', '));
-      return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed here: ${methods.join(', ')}` });
-    });
+    return this.getInstance().setNotFoundHandler((request, reply) => this.refuseUnknown(request, reply));
   }
+
+  refuseUnknown(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const path = pathOf(request);
+    const methods = this.routes.methodsOf(path);
+    if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `there is no ${path}` });
+    reply.header('allow', methods.join(', '));
+    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed here: ${methods.join(', ')}` });
+  }
+}
+
+/** As the router can read it: `$errors` stands in paths as it is or encoded, and what is no text is a name of nothing. */
+function readableUrl(url: string): string {
+  const [path = '/', ...query] = url.split('?');
+  let readable = path.replace(/%24errors/i, '$$errors');
+  try {
+    decodeURIComponent(readable);
+  } catch {
+    readable = readable.replaceAll('%', '%25');
+  }
+  return [readable, ...query].join('?');
 }
 
 const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0] ?? '/';

@@ -1,5 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+import { problemResponse } from './api-docs.js';
 
 const DESCRIPTION = `Sluice routes events: sources, workflows and Kafka producers emit them, webhooks, sources and workflows listen.
 
@@ -19,7 +20,11 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
     .build();
   const document = SwaggerModule.createDocument(app, config);
   for (const item of Object.values(document.paths)) {
-    const { post } = item;
+    const { post, put, delete: remove } = item;
+    // whatever a route makes of a body, one can be sent
+    for (const operation of [post, put, remove]) {
+      for (const status of [400, 413, 415]) if (operation) operation.responses[status] ??= problemResponse(status);
+    }
     if (!post) continue;
     post.parameters ??= [];
     post.parameters.push({

@@ -54,5 +54,9 @@ export function sendProblem(
     request_id: reply.request.id,
     errors,
   };
-  return reply.status(status).header('content-type', 'application/problem+json; charset=utf-8').send(JSON.stringify(problem));
+  // bytes, for to a text Fastify adds a charset, which this type doesn't have
+  return reply
+    .status(status)
+    .header('content-type', 'application/problem+json')
+    .send(Buffer.from(JSON.stringify(problem)));
 }

@@ -35,7 +35,7 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
     }
     reply.header('idempotency-replayed', 'true');
     if (claim.content_type) reply.header('content-type', claim.content_type);
-    return reply.status(claim.status).send(claim.body ?? undefined);
+    return reply.status(claim.status).send(claim.body === null ? undefined : Buffer.from(claim.body));
   });
 
   fastify.addHook('onSend', async (request, reply, payload) => {
@@ -49,7 +49,7 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
       await requests.keep(caller.account.id, key, {
         status: reply.statusCode,
         content_type: typeof contentType === 'string' ? contentType : null,
-        body: typeof payload === 'string' ? payload : null,
+        body: typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : null,
       });
     }
     return payload;

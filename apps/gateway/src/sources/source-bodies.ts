@@ -1,8 +1,8 @@
 import { ApiPropertyOptional } from '@nestjs/swagger';
 import { Allow, IsBoolean, IsOptional } from 'class-validator';
-import { ComponentChoice } from '#contracts';
+import { ComponentChoice, NewSource } from '#contracts';
 
-export class CreateSourceBody extends ComponentChoice {}
+export class CreateSourceBody extends NewSource {}
 
 export class UpdateSourceBody extends ComponentChoice {
   @ApiPropertyOptional({ type: Boolean, default: true, description: 'false disables the source, true enables it.' })

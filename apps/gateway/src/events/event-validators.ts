@@ -1,0 +1,23 @@
+import { ValidateBy } from 'class-validator';
+import { parseEventId, readableStreamProblem, streamOf } from '#contracts';
+
+/** The id of an event, which need not exist. `orEmpty`: a cursor, where an empty one is as if absent. */
+export const IsEventId = ({ orEmpty = false } = {}): PropertyDecorator =>
+  ValidateBy({
+    name: 'isEventId',
+    validator: {
+      validate: (value: unknown) => typeof value === 'string' && ((orEmpty && value === '') || parseEventId(value) !== null),
+      defaultMessage: (args) => `${args?.property} must be an event id, <milliseconds>-<sequence>`,
+    },
+  });
+
+/** The name of a stream that can be read. */
+export const IsReadableStream = (): PropertyDecorator =>
+  ValidateBy({
+    name: 'isReadableStream',
+    validator: {
+      validate: (value: unknown) => typeof value === 'string' && readableStreamProblem(streamOf(value)) === null,
+      defaultMessage: (args) =>
+        (typeof args?.value === 'string' ? readableStreamProblem(streamOf(args.value)) : null) ?? `${args?.property} must be a string`,
+    },
+  });

@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import kafkajs from 'kafkajs';
+import type { Answer, Api } from './support/api.js';
+import { eventually } from './support/eventually.js';
+import { sample } from './support/generate.js';
+import { operations } from './support/openapi.js';
+import { startSystem, type System } from './support/system.js';
+
+let system: System;
+let owner: Api;
+let stranger: Api;
+/** Ids that are the owner's, by what stands before them in a path. */
+const ids: Record<string, string> = {};
+/** The same that never were. */
+const never: Record<string, string> = {
+  sources: 'dc_000000000000000000',
+  webhooks: 'wh_000000000000000000',
+  workflows: 'p_000000000000000000',
+  components: 'sc_000000000000000000',
+  deliveries: 'del_000000000000000000',
+};
+let ownComponent: string;
+
+const CODE = "export default { name: 'Island', run() {} }";
+const WORKFLOW = `p_${Date.now().toString(36)}`;
+
+beforeAll(async () => {
+  system = await startSystem();
+  [owner, stranger] = [await system.account(), await system.account()];
+  const source = await owner.source(CODE);
+  Object.assign(ids, {
+    sources: source.id,
+    components: source.component_id,
+    webhooks: await owner.webhook('http://127.0.0.1:1/'),
+    workflows: WORKFLOW,
+  });
+  await owner.subscribe(source.id, ids.webhooks!);
+  ownComponent = (await stranger.source(CODE)).component_id;
+  const producer = new kafkajs.Kafka({ clientId: 'outside', brokers: [system.brokers], logLevel: kafkajs.logLevel.NOTHING }).producer();
+  await producer.connect();
+  await producer.send({
+    topic: 'workflows',
+    messages: [{ key: WORKFLOW, value: JSON.stringify({ id: WORKFLOW, owner_id: owner.account.id, name: 'w', active: true }) }],
+  });
+  // the webhook's endpoint is closed: its delivery fails and stays
+  await producer.send({ topic: 'events', messages: [{ key: source.id, value: '{}' }] });
+  await producer.disconnect();
+  await eventually(async () => expect((await owner.get(`/workflows/${WORKFLOW}/event_summaries`)).status).toBe(200));
+  ids.deliveries = await eventually(async () => (await owner.get(`/webhooks/${ids.webhooks}/deliveries`)).body.data[0].id as string);
+});
+afterAll(() => system?.stop());
+
+/** The registry is everyone's. */
+const ofAccounts = operations.filter(({ path }) => path.includes('{') && !path.startsWith('/v1/components/registry/'));
+
+describe('an account does not exist for another one', () => {
+  it.each(ofAccounts.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))('%s', async (_, operation) => {
+    const call = async (known: Record<string, string>): Promise<Answer> => {
+      const path = operation.path.slice('/v1'.length).replace(/(\w+)\/\{\w+\}/g, (_match, kind: string) => {
+        if (!known[kind]) throw new Error(`tell this test of an id behind /${kind}/`);
+        return `${kind}/${known[kind]}`;
+      });
+      const required = operation.parameters.filter((parameter) => parameter.in === 'query' && parameter.required);
+      const query = new URLSearchParams(
+        required.map(({ name, schema, ...more }): [string, string] => [name, String(sample({ ...more, ...schema }))]),
+      );
+      const body = operation.body && {
+        ...(sample(operation.body) as object),
+        component_id: ownComponent,
+        name: 'n',
+        url: 'https://example.com/',
+      };
+      return stranger.send(operation.method, `${path}?${query.toString()}`, body);
+    };
+    const [foreign, none] = [await call(ids), await call(never)];
+    const leveled = (answer: Answer, known: Record<string, string>) =>
+      Object.values(known).reduce((text, id) => text.replaceAll(id, '?'), answer.text.replace(answer.body.request_id as string, '!'));
+    expect([foreign.status, none.status]).toEqual([404, 404]);
+    expect(leveled(foreign, ids)).toBe(leveled(none, never));
+  });
+
+  it('and all of it is still there', async () => {
+    for (const path of [`/sources/${ids.sources}`, `/webhooks/${ids.webhooks}`, `/components/${ids.components}`])
+      expect((await owner.get(path)).status).toBe(200);
+    expect((await owner.get(`/sources/${ids.sources}/event_summaries`)).body.page_info.total_count).toBe(1);
+  });
+});

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { type Api, http } from './support/api.js';
+import { anyText, anything, Chance, sample } from './support/generate.js';
+import { type Operation, operations } from './support/openapi.js';
+import { startSystem, type System } from './support/system.js';
+
+const REQUESTS = Number(process.env.SLUICE_FUZZ_REQUESTS ?? 400);
+const SEED = Number(process.env.SLUICE_FUZZ_SEED ?? Date.now() % 1_000_000);
+const AT_ONCE = 4;
+/** Few, for each new one is evaluated in a process. */
+const CODES = [
+  "export default { name: 'Fuzz', key: 'fuzz', run() {} }",
+  "export default { name: 'P', props: { a: 'string', t: { type: '$.interface.timer' } } }",
+  'not code',
+  '',
+];
+
+let system: System;
+let api: Api;
+/** Values that name something, by the parameter or the part of a path. */
+let known: string[];
+beforeAll(async () => {
+  system = await startSystem();
+  api = await system.account();
+  const other = await system.account();
+  const [mine, theirs] = [await api.source(CODES[0]!), await other.source(CODES[0]!)];
+  known = [
+    mine.id,
+    theirs.id,
+    mine.component_id,
+    await api.webhook('http://127.0.0.1:1/'),
+    api.account.id,
+    'dc_000000000000000000',
+    'p_000000000000000000',
+    'http-request',
+    'fuzz',
+  ];
+});
+afterAll(() => system?.stop());
+
+// a stream of events has no end to wait for
+const fuzzed = operations.filter(({ responses }) => !JSON.stringify(responses).includes('text/event-stream'));
+
+function requestOf(chance: Chance, operation: Operation) {
+  const text = (): string => (chance.happens(0.5) ? chance.oneOf(known) : anyText(chance));
+  const path = operation.path.replace(/\{\w+\}/g, () =>
+    encodeURIComponent((chance.happens(0.7) ? chance.oneOf(known) : anyText(chance)).toWellFormed() || 'x'),
+  );
+  const query = new URLSearchParams();
+  for (const { name, schema, in: where, required } of operation.parameters) {
+    if (where !== 'query' || !chance.happens(required ? 0.9 : 0.3)) continue;
+    do query.append(name, chance.happens(0.4) ? String(sample(schema)) : text());
+    while (chance.happens(0.05));
+  }
+  const headers: Record<string, string> = { authorization: `Bearer ${api.account.api_key}` };
+  if (chance.happens(0.1)) headers['idempotency-key'] = chance.oneOf(['a', 'b', 'x'.repeat(256), ' ', 'c d']);
+  let body: string | undefined;
+  if (operation.method !== 'GET' && chance.happens(operation.body ? 0.9 : 0.3)) {
+    headers['content-type'] = chance.happens(0.95)
+      ? 'application/json'
+      : chance.oneOf(['text/plain', 'application/json; charset', 'x', 'multipart/form-data']);
+    const value = (operation.body ? sample(operation.body) : {}) as Record<string, unknown>;
+    for (const name of Object.keys(value)) {
+      if (chance.happens(0.4)) delete value[name];
+      else if (name === 'component_code') value[name] = chance.happens(0.9) ? chance.oneOf(CODES) : anything(chance, 3);
+      else if (name === 'component_url') value[name] = chance.oneOf(['http://127.0.0.1:1/', 'x', null, 5]);
+      else if (chance.happens(0.5)) value[name] = chance.happens(0.5) ? chance.oneOf(known) : anything(chance);
+    }
+    if (chance.happens(0.1)) value[anyText(chance)] = anything(chance);
+    body = chance.happens(0.95) ? JSON.stringify(value) : chance.oneOf(['', '{', '[]', '"x"', JSON.stringify(anything(chance))]);
+  }
+  return { method: operation.method, path: `${path}${chance.happens(0.1) ? '/' : ''}?${query.toString()}`, headers, body };
+}
+
+it(
+  `${REQUESTS} requests of all kinds, seed ${SEED}: no fault of ours, and every answer as it is described`,
+  async () => {
+    const chance = new Chance(SEED);
+    const origin = new URL(api.baseUrl).origin;
+    const requests = Array.from({ length: REQUESTS }, () => requestOf(chance, chance.oneOf(fuzzed)));
+    const statuses: Record<number, number> = {};
+    const failures: string[] = [];
+    const next = async (): Promise<void> => {
+      for (let request = requests.pop(); request; request = requests.pop()) {
+        const { method, path, ...rest } = request;
+        const said = JSON.stringify(request).slice(0, 600);
+        try {
+          const { status, text } = await http(method, `${origin}${path}`, rest);
+          statuses[status] = (statuses[status] ?? 0) + 1;
+          if (status >= 500) failures.push(`${status} ${text} to ${said}`);
+        } catch (error) {
+          failures.push(`${(error as Error).message} to ${said}`);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, next));
+    console.info(`fuzz: seed ${SEED}, statuses ${JSON.stringify(statuses)}`);
+    expect(failures.slice(0, 20)).toEqual([]);
+  },
+  60_000 + REQUESTS * 60,
+);

@@ -1,0 +1,27 @@
+import { afterAll, beforeAll } from '@jest/globals';
+import { components } from './rest/components.js';
+import { events } from './rest/events.js';
+import { pages } from './rest/pages.js';
+import { requests } from './rest/requests.js';
+import { sources } from './rest/sources.js';
+import { subscriptions } from './rest/subscriptions.js';
+import { idempotency, webhooks } from './rest/webhooks.js';
+import { workflows } from './rest/workflows.js';
+import { startWorld, type World } from './rest/world.js';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world?.close());
+const shared = () => world;
+
+components(shared);
+sources(shared);
+pages(shared);
+requests(shared);
+webhooks(shared);
+subscriptions(shared);
+idempotency(shared);
+events(shared);
+workflows(shared);

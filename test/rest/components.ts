@@ -1,0 +1,175 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Api } from '../support/api.js';
+import { componentOf, keysOf, QUIET, raw, type World } from './world.js';
+
+const FIELDS = ['code', 'code_hash', 'configurable_props', 'created_at', 'id', 'name', 'updated_at', 'version'];
+
+export const components = (world: () => World) =>
+  describe('components', () => {
+    let api: Api;
+    let stranger: Api;
+    beforeAll(async () => {
+      api = await world().system.account();
+      stranger = await world().system.account();
+    });
+    const create = (body: object) => api.post('/components', body);
+
+    it('are made of code, and answered with exactly their fields', async () => {
+      const before = Math.floor(Date.now() / 1000);
+      const { status, headers, body } = await create({ component_code: QUIET });
+      expect(status).toBe(200);
+      expect(headers['content-type']).toMatch(/^application\/json/);
+      expect(keysOf(body)).toEqual(['data']);
+      expect(keysOf(body.data)).toEqual(FIELDS);
+      expect(body.data).toMatchObject({ code: QUIET, name: 'Quiet Source', version: '0.0.1', configurable_props: [] });
+      expect(body.data.id).toMatch(/^sc_[A-Za-z0-9]{12,}$/);
+      expect(body.data.code_hash).toBe(createHash('sha256').update(QUIET).digest('hex'));
+      expect(body.data.created_at).toBeGreaterThanOrEqual(before - 1);
+      expect(body.data.updated_at).toBe(body.data.created_at);
+    });
+
+    it('hash the code exactly as it was submitted', async () => {
+      const code = `// ünïcödé 💧\r\n${QUIET}\n\n`;
+      const { data } = (await create({ component_code: code })).body;
+      expect(data.code).toBe(code);
+      expect(data.code_hash).toBe(createHash('sha256').update(code, 'utf8').digest('hex'));
+    });
+
+    it('show their props in the order of declaration, with what else was said of them', async () => {
+      const code = `export default { name: 'p', props: {
+        zebra: { type: 'string', label: 'Z', description: 'd', default: 'x', extra: [1] },
+        db: '$.service.db', http: '$.interface.http', timer: { type: '$.interface.timer', default: { intervalSeconds: 60 } },
+        app: { type: 'app', app: 'mail' }, list: { type: 'string[]', options: async () => [] }, apple: { type: 'integer', optional: true, min: 1 } } }`;
+      const { data } = (await create({ component_code: code })).body;
+      expect(data).toMatchObject({ version: null });
+      expect(data.configurable_props.map(({ name }: { name: string }) => name)).toEqual([
+        'zebra',
+        'db',
+        'http',
+        'timer',
+        'app',
+        'list',
+        'apple',
+      ]);
+      expect(data.configurable_props).toEqual([
+        { name: 'zebra', type: 'string', label: 'Z', description: 'd', default: 'x', extra: [1] },
+        { name: 'db', type: '$.service.db' },
+        { name: 'http', type: '$.interface.http' },
+        { name: 'timer', type: '$.interface.timer', default: { intervalSeconds: 60 } },
+        { name: 'app', type: 'app', app: 'mail' },
+        { name: 'list', type: 'string[]', remoteOptions: true },
+        { name: 'apple', type: 'integer', optional: true, min: 1 },
+      ]);
+    });
+
+    it('are had by id, and by key in the newest version', async () => {
+      const version = (n: number) => `module.exports = { name: 'Keyed', key: 'my-own-key', version: '0.0.${n}', run() {} }`;
+      const one = (await create({ component_code: version(1) })).body.data;
+      const two = (await create({ component_code: version(2) })).body.data;
+      // the newest is the one created last, whatever its version says
+      const again = (await create({ component_code: version(1) })).body.data;
+      expect(again.id).not.toBe(one.id);
+      expect((await api.get(`/components/${one.id}`)).body).toEqual({ data: one });
+      expect((await api.get(`/components/${two.id}/`)).body).toEqual({ data: two });
+      expect((await api.get('/components/my-own-key')).body).toEqual({ data: again });
+    });
+
+    it('of another account, by id or key, are like none', async () => {
+      const { id } = (await create({ component_code: "export default { name: 'x', key: 'hidden-key' }" })).body.data;
+      const mine = await stranger.get(`/components/${id}`);
+      const none = await stranger.get('/components/sc_000000000000000000');
+      expect(mine.status).toBe(404);
+      expect(mine.text.replaceAll(id, '?').replace(mine.body.request_id, '!')).toBe(
+        none.text.replaceAll('sc_000000000000000000', '?').replace(none.body.request_id, '!'),
+      );
+      expect((await stranger.get('/components/hidden-key')).status).toBe(404);
+    });
+
+    it.each([
+      ['nothing', {}, 'component_code or component_url is required'],
+      ['null', { component_code: null, component_url: null }, 'component_code or component_url is required'],
+      ['code that is not text', { component_code: 5 }, 'component_code must be a string'],
+      ['a URL that is not text', { component_url: ['x'] }, 'component_url must be a string'],
+      ['a URL that is none', { component_url: 'nowhere' }, 'component_url'],
+      ['a URL of a file', { component_url: 'file:///etc/passwd' }, 'component_url'],
+      ['empty code', { component_code: '' }, ''],
+      ['code with a NUL character', { component_code: `${QUIET}//\0` }, 'NUL'],
+      ['code that does not parse', { component_code: 'export default {\n  name: ,\n}' }, '2'],
+      ['code without an export', { component_code: 'const a = 1' }, 'export'],
+      ['an export that is no object', { component_code: 'export default 5' }, 'exports no component'],
+      ['a component without a name', { component_code: 'export default { version: "1" }' }, 'name'],
+      ['code that throws', { component_code: 'throw new Error("at once")' }, 'at once'],
+      ['a module that is not there', { component_code: 'import x from "left-pad"; export default { name: "x" }' }, 'left-pad'],
+    ])('of %s: 400', async (_, body, says) => {
+      const answer = await create(body);
+      expect(answer.status).toBe(400);
+      expect(answer.body.error).toContain(says);
+    });
+
+    it('over 512 KB: 400; over 2 MiB: 413', async () => {
+      expect((await create({ component_code: `//${'x'.repeat(600_000)}\n${QUIET}` })).status).toBe(400);
+      expect(
+        (await raw(api, 'POST', '/components', `{"component_code":"${'x'.repeat(2 * 1024 * 1024)}"}`, 'application/json')).status,
+      ).toBe(413);
+    });
+
+    it.each(['http-request', 'interval-timer', 'cron-schedule', 'rss-feed', 'json-poller'])(
+      'of the registry: %s is there for everyone',
+      async (key) => {
+        const { status, body } = await stranger.get(`/components/registry/${key}`);
+        expect(status).toBe(200);
+        expect(keysOf(body.data)).toEqual(FIELDS);
+        expect(body.data.code).toContain(key);
+        expect((await stranger.post('/sources', { component_id: body.data.id, ...needed[key] })).status).toBe(200);
+      },
+    );
+
+    it('of the registry are not own ones, and own ones not of the registry', async () => {
+      expect((await api.get('/components/http-request')).status).toBe(404);
+      await create({ component_code: "export default { name: 'x', key: 'not-registered' }" });
+      expect((await api.get('/components/registry/not-registered')).status).toBe(404);
+      expect((await api.get('/components/registry/no%00ne')).status).toBe(404);
+      expect((await api.get('/components/no%00ne')).status).toBe(404);
+    });
+
+    describe('by URL', () => {
+      let files: Server;
+      let asked: string[];
+      let base: string;
+      beforeAll(async () => {
+        asked = [];
+        files = createServer((request, response) => {
+          asked.push(request.url ?? '');
+          if (request.url === '/there.js') response.end(componentOf('From There'));
+          else response.writeHead(404).end();
+        });
+        await new Promise<void>((resolve) => files.listen(0, '127.0.0.1', resolve));
+        files.unref();
+        base = `http://127.0.0.1:${(files.address() as AddressInfo).port}`;
+      });
+
+      it('are fetched', async () => {
+        const { data } = (await create({ component_url: `${base}/there.js` })).body;
+        expect(data).toMatchObject({ name: 'From There', code: componentOf('From There') });
+      });
+      it('that is not there: 400', async () => {
+        const answer = await create({ component_url: `${base}/gone.js` });
+        expect(answer.status).toBe(400);
+        expect(answer.body.errors).toEqual([{ field: 'component_url', message: expect.stringContaining('404') }]);
+      });
+      it('beside code are only kept: nothing is fetched', async () => {
+        asked = [];
+        expect((await create({ component_code: QUIET, component_url: `${base}/there.js` })).body.data.code).toBe(QUIET);
+        expect((await create({ component_code: QUIET, component_url: 'no URL at all' })).status).toBe(200);
+        expect(asked).toEqual([]);
+      });
+    });
+  });
+
+const needed: Record<string, object> = {
+  'json-poller': { configured_props: { url: 'http://127.0.0.1:1/', timer: { intervalSeconds: 3600 } } },
+  'rss-feed': { configured_props: { url: 'http://127.0.0.1:1/', timer: { intervalSeconds: 3600 } } },
+};

@@ -1,0 +1,293 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { type Api, http } from '../support/api.js';
+import { eventually } from '../support/eventually.js';
+import { componentOf, keysOf, QUIET, type World } from './world.js';
+
+const LISTED = ['active', 'component_id', 'configured_props', 'created_at', 'id', 'name', 'name_slug', 'updated_at'];
+const ANSWERED = [...LISTED, 'user_id'].sort();
+
+export const sources = (world: () => World) =>
+  describe('sources', () => {
+    let api: Api;
+    let stranger: Api;
+    let component: any;
+    beforeAll(async () => {
+      api = await world().system.account();
+      stranger = await world().system.account();
+      component = (await api.post('/components', { component_code: QUIET })).body.data;
+    });
+    const create = (body: object) => api.post('/sources', body);
+    const created = async (body: object) => (await create(body)).body.data;
+
+    it('are made with exactly their fields, active; lists leave the owner away', async () => {
+      const { status, body } = await api.post('/sources/', { component_id: component.id, name: 'First' });
+      expect(status).toBe(200);
+      expect(keysOf(body.data)).toEqual(ANSWERED);
+      expect(body.data).toMatchObject({
+        user_id: api.account.id,
+        component_id: component.id,
+        active: true,
+        name: 'First',
+        name_slug: 'first',
+        configured_props: {},
+      });
+      expect(body.data.id).toMatch(/^dc_[A-Za-z0-9]{12,}$/);
+      const list = (await api.get('/users/me/sources/')).body;
+      expect(keysOf(list)).toEqual(['data', 'page_info']);
+      expect(keysOf(list.data[0])).toEqual(LISTED);
+      const { user_id: _, ...listed } = body.data;
+      expect(list.data[0]).toEqual(listed);
+      expect((await api.get(`/sources/${body.data.id}`)).body).toEqual(body);
+    });
+
+    describe('of what is given, the first is taken', () => {
+      const code = componentOf('By Code');
+      it.each([
+        [
+          'component_id',
+          (): object => ({ component_id: component.id, component_code: '{{ not code', component_url: 'not a URL', key: 'none' }),
+          'quiet-source',
+        ],
+        ['component_code', (): object => ({ component_code: code, component_url: 'not a URL', key: 'none' }), 'by-code'],
+        ['key', (): object => ({ key: 'http-request' }), 'http-request'],
+      ])('%s', async (_, body, name) => expect((await created(body())).name).toMatch(new RegExp(`^${name}`)));
+
+      it('null and absent are the same', async () => {
+        const body = { component_id: null, component_code: code, component_url: null, key: null, name: null, configured_props: null };
+        expect(await created(body)).toMatchObject({ name: 'by-code' });
+        expect((await create({ component_id: null })).status).toBe(400);
+      });
+      it('of nothing: 400, naming the three', async () => {
+        for (const body of [{}, { name: 'x' }, { configured_props: {} }]) {
+          const answer = await create(body);
+          expect(answer.status).toBe(400);
+          for (const field of ['component_id', 'component_code', 'component_url']) expect(answer.body.error).toContain(field);
+        }
+      });
+      it.each([
+        ['an id that never was', () => ({ component_id: 'sc_000000000000000000' })],
+        ['an id of another kind', () => ({ component_id: 'dc_000000000000000000' })],
+        ['no id at all', () => ({ component_id: 'nope' })],
+        ['an unknown key', () => ({ key: 'nobody-has-this' })],
+      ])('of %s: 404', async (_, body) => expect((await create(body())).status).toBe(404));
+      it("of another account's component: 404", async () => {
+        expect((await stranger.post('/sources', { component_id: component.id })).status).toBe(404);
+      });
+    });
+
+    it('have the slug of the component as name where none is given', async () => {
+      const account = await world().system.account();
+      const names = [];
+      for (let i = 0; i < 3; i++) names.push((await account.post('/sources', { component_code: QUIET })).body.data);
+      expect(names.map(({ name }) => name)).toEqual(['quiet-source', 'quiet-source', 'quiet-source']);
+      expect(names.map(({ name_slug }) => name_slug)).toEqual(['quiet-source', 'quiet-source-1', 'quiet-source-2']);
+      // another account's slugs are its own
+      expect((await stranger.post('/sources', { component_code: QUIET })).body.data.name_slug).toBe('quiet-source');
+    });
+
+    it.each([
+      ['  Hello, World!  ', 'hello-world'],
+      ['ÄÖÜ', 'source'],
+      ['', 'source'],
+      ['a__b--c', 'a-b-c'],
+      ['💧 Drop 9', 'drop-9'],
+    ])('named %j have the slug %s', async (name, slug) => {
+      const source = await created({ component_id: component.id, name });
+      expect(source.name).toBe(name);
+      expect(source.name_slug).toMatch(new RegExp(`^${slug}(-\\d+)?$`));
+    });
+
+    it('refuse a name with a NUL character, and fields of another type', async () => {
+      expect((await create({ component_id: component.id, name: 'a\0b' })).status).toBe(400);
+      const { status, body } = await create({ component_id: 5, component_code: [], name: {}, configured_props: 'x' });
+      expect(status).toBe(400);
+      expect(body.errors.map(({ field }: { field: string }) => field).sort()).toEqual([
+        'component_code',
+        'component_id',
+        'configured_props',
+        'name',
+      ]);
+    });
+
+    describe('read their timers and endpoints in another form than they are written', () => {
+      const timer = componentOf('Timer', {
+        timer: { type: '$.interface.timer', default: { intervalSeconds: 900 } },
+        note: { type: 'string', optional: true },
+      });
+      it.each([
+        [undefined, { cron: null, interval_seconds: 900 }],
+        [{ intervalSeconds: 60 }, { cron: null, interval_seconds: 60 }],
+        [
+          { cron: null, interval_seconds: 61 },
+          { cron: null, interval_seconds: 61 },
+        ],
+        [{ cron: '0 0 * * *' }, { cron: '0 0 * * *', interval_seconds: null }],
+      ])('a timer of %j', async (written, read) => {
+        const source = await created({ component_code: timer, configured_props: written && { timer: written } });
+        expect(source.configured_props).toEqual({ timer: read });
+      });
+      it('an endpoint', async () => {
+        const source = await created({ component_code: componentOf('E', { http: '$.interface.http' }) });
+        expect(keysOf(source.configured_props.http)).toEqual(['endpoint_url']);
+        expect(source.configured_props.http.endpoint_url).toMatch(new RegExp(`^${world().system.endpointsUrl}/[A-Za-z0-9]{20,}$`));
+        expect(source.configured_props.http.endpoint_url).not.toContain(source.id.slice(3));
+        await eventually(async () => expect((await http('POST', source.configured_props.http.endpoint_url)).status).toBe(200));
+      });
+    });
+
+    it('have one problem for each bad prop', async () => {
+      const props = {
+        text: { type: 'string' },
+        number: { type: 'integer' },
+        flag: { type: 'boolean' },
+        list: { type: 'string[]' },
+        object: { type: 'object' },
+        missing: { type: 'string' },
+        timer: { type: '$.interface.timer' },
+        fine: { type: 'any' },
+        optional: { type: 'string', optional: true },
+        defaulted: { type: 'string', default: 'x' },
+      };
+      const configured_props = {
+        text: 1,
+        number: '1',
+        flag: 'true',
+        list: [1],
+        object: [],
+        timer: { intervalSeconds: 0 },
+        fine: 5,
+        unknown: 1,
+      };
+      const { status, body } = await create({ component_code: componentOf('props', props), configured_props });
+      expect(status).toBe(400);
+      const bad = ['flag', 'list', 'missing', 'number', 'object', 'text', 'timer', 'unknown'];
+      expect(body.errors.map(({ field }: { field: string }) => field).sort()).toEqual(bad.map((name) => `configured_props.${name}`));
+      for (const { message } of body.errors) expect(body.error).toContain(message);
+      expect(body.detail).toBe(body.error);
+    });
+
+    it.each([
+      ['a timer without a value or default', { timer: { type: '$.interface.timer' } }, {}],
+      ['a timer that is text', { timer: { type: '$.interface.timer' } }, { timer: '60' }],
+      ['a fraction of seconds', { timer: { type: '$.interface.timer' } }, { timer: { intervalSeconds: 1.5 } }],
+      ['both forms at once', { timer: { type: '$.interface.timer' } }, { timer: { intervalSeconds: 5, cron: '* * * * *' } }],
+      ['a bad cron expression', { timer: { type: '$.interface.timer' } }, { timer: { cron: 'never' } }],
+      ['an interface of another kind', { mail: '$.interface.email' }, {}],
+    ])('refuse %s', async (_, props, configured_props) => {
+      expect((await create({ component_code: componentOf('p', props), configured_props })).status).toBe(400);
+    });
+
+    describe('by PUT', () => {
+      const withProps = componentOf('With Props', {
+        text: { type: 'string', default: 'd' },
+        timer: { type: '$.interface.timer', default: { intervalSeconds: 3600 } },
+      });
+      let source: any;
+      let kept: any;
+      beforeAll(async () => {
+        kept = (await api.post('/components', { component_code: withProps })).body.data;
+        source = await created({ component_id: kept.id, name: 'Put Me', configured_props: { text: 'mine' } });
+      });
+      const put = (body: object) => api.put(`/sources/${source.id}`, body);
+
+      it('answer like create, and without a name and active have their defaults', async () => {
+        const { status, body } = await put({ component_id: kept.id, active: false, name: 'Other Name' });
+        expect(status).toBe(200);
+        expect(keysOf(body.data)).toEqual(ANSWERED);
+        expect(body.data).toMatchObject({
+          id: source.id,
+          active: false,
+          name: 'Other Name',
+          name_slug: 'other-name',
+          configured_props: { text: 'mine', timer: { cron: null, interval_seconds: 3600 } },
+        });
+        expect((await api.get(`/sources/${source.id}`)).body).toEqual(body);
+        expect((await api.put(`/sources/${source.id}/`, { component_id: kept.id })).body.data).toMatchObject({
+          active: true,
+          name: 'with-props',
+          name_slug: 'with-props',
+        });
+        expect((await put({ component_id: kept.id, name: 'with props' })).body.data.name_slug).toBe('with-props');
+      });
+      it('need one of the three: a key is none of them', async () => {
+        for (const body of [{}, { active: false }, { key: 'http-request' }, { component_id: null }]) {
+          const answer = await put(body);
+          expect(answer.status).toBe(400);
+          expect(answer.body.error).toContain('component_id');
+        }
+        expect((await api.get(`/sources/${source.id}`)).body.data).toMatchObject({ active: true, component_id: kept.id });
+      });
+      it('prefer the id, then the code', async () => {
+        const first = await put({ component_id: kept.id, component_code: '{{', component_url: 'x', key: 'none' });
+        expect(first.body.data.component_id).toBe(kept.id);
+        const second = await put({ component_code: `${withProps}//2`, component_url: 'x' });
+        expect(second.body.data.component_id).not.toBe(kept.id);
+        expect((await api.get(`/components/${second.body.data.component_id}`)).body.data.code).toBe(`${withProps}//2`);
+      });
+      it('take new props, and keep what is there without them', async () => {
+        const { data } = (await put({ component_id: kept.id, configured_props: { text: 'new', timer: { intervalSeconds: 7200 } } })).body;
+        expect(data.configured_props).toEqual({ text: 'new', timer: { cron: null, interval_seconds: 7200 } });
+        expect((await put({ component_id: kept.id })).body.data.configured_props).toEqual(data.configured_props);
+      });
+      it('refuse a component that the kept props do not fit, and change nothing', async () => {
+        const before = (await api.get(`/sources/${source.id}`)).text;
+        const answer = await put({ component_code: componentOf('Others', { needed: { type: 'string' } }), name: 'n', active: false });
+        expect(answer.status).toBe(400);
+        expect(answer.body.errors.map(({ field }: { field: string }) => field).sort()).toEqual([
+          'configured_props.needed',
+          'configured_props.text',
+          'configured_props.timer',
+        ]);
+        expect((await api.get(`/sources/${source.id}`)).text).toBe(before);
+      });
+      it.each([
+        ['active that is no boolean', { active: 'no' }, 400],
+        ['an id that never was', { component_id: 'sc_000000000000000000' }, 404],
+        ['code that is none', { component_code: 'nope(' }, 400],
+      ])('with %s', async (_, body, status) =>
+        expect(
+          (await put({ component_id: kept.id, ...('component_code' in body ? { component_id: undefined } : {}), ...body })).status,
+        ).toBe(status),
+      );
+      it('of a source that is not there: 400 for what is malformed, then 404', async () => {
+        for (const id of ['dc_000000000000000000', 'nope', source.id.replace(/.$/, '_')]) {
+          expect((await api.put(`/sources/${id}`, { active: 'no' })).status).toBe(400);
+          if (id !== 'nope' && !id.endsWith('_')) expect((await api.put(`/sources/${id}`, {})).status).toBe(400);
+          expect((await api.put(`/sources/${id}`, { component_id: kept.id })).status).toBe(404);
+        }
+      });
+      it("of another account's source: 404, and nothing of its body is carried out", async () => {
+        expect(
+          (await stranger.put(`/sources/${source.id}`, { component_code: "export default { name: 'x', key: 'left-nothing' }" })).status,
+        ).toBe(404);
+        expect((await stranger.get('/components/left-nothing')).status).toBe(404);
+      });
+    });
+
+    it('are deleted with 204 and nothing, once', async () => {
+      const source = await created({ component_id: component.id });
+      expect((await stranger.delete(`/sources/${source.id}`)).status).toBe(404);
+      const answer = await api.delete(`/sources/${source.id}/`);
+      expect([answer.status, answer.text]).toEqual([204, '']);
+      for (const again of [
+        await api.delete(`/sources/${source.id}`),
+        await api.get(`/sources/${source.id}`),
+        await api.get(`/sources/${source.id}/event_summaries`),
+      ])
+        expect(again.status).toBe(404);
+      expect((await api.get('/users/me/sources?limit=100')).body.data.map(({ id }: { id: string }) => id)).not.toContain(source.id);
+    });
+
+    it('run now, unless they are not active', async () => {
+      const source = await created({ component_code: "export default { name: 'r', run(event) { this.$emit(event) } }" });
+      const { status, body } = await api.post(`/sources/${source.id}/run`, { event: { x: [1] } });
+      expect(status).toBe(202);
+      expect(keysOf(body.data)).toEqual(['id']);
+      await eventually(async () => {
+        const { data } = (await api.get(`/sources/${source.id}/event_summaries`)).body;
+        expect(data[0]).toMatchObject({ event: { x: [1] } });
+      });
+      await api.put(`/sources/${source.id}`, { component_id: source.component_id, active: false });
+      expect((await api.post(`/sources/${source.id}/run`, {})).status).toBe(409);
+    });
+  });

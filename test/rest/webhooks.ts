@@ -1,0 +1,154 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import type { Api } from '../support/api.js';
+import { keysOf, type World } from './world.js';
+
+const LISTED = ['active', 'created_at', 'description', 'id', 'name', 'updated_at', 'url'];
+
+export const webhooks = (world: () => World) =>
+  describe('webhooks', () => {
+    let api: Api;
+    let stranger: Api;
+    beforeAll(async () => {
+      api = await world().system.account();
+      stranger = await world().system.account();
+    });
+    const create = (parameters: Record<string, string>, body?: object) =>
+      api.post(`/webhooks?${new URLSearchParams(parameters).toString()}`, body);
+
+    it('are made of query parameters, with exactly their fields', async () => {
+      const { status, body } = await create({ url: 'https://example.com:8443/a?b=c', name: 'N ü', description: 'D' });
+      expect(status).toBe(200);
+      expect(keysOf(body.data)).toEqual([...LISTED, 'user_id'].sort());
+      expect(body.data).toMatchObject({
+        user_id: api.account.id,
+        name: 'N ü',
+        description: 'D',
+        url: 'https://example.com:8443/a?b=c',
+        active: true,
+      });
+      expect(body.data.id).toMatch(/^wh_[A-Za-z0-9]{12,}$/);
+      const listed = (await api.get('/users/me/webhooks')).body.data[0];
+      expect(keysOf(listed)).toEqual(LISTED);
+      const { user_id: _, ...rest } = body.data;
+      expect(listed).toEqual(rest);
+      expect((await api.get(`/webhooks/${body.data.id}`)).body).toEqual(body);
+    });
+    it('without name and description have null', async () => {
+      expect((await create({ url: 'http://example.com' })).body.data).toMatchObject({ name: null, description: null });
+    });
+    it('take a JSON body too; the query wins', async () => {
+      const { data } = (await create({ name: 'query' }, { url: 'https://example.com/b', name: 'body', description: 'body' })).body;
+      expect(data).toMatchObject({ url: 'https://example.com/b', name: 'query', description: 'body' });
+    });
+    it.each([
+      '',
+      'example.com',
+      '//example.com',
+      'ftp://example.com',
+      'http://',
+      'https:///path',
+      'javascript:alert(1)',
+      'http:example.com',
+      'https://exa mple.com',
+      'mailto:a@b.c',
+      'http://a\0b',
+    ])('of the URL %j are 400', async (url) => {
+      const answer = await create({ url });
+      expect([answer.status, answer.body.errors.map(({ field }: { field: string }) => field)]).toEqual([400, ['url']]);
+    });
+    it.each([
+      'http://localhost',
+      'https://example.com:1',
+      'HTTPS://EXAMPLE.COM/X',
+      'http://127.0.0.1:9/a',
+      'http://[::1]:80/',
+      'https://user:pw@example.com/?q#f',
+    ])('of %s are made', async (url) => {
+      expect((await create({ url })).body.data.url).toBe(url);
+    });
+    it('without a URL are 400; with bad text too', async () => {
+      expect((await create({})).status).toBe(400);
+      expect((await create({ url: 'https://example.com', name: 'a\0b' })).status).toBe(400);
+      expect((await api.post('/webhooks?url=https://a.example&url=https://b.example')).status).toBe(400);
+      expect((await api.post('/webhooks', { url: 5 })).status).toBe(400);
+    });
+
+    it('are changed by PUT: what is absent stays', async () => {
+      const { data } = (await create({ url: 'https://example.com/1', name: 'a', description: 'b' })).body;
+      const put = async (body: object) => (await api.put(`/webhooks/${data.id}`, body)).body.data;
+      expect(await put({ name: 'c' })).toMatchObject({ name: 'c', description: 'b', url: data.url, active: true });
+      expect(await put({ active: false, description: null })).toMatchObject({ name: 'c', description: null, active: false });
+      expect(await put({})).toMatchObject({ active: false });
+      expect(await put({ active: true, url: 'https://example.com/2' })).toMatchObject({ active: true, url: 'https://example.com/2' });
+      for (const body of [{ url: 'nope' }, { url: null }, { active: 'yes' }, { name: 5 }])
+        expect([body, (await api.put(`/webhooks/${data.id}`, body)).status]).toEqual([body, 400]);
+      expect((await stranger.put(`/webhooks/${data.id}`, { name: 'mine' })).status).toBe(404);
+    });
+    it('are deleted with 204, with all of their subscriptions', async () => {
+      const id = await api.webhook('https://example.com/gone');
+      await api.subscribe('dc_*', id);
+      await api.post(`/auto_subscriptions?event_name=default&listener_id=${id}`);
+      expect((await stranger.delete(`/webhooks/${id}`)).status).toBe(404);
+      const answer = await api.delete(`/webhooks/${id}`);
+      expect([answer.status, answer.text]).toEqual([204, '']);
+      expect((await api.delete(`/webhooks/${id}`)).status).toBe(404);
+      expect((await api.get(`/webhooks/${id}`)).status).toBe(404);
+      expect((await api.get('/users/me/subscriptions')).body.data).toEqual([]);
+      expect((await api.get('/users/me/auto_subscriptions')).body.data).toEqual([]);
+    });
+    it('have a secret that is in no list, and is rotated', async () => {
+      const { data } = (await create({ url: 'https://example.com/s' })).body;
+      const before = (await api.get(`/webhooks/${data.id}/secret`)).body.data;
+      expect(keysOf(before)).toEqual(['secret']);
+      expect(before.secret).toMatch(/^whsec_[A-Za-z0-9+/]+=*$/);
+      const rotated = await api.post(`/webhooks/${data.id}/secret/rotate`);
+      expect([rotated.status, keysOf(rotated.body.data)]).toEqual([200, ['previous_expires_at', 'secret']]);
+      expect(rotated.body.data.secret).not.toBe(before.secret);
+      expect(rotated.body.data.previous_expires_at - Date.now() / 1000).toBeGreaterThan(86_000);
+      for (const path of ['/users/me/webhooks', `/webhooks/${data.id}`]) expect((await api.get(path)).text).not.toContain('whsec_');
+      expect((await stranger.get(`/webhooks/${data.id}/secret`)).status).toBe(404);
+    });
+  });
+
+export const idempotency = (world: () => World) =>
+  describe('POSTs with an Idempotency-Key', () => {
+    let api: Api;
+    beforeAll(async () => {
+      api = await world().system.account();
+    });
+    const post = (key: string, path: string, body?: object) => api.send('POST', path, body, { 'idempotency-key': key });
+    const url = `url=${encodeURIComponent('https://example.com/i')}`;
+
+    it('get the first answer again, and do nothing more', async () => {
+      const first = await post('one', `/webhooks?${url}`);
+      const second = await post('one', `/webhooks?${url}`);
+      expect([second.status, second.text, second.headers['content-type']]).toEqual([200, first.text, first.headers['content-type']]);
+      expect((await api.get('/users/me/webhooks')).body.page_info.total_count).toBe(1);
+    });
+    it('keep a refusal too', async () => {
+      const first = await post('bad', '/webhooks?url=nope');
+      const second = await post('bad', '/webhooks?url=nope');
+      expect([second.status, second.text, second.headers['content-type']]).toEqual([400, first.text, 'application/problem+json']);
+    });
+    it('with another payload are 422', async () => {
+      await post('two', `/webhooks?${url}`, { name: 'a' });
+      expect((await post('two', `/webhooks?${url}`, { name: 'b' })).status).toBe(422);
+      expect((await post('two', '/auto_subscriptions')).status).toBe(422);
+    });
+    it('of two accounts have nothing to do with each other', async () => {
+      const other = await world().system.account();
+      const mine = await post('three', `/webhooks?${url}`);
+      const theirs = await other.send('POST', `/webhooks?${url}`, undefined, { 'idempotency-key': 'three' });
+      expect(theirs.body.data.id).not.toBe(mine.body.data.id);
+    });
+    it('at once make one; the others are told to wait, or get its answer', async () => {
+      const before = (await api.get('/users/me/webhooks')).body.page_info.total_count;
+      const answers = await Promise.all(Array.from({ length: 8 }, () => post('many', `/webhooks?${url}`)));
+      for (const { status } of answers) expect([200, 409]).toContain(status);
+      expect((await api.get('/users/me/webhooks')).body.page_info.total_count).toBe(before + 1);
+    });
+    it('with a key that is none are 400; other methods pay no heed', async () => {
+      expect((await post('x'.repeat(256), `/webhooks?${url}`)).status).toBe(400);
+      expect((await api.send('GET', '/users/me', undefined, { 'idempotency-key': 'one' })).status).toBe(200);
+    });
+  });

@@ -1,0 +1,77 @@
+import { resolved, type Schema } from './openapi.js';
+
+/** A source of chance that a seed repeats. */
+export class Chance {
+  constructor(private state: number) {}
+
+  /** From 0 up to, and without, 1 (mulberry32). */
+  next(): number {
+    this.state = (this.state + 0x6d2b79f5) | 0;
+    let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  }
+  below = (n: number): number => Math.floor(this.next() * n);
+  happens = (probability: number): boolean => this.next() < probability;
+  oneOf = <T>(list: readonly T[]): T => list[this.below(list.length)]!;
+}
+
+/** A value that a schema allows: its example where it has one. */
+export function sample(schema: Schema): unknown {
+  const { type, example, default: preset, enum: values, properties, items } = resolved(schema);
+  if (example !== undefined) return example;
+  if (preset !== undefined) return preset;
+  if (values) return values[0];
+  if (properties) return Object.fromEntries(Object.entries<Schema>(properties).map(([name, each]) => [name, sample(each)]));
+  if (type === 'array') return items ? [sample(items)] : [];
+  return { object: {}, integer: 1, number: 1, boolean: true }[[type].flat()[0] as string] ?? 'x';
+}
+
+const TEXTS = [
+  '',
+  ' ',
+  'x',
+  'null',
+  '0',
+  '-1',
+  '101',
+  '1e9',
+  'true',
+  '*',
+  'dc_*',
+  '%',
+  '%25',
+  '../..',
+  '$errors',
+  '$in',
+  'default',
+  'a\0b',
+  '\ud800',
+  'ü💧',
+  "' OR 1=1 --",
+  '{"$gt":""}',
+  'x'.repeat(3000),
+  '__proto__',
+  'constructor',
+  '1-1',
+  '99999999999999999-1',
+  'ZGNf',
+  'http://x',
+  'https://example.com/',
+  'http://[',
+  '2026-01-01',
+  'NaN',
+];
+
+/** Anything that somebody might send. */
+export function anything(chance: Chance, depth = 0): unknown {
+  const kind = chance.below(depth > 2 ? 6 : 8);
+  if (kind < 3) return chance.oneOf(TEXTS);
+  if (kind === 3) return chance.oneOf([0, -1, 1, 1.5, 1e300, 2 ** 53, 101]);
+  if (kind === 4) return chance.happens(0.5);
+  if (kind === 5) return null;
+  const values = Array.from({ length: chance.below(4) }, () => anything(chance, depth + 1));
+  return kind === 6 ? values : Object.fromEntries(values.map((value) => [chance.oneOf(TEXTS), value]));
+}
+
+export const anyText = (chance: Chance): string => chance.oneOf(TEXTS);
