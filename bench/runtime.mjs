@@ -1,0 +1,274 @@
+// npm run bench:runtime — the sandbox alone, a request at an endpoint through a whole system, and 10 000 timers of a minute.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import kafkajs from 'kafkajs';
+import pg from 'pg';
+import { ProcessSandbox } from '../dist/apps/runtime/src/sandbox/process-sandbox.js';
+import { defaultSandboxConfig } from '../dist/apps/runtime/src/sandbox/sandbox-config.js';
+import { removeAtEnd } from '../scripts/lib/keeper.mjs';
+import { apiClient, startOwnSystem } from './lib/own-system.mjs';
+import { atRate, quantiles } from './lib/quantiles.mjs';
+import { cpuSeconds } from './store/stack.mjs';
+
+const TIMERS = Number(process.env.BENCH_TIMERS ?? 10_000);
+const TIMER_SECONDS = Number(process.env.BENCH_TIMER_SECONDS ?? 60);
+const PER_SECOND = Number(process.env.BENCH_RATE ?? 50);
+
+const hello =
+  "export default { name: 'hello', props: { db: '$.service.db' }, run(e) { this.db.set('n', (this.db.get('n') ?? 0) + 1); this.$emit(e); } }";
+const http = "export default { name: 'http', props: { http: '$.interface.http' } }";
+const ticking =
+  "export default { name: 'ticking', props: { timer: { type: '$.interface.timer', default: { intervalSeconds: 60 } } }, run(e) { this.$emit(e); } }";
+
+/** @param {number} value */
+const round = (value, digits = 2) => Number(value.toFixed(digits));
+
+const sandbox = await sandboxAlone();
+console.log('sandbox:', sandbox);
+const system = await startOwnSystem();
+try {
+  const api = apiClient(system);
+  const endpoint = await requestsStored(api);
+  console.log('request → event stored, ms:', endpoint);
+  const timers = await timersOfAMinute(api);
+  console.log('timers:', timers);
+  console.log(JSON.stringify({ bench: 'runtime', ...sandbox, request_to_stored_ms: endpoint, timers }));
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
+} finally {
+  await system.stop();
+}
+
+/** Runs, accounts and memory, with nothing around the sandbox. */
+async function sandboxAlone() {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-bench-sandbox-'));
+  removeAtEnd(dataDir);
+  const sandbox = await ProcessSandbox.start({ ...defaultSandboxConfig, dataDir, jailRequired: false, maxRuns: 1e9 });
+  const component = { hash: createHash('sha256').update(hello).digest('hex'), code: hello };
+  let runs = 0;
+  /** @param {string} accountId */
+  const run = async (accountId) => {
+    const start = performance.now();
+    const job = { accountId, sourceId: 'dc_1', component, method: /** @type {const} */ ('run'), props: {}, endpoint: null, db: { n: '1' } };
+    const outcome = await sandbox.run({ ...job, runId: `r${++runs}`, event: '{"a":1}' });
+    if (outcome.status !== 'ok') throw new Error(`a run ended by ${outcome.status}`);
+    return performance.now() - start;
+  };
+  const firsts = [];
+  for (let account = 0; account < 20; account++) {
+    // as in life: the blank process that was taken has been replaced
+    await sleep(400);
+    firsts.push(await run(`u_${account}`));
+  }
+  await sleep(500);
+  const idle = memoryOf(await jailed());
+  for (let n = 0; n < 2000; n++) await run('u_0');
+  const [cpu, start] = [await cpuOfAll(), performance.now()];
+  const warm = [];
+  for (let n = 0; n < 5000; n++) warm.push(await run('u_0'));
+  const used = (await cpuOfAll()) - cpu;
+  const alone = {
+    per_cpu_second: Math.round(5000 / used),
+    per_second: Math.round(5000 / ((performance.now() - start) / 1000)),
+    ms: quantiles(warm),
+  };
+  for (let account = 0; account < 20; account++) for (let n = 0; n < 200; n++) await run(`u_${account}`);
+  const busy = memoryOf(await jailed());
+  await sandbox.close();
+  return {
+    jail: sandbox.health().jail,
+    warm_runs: alone,
+    first_run_ms: quantiles(firsts),
+    pss_mb: { idle_account: idle, busy_account: busy },
+  };
+}
+
+/** Our children and theirs. */
+async function jailed() {
+  const parents = new Map(
+    readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map((pid) => [pid, parentOf(pid)]),
+  );
+  const ours = new Set([String(process.pid)]);
+  for (let grown = true; grown;) {
+    grown = false;
+    for (const [pid, parent] of parents) {
+      if (parent === undefined || !ours.has(parent) || ours.has(pid)) continue;
+      ours.add(pid);
+      grown = true;
+    }
+  }
+  ours.delete(String(process.pid));
+  return [...ours];
+}
+
+/** @param {string} pid */
+function parentOf(pid) {
+  try {
+    return /\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1];
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {string[]} pids mean PSS of those with a heap: the jail's own program beside each of them is small */
+function memoryOf(pids) {
+  const sizes = pids.flatMap((pid) => {
+    try {
+      return [Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]) / 1024];
+    } catch {
+      return [];
+    }
+  });
+  const nodes = sizes.filter((size) => size > 5);
+  return nodes.length === 0 ? null : round(nodes.reduce((sum, size) => sum + size, 0) / nodes.length, 1);
+}
+
+async function cpuOfAll() {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6 + (await jailed()).reduce((sum, pid) => sum + (cpuSeconds(Number(pid)) ?? 0), 0);
+}
+
+/**
+ * From a request at an endpoint to its event in a page of the API.
+ * @param {ReturnType<typeof apiClient>} api
+ */
+async function requestsStored(api) {
+  // runs of one source wait for each other: these are several
+  const sources = await Promise.all(Array.from({ length: 10 }, () => api('POST', '/sources', { component_code: http })));
+  const store = new pg.Client({ connectionString: system.databaseUrl.replace(/\/[^/]*$/, '/event_store') });
+  await store.connect();
+  /** @type {Map<number, (at: number) => void>} */
+  const awaited = new Map();
+  let stopping = false;
+  const watching = (async () => {
+    // by event id, as they come: one statement for all that wait
+    for (let [ms, seq] = [0, 0]; !stopping; await sleep(2)) {
+      const { rows } = await store.query({
+        name: 'watch',
+        text: 'SELECT ms, seq, event FROM event WHERE emitter_id = ANY ($1) AND stream = $2 AND (ms, seq) > ($3, $4) ORDER BY ms, seq',
+        values: [sources.map(({ id }) => id), '', ms, seq],
+      });
+      for (const row of rows) {
+        [ms, seq] = [row.ms, row.seq];
+        awaited.get(JSON.parse(row.event.toString()).body?.n)?.(performance.now());
+      }
+    }
+  })();
+  /** @param {number} n */
+  const send = (n) =>
+    new Promise((resolve, reject) => {
+      awaited.set(n, resolve);
+      fetch(sources[Math.abs(n) % sources.length].configured_props.http.endpoint_url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ n, text: 'x'.repeat(200) }),
+      })
+        .then((response) => response.text())
+        .catch(reject);
+    });
+  await atRate({ perSecond: PER_SECOND, seconds: 5 }, (n) => send(-1 - n));
+  const measured = quantiles(await atRate({ perSecond: PER_SECOND, seconds: 10 }, send));
+  stopping = true;
+  await watching;
+  await store.end();
+  return { per_second: PER_SECOND, ...measured };
+}
+
+/**
+ * Sources with a timer of one minute, all set in one moment. By the API 10 000 of them would take minutes: one is made there, and copies of its
+ * rows are written where that one's are, each with the phase that the runtime would give it.
+ *
+ * @param {ReturnType<typeof apiClient>} api
+ */
+async function timersOfAMinute(api) {
+  const { firstTick, phaseOf } = await import('../dist/apps/runtime/src/timers/next-tick.js');
+  const source = await api('POST', '/sources', { component_code: ticking });
+  /** @type {string[]} */
+  const ids = Array.from({ length: TIMERS }, (_, n) => `dc_${createHash('sha256').update(String(n)).digest('hex').slice(0, 7)}`);
+  const distinct = [...new Set(ids)];
+  const runtime = new pg.Client({ connectionString: system.databaseUrl.replace(/\/[^/]*$/, '/runtime') });
+  // the database goes before we do when something fails
+  runtime.on('error', () => {});
+  await runtime.connect();
+  for (let wait = 0; wait < 200 && (await runtime.query('SELECT FROM timer WHERE source_id = $1', [source.id])).rowCount === 0; wait++)
+    await sleep(50);
+  const finished = await watchRuns();
+  const schedule = { interval_seconds: 60, cron: null };
+  const now = new Date();
+  await runtime.query('BEGIN');
+  await runtime.query(
+    `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, endpoint_key, name_slug)
+     SELECT copy.id, owner_id, active, version, code_hash, configured_props, schedules, NULL, name_slug
+     FROM deployment, unnest($2::text[]) AS copy (id) WHERE source_id = $1`,
+    [source.id, distinct],
+  );
+  await runtime.query(
+    `INSERT INTO emitter SELECT (jsonb_populate_record(e, jsonb_build_object('id', copy.id))).*
+     FROM emitter e, unnest($2::text[]) AS copy (id) WHERE e.id = $1`,
+    [source.id, distinct],
+  );
+  await runtime.query(
+    `INSERT INTO timer (source_id, prop, schedule, next_run_at) SELECT id, 'timer', $2, at FROM unnest($1::text[], $3::timestamptz[]) AS t (id, at)`,
+    [distinct, JSON.stringify(schedule), distinct.map((id) => firstTick(schedule, phaseOf(id, 'timer'), now))],
+  );
+  await runtime.query('COMMIT');
+  // the first minute is not measured: everything is cold
+  await sleep(Math.min(60, TIMER_SECONDS) * 1000);
+  finished.reset();
+  const before = usage();
+  await sleep(TIMER_SECONDS * 1000);
+  const used = usage().map((seconds, index) => round((seconds - before[index]) / TIMER_SECONDS, 3));
+  const ticks = finished.take();
+  const { rows } = await runtime.query(
+    "SELECT count(*)::int AS late FROM timer WHERE least(next_run_at, resume_at) < now() - interval '2 seconds'",
+  );
+  await finished.stop();
+  await runtime.end();
+  return {
+    sources: distinct.length,
+    seconds: TIMER_SECONDS,
+    runs: ticks.length,
+    drift_ms: quantiles(ticks),
+    late: rows[0].late,
+    cores: { runtime: used[0], postgres: used[1], broker: used[2], event_store: used[3] },
+  };
+}
+
+/** CPU seconds so far: the runtime with its jailed processes, the database, the broker, the store. */
+function usage() {
+  const pids = system.pids();
+  return [cpuSeconds(pids.runtime), cpuSeconds('postgres'), cpuSeconds(pids.broker), cpuSeconds(pids['event-store'])].map(
+    (seconds) => seconds ?? 0,
+  );
+}
+
+/** How late each tick's event was emitted: the second half of its run's id is when the tick was due. */
+async function watchRuns() {
+  const kafka = new kafkajs.Kafka({ clientId: 'bench', brokers: [system.brokers], logLevel: kafkajs.logLevel.NOTHING });
+  const consumer = kafka.consumer({ groupId: 'bench.runs' });
+  await consumer.connect();
+  await consumer.subscribe({ topic: 'runtime.run.finished' });
+  /** @type {number[]} */
+  let late = [];
+  const joined = new Promise((resolve) => consumer.on(consumer.events.GROUP_JOIN, resolve));
+  await consumer.run({
+    eachMessage: async ({ message }) => {
+      const { run_id, finished_at_ms } = JSON.parse(message.value?.toString() ?? '{}');
+      const due = /\.timer\.(\d+)$/.exec(run_id)?.[1];
+      if (due) late.push(finished_at_ms - Number(due));
+    },
+  });
+  await joined;
+  return {
+    reset: () => (late = []),
+    take: () => late,
+    stop: () => consumer.disconnect(),
+  };
+}
