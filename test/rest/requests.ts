@@ -15,7 +15,6 @@ export const requests = (world: () => World) =>
       source = await api.source(QUIET);
       origin = new URL(api.baseUrl).origin;
     });
-    const authorized = () => ({ authorization: `Bearer ${api.account.api_key}` });
 
     describe('without a valid key are 401, whatever else is wrong with them', () => {
       it.each([
