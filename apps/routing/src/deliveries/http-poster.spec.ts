@@ -1,0 +1,174 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { AddressGuard } from '#egress';
+import { HttpPoster } from './http-poster.js';
+
+const TIMEOUT_MS = 400;
+
+let answer: RequestListener = (_, response) => response.end('ok');
+let requests: { url?: string; method?: string; headers: Record<string, unknown>; body: string; socket: unknown }[] = [];
+let server: Server;
+let origin: string;
+let poster: HttpPoster;
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+    request.on('end', () => {
+      requests.push({ url: request.url, method: request.method, headers: request.headers, body, socket: request.socket });
+      answer(request, response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  poster = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: TIMEOUT_MS, connectTimeoutMs: 1000 });
+});
+afterEach(() => {
+  requests = [];
+});
+afterAll(async () => {
+  await poster.close();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const post = (path = '/hook', body = '{"a":1}') =>
+  poster.post({ origin, path }, { 'content-type': 'application/json', 'x-test': 'yes' }, Buffer.from(body));
+
+describe('a POST', () => {
+  it('brings the body as it is, and the headers', async () => {
+    answer = (_, response) => response.end('thanks');
+    expect(await post('/hook?x=1', '{"ä":1}')).toEqual({ kind: 'answered', status: 200, retryAfter: undefined, body: 'thanks' });
+    expect(requests).toHaveLength(1);
+    expect(requests[0]).toMatchObject({
+      url: '/hook?x=1',
+      method: 'POST',
+      body: '{"ä":1}',
+      headers: { 'x-test': 'yes', 'content-length': '8' },
+    });
+  });
+
+  it('keeps its connections', async () => {
+    answer = (_, response) => response.end('ok');
+    for (let n = 0; n < 10; n++) await post();
+    // undici lets a connection rest for a moment before it uses it again: two take turns
+    expect(new Set(requests.map(({ socket }) => socket)).size).toBeLessThanOrEqual(2);
+  });
+
+  it.each([204, 301, 307, 400, 410, 500, 503])('tells the status %i', async (status) => {
+    answer = (_, response) => response.writeHead(status, { location: '/elsewhere' }).end();
+    expect(await post()).toMatchObject({ kind: 'answered', status });
+    expect(requests.map(({ url }) => url)).toEqual(['/hook']);
+  });
+
+  it('tells what Retry-After asks', async () => {
+    answer = (_, response) => response.writeHead(429, { 'retry-after': '7' }).end();
+    expect(await post()).toMatchObject({ status: 429, retryAfter: '7' });
+  });
+
+  it('waits through informational answers', async () => {
+    answer = (_, response) => {
+      response.writeEarlyHints({ link: '</x>; rel=preload' });
+      response.writeHead(202).end('later');
+    };
+    expect(await post()).toMatchObject({ status: 202, body: 'later' });
+  });
+
+  it('keeps the first KB of the answer', async () => {
+    answer = (_, response) => response.end('x'.repeat(5000));
+    expect(await post()).toMatchObject({ status: 200, body: 'x'.repeat(1024) });
+  });
+
+  it('reads no endless answer', async () => {
+    let written = 0;
+    answer = (_, response) => {
+      const write = () => {
+        while (!response.destroyed && response.write('x'.repeat(16_384))) written += 16_384;
+        response.once('drain', write);
+      };
+      write();
+    };
+    expect(await post()).toMatchObject({ status: 200, body: 'x'.repeat(1024) });
+    expect(written).toBeLessThan(10_000_000);
+  });
+
+  it('has text that the database can hold, whatever is answered', async () => {
+    answer = (_, response) => response.end(Buffer.from([0x61, 0, 0xff, 0x62]));
+    expect(await post()).toMatchObject({ status: 200, body: 'a\uFFFD\uFFFDb' });
+  });
+
+  it('has been answered when the status is there, though the rest never comes', async () => {
+    answer = (_, response) => void response.writeHead(200, { 'content-length': '10' }).write('half');
+    expect(await post()).toMatchObject({ status: 200, body: 'half' });
+  });
+
+  it('has been answered when the connection breaks after the status', async () => {
+    answer = (_, response) => {
+      response.writeHead(500, { 'content-length': '10' }).write('half');
+      setTimeout(() => response.destroy(), 20);
+    };
+    expect(await post()).toMatchObject({ kind: 'answered', status: 500 });
+  });
+});
+
+describe('a POST fails', () => {
+  it('when nothing is answered in time', async () => {
+    answer = () => {};
+    const start = performance.now();
+    expect(await post()).toEqual({ kind: 'failed', timeout: true, reason: 'no answer in 0.4 s' });
+    expect(performance.now() - start).toBeLessThan(TIMEOUT_MS + 400);
+  });
+
+  it('when the connection is closed without an answer', async () => {
+    answer = (_, response) => response.destroy();
+    expect(await post()).toMatchObject({
+      kind: 'failed',
+      timeout: false,
+      reason: expect.stringMatching(/^the connection was (closed|reset)/),
+    });
+  });
+
+  it('when nobody listens, without telling where', async () => {
+    const closed = createTcpServer();
+    await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
+    const { port } = closed.address() as AddressInfo;
+    await new Promise((resolve) => closed.close(resolve));
+    const failed = await poster.post({ origin: `http://127.0.0.1:${port}`, path: '/' }, {}, Buffer.from('1'));
+    expect(failed).toEqual({ kind: 'failed', timeout: false, reason: 'the connection was refused' });
+  });
+
+  it('when what answers speaks no HTTP', async () => {
+    const rude = createTcpServer((socket) => socket.end('220 smtp\r\n', () => socket.destroy()));
+    await new Promise<void>((resolve) => rude.listen(0, '127.0.0.1', resolve));
+    const { port } = rude.address() as AddressInfo;
+    const failed = await poster.post({ origin: `http://127.0.0.1:${port}`, path: '/' }, {}, Buffer.from('1'));
+    expect(failed).toMatchObject({ kind: 'failed', timeout: false, reason: expect.not.stringContaining('127.0.0.1') });
+    await new Promise((resolve) => rude.close(resolve));
+  });
+
+  it('when the name leads to a private address, without telling which', async () => {
+    const guard = AddressGuard.fromConfig('', { lookup: async () => [{ address: '10.1.2.3' }] });
+    const guarded = new HttpPoster({ guard, timeoutMs: TIMEOUT_MS, connectTimeoutMs: 1000 });
+    const failed = await guarded.post({ origin: 'http://intranet.test', path: '/' }, {}, Buffer.from('1'));
+    expect(failed).toMatchObject({ kind: 'failed', timeout: false, reason: expect.stringContaining('intranet.test') });
+    expect(JSON.stringify(failed)).not.toContain('10.1.2.3');
+    await guarded.close();
+  });
+
+  it('when a header could not be sent', async () => {
+    expect(await poster.post({ origin, path: '/' }, { bad: 'a\nb' }, Buffer.from('1'))).toMatchObject({ kind: 'failed' });
+  });
+});
+
+it('what is under way when the poster closes is never answered: it did not fail', async () => {
+  answer = () => {};
+  const closing = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: TIMEOUT_MS, connectTimeoutMs: 1000 });
+  let answered = false;
+  void closing.post({ origin, path: '/' }, {}, Buffer.from('1')).then(() => (answered = true));
+  while (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await closing.close();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(answered).toBe(false);
+});

@@ -1,0 +1,26 @@
+import { describe, expect, it } from '@jest/globals';
+import { TokenBucket } from './token-bucket.js';
+
+describe('a bucket of 10 tokens per second', () => {
+  it('begins full', () => {
+    expect(new TokenBucket(10, 0).take(100, 0)).toBe(10);
+  });
+
+  it('fills with time, and only so far', () => {
+    const bucket = new TokenBucket(10, 0);
+    bucket.take(10, 0);
+    expect(bucket.take(10, 50)).toBe(0);
+    expect(bucket.waitMs).toBe(50);
+    expect(bucket.take(10, 100)).toBe(1);
+    expect(bucket.take(1, 550)).toBe(1);
+    expect(bucket.take(100, 60_000)).toBe(10);
+  });
+
+  it('takes back what was not used', () => {
+    const bucket = new TokenBucket(10, 0);
+    bucket.giveBack(bucket.take(4, 0));
+    expect(bucket.take(100, 0)).toBe(10);
+    bucket.giveBack(100);
+    expect(bucket.take(100, 0)).toBe(10);
+  });
+});

@@ -1,0 +1,61 @@
+import { describe, expect, it } from '@jest/globals';
+import { type EmittedEvent, readEventRecord } from '#contracts';
+import { loopReport, MAX_HOPS, mayTrigger } from './loop-guard.js';
+
+const event = (change: Partial<EmittedEvent> = {}): EmittedEvent => ({
+  kind: 'event',
+  place: { ms: 1_700_000_000_000, seq: 7 },
+  emitterId: 'dc_1',
+  stream: '',
+  emitId: 'emit',
+  json: Buffer.from('{"a":1}'),
+  hops: MAX_HOPS + 1,
+  ...change,
+});
+const read = (report: ReturnType<typeof loopReport>) => {
+  if (!report) throw new Error('no report');
+  const { key, value, headers } = report;
+  return readEventRecord({
+    partition: 0,
+    offset: 0,
+    clock: 1_700_000_000_001,
+    key,
+    value,
+    header: (name) => headers[name],
+  }) as EmittedEvent;
+};
+
+describe('the loop guard', () => {
+  it('lets an event of 16 hops trigger, and none past them', () => {
+    expect([mayTrigger({ hops: 16 }), mayTrigger({ hops: 17 })]).toEqual([true, false]);
+  });
+
+  it("says LoopDetected on the emitter's $errors, with what the event was", () => {
+    const report = read(loopReport(event(), 'u_1'));
+    expect(report).toMatchObject({ kind: 'event', emitterId: 'dc_1', stream: '$errors' });
+    expect(JSON.parse(report.json.toString())).toMatchObject({
+      error: { code: 'LoopDetected' },
+      original_event: { a: 1 },
+      original_context: { source_id: 'dc_1', owner_id: 'u_1', event_id: '1700000000000-7' },
+    });
+  });
+
+  it('says so in an event that triggers nothing either, and of which nothing is said', () => {
+    const report = read(loopReport(event(), 'u_1'));
+    expect(mayTrigger(report)).toBe(false);
+    expect(loopReport(report, 'u_1')).toBeUndefined();
+  });
+
+  it('says the same twice when the event is read twice, and something else of another event', () => {
+    const [once, twice, other] = [event(), event(), event({ place: { ms: 1_700_000_000_000, seq: 8 } })].map(
+      (each) => read(loopReport(each, 'u_1')).emitId,
+    );
+    expect(twice).toBe(once);
+    expect(other).not.toBe(once);
+  });
+
+  it('speaks of an error that loops too', () => {
+    expect(loopReport(event({ stream: '$errors', json: Buffer.from('null') }), 'u_1')).toBeDefined();
+    expect(loopReport(event({ stream: '$errors', json: Buffer.from('{"error":{"code":"X"}}') }), 'u_1')).toBeDefined();
+  });
+});

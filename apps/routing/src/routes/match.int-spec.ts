@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { type EmittedEvent, type EmitterId, newId, type UserId } from '#contracts';
+import { createLog } from '#observability';
+import { RoutingRoom } from '../routing-room-for-tests.js';
+import { MatchRepository } from './match.repository.js';
+import { MatchService } from './match.service.js';
+
+let room: RoutingRoom;
+let matching: MatchService;
+let owner: UserId;
+beforeAll(async () => {
+  room = await RoutingRoom.open();
+  matching = new MatchService(new MatchRepository(room.database), room.directory, createLog('test', 'silent'));
+});
+afterAll(() => room.close());
+beforeEach(() => {
+  owner = newId('user');
+});
+
+const event = (emitterId: EmitterId, stream = ''): EmittedEvent => ({
+  kind: 'event',
+  place: { ms: 1, seq: 1 },
+  emitterId,
+  stream,
+  emitId: 'e',
+  json: Buffer.from('1'),
+  hops: 0,
+});
+const subscribe = (emitter_id: string, listener_id: string, event_name = '') =>
+  room.service.create({ owner_id: owner, emitter_id, listener_id, event_name });
+const listeners = async (emitterId: EmitterId, stream = '') =>
+  (await matching.match([event(emitterId, stream)]))[0]?.listeners.map(({ id }) => id);
+
+describe('an event is matched with', () => {
+  it('who subscribes to its emitter, to all of its kind, or to all of the account', async () => {
+    const [source, workflow] = [await room.source(owner), await room.workflow(owner)];
+    const [exact, sources, workflows, all] = [
+      await room.webhook(owner),
+      await room.webhook(owner),
+      await room.webhook(owner),
+      await room.webhook(owner),
+    ];
+    await subscribe(source, exact);
+    await subscribe('dc_*', sources);
+    await subscribe('p_*', workflows);
+    await subscribe(owner, all);
+    expect(await listeners(source)).toEqual([exact, sources, all]);
+    expect(await listeners(workflow)).toEqual([workflows, all]);
+    expect(await listeners(await room.source(owner))).toEqual([sources, all]);
+  });
+
+  it('a listener once, however many of its subscriptions match', async () => {
+    const [source, webhook] = [await room.source(owner), await room.webhook(owner)];
+    for (const emitter of [source, 'dc_*', owner]) for (const name of ['', 'default']) await subscribe(emitter, webhook, name);
+    expect(await listeners(source)).toEqual([webhook]);
+  });
+
+  it('who listens to its stream: the default one by either name', async () => {
+    const [source, unnamed, named, errors, orders] = [
+      await room.source(owner),
+      await room.webhook(owner),
+      await room.webhook(owner),
+      await room.webhook(owner),
+      await room.webhook(owner),
+    ];
+    await subscribe(source, unnamed);
+    await subscribe(source, named, 'default');
+    await subscribe(source, errors, '$errors');
+    await subscribe(source, orders, 'orders');
+    expect(await listeners(source)).toEqual([unnamed, named]);
+    expect(await listeners(source, '$errors')).toEqual([errors]);
+    expect(await listeners(source, 'orders')).toEqual([orders]);
+    expect(await listeners(source, '$logs')).toEqual([]);
+  });
+
+  it('nobody of another account', async () => {
+    const other = newId('user');
+    const webhook = await room.webhook(owner);
+    for (const emitter of ['dc_*', 'p_*', owner]) await subscribe(emitter, webhook);
+    expect(await listeners(await room.source(other))).toEqual([]);
+  });
+
+  it('active listeners that exist: sources, workflows and webhooks', async () => {
+    const emitter = await room.source(owner);
+    const [source, workflow, webhook] = [await room.source(owner), await room.workflow(owner), await room.webhook(owner)];
+    const [idleSource, idleWorkflow, idleWebhook] = [
+      await room.source(owner, { active: false }),
+      await room.workflow(owner, { active: false }),
+      await room.webhook(owner, { active: false }),
+    ];
+    for (const listener of [source, workflow, webhook, idleSource, idleWorkflow, idleWebhook]) await subscribe(emitter, listener);
+    expect((await listeners(emitter))?.toSorted()).toEqual([source, workflow, webhook].toSorted());
+  });
+
+  it('its emitter only when that subscribes to itself by name', async () => {
+    const [source, other] = [await room.source(owner), await room.source(owner)];
+    for (const emitter of ['dc_*', owner]) for (const listener of [source, other]) await subscribe(emitter, listener);
+    expect(await listeners(source)).toEqual([other]);
+    await subscribe(source, source);
+    expect((await listeners(source))?.toSorted()).toEqual([source, other].toSorted());
+  });
+
+  it('its listeners though its emitter is inactive, and with nobody when that is deleted', async () => {
+    const webhook = await room.webhook(owner);
+    await subscribe('dc_*', webhook);
+    expect(await listeners(await room.source(owner, { active: false }))).toEqual([webhook]);
+    expect(await listeners(await room.source(owner, { deleted: true }))).toEqual([]);
+  });
+
+  it('the newest version of a webhook', async () => {
+    const [source, webhook] = [await room.source(owner), await room.webhook(owner)];
+    await subscribe(source, webhook);
+    const version = async () => (await matching.match([event(source)]))[0]?.listeners[0]?.version ?? NaN;
+    const before = await version();
+    await room.webhooksService.update({ owner_id: owner, id: webhook, name: 'x' });
+    expect(await version()).toBe(before + 1);
+  });
+});
+
+describe('a batch of events', () => {
+  it('is answered in its order, though many have the same emitter', async () => {
+    const [one, two, webhook, other] = [
+      await room.source(owner),
+      await room.source(owner),
+      await room.webhook(owner),
+      await room.webhook(owner),
+    ];
+    await subscribe(one, webhook);
+    await subscribe(two, other, 'x');
+    const matches = await matching.match([event(two, 'x'), event(one), event(newId('source')), event(two), event(one)]);
+    expect(matches.map((match) => match?.listeners.map(({ id }) => id))).toEqual([[other], [webhook], undefined, [], [webhook]]);
+    expect(await matching.match([])).toEqual([]);
+  });
+});
+
+describe('an event of an emitter that is not known yet', () => {
+  it('is matched when the catalog knows it: globs and auto-subscriptions reach it', async () => {
+    const [webhook, auto] = [await room.webhook(owner), await room.webhook(owner)];
+    await subscribe('dc_*', webhook);
+    await room.service.createAuto({ owner_id: owner, listener_id: auto, event_name: 'x' });
+    const source = newId('source');
+    room.catalog.set(source, room.state(owner, source, { created_at_ms: Date.now() + 10 }));
+    expect(await matching.match([event(source)])).toEqual([undefined]);
+    const matches = await matching.introduce([event(source), event(source, 'x'), event(newId('source'))]);
+    expect(matches.map((match) => match?.listeners.map(({ id }) => id))).toEqual([[webhook], [auto], undefined]);
+  });
+});

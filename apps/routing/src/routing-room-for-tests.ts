@@ -1,0 +1,80 @@
+import { type EmitterState, newId, type SourceId, type UserId, type WebhookId, type WorkflowId } from '#contracts';
+import { EmitterDirectory } from '#emitters';
+import type { Messages } from '#messaging';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { AutoSubscriptionsRepository } from './subscriptions/auto-subscriptions.repository.js';
+import { EmitterChanges } from './subscriptions/emitter-changes.js';
+import { SubscriptionsRepository } from './subscriptions/subscriptions.repository.js';
+import { SubscriptionsService } from './subscriptions/subscriptions.service.js';
+import { WebhooksRepository } from './webhooks/webhooks.repository.js';
+import { WebhooksService } from './webhooks/webhooks.service.js';
+
+/** The part of the room that users talk to, on a database of its own; the catalog knows what `catalog` has. */
+export class RoutingRoom {
+  /** Emitters that the catalog knows, and this room not yet. */
+  readonly catalog = new Map<string, EmitterState>();
+  readonly webhooks: WebhooksRepository;
+  readonly webhooksService: WebhooksService;
+  readonly subscriptions: SubscriptionsRepository;
+  readonly directory: EmitterDirectory;
+  readonly service: SubscriptionsService;
+
+  private constructor(private readonly own: FreshDatabase) {
+    const { database } = own;
+    this.webhooks = new WebhooksRepository(database);
+    this.webhooksService = new WebhooksService(this.webhooks);
+    this.subscriptions = new SubscriptionsRepository(database);
+    const autoSubscriptions = new AutoSubscriptionsRepository(database);
+    const ask = async (_: unknown, { ids }: { ids: string[] }) => ids.flatMap((id) => this.catalog.get(id) ?? []);
+    const messages = { request: ask } as unknown as Messages;
+    this.directory = new EmitterDirectory(database, messages, new EmitterChanges(this.subscriptions, autoSubscriptions));
+    this.service = new SubscriptionsService(database, this.subscriptions, autoSubscriptions, this.webhooks, this.directory);
+  }
+
+  static async open(): Promise<RoutingRoom> {
+    return new RoutingRoom(await freshDatabase('routing'));
+  }
+
+  get database(): FreshDatabase['database'] {
+    return this.own.database;
+  }
+
+  close(): Promise<void> {
+    return this.own.drop();
+  }
+
+  async webhook(ownerId: UserId, change: { active?: boolean } = {}): Promise<WebhookId> {
+    const id = newId('webhook');
+    await this.webhooksService.create({ id, owner_id: ownerId, url: 'https://example.com/' });
+    if (change.active === false) await this.webhooksService.update({ id, owner_id: ownerId, active: false });
+    return id;
+  }
+
+  state(ownerId: UserId, id: SourceId | WorkflowId, change: Partial<EmitterState> = {}): EmitterState {
+    const kind = id.startsWith('dc_') ? 'source' : 'workflow';
+    return {
+      emitter_id: id,
+      kind,
+      owner_id: ownerId,
+      active: true,
+      deleted: false,
+      version: 1,
+      name: '',
+      created_at_ms: Date.now(),
+      ...change,
+    };
+  }
+
+  /** An emitter that the room knows. */
+  async source(ownerId: UserId, change: Partial<EmitterState> = {}): Promise<SourceId> {
+    const id = newId('source');
+    await this.directory.learn(this.state(ownerId, id, change));
+    return id;
+  }
+
+  async workflow(ownerId: UserId, change: Partial<EmitterState> = {}): Promise<WorkflowId> {
+    const id = newId('workflow');
+    await this.directory.learn(this.state(ownerId, id, change));
+    return id;
+  }
+}

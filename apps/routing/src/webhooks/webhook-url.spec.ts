@@ -1,0 +1,46 @@
+import { describe, expect, it } from '@jest/globals';
+import { webhookUrlProblem } from './webhook-url.js';
+
+describe('the URL of a webhook', () => {
+  it.each([
+    'http://example.com',
+    'https://example.com/',
+    'https://example.com:8443/hooks/in?token=a%20b#here',
+    'HTTPS://EXAMPLE.com',
+    'http://localhost:3000/x',
+    'http://127.0.0.1',
+    'http://[::1]:8080/',
+    'https://user:secret@example.com/',
+    'https://bücher.example/ä',
+    'http://a',
+  ])('may be %s', (url) => {
+    expect(webhookUrlProblem(url)).toBeNull();
+  });
+
+  it.each([
+    [undefined, 'missing'],
+    ['', 'empty'],
+    ['example.com/hooks', 'no protocol'],
+    ['//example.com', 'no protocol'],
+    ['ftp://example.com', 'another protocol'],
+    ['mailto:someone@example.com', 'another protocol'],
+    ['javascript:alert(1)', 'another protocol'],
+    ['http:', 'no host'],
+    ['http://', 'no host'],
+    ['http:///path', 'no host'],
+    ['https://?x', 'no host'],
+    ['http:example.com', 'no slashes'],
+    ['http:\\\\example.com', 'backslashes'],
+    ['http://exa mple.com', 'a blank in the host'],
+    [' http://example.com', 'a blank before'],
+    ['http://example.com ', 'a blank behind'],
+    ['http://example.com/a b', 'a blank in the path'],
+    ['http://example.com/a\nb', 'a line break'],
+    ['http://example.com/\0', 'a NUL'],
+    ['http://example.com:99999', 'no such port'],
+    ['http://[::1', 'half an address'],
+    [`http://example.com/${'x'.repeat(2048)}`, 'too long'],
+  ])('may not be %j: %s', (url) => {
+    expect(webhookUrlProblem(url)).toMatch(/^url /);
+  });
+});

@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { cursorOf, newId, type SluiceError, type UserId, type WebhookId } from '#contracts';
+import { RoutingRoom } from '../routing-room-for-tests.js';
+
+let room: RoutingRoom;
+let owner: UserId;
+beforeAll(async () => {
+  room = await RoutingRoom.open();
+});
+afterAll(() => room.close());
+beforeEach(() => {
+  owner = newId('user');
+});
+
+const errorOf = (promise: Promise<unknown>): Promise<SluiceError | undefined> =>
+  promise.then(
+    () => undefined,
+    (error: SluiceError) => error,
+  );
+const create = (change: object = {}) =>
+  room.webhooksService.create({ id: newId('webhook'), owner_id: owner, url: 'https://example.com/', ...change });
+
+describe('a webhook', () => {
+  it('is made as it was sent', async () => {
+    const made = await create({ url: 'HTTPS://Example.com:443/a?b', name: 'mine' });
+    expect(made).toMatchObject({ user_id: owner, url: 'HTTPS://Example.com:443/a?b', name: 'mine', description: null, active: true });
+    expect(Math.abs(made.created_at - Date.now() / 1000)).toBeLessThan(5);
+    expect(made).not.toHaveProperty('rate_limit');
+    expect(await room.webhooksService.get({ owner_id: owner, id: made.id })).toEqual(made);
+  });
+
+  it('is made once, however often the command comes', async () => {
+    const id = newId('webhook');
+    const [once, twice] = [await create({ id, name: 'a' }), await create({ id, name: 'b' })];
+    expect(twice).toEqual(once);
+    expect((await errorOf(room.webhooksService.create({ id, owner_id: newId('user'), url: 'http://a' })))?.code).toBe('not_found');
+  });
+
+  it('is refused with every bad field named', async () => {
+    const error = await errorOf(create({ url: 'nowhere', name: 'x'.repeat(256), description: 'a\0b' }));
+    expect(error?.details.errors?.map(({ field }) => field)).toEqual(['url', 'name', 'description']);
+    expect((await errorOf(create({ url: undefined })))?.message).toBe('url is required');
+  });
+
+  it('changes what is sent, and nothing else', async () => {
+    const { id, ...made } = await create({ name: 'a', description: 'd' });
+    const changed = await room.webhooksService.update({ owner_id: owner, id, name: null, active: false, rate_limit: 5 });
+    expect(changed).toMatchObject({ url: made.url, name: null, description: 'd', active: false, rate_limit: 5 });
+    expect(await room.webhooksService.update({ owner_id: owner, id, rate_limit: null, url: 'http://b' })).toMatchObject({
+      active: false,
+      url: 'http://b',
+    });
+    expect((await errorOf(room.webhooksService.update({ owner_id: owner, id, url: '' })))?.code).toBe('invalid');
+    expect((await errorOf(room.webhooksService.update({ owner_id: owner, id, url: null as never })))?.code).toBe('invalid');
+    expect((await errorOf(room.webhooksService.update({ owner_id: newId('user'), id, name: 'x' })))?.code).toBe('not_found');
+  });
+
+  it('is gone when it is deleted', async () => {
+    const { id } = await create();
+    expect((await errorOf(room.webhooksService.delete({ owner_id: newId('user'), id })))?.code).toBe('not_found');
+    await room.webhooksService.delete({ owner_id: owner, id });
+    for (const gone of [
+      room.webhooksService.get({ owner_id: owner, id }),
+      room.webhooksService.delete({ owner_id: owner, id }),
+      room.webhooksService.getSecret({ owner_id: owner, id }),
+    ]) {
+      expect((await errorOf(gone))?.code).toBe('not_found');
+    }
+  });
+});
+
+describe('its secret', () => {
+  it('is read, and rotated once per rotation, with the old one for a day', async () => {
+    const { id } = await create();
+    const { secret, ...rest } = await room.webhooksService.getSecret({ owner_id: owner, id });
+    expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    expect(rest).toEqual({});
+    const rotated = await room.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r1' });
+    expect(rotated.secret).not.toBe(secret);
+    expect(Math.abs((rotated.previous_expires_at ?? 0) - Date.now() / 1000 - 86_400)).toBeLessThan(10);
+    expect(await room.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r1' })).toEqual(rotated);
+    expect(await room.webhooksService.getSecret({ owner_id: owner, id })).toEqual(rotated);
+    expect((await room.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r2' })).secret).not.toBe(rotated.secret);
+    const theirs = room.webhooksService.rotateSecret({ owner_id: newId('user'), id, rotation_id: 'r3' });
+    expect((await errorOf(theirs))?.code).toBe('not_found');
+  });
+});
+
+describe('the list', () => {
+  let ids: WebhookId[];
+  beforeEach(async () => {
+    ids = [];
+    for (let n = 0; n < 5; n++) ids.unshift((await create({ name: String(n) })).id);
+  });
+  const page = (cursors: { limit?: number; after?: string; before?: string }) =>
+    room.webhooksService.list({ owner_id: owner, limit: 2, ...cursors });
+  const at = (index: number) => cursorOf(ids[index] ?? '');
+
+  it.each([
+    ['the newest first', () => ({}), [0, 1]],
+    ['after a cursor', () => ({ after: at(1) }), [2, 3]],
+    ['at the end', () => ({ after: at(3) }), [4]],
+    ['after the last', () => ({ after: at(4) }), []],
+    ['directly before a cursor, newest first', () => ({ before: at(3) }), [1, 2]],
+    ['before the first', () => ({ before: at(0) }), []],
+    ['between two cursors, from the after end', () => ({ after: at(0), before: at(4) }), [1, 2]],
+    ['all', () => ({ limit: 100 }), [0, 1, 2, 3, 4]],
+  ])('%s', async (_, cursors, expected) => {
+    const { data, page_info } = await page(cursors());
+    expect(data.map(({ id }) => ids.indexOf(id))).toEqual(expected);
+    expect(page_info).toEqual({
+      total_count: 5,
+      count: expected.length,
+      start_cursor: expected.length === 0 ? null : at(expected[0] ?? 0),
+      end_cursor: expected.length === 0 ? null : at(expected.at(-1) ?? 0),
+    });
+  });
+
+  it('does not show the owner, nor the webhooks of others', async () => {
+    const { data } = await page({});
+    expect(data[0]).not.toHaveProperty('user_id');
+    expect((await room.webhooksService.list({ owner_id: newId('user'), limit: 10 })).page_info).toEqual({
+      total_count: 0,
+      count: 0,
+      start_cursor: null,
+      end_cursor: null,
+    });
+  });
+
+  it('goes on from a cursor whose webhook is gone', async () => {
+    await room.webhooksService.delete({ owner_id: owner, id: ids[1] as WebhookId });
+    expect((await page({ after: at(1) })).data.map(({ id }) => ids.indexOf(id))).toEqual([2, 3]);
+  });
+
+  it('refuses a cursor of something else', async () => {
+    expect((await errorOf(page({ after: cursorOf(newId('source')) })))?.details.errors?.map(({ field }) => field)).toEqual(['after']);
+    expect((await errorOf(page({ before: 'garbage' })))?.code).toBe('invalid');
+  });
+});
