@@ -148,15 +148,17 @@ async function requestsStored(api) {
   const awaited = new Map();
   let stopping = false;
   const watching = (async () => {
-    // by event id, as they come: one statement for all that wait
-    for (let [ms, seq] = [0, 0]; !stopping; await sleep(2)) {
+    // each event once: ids are in order within a source's partition only, so the window is a look back
+    const seen = new Set();
+    for (; !stopping; await sleep(2)) {
       const { rows } = await store.query({
         name: 'watch',
-        text: 'SELECT ms, seq, event FROM event WHERE emitter_id = ANY ($1) AND stream = $2 AND (ms, seq) > ($3, $4) ORDER BY ms, seq',
-        values: [sources.map(({ id }) => id), '', ms, seq],
+        text: `SELECT emit_id, event FROM event WHERE emitter_id = ANY ($1) AND stream = '' AND ms > $2`,
+        values: [sources.map(({ id }) => id), Date.now() - 3000],
       });
       for (const row of rows) {
-        [ms, seq] = [row.ms, row.seq];
+        if (seen.has(row.emit_id)) continue;
+        seen.add(row.emit_id);
         awaited.get(JSON.parse(row.event.toString()).body?.n)?.(performance.now());
       }
     }
@@ -202,16 +204,22 @@ async function timersOfAMinute(api) {
   const finished = await watchRuns();
   const schedule = { interval_seconds: 60, cron: null };
   const now = new Date();
+  // the rooms that ask whose an emitter is
+  for (const room of ['runtime', 'routing']) {
+    const directory = new pg.Client({ connectionString: system.databaseUrl.replace(/\/[^/]*$/, `/${room}`) });
+    await directory.connect();
+    await directory.query(
+      `INSERT INTO emitter SELECT (jsonb_populate_record(e, jsonb_build_object('id', copy.id))).*
+       FROM emitter e, unnest($2::text[]) AS copy (id) WHERE e.id = $1`,
+      [source.id, distinct],
+    );
+    await directory.end();
+  }
   await runtime.query('BEGIN');
   await runtime.query(
     `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, endpoint_key, name_slug)
      SELECT copy.id, owner_id, active, version, code_hash, configured_props, schedules, NULL, name_slug
      FROM deployment, unnest($2::text[]) AS copy (id) WHERE source_id = $1`,
-    [source.id, distinct],
-  );
-  await runtime.query(
-    `INSERT INTO emitter SELECT (jsonb_populate_record(e, jsonb_build_object('id', copy.id))).*
-     FROM emitter e, unnest($2::text[]) AS copy (id) WHERE e.id = $1`,
     [source.id, distinct],
   );
   await runtime.query(

@@ -10,7 +10,7 @@ import type { DeployedState } from '../deployments/hook-runs.js';
 import { Quotas } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { SANDBOX } from '../sandbox.provider.js';
-import type { ComponentDescription, HttpReply, RunOutcome, RunStatus, Sandbox } from '../sandbox/sandbox.js';
+import type { ComponentDescription, HttpReply, RunJob, RunOutcome, RunStatus, Sandbox } from '../sandbox/sandbox.js';
 import { timerEvent } from '../timers/timer-event.js';
 import { RunLanes } from './run-lanes.js';
 import { type RunEffects, runEffects } from './run-effects.js';
@@ -20,10 +20,14 @@ import { SourceLocks } from './source-locks.js';
 
 /** A source whose runs end their process so often in a row is switched off. */
 const KILLS_IN_ROW = 3;
+const DB_PROP = '$.service.db';
 const DEACTIVATE_MS = 10_000;
 /** The last wait for the database is this long, and all of them together twice that. */
 const LONGEST_PAUSE_MS = 16_000;
 const KILLED: RunStatus[] = ['memory', 'crashed', 'killed'];
+
+/** `kills_in_row`: absent for a hook, which runs the source as it was. */
+type RunningSource = DeployedState & { kills_in_row?: number };
 
 /** Carries out a run that is due: what the component did becomes rows and events in one transaction. */
 @Injectable()
@@ -44,8 +48,7 @@ export class RunsService {
 
   /** Throws only what passes by itself: the run is then asked for again. Answers how the run ended; null when there was none. */
   async execute(request: RunRequested, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
-    if (await this.runs.isDone(request.run_id)) return null;
-    const source = request.hook ? hookedSource(request) : await this.source(request.source_id);
+    const source: RunningSource | undefined = request.hook ? hookedSource(request) : await this.source(request.source_id);
     if (!source || (!source.active && !request.hook)) return this.skip(request, 'the source is not active');
     const { code, description } = await this.codes.get(source.deployment.code_hash);
     if (request.hook && !description.hooks.includes(request.hook.method)) return this.withoutHook(request);
@@ -62,13 +65,19 @@ export class RunsService {
 
   private async carryOut(
     run: DueRun,
-    source: DeployedState,
+    source: RunningSource,
     code: string,
     description: ComponentDescription,
     onRespond?: (reply: HttpReply) => void,
-  ): Promise<RunStatus> {
-    const outcome = await this.run(run, source, code, description, onRespond);
-    const before = description.dedupe === null ? {} : await this.runs.loadDedupe(source.source_id);
+  ): Promise<RunStatus | null> {
+    const hasDb = description.configurable_props.some(({ type }) => type === DB_PROP);
+    const [isDone, db, before] = await Promise.all([
+      this.runs.isDone(run.run_id),
+      hasDb ? this.runs.loadDb(source.source_id) : {},
+      description.dedupe === null ? {} : this.runs.loadDedupe(source.source_id),
+    ]);
+    if (isDone) return null;
+    const outcome = await this.run(run, source, { code, db, concurrency: description.concurrency, onRespond });
     const effects = runEffects(
       run,
       { sourceId: source.source_id, ownerId: source.owner_id, version: source.version },
@@ -99,9 +108,7 @@ export class RunsService {
   private async run(
     run: DueRun,
     { source_id, owner_id, deployment }: DeployedState,
-    code: string,
-    { concurrency }: ComponentDescription,
-    onRespond?: (reply: HttpReply) => void,
+    { code, ...given }: { code: string } & Pick<RunJob, 'db' | 'concurrency' | 'onRespond'>,
   ): Promise<RunOutcome> {
     const timers = Object.fromEntries(
       Object.entries(deployment.schedules).map(
@@ -116,10 +123,8 @@ export class RunsService {
       method: run.hook?.method ?? 'run',
       props: { ...deployment.configured_props, ...timers },
       endpoint: deployment.endpoint_key === null ? null : `${this.config.endpointsUrl}/${deployment.endpoint_key}`,
-      db: await this.runs.loadDb(source_id),
       event: run.hook ? undefined : run.event,
-      concurrency,
-      onRespond,
+      ...given,
       wallMs: run.hook?.method === 'deactivate' ? DEACTIVATE_MS : undefined,
     });
   }
@@ -137,14 +142,14 @@ export class RunsService {
     }
   }
 
-  private async source(sourceId: string): Promise<DeployedState | undefined> {
+  private async source(sourceId: string): Promise<RunningSource | undefined> {
     let row = await this.deployments.find(sourceId);
     if (!row) {
       // the fact of its creation may be slower than its first run
       await this.directory.find([sourceId]);
       row = await this.deployments.find(sourceId);
     }
-    return row && deployedState(row);
+    return row && { ...deployedState(row), kills_in_row: row.kills_in_row };
   }
 
   private async skip(run: RunRequested, reason: string): Promise<null> {
@@ -161,8 +166,9 @@ export class RunsService {
     return null;
   }
 
-  private async countKill(source: DeployedState, status: RunStatus): Promise<void> {
+  private async countKill(source: RunningSource, status: RunStatus): Promise<void> {
     const killed = KILLED.includes(status);
+    if (!killed && !source.kills_in_row) return;
     const kills = await this.deployments.countKill(source.source_id, killed);
     if (!killed || kills < KILLS_IN_ROW) return;
     const command = {
@@ -180,7 +186,7 @@ const hookedSource = ({ source_id, owner_id, hook }: RunRequested): DeployedStat
 /** Whether what one run leaves behind matters to the next one, or a request may be run apart from the others. */
 const keepsOrder = ({ concurrency, dedupe, configurable_props }: ComponentDescription): boolean =>
   concurrency <= 1 &&
-  (dedupe !== null || configurable_props.some(({ type, customResponse }) => type === '$.service.db' || customResponse === true));
+  (dedupe !== null || configurable_props.some(({ type, customResponse }) => type === DB_PROP || customResponse === true));
 
 /** What a run gets that was asked for without an event. */
 function eventOfTimer({ deployment }: DeployedState): string {

@@ -186,7 +186,8 @@ describe('inspecting a component', () => {
       'The code took longer than 1500 ms to load',
       null,
     ],
-    ['loading that loops', 'for (;;);', 'The code blocked the event loop', null],
+    // which of the two limits it meets first depends on what else the machine does
+    ['loading that loops', 'for (;;);', /The code (?:blocked the event loop|took longer than)/, null],
     ['loading that ends its process', 'process.exit(0)', 'process.exit() is not available to a component', 1],
     [
       'a getter that throws',
@@ -198,7 +199,8 @@ describe('inspecting a component', () => {
     'refuses %s',
     async (_, code, message, line) => {
       const rejection = await inspect(code).catch((error: Error) => error);
-      expect(rejection).toMatchObject({ name: 'ComponentRejected', message: expect.stringContaining(message), line });
+      const said = typeof message === 'string' ? expect.stringContaining(message) : expect.stringMatching(message);
+      expect(rejection).toMatchObject({ name: 'ComponentRejected', message: said, line });
     },
     15_000,
   );
