@@ -1,4 +1,4 @@
-// npm run bench:store [-- --emitters 10000 --events 900000 --growth-events 2500000]
+// npm run bench:store [-- --emitters 10000 --events 900000 --growth-events 2500000 (0: not measured)]
 // Events per second and CPU of the event store beside plain COPY of the same rows on the same machine; pages meanwhile; how the table grows.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -47,17 +47,33 @@ const microsecondsEach = (start, end, events) => (start === null || end === null
 
 const stack = await startStoreStack({ partitions: PARTITIONS });
 try {
-  const copy = await plainCopy();
-  console.log('plain COPY:', copy);
+  // Before and after: what else the machine does meanwhile changes both.
+  const before = await plainCopy();
+  console.log('plain COPY:', before);
   const store = await eventStore();
   console.log('event store:', store);
+  const after = await plainCopy();
+  console.log('plain COPY:', after);
+  const withoutKafka = await appendFromMemory();
+  console.log('event store, from memory:', withoutKafka);
   const growth = [];
-  for (const emitters of [100, 10_000, 1_000_000]) {
+  for (const emitters of GROWTH_EVENTS === 0 ? [] : [100, 10_000, 1_000_000]) {
     growth.push(await growthWith(emitters));
     console.log('growth:', growth.at(-1));
   }
-  const ratio = round(store.events_per_second / copy.rows_per_second, 3);
-  console.log(JSON.stringify({ bench: 'store', ratio_to_copy: ratio, emitters: EMITTERS, copy, store, growth }));
+  const rowsPerSecond = (before.rows_per_second + after.rows_per_second) / 2;
+  console.log(
+    JSON.stringify({
+      bench: 'store',
+      ratio_to_copy: round(store.events_per_second / rowsPerSecond, 3),
+      ratio_to_copy_from_memory: round(withoutKafka.events_per_second / rowsPerSecond, 3),
+      emitters: EMITTERS,
+      copy: [before, after],
+      store,
+      without_kafka: withoutKafka,
+      growth,
+    }),
+  );
 } finally {
   await stack.stop();
 }
@@ -81,26 +97,60 @@ function batchesOf(load, partition, count) {
 
 /** What there is to reach: the same rows, through the same code, into the same table with its primary key alone, and nothing is deleted. */
 async function plainCopy() {
-  const { database, drop } = await freshDatabase('event_store', { url: stack.databaseUrl, max: PARTITIONS });
-  await database.query('DROP INDEX event_emitted_once');
-  await fill(database, emitterIds(EMITTERS));
-  const rows = 400_000;
-  const load = new Load(emitterIds(EMITTERS), seededRandom(1));
-  const work = Array.from({ length: PARTITIONS }, (_, partition) => batchesOf(load, partition, rows / PARTITIONS));
   const statement = `COPY event (${COPIED_COLUMNS}) FROM STDIN (FORMAT binary)`;
+  const { rate, client, postgres } = await writeFromMemory(
+    (database) => database.query('DROP INDEX event_emitted_once'),
+    (database) => (_partition, events) => database.transaction((transaction) => copyIn(transaction, statement, copyRows(events))),
+  );
+  return { rows_per_second: rate, client_us: client, postgres_us: postgres };
+}
+
+/** What the store makes of it without the log: positions, trimming, each emit once. */
+async function appendFromMemory() {
+  const { rate, client, postgres } = await writeFromMemory(
+    (database) => new AppendRepository(database).positions([0, 1, 2, 3]),
+    (database) => {
+      const service = new AppendService(new AppendRepository(database), new TrimCounter());
+      return (partition, events, offset) =>
+        service.append(partition, events, { offset, clock: 0 }, { offset: offset + events.length, clock: 0 });
+    },
+  );
+  return { events_per_second: rate, client_us: client, postgres_us: postgres };
+}
+
+/**
+ * Rows per second and CPU of a way to write, on a table as full as it gets.
+ * @param {(database: Database) => Promise<unknown>} prepare
+ * @param {(database: Database) => (partition: number, events: object[], offset: number) => Promise<unknown>} writer
+ */
+async function writeFromMemory(prepare, writer) {
+  const { database, drop } = await freshDatabase('event_store', { url: stack.databaseUrl, max: PARTITIONS });
+  const ids = emitterIds(EMITTERS);
+  await prepare(database);
+  await fill(database, ids);
+  const rows = 400_000;
+  const work = Array.from({ length: PARTITIONS }, (_, partition) =>
+    batchesOf(new Load(ownEmitters(ids, partition), seededRandom(partition)), partition, rows / PARTITIONS),
+  );
+  const write = writer(database);
   const [start, ownCpu, cpu] = [performance.now(), process.cpuUsage(), cpuSeconds('postgres')];
   await Promise.all(
-    work.map(async (batches) => {
-      for (const batch of batches) await database.transaction((transaction) => copyIn(transaction, statement, copyRows(batch)));
+    work.map(async (batches, partition) => {
+      for (const [index, batch] of batches.entries()) await write(partition, batch, index * BATCH);
     }),
   );
   const [seconds, { user, system }, cpuEnd] = [(performance.now() - start) / 1000, process.cpuUsage(ownCpu), cpuSeconds('postgres')];
   await drop();
-  return {
-    rows_per_second: round(rows / seconds),
-    client_us: round((user + system) / rows, 1),
-    postgres_us: microsecondsEach(cpu, cpuEnd, rows),
-  };
+  return { rate: round(rows / seconds), client: round((user + system) / rows, 1), postgres: microsecondsEach(cpu, cpuEnd, rows) };
+}
+
+/**
+ * Each emitter in one partition, as in the log.
+ * @param {string[]} ids
+ * @param {number} partition
+ */
+function ownEmitters(ids, partition) {
+  return ids.filter((_, index) => index % PARTITIONS === partition);
 }
 
 /** The app itself over a backlog in Kafka: the first half of it alone, then with readers. */
@@ -207,9 +257,7 @@ async function growthWith(emitters) {
   await Promise.all(
     Array.from({ length: PARTITIONS }, async (_, partition) => {
       const service = new AppendService(repository, new TrimCounter());
-      // Each emitter in one partition, as in the log.
-      const own = ids.filter((_, index) => index % PARTITIONS === partition);
-      const load = new Load(own, seededRandom(partition));
+      const load = new Load(ownEmitters(ids, partition), seededRandom(partition));
       for (let offset = 0; offset < events / PARTITIONS; offset += BATCH) {
         const [batch] = batchesOf(load, partition, BATCH);
         const shifted = batch.map((event, index) => ({
