@@ -14,7 +14,7 @@ import {
 import { Database } from '#database';
 import { Messages } from '#messaging';
 import { CatalogConfig } from '../catalog.config.js';
-import { type ComponentRow, codeHash, componentOf, type InspectedCode } from './component.entity.js';
+import { type ComponentRow, codeHash, componentOf, type InspectedCode, type NewComponent } from './component.entity.js';
 import { ComponentsRepository } from './components.repository.js';
 import { RemoteCode } from './remote-code.js';
 
@@ -89,10 +89,12 @@ export class ComponentsService {
     return { code, hash, description };
   }
 
-  /** The id of a component made of code that came with a source. */
-  async addFor(ownerId: UserId, id: ComponentId, from: CodeSource): Promise<ComponentRow> {
-    const code = await this.submitted(ownerId, from);
-    await this.components.add(this.database, { id, owner_id: ownerId, code, component_url: from.component_url ?? null });
-    return this.usable(ownerId, id);
+  /** A component of code that came with a source: inspected, and not kept yet. */
+  async prepare(ownerId: UserId, id: ComponentId, from: CodeSource): Promise<NewComponent> {
+    return { id, owner_id: ownerId, code: await this.submitted(ownerId, from), component_url: from.component_url ?? null };
+  }
+
+  keep(component: NewComponent): Promise<void> {
+    return this.components.add(this.database, component);
   }
 }

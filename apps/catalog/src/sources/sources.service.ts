@@ -20,7 +20,7 @@ import {
 } from '#contracts';
 import { LOG, type Log } from '#observability';
 import { CatalogConfig } from '../catalog.config.js';
-import type { ComponentRow } from '../components/component.entity.js';
+import type { ComponentRow, NewComponent } from '../components/component.entity.js';
 import { ComponentsService } from '../components/components.service.js';
 import { checkPropValues } from './prop-values.js';
 import { slugOf } from './slug.js';
@@ -29,6 +29,13 @@ import { SourcesRepository } from './sources.repository.js';
 
 /** 143 bits: nobody guesses an endpoint. */
 const ENDPOINT_KEY_LENGTH = 24;
+
+/** The component that a source is to run. `fresh`: it came with the source, and is kept when all else is right. */
+interface ChosenComponent extends Pick<ComponentRow, 'id' | 'description'> {
+  fresh?: NewComponent;
+}
+
+const chosen = ({ id, description }: ComponentRow): ChosenComponent => ({ id, description });
 
 @Injectable()
 export class SourcesService {
@@ -43,8 +50,9 @@ export class SourcesService {
     const { component_id, component_code, component_url, key } = choice;
     requireOneOf({ component_id, component_code, component_url, key });
     const component = await this.component(owner_id, new_component_id, choice);
-    const row = await this.sources.create(owner_id, id, this.change(component, choice, { active: true }));
-    return this.answer(row);
+    const change = this.change(component, choice, { active: true });
+    if (component.fresh) await this.components.keep(component.fresh);
+    return this.answer(await this.sources.create(owner_id, id, change));
   }
 
   /** Sets the component, the name and whether it's active; configured props stay unless new ones are given. */
@@ -52,8 +60,12 @@ export class SourcesService {
     const { component_id, component_code, component_url } = choice;
     requireOneOf({ component_id, component_code, component_url });
     // before the component is fetched or inspected: what isn't the caller's costs nothing and tells nothing
-    if (!(await this.sources.find(owner_id, id))) throw new NotFound('source', id);
+    const found = await this.sources.find(owner_id, id);
+    if (!found) throw new NotFound('source', id);
     const component = await this.component(owner_id, new_component_id, choice);
+    // what doesn't fit is refused before anything is written: a component of a refused update would be the newest of its key
+    this.change(component, choice, { active: true, before: found });
+    if (component.fresh) await this.components.keep(component.fresh);
     const row = await this.sources.update(owner_id, id, (before) => this.change(component, choice, { active: active ?? true, before }));
     if (!row) throw new NotFound('source', id);
     return this.answer(row);
@@ -82,27 +94,30 @@ export class SourcesService {
   }
 
   /** What loses by precedence isn't even looked at. */
-  private component(ownerId: UserId, newId: ComponentId, choice: NewSource): Promise<ComponentRow> {
-    if (isGiven(choice.component_id)) return this.components.usable(ownerId, choice.component_id);
-    if (isGiven(choice.component_code) || isGiven(choice.component_url)) return this.components.addFor(ownerId, newId, choice);
-    return this.components.registered(choice.key ?? '');
+  private async component(ownerId: UserId, newId: ComponentId, choice: NewSource): Promise<ChosenComponent> {
+    if (isGiven(choice.component_id)) return chosen(await this.components.usable(ownerId, choice.component_id));
+    if (isGiven(choice.component_code) || isGiven(choice.component_url)) {
+      const fresh = await this.components.prepare(ownerId, newId, choice);
+      return { id: newId, description: fresh.code.description, fresh };
+    }
+    return chosen(await this.components.registered(choice.key ?? ''));
   }
 
   private change(
-    component: ComponentRow,
+    { id, description }: ChosenComponent,
     choice: ComponentChoice,
     { active, before }: { active: boolean; before?: SourceRow },
   ): SourceChange {
     const configuredProps = choice.configured_props ?? before?.configured_props ?? {};
-    const { schedules, hasEndpoint, problems } = checkPropValues(component.description.configurable_props, configuredProps, {
+    const { schedules, hasEndpoint, problems } = checkPropValues(description.configurable_props, configuredProps, {
       minSeconds: this.config.minIntervalSeconds,
       kept: before?.schedules,
     });
     if (problems.length > 0) throw new Invalid(problems);
     // without a name it's the component's, as a slug
-    const name = choice.name ?? slugOf(component.name);
+    const name = choice.name ?? slugOf(description.name);
     return {
-      component_id: component.id,
+      component_id: id,
       name,
       slug: slugOf(name),
       configured_props: configuredProps,
