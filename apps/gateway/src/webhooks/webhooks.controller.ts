@@ -36,8 +36,11 @@ export class WebhooksController {
   @ApiQuery({ type: WebhookFields })
   @AnswersOne(Webhook)
   @Problems(400, 409, 413, 415, 422)
-  async create(@OwnerId() owner_id: UserId, @Parameters() { url, name, description }: WebhookFields): Promise<{ data: Webhook }> {
-    const command = { id: newId('webhook'), owner_id, url, name, description };
+  async create(
+    @OwnerId() owner_id: UserId,
+    @Parameters() { url, name, description, rate_limit }: WebhookFields,
+  ): Promise<{ data: Webhook }> {
+    const command = { id: newId('webhook'), owner_id, url, name, description, rate_limit };
     return { data: await this.messages.request(createWebhook, command, { key: owner_id }) };
   }
 

@@ -4,7 +4,7 @@ import { subscriptionProblems } from './subscription-problems.js';
 const fields = (emitter: string, listener: string, name: string) => subscriptionProblems(emitter, listener, name).map(({ field }) => field);
 
 describe('a subscription', () => {
-  it.each(['dc_1', 'p_abc', 'dc_*', 'p_*', 'u_1'])('may name the emitter %s', (emitter) => {
+  it.each(['dc_1', 'p_abc', 'dc_does_not_exist', 'dc_*', 'p_*', 'u_1'])('may name the emitter %s', (emitter) => {
     expect(fields(emitter, 'wh_1', '')).toEqual([]);
   });
 

@@ -17,7 +17,7 @@ describe('the URL of a webhook', () => {
     expect(webhookUrlProblem(url)).toBeNull();
   });
 
-  it.each([
+  it.each<[string | undefined, string]>([
     [undefined, 'missing'],
     ['', 'empty'],
     ['example.com/hooks', 'no protocol'],
