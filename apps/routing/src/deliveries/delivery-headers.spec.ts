@@ -70,7 +70,8 @@ describe('the webhook-id', () => {
   const id = messageId(DELIVERY);
 
   it('is the same for the same emit, wherever it stands in the log', () => {
-    expect(messageId({ ...DELIVERY, place: { ms: 1, seq: 2 } })).toBe(id);
+    const elsewhere = { ...DELIVERY, place: { ms: 1, seq: 2 } };
+    expect(messageId(elsewhere)).toBe(id);
     expect(id).toMatch(/^msg_[0-9a-f]{32}$/);
   });
 
