@@ -5,7 +5,6 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import kafkajs from 'kafkajs';
 import pg from 'pg';
 import { ProcessSandbox } from '../dist/apps/runtime/src/sandbox/process-sandbox.js';
 import { defaultSandboxConfig } from '../dist/apps/runtime/src/sandbox/sandbox-config.js';
@@ -16,6 +15,8 @@ import { cpuSeconds } from './store/stack.mjs';
 
 const TIMERS = Number(process.env.BENCH_TIMERS ?? 10_000);
 const TIMER_SECONDS = Number(process.env.BENCH_TIMER_SECONDS ?? 60);
+/** The timers' sources are theirs, in equal parts: an account's runs share a process and a bound. */
+const ACCOUNTS = 20;
 const PER_SECOND = Number(process.env.BENCH_RATE ?? 50);
 
 const hello =
@@ -195,13 +196,13 @@ async function timersOfAMinute(api) {
   /** @type {string[]} */
   const ids = Array.from({ length: TIMERS }, (_, n) => `dc_${createHash('sha256').update(String(n)).digest('hex').slice(0, 7)}`);
   const distinct = [...new Set(ids)];
+  const owners = distinct.map((_, n) => `u_bench${String(n % ACCOUNTS).padStart(2, '0')}`);
   const runtime = new pg.Client({ connectionString: system.databaseUrl.replace(/\/[^/]*$/, '/runtime') });
   // the database goes before we do when something fails
   runtime.on('error', () => {});
   await runtime.connect();
   for (let wait = 0; wait < 200 && (await runtime.query('SELECT FROM timer WHERE source_id = $1', [source.id])).rowCount === 0; wait++)
     await sleep(50);
-  const finished = await watchRuns();
   const schedule = { interval_seconds: 60, cron: null };
   const now = new Date();
   // the rooms that ask whose an emitter is
@@ -209,18 +210,18 @@ async function timersOfAMinute(api) {
     const directory = new pg.Client({ connectionString: system.databaseUrl.replace(/\/[^/]*$/, `/${room}`) });
     await directory.connect();
     await directory.query(
-      `INSERT INTO emitter SELECT (jsonb_populate_record(e, jsonb_build_object('id', copy.id))).*
-       FROM emitter e, unnest($2::text[]) AS copy (id) WHERE e.id = $1`,
-      [source.id, distinct],
+      `INSERT INTO emitter SELECT (jsonb_populate_record(e, jsonb_build_object('id', copy.id, 'owner_id', copy.owner))).*
+       FROM emitter e, unnest($2::text[], $3::text[]) AS copy (id, owner) WHERE e.id = $1`,
+      [source.id, distinct, owners],
     );
     await directory.end();
   }
   await runtime.query('BEGIN');
   await runtime.query(
     `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, endpoint_key, name_slug)
-     SELECT copy.id, owner_id, active, version, code_hash, configured_props, schedules, NULL, name_slug
-     FROM deployment, unnest($2::text[]) AS copy (id) WHERE source_id = $1`,
-    [source.id, distinct],
+     SELECT copy.id, copy.owner, active, version, code_hash, configured_props, schedules, NULL, name_slug
+     FROM deployment, unnest($2::text[], $3::text[]) AS copy (id, owner) WHERE source_id = $1`,
+    [source.id, distinct, owners],
   );
   await runtime.query(
     `INSERT INTO timer (source_id, prop, schedule, next_run_at) SELECT id, 'timer', $2, at FROM unnest($1::text[], $3::timestamptz[]) AS t (id, at)`,
@@ -229,18 +230,24 @@ async function timersOfAMinute(api) {
   await runtime.query('COMMIT');
   // the first minute is not measured: everything is cold
   await sleep(Math.min(60, TIMER_SECONDS) * 1000);
-  finished.reset();
+  const from = new Date();
   const before = usage();
   await sleep(TIMER_SECONDS * 1000);
   const used = usage().map((seconds, index) => round((seconds - before[index]) / TIMER_SECONDS, 3));
-  const ticks = finished.take();
+  // a run's id ends with when its tick was due; its row is written with its effects
+  const { rows: done } = await runtime.query(
+    `SELECT extract(epoch FROM finished_at)::float8 * 1000 - split_part(run_id, '.', 3)::float8 AS late FROM run_done
+     WHERE run_id LIKE '%.timer.%' AND finished_at >= $1`,
+    [from],
+  );
+  const ticks = done.map(({ late }) => late);
   const { rows } = await runtime.query(
     "SELECT count(*)::int AS late FROM timer WHERE least(next_run_at, resume_at) < now() - interval '2 seconds'",
   );
-  await finished.stop();
   await runtime.end();
   return {
     sources: distinct.length,
+    accounts: ACCOUNTS,
     seconds: TIMER_SECONDS,
     runs: ticks.length,
     drift_ms: quantiles(ticks),
@@ -255,28 +262,4 @@ function usage() {
   return [cpuSeconds(pids.runtime), cpuSeconds('postgres'), cpuSeconds(pids.broker), cpuSeconds(pids['event-store'])].map(
     (seconds) => seconds ?? 0,
   );
-}
-
-/** How late each tick's event was emitted: the second half of its run's id is when the tick was due. */
-async function watchRuns() {
-  const kafka = new kafkajs.Kafka({ clientId: 'bench', brokers: [system.brokers], logLevel: kafkajs.logLevel.NOTHING });
-  const consumer = kafka.consumer({ groupId: 'bench.runs' });
-  await consumer.connect();
-  await consumer.subscribe({ topic: 'runtime.run.finished' });
-  /** @type {number[]} */
-  let late = [];
-  const joined = new Promise((resolve) => consumer.on(consumer.events.GROUP_JOIN, resolve));
-  await consumer.run({
-    eachMessage: async ({ message }) => {
-      const { run_id, finished_at_ms } = JSON.parse(message.value?.toString() ?? '{}');
-      const due = /\.timer\.(\d+)$/.exec(run_id)?.[1];
-      if (due) late.push(finished_at_ms - Number(due));
-    },
-  });
-  await joined;
-  return {
-    reset: () => (late = []),
-    take: () => late,
-    stop: () => consumer.disconnect(),
-  };
 }

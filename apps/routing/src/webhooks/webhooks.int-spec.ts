@@ -60,11 +60,11 @@ describe('a webhook', () => {
     expect((await errorOf(room.webhooksService.delete({ owner_id: newId('user'), id })))?.code).toBe('not_found');
     await room.webhooksService.delete({ owner_id: owner, id });
     for (const gone of [
-      room.webhooksService.get({ owner_id: owner, id }),
-      room.webhooksService.delete({ owner_id: owner, id }),
-      room.webhooksService.getSecret({ owner_id: owner, id }),
+      () => room.webhooksService.get({ owner_id: owner, id }),
+      () => room.webhooksService.delete({ owner_id: owner, id }),
+      () => room.webhooksService.getSecret({ owner_id: owner, id }),
     ]) {
-      expect((await errorOf(gone))?.code).toBe('not_found');
+      expect((await errorOf(gone()))?.code).toBe('not_found');
     }
   });
 });
