@@ -13,6 +13,8 @@ export class RoutingConfig {
   readonly connectTimeoutMs!: number;
   /** Attempts in flight at a time, to all webhooks together. */
   readonly concurrency!: number;
+  /** Attempts in flight at a time to one webhook. */
+  readonly webhookConcurrency!: number;
   /** An endpoint that has failed for so long is switched off. */
   readonly switchOffAfterMs!: number;
   /** How long a delivery that was given up is kept. */
@@ -40,6 +42,7 @@ export class RoutingConfig {
         attemptTimeoutMs,
         connectTimeoutMs,
         concurrency: env.integer('SLUICE_DELIVERY_CONCURRENCY', 512, { min: 1, max: 10_000 }),
+        webhookConcurrency: env.integer('SLUICE_WEBHOOK_CONCURRENCY', 4, { min: 1, max: 100 }),
         switchOffAfterMs,
         failedKeptMs,
         maxEventBytes: env.integer('SLUICE_MAX_EVENT_BYTES', MAX_EVENT_BYTES, { min: 1024, max: 2 * MAX_EVENT_BYTES }),

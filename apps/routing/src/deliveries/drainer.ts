@@ -19,7 +19,6 @@ import { countTroubles } from './troubles.js';
 
 export const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
-const LANES = 4;
 /** What is taken of a backlog at a time. */
 const TAKEN = 200;
 /** What is shown of a delivery's attempts. */
@@ -65,7 +64,7 @@ export class Drainer {
     // lanes of its own: what arrives never waits behind what is made up for
     this.lanes = new Lanes({
       concurrency: config.concurrency,
-      groupConcurrency: LANES,
+      groupConcurrency: config.webhookConcurrency,
       onFailure: (error, lane) => log.error({ lane, err: error }, 'drainer.task-failed'),
     });
   }

@@ -77,3 +77,18 @@ CREATE TABLE outbox (
   headers jsonb NOT NULL,
   value   bytea
 );
+
+DO $$
+DECLARE
+  setting text;
+BEGIN
+  FOREACH setting IN ARRAY ARRAY[
+    -- A process that stands still in the middle of a transaction must not hold a webhook for ever.
+    'idle_in_transaction_session_timeout = ''20s''',
+    -- Every statement of this database looks rows up by a key. Statistics can't be trusted to show that: a backlog grows by a
+    -- million rows while a plan that was made when it was empty would read all of it.
+    'enable_seqscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off', 'plan_cache_mode = force_generic_plan'
+  ] LOOP
+    EXECUTE format('ALTER DATABASE %I SET %s', current_database(), setting);
+  END LOOP;
+END $$;

@@ -21,7 +21,6 @@ import { TIMEOUT_MS } from './endpoints-for-tests.js';
 const log = createLog('simulation', process.env.SIMULATION_LOG_LEVEL ?? 'silent');
 export const MAX_OUTSTANDING = 200;
 const FETCHED = 25;
-const LANES = 4;
 
 export const CONFIG: RoutingConfig = {
   // nothing is given up within a simulation
@@ -29,6 +28,7 @@ export const CONFIG: RoutingConfig = {
   attemptTimeoutMs: TIMEOUT_MS,
   connectTimeoutMs: 5000,
   concurrency: 64,
+  webhookConcurrency: 4,
   switchOffAfterMs: 5 * 24 * 3_600_000,
   failedKeptMs: 7 * 24 * 3_600_000,
   maxEventBytes: 1024 * 1024,
@@ -95,7 +95,7 @@ export class Replica {
     this.backlogs = new Backlogs(log, store, this.drainer);
     this.intake = new LaneIntake({
       concurrency: CONFIG.concurrency,
-      groupConcurrency: LANES,
+      groupConcurrency: CONFIG.webhookConcurrency,
       maxOutstanding: MAX_OUTSTANDING,
       plan: async (records) => {
         await sleep(world.chance.between(0.5, 4));

@@ -1,0 +1,207 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import type { KafkaMessage } from 'kafkajs';
+import type { EmittedEvent, ListenerId } from '#contracts';
+import { LogRecord, type OutgoingRecord, type Publisher, type Task } from '#messaging';
+import { createLog } from '#observability';
+import type { Delivery } from '../deliveries/delivery.js';
+import type { Dispatcher } from '../deliveries/dispatcher.js';
+import { CONFIG } from '../deliveries/simulation/replica-for-tests.js';
+import type { Match, MatchService } from './match.service.js';
+import { Router } from './router.js';
+
+const OWNER = 'u_1';
+let sent: OutgoingRecord[];
+let attempted: string[];
+/** Who listens to an emitter. */
+let listeners: Record<string, ListenerId[]>;
+/** Emitters that only the catalog knows. */
+let unknown: Set<string>;
+let introduced: string[][];
+let kafkaIsAway: boolean;
+let catalogIsAway: boolean;
+let router: Router;
+
+const match = (event: EmittedEvent): Match | undefined =>
+  listeners[event.emitterId] && {
+    ownerId: OWNER,
+    listeners: listeners[event.emitterId]?.map((id) => ({ id, version: id.startsWith('wh_') ? 1 : null })) ?? [],
+  };
+
+beforeEach(() => {
+  [sent, attempted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], {}, new Set(), [], false, false];
+  const publisher = {
+    send: async (records: OutgoingRecord[]) => {
+      if (kafkaIsAway) throw new Error('Kafka is away');
+      sent.push(...records);
+    },
+  } as unknown as Publisher;
+  const matching = {
+    match: async (events: EmittedEvent[]) => events.map((event) => (unknown.has(event.emitterId) ? undefined : match(event))),
+    introduce: async (events: EmittedEvent[]) => {
+      introduced.push(events.map(({ emitterId }) => emitterId));
+      if (catalogIsAway) throw new Error('the catalog is away');
+      for (const { emitterId } of events) unknown.delete(emitterId);
+      return events.map(match);
+    },
+  } as unknown as MatchService;
+  const dispatcher = {
+    firstAttempt: ({ webhookId, emitterId, json }: Delivery): Task => ({
+      lane: `${webhookId} ${emitterId}`,
+      run: async () => void attempted.push(`${json.toString()} to ${webhookId}`),
+    }),
+  } as unknown as Dispatcher;
+  router = new Router(createLog('test', 'silent'), publisher, matching, dispatcher, CONFIG);
+});
+
+let offset = 0;
+const record = (key: string, json: string, headers: Record<string, string> = {}): LogRecord =>
+  new LogRecord(
+    'events',
+    3,
+    { offset: String((offset += 1)), key: Buffer.from(key), value: Buffer.from(json), headers } as unknown as KafkaMessage,
+    1_700_000_000_000,
+  );
+const run = async (plans: Task[][]) => {
+  for (const task of plans.flat()) await task.run();
+};
+const payload = (topic: string) =>
+  sent.filter((each) => each.topic === topic).map(({ value }) => JSON.parse(String(value)) as Record<string, unknown>);
+
+describe('an event goes', () => {
+  it('to webhooks by the dispatcher, to sources as runs, to workflows as triggers', async () => {
+    listeners.dc_1 = ['wh_1', 'dc_2', 'p_3'];
+    await run(await router.plan([record('dc_1', '{"a":1}', { ce_id: 'emit', ce_hops: '2', ce_summary: 'S', ce_type: 'x' })]));
+    expect(attempted).toEqual(['{"a":1} to wh_1']);
+    expect(payload('runtime.run.requested')).toEqual([
+      {
+        run_id: expect.stringMatching(/^event-[0-9a-f]{40}$/),
+        owner_id: OWNER,
+        source_id: 'dc_2',
+        trigger: 'event',
+        event: '{"a":1}',
+        due_at_ms: 1_700_000_000_000,
+        hops: 2,
+      },
+    ]);
+    const trigger = sent.find(({ topic }) => topic === 'workflow-triggers');
+    expect(trigger).toMatchObject({
+      key: 'p_3',
+      headers: {
+        ce_id: 'emit',
+        ce_source: 'dc_1',
+        ce_type: 'x',
+        ce_summary: 'S',
+        ce_hops: '2',
+        ce_eventid: `1700000000000-${offset * 4096 + 3}`,
+      },
+    });
+    expect(String(trigger?.value)).toBe('{"a":1}');
+  });
+
+  it('as the same run when it is read twice, or was sent twice', async () => {
+    listeners.dc_1 = ['dc_2', 'dc_3'];
+    await run(
+      await router.plan([record('dc_1', '1', { ce_id: 'a' }), record('dc_1', '1', { ce_id: 'a' }), record('dc_1', '1', { ce_id: 'b' })]),
+    );
+    const ids = payload('runtime.run.requested').map(({ run_id }) => run_id);
+    expect(ids).toHaveLength(6);
+    expect(new Set(ids).size).toBe(4);
+  });
+
+  it('nowhere when nobody listens, when it waits, when it is a deletion', async () => {
+    listeners.dc_1 = [];
+    listeners.dc_2 = ['wh_1'];
+    const plans = await router.plan([
+      record('dc_1', '1'),
+      record('dc_2', '1', { ce_type: '$in', ce_dueat: '5' }),
+      record('dc_2', '{}', { ce_type: '$delete' }),
+    ]);
+    expect(plans).toEqual([[], [], []]);
+  });
+
+  it('to the dead-letter topic when it is none', async () => {
+    await run(await router.plan([record('dc_1', '{'), record('x', '1')]));
+    expect(sent.map(({ topic, headers }) => [topic, headers?.['dead-letter-reason']])).toEqual([
+      ['routing.dead-letter', expect.stringMatching(/not JSON/)],
+      ['routing.dead-letter', 'the key is not the id of a source or workflow'],
+    ]);
+  });
+
+  it('also as a fact when it is an error', async () => {
+    listeners.p_1 = [];
+    await run(await router.plan([record('p_1', '{"error":{"code":"E"}}', { ce_type: '$errors' })]));
+    expect(payload('routing.error.raised')).toEqual([expect.objectContaining({ owner_id: OWNER, subject_id: 'p_1', code: 'E' })]);
+  });
+});
+
+describe('past 16 hops an event', () => {
+  it('goes to webhooks and triggers nothing; $errors says so, once', async () => {
+    listeners.dc_1 = ['wh_1', 'dc_2', 'p_3'];
+    await run(await router.plan([record('dc_1', '1', { ce_hops: '17' })]));
+    expect(attempted).toEqual(['1 to wh_1']);
+    expect(sent.map(({ topic, key }) => [topic, key])).toEqual([['events', 'dc_1']]);
+    const report = sent[0] as OutgoingRecord;
+    [sent, attempted] = [[], []];
+    await run(await router.plan([record('dc_1', String(report.value), report.headers)]));
+    expect(attempted).toHaveLength(1);
+    expect(sent.map(({ topic }) => topic)).toEqual(['routing.error.raised']);
+  });
+
+  it('is no loop when nothing would be triggered', async () => {
+    listeners.dc_1 = ['wh_1'];
+    await run(await router.plan([record('dc_1', '1', { ce_hops: '99' })]));
+    expect(sent).toEqual([]);
+  });
+});
+
+describe('what goes to Kafka', () => {
+  it('is sent once for a batch, in order, and again when Kafka was away', async () => {
+    listeners.dc_1 = ['p_1'];
+    const plans = await router.plan([record('dc_1', '1'), record('dc_1', '2'), record('dc_1', '3')]);
+    const lanes = new Set(plans.flat().map(({ lane }) => lane));
+    expect(lanes.size).toBe(1);
+    kafkaIsAway = true;
+    await expect(plans[0]?.[0]?.run()).rejects.toThrow('Kafka is away');
+    kafkaIsAway = false;
+    await run(plans);
+    expect(sent.map(({ value }) => String(value))).toEqual(['1', '2', '3']);
+  });
+});
+
+describe('an event of a stranger', () => {
+  it('waits for the catalog, and those that follow it wait behind it', async () => {
+    listeners.dc_1 = ['wh_1'];
+    listeners.dc_2 = ['wh_1'];
+    unknown.add('dc_1');
+    const first = await router.plan([record('dc_1', '1'), record('dc_2', '2'), record('dc_1', '3')]);
+    unknown.delete('dc_1');
+    const second = await router.plan([record('dc_1', '4')]);
+    expect([...first, ...second].map((tasks) => tasks.map(({ lane }) => lane))).toEqual([
+      ['stranger dc_1'],
+      ['wh_1 dc_2'],
+      ['stranger dc_1'],
+      ['stranger dc_1'],
+    ]);
+    await run([...first, ...second]);
+    expect(attempted.filter((each) => !each.startsWith('2'))).toEqual(['1 to wh_1', '3 to wh_1', '4 to wh_1']);
+    expect(introduced).toEqual([['dc_1', 'dc_1']]);
+    expect((await router.plan([record('dc_1', '5')])).flat().map(({ lane }) => lane)).toEqual(['wh_1 dc_1']);
+  });
+
+  it('is asked for again when the catalog was away', async () => {
+    listeners.dc_1 = ['wh_1'];
+    unknown.add('dc_1');
+    const plans = await router.plan([record('dc_1', '1')]);
+    catalogIsAway = true;
+    await expect(plans[0]?.[0]?.run()).rejects.toThrow('the catalog is away');
+    catalogIsAway = false;
+    await run(plans);
+    expect(attempted).toEqual(['1 to wh_1']);
+  });
+
+  it('is let go when nobody knows it', async () => {
+    const plans = await router.plan([record('dc_9', '1')]);
+    await run(plans);
+    expect([attempted, sent]).toEqual([[], []]);
+  });
+});

@@ -1,0 +1,120 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { type EmittedEvent, eventIdOf, EVENTS_TOPIC, isId, readEventRecord, WAITING_STREAM } from '#contracts';
+import { type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
+import { counter, LOG, type Log } from '#observability';
+import { deliveryOf } from '../deliveries/delivery.js';
+import { Dispatcher } from '../deliveries/dispatcher.js';
+import { RoutingConfig } from '../routing.config.js';
+import { errorFact } from './error-facts.js';
+import { loopReport, mayTrigger } from './loop-guard.js';
+import { type Match, MatchService } from './match.service.js';
+import { Strangers } from './strangers.js';
+import { TriggerBatch } from './trigger-batch.js';
+import { runRecord, workflowRecord } from './trigger-records.js';
+
+const routed = counter('events_routed_total', 'Events that were matched with their listeners.');
+const loops = counter('events_looping_total', 'Events that came through so many sources and workflows that they trigger no more.');
+
+/** Says of the records of the topic `events` what is to be done: the step from the log to the listeners. */
+@Injectable()
+export class Router {
+  private readonly strangers: Strangers;
+
+  constructor(
+    @Inject(LOG) private readonly log: Log,
+    private readonly publisher: Publisher,
+    private readonly matching: MatchService,
+    private readonly dispatcher: Dispatcher,
+    private readonly config: RoutingConfig,
+  ) {
+    this.strangers = new Strangers({
+      groupConcurrency: config.webhookConcurrency,
+      onFailure: (error, lane) => log.error({ lane, err: error }, 'lane.task-failed'),
+    });
+  }
+
+  /** Of records of one partition, in their order. */
+  async plan(records: LogRecord[]): Promise<Task[][]> {
+    const tasks: Task[][] = records.map(() => []);
+    const events: { event: EmittedEvent; tasks: Task[] }[] = [];
+    records.forEach((record, index) => {
+      const read = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
+      const own = tasks[index] as Task[];
+      if (read.kind === 'malformed') own.push(this.putAside(record, read.reason));
+      // what waits for its time isn't emitted yet
+      else if (read.kind === 'event' && read.stream !== WAITING_STREAM) events.push({ event: read, tasks: own });
+    });
+    const matches = await this.matching.match(events.map(({ event }) => event));
+    const triggers = new TriggerBatch(this.publisher);
+    const introduce = this.introduction(events.filter((_, index) => !matches[index]).map(({ event }) => event));
+    // one lane for all of a partition: batch after batch
+    const triggerLane = `triggers ${records[0]?.partition}`;
+    events.forEach(({ event, tasks: own }, index) => {
+      const match = matches[index];
+      if (match && !this.strangers.has(event.emitterId)) own.push(...this.ways(event, match, triggers, triggerLane));
+      else own.push(this.strangers.task(event.emitterId, async () => this.strangerWays(event, match ?? (await introduce()).get(event))));
+    });
+    return tasks;
+  }
+
+  /** Asks for all emitters of a batch that aren't known at once, when the first of their events has its turn; again after a failure. */
+  private introduction(events: EmittedEvent[]): () => Promise<Map<EmittedEvent, Match | undefined>> {
+    let asking: Promise<Map<EmittedEvent, Match | undefined>> | undefined;
+    const ask = async () => {
+      try {
+        const matches = await this.matching.introduce(events);
+        return new Map(events.map((event, index) => [event, matches[index]]));
+      } catch (error) {
+        asking = undefined;
+        throw error;
+      }
+    };
+    return () => (asking ??= ask());
+  }
+
+  private strangerWays(event: EmittedEvent, match: Match | undefined): Task[] {
+    return match ? this.ways(event, match, new TriggerBatch(this.publisher), `triggers ${event.emitterId}`) : [];
+  }
+
+  /** What is to be done for the event: a task for each webhook, and one for all that goes to Kafka. */
+  private ways(event: EmittedEvent, match: Match, triggers: TriggerBatch, triggerLane: string): Task[] {
+    routed.inc();
+    const tasks: Task[] = [];
+    if (this.trigger(event, match, triggers)) tasks.push({ lane: triggerLane, run: () => triggers.send() });
+    for (const { id, version } of match.listeners) {
+      if (isId('webhook', id) && version !== null) tasks.push(this.dispatcher.firstAttempt(deliveryOf(event, id), version));
+    }
+    return tasks;
+  }
+
+  /** Adds what the event sends to sources, workflows and the mail. False when that is nothing. */
+  private trigger(event: EmittedEvent, { ownerId, listeners }: Match, batch: TriggerBatch): boolean {
+    const fact = errorFact(event, ownerId);
+    if (fact) batch.add(fact);
+    const triggered = listeners.filter(({ id }) => !isId('webhook', id));
+    if (triggered.length === 0) return fact !== undefined;
+    if (mayTrigger(event)) {
+      for (const { id } of triggered) {
+        if (isId('source', id)) batch.add(runRecord(event, ownerId, id));
+        else if (isId('workflow', id)) batch.add(workflowRecord(event, id));
+      }
+      return true;
+    }
+    loops.inc();
+    const report = loopReport(event, ownerId);
+    if (!report) return fact !== undefined;
+    this.log.warn({ emitter_id: event.emitterId, event_id: eventIdOf(event.place), hops: event.hops }, 'event.loop-detected');
+    batch.add({ topic: EVENTS_TOPIC, ...report });
+    return true;
+  }
+
+  private putAside(record: LogRecord, reason: string): Task {
+    return {
+      lane: `malformed ${record.partition}`,
+      run: async () => {
+        await sendToDeadLetter(this.publisher, 'routing', record, reason);
+        this.log.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason }, 'event.malformed');
+      },
+    };
+  }
+}
