@@ -12,9 +12,10 @@ CREATE TABLE event (
   item_ts    bigint,
   PRIMARY KEY (emitter_id, stream, ms, seq)
 ) WITH (
-  -- Rows come and go all the time: they are cleared away by their number, not by the table's growth, and at full speed.
-  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000, autovacuum_vacuum_cost_delay = 0,
-  autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000
+  -- Rows come and go all the time, as many as come. A pass over a large table is dear and clears away all there is: so not too often,
+  -- not for the sake of new rows alone, and then at full speed.
+  autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 50000, autovacuum_vacuum_cost_delay = 0,
+  autovacuum_vacuum_insert_threshold = -1
 );
 -- Is this emit kept already? The emit id first: it begins with its time where it's ours, so new entries go to the same few pages.
 CREATE UNIQUE INDEX event_emitted_once ON event (emit_id, emitter_id, stream);
