@@ -1,5 +1,6 @@
 import { ApiPropertyOptional } from '@nestjs/swagger';
 import { IsOptional, IsString } from 'class-validator';
+import { IsEventId, IsReadableStream } from '../events/event-validators.js';
 
 export class LiveQuery {
   @ApiPropertyOptional({ description: '`event`: whole events; without it one over 1 KB is shortened.' })
@@ -9,11 +10,11 @@ export class LiveQuery {
 
   @ApiPropertyOptional({ description: 'Another stream than the default one: `$errors`, `$logs`, `$in` or a custom name.' })
   @IsOptional()
-  @IsString({ message: 'event_name must be a string' })
+  @IsReadableStream()
   event_name?: string;
 
   @ApiPropertyOptional({ description: 'The id of an event: begin with those after it. The header Last-Event-ID wins.' })
   @IsOptional()
-  @IsString({ message: 'after must be an event id' })
+  @IsEventId({ orEmpty: true })
   after?: string;
 }
