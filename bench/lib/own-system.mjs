@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { Agent, request } from 'node:http';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -73,15 +74,25 @@ export async function startOwnSystem(variables = {}) {
  * @param {{ apiUrl: string, apiKey: string }} system
  */
 export function apiClient({ apiUrl, apiKey }) {
-  /** @param {string} method @param {string} path @param {object} [body] */
-  return async (method, path, body) => {
-    const response = await fetch(`${apiUrl}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${apiKey}`, ...(body ? { 'content-type': 'application/json' } : {}) },
-      body: body && JSON.stringify(body),
+  // a third of the CPU that fetch takes, which is the system's on a small machine
+  const agent = new Agent({ keepAlive: true });
+  /**
+   * @param {string} method @param {string} path @param {object} [body]
+   * @returns {Promise<any>} `data` of the answer
+   */
+  return (method, path, body) =>
+    new Promise((resolve, reject) => {
+      const headers = { authorization: `Bearer ${apiKey}`, ...(body ? { 'content-type': 'application/json' } : {}) };
+      const outgoing = request(`${apiUrl}${path}`, { method, agent, headers }, (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (part) => (text += part));
+        response.on('end', () => {
+          if (!/^2/.test(String(response.statusCode))) return reject(new Error(`${method} ${path}: ${response.statusCode} ${text}`));
+          resolve(text === '' ? undefined : JSON.parse(text).data);
+        });
+      });
+      outgoing.on('error', reject);
+      outgoing.end(body && JSON.stringify(body));
     });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return text === '' ? undefined : JSON.parse(text).data;
-  };
 }

@@ -1,6 +1,7 @@
 import { IsObject, IsOptional, IsString } from 'class-validator';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { command, query } from './contract.js';
+import type { Hook } from './emitters.js';
 import { type ComponentId, IsId, type UserId } from './ids.js';
 import { IsText } from './validators.js';
 
@@ -24,7 +25,7 @@ export interface ComponentDescription {
   dedupe: 'unique' | 'greatest' | 'last' | null;
   /** How many runs of one source may go on at a time. */
   concurrency: number;
-  hooks: ('deploy' | 'activate' | 'deactivate')[];
+  hooks: Hook[];
   has_run: boolean;
   configurable_props: PropDefinition[];
 }

@@ -2,6 +2,9 @@ import { IsArray, IsBoolean, IsIn, IsInt, IsObject, IsOptional, IsString } from 
 import { fact, query } from './contract.js';
 import { type EmitterId, IsId, type UserId } from './ids.js';
 
+/** What a component may do when its source is created, switched on or off. */
+export type Hook = 'deploy' | 'activate' | 'deactivate';
+
 /** When a timer prop ticks; exactly one of the two is set. */
 export type Schedule = { interval_seconds: number; cron: null } | { interval_seconds: null; cron: string; timezone?: string };
 
@@ -15,6 +18,8 @@ export interface Deployment {
   /** The secret part of the endpoint's URL; null without an HTTP interface. */
   endpoint_key: string | null;
   name_slug: string;
+  /** Those that the component has: no run is asked for another. */
+  hooks: Hook[];
 }
 
 /** The whole state of an emitter after a change: the newest `version` counts. */

@@ -1,6 +1,6 @@
 import { IsIn, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
 import { fact } from './contract.js';
-import type { Deployment } from './emitters.js';
+import type { Deployment, Hook } from './emitters.js';
 import { IsId, type SourceId, type UserId } from './ids.js';
 
 /** Why a run is due. */
@@ -8,7 +8,7 @@ export type RunTrigger = 'timer' | 'http' | 'event' | 'manual' | 'hook';
 
 /** A run of a hook instead of `run`, with the source as it was, or is, at that change. */
 export interface HookRun {
-  method: 'deploy' | 'activate' | 'deactivate';
+  method: Hook;
   version: number;
   deployment: Deployment;
   /** The source is deleted: what it kept goes after this hook, however that ends. */

@@ -17,7 +17,6 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-const LINGER_MS = 1;
 const MAX_BATCH_BYTES = 512 * 1024;
 /** Below this a batch isn't worth compressing. */
 const COMPRESS_FROM_BYTES = 1024;
@@ -33,7 +32,7 @@ export class Publisher {
   private readonly producer: Producer;
   private waiting: Waiting[] = [];
   private flushing = false;
-  private timer: NodeJS.Timeout | undefined;
+  private timer: NodeJS.Immediate | undefined;
 
   constructor(kafka: Kafka) {
     this.producer = kafka.producer({ createPartitioner: javaPartitioner, allowAutoTopicCreation: false });
@@ -48,7 +47,7 @@ export class Publisher {
     if (records.length === 0) return Promise.resolve();
     return new Promise((resolve, reject) => {
       this.waiting.push({ records, resolve, reject });
-      if (!this.flushing) this.timer ??= setTimeout(() => void this.flush(), LINGER_MS);
+      if (!this.flushing) this.timer ??= setImmediate(() => void this.flush());
     });
   }
 

@@ -137,7 +137,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   }
 
   private async invoke(pattern: string, record: LogRecord, requestId: string | undefined): Promise<unknown> {
-    let handler: MessageHandler | undefined | null = this.getHandlerByPattern(pattern);
+    let handler: MessageHandler | undefined = this.messageHandlers.get(pattern);
     if (!handler) throw new Error(`no handler for ${pattern}`);
     const payload: unknown = record.value === null ? null : JSON.parse(record.value.toString('utf8'));
     const call = async () => {

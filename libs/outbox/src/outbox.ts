@@ -10,19 +10,20 @@ export const CHANNEL = 'outbox';
  */
 export async function addToOutbox(transaction: Session, records: OutgoingRecord[]): Promise<void> {
   if (records.length === 0) return;
-  await transaction.query(
-    `WITH added AS (
+  await transaction.query({
+    name: 'outbox-add',
+    text: `WITH added AS (
        INSERT INTO outbox (topic, key, headers, value)
        SELECT topic, key, headers::jsonb, value
        FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) WITH ORDINALITY AS record (topic, key, headers, value, n)
        ORDER BY n
      )
      SELECT pg_notify('${CHANNEL}', '')`,
-    [
+    values: [
       records.map(({ topic }) => topic),
       records.map(({ key }) => key),
       records.map(({ headers }) => JSON.stringify(headers ?? {})),
       records.map(({ value }) => (typeof value === 'string' ? Buffer.from(value) : value)),
     ],
-  );
+  });
 }

@@ -32,10 +32,11 @@ export class ComponentsRepository {
 
   /** A component that the owner may make sources of: one of his, or one of the registry. */
   async findUsable(ownerId: UserId, id: string): Promise<ComponentRow | undefined> {
-    const { rows } = await this.database.query<ComponentRow>(`${COMPONENT} WHERE (c.owner_id = $1 OR c.owner_id IS NULL) AND c.id = $2`, [
-      ownerId,
-      id,
-    ]);
+    const { rows } = await this.database.query<ComponentRow>({
+      name: 'component-usable',
+      text: `${COMPONENT} WHERE (c.owner_id = $1 OR c.owner_id IS NULL) AND c.id = $2`,
+      values: [ownerId, id],
+    });
     return rows[0];
   }
 

@@ -1,6 +1,7 @@
 import {
   type ComponentId,
   type EmitterState,
+  type Hook,
   type PropDefinition,
   type Schedule,
   type Source,
@@ -17,6 +18,7 @@ export interface SourceRow {
   component_id: ComponentId;
   code_hash: string;
   props: PropDefinition[];
+  hooks: Hook[];
   name: string;
   name_slug: string;
   configured_props: Record<string, unknown>;
@@ -86,5 +88,6 @@ export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterSt
     schedules: row.schedules,
     endpoint_key: endpointProp(row) ? row.endpoint_key : null,
     name_slug: row.name_slug,
+    hooks: row.hooks,
   },
 });

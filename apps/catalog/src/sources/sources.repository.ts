@@ -6,9 +6,12 @@ import { addToOutbox } from '#outbox';
 import { freeSlug } from './slug.js';
 import { type SourceChange, type SourceRow, sourceState } from './source.entity.js';
 
-const SOURCE = `SELECT s.id, s.owner_id, s.component_id, c.code_hash, k.description -> 'configurable_props' AS props, s.name, s.name_slug,
+/** A SourceRow of a row of `source`. */
+const sourceFrom = (rows: string): string => `SELECT s.id, s.owner_id, s.component_id, c.code_hash, s.name, s.name_slug,
+    k.description -> 'configurable_props' AS props, k.description -> 'hooks' AS hooks,
     s.configured_props, s.schedules, s.endpoint_key, s.active, s.version, s.created_at, s.updated_at
-  FROM source s JOIN component c ON c.id = s.component_id JOIN code k ON k.hash = c.code_hash`;
+  FROM ${rows} s JOIN component c ON c.id = s.component_id JOIN code k ON k.hash = c.code_hash`;
+const SOURCE = sourceFrom('source');
 
 /** Sources and the facts of their changes: a row and its fact are one transaction. */
 @Injectable()
@@ -16,7 +19,11 @@ export class SourcesRepository {
   constructor(private readonly database: Database) {}
 
   async find(ownerId: UserId, id: SourceId, session: Session = this.database): Promise<SourceRow | undefined> {
-    const { rows } = await session.query<SourceRow>(`${SOURCE} WHERE s.owner_id = $1 AND s.id = $2`, [ownerId, id]);
+    const { rows } = await session.query<SourceRow>({
+      name: 'source-find',
+      text: `${SOURCE} WHERE s.owner_id = $1 AND s.id = $2`,
+      values: [ownerId, id],
+    });
     return rows[0];
   }
 
@@ -27,25 +34,10 @@ export class SourcesRepository {
   /** Creates the source; one of this id that exists already is left as it is. */
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
     return this.database.transaction(async (transaction) => {
-      const slug = await this.reserveSlug(transaction, ownerId, id, change.slug);
-      const { rowCount } = await transaction.query(
-        `INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING`,
-        [
-          id,
-          ownerId,
-          change.component_id,
-          change.name,
-          slug,
-          JSON.stringify(change.configured_props),
-          JSON.stringify(change.schedules),
-          change.endpoint_key,
-          change.active,
-        ],
-      );
-      const row = await this.reread(transaction, ownerId, id);
-      if (rowCount === 1) await this.tell(transaction, sourceState(row));
-      return row;
+      const made =
+        (await this.insert(transaction, ownerId, id, change, change.slug)) ?? (await this.insertBeside(transaction, ownerId, id, change));
+      if (made) await this.tell(transaction, sourceState(made));
+      return made ?? this.reread(transaction, ownerId, id);
     });
   }
 
@@ -114,12 +106,59 @@ export class SourcesRepository {
     return rows[0] && sourceState(rows[0]);
   }
 
-  /** The slug, or the first of `-1`, `-2`, … that the account has free. Creates of one account wait for each other here. */
+  /** Inserts the source unless its id or the slug is taken. */
+  private async insert(
+    transaction: Transaction,
+    ownerId: UserId,
+    id: SourceId,
+    change: SourceChange,
+    slug: string,
+  ): Promise<SourceRow | undefined> {
+    const { rows } = await transaction.query<SourceRow>({
+      name: 'source-insert',
+      text: `WITH made AS (
+          INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active)
+          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING *
+        ) ${sourceFrom('made')}`,
+      values: [
+        id,
+        ownerId,
+        change.component_id,
+        change.name,
+        slug,
+        JSON.stringify(change.configured_props),
+        JSON.stringify(change.schedules),
+        change.endpoint_key,
+        change.active,
+      ],
+    });
+    return rows[0];
+  }
+
+  /** Inserts the source under a slug with a number, unless its id is taken. */
+  private async insertBeside(
+    transaction: Transaction,
+    ownerId: UserId,
+    id: SourceId,
+    change: SourceChange,
+  ): Promise<SourceRow | undefined> {
+    for (;;) {
+      const slug = await this.reserveSlug(transaction, ownerId, id, change.slug);
+      const made = await this.insert(transaction, ownerId, id, change, slug);
+      if (made) return made;
+      const { rowCount } = await transaction.query('SELECT FROM source WHERE id = $1', [id]);
+      // otherwise it's the slug: who finds its own one free does not wait, and may have taken this one
+      if (rowCount === 1) return undefined;
+    }
+  }
+
+  /** The slug, or the first of `-1`, `-2`, … that the account has free. Who needs a number waits here for the others of the account. */
   private async reserveSlug(transaction: Transaction, ownerId: UserId, id: SourceId, slug: string): Promise<string> {
     await transaction.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`slug ${ownerId}`]);
     const { rows } = await transaction.query<{ name_slug: string }>(
-      'SELECT name_slug FROM source WHERE owner_id = $1 AND id <> $2 AND (name_slug = $3 OR starts_with(name_slug, $4))',
-      [ownerId, id, slug, `${slug}-`],
+      // '.' follows '-': a range of the index
+      'SELECT name_slug FROM source WHERE owner_id = $1 AND id <> $2 AND (name_slug = $3 OR (name_slug > $3 AND name_slug < $4))',
+      [ownerId, id, slug, `${slug}.`],
     );
     return freeSlug(slug, new Set(rows.map(({ name_slug }) => name_slug)));
   }

@@ -3,6 +3,8 @@ import { type AutoSubscription, newId, type UserId } from '#contracts';
 import { Database, type Transaction } from '#database';
 
 const COLUMNS = 'id, event_name, listener_id';
+/** The advisory lock of an account's auto-subscriptions. */
+const TURN = "hashtext('auto-subscription'), hashtext($1)";
 
 @Injectable()
 export class AutoSubscriptionsRepository {
@@ -10,7 +12,7 @@ export class AutoSubscriptionsRepository {
 
   /** Makes the auto-subscription, or finds the one of the same listener and event name. */
   async create(transaction: Transaction, ownerId: UserId, listenerId: string, eventName: string): Promise<AutoSubscription> {
-    await this.takeTurns(transaction, ownerId);
+    await transaction.query(`SELECT pg_advisory_xact_lock(${TURN})`, [ownerId]);
     await transaction.query(
       // the clock is read when it's this transaction's turn: a new emitter is older than this time, or sees this row.
       // It's the database server's clock, by which the catalog dates emitters too
@@ -42,13 +44,18 @@ export class AutoSubscriptionsRepository {
     return rows;
   }
 
-  /** Those that cover an emitter which came to exist at this time. */
+  /**
+   * Those that cover an emitter which came to exist at this time. Who learns of an emitter and who makes an auto-subscription take turns: none
+   * falls between the two.
+   */
   async covering(transaction: Transaction, ownerId: UserId, createdAtMs: number): Promise<AutoSubscription[]> {
-    await this.takeTurns(transaction, ownerId);
-    const { rows } = await transaction.query<AutoSubscription>(
-      `SELECT ${COLUMNS} FROM auto_subscription WHERE owner_id = $1 AND created_at_ms <= $2`,
-      [ownerId, createdAtMs],
-    );
+    // with other emitters, but not with an auto-subscription that is being made
+    await transaction.query({ name: 'auto-cover-turn', text: `SELECT pg_advisory_xact_lock_shared(${TURN})`, values: [ownerId] });
+    const { rows } = await transaction.query<AutoSubscription>({
+      name: 'auto-covering',
+      text: `SELECT ${COLUMNS} FROM auto_subscription WHERE owner_id = $1 AND created_at_ms <= $2`,
+      values: [ownerId, createdAtMs],
+    });
     return rows;
   }
 
@@ -59,10 +66,5 @@ export class AutoSubscriptionsRepository {
       [ownerId, emitterId, createdAtMs],
     );
     return rowCount === 1;
-  }
-
-  /** One after the other: an emitter that is learnt of while an auto-subscription is made must not fall between the two. */
-  private async takeTurns(transaction: Transaction, ownerId: UserId): Promise<void> {
-    await transaction.query("SELECT pg_advisory_xact_lock(hashtext('auto-subscription'), hashtext($1))", [ownerId]);
   }
 }

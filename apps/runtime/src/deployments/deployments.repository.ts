@@ -46,19 +46,24 @@ export class DeploymentsRepository {
 
   /** The source as it is, held until the transaction ends. */
   async lock(transaction: Transaction, sourceId: string): Promise<DeploymentRow | undefined> {
-    const { rows } = await transaction.query<DeploymentRow>('SELECT * FROM deployment WHERE source_id = $1 FOR UPDATE', [sourceId]);
+    const { rows } = await transaction.query<DeploymentRow>({
+      name: 'deployment-lock',
+      text: 'SELECT * FROM deployment WHERE source_id = $1 FOR UPDATE',
+      values: [sourceId],
+    });
     return rows[0];
   }
 
   /** Writes the newest state. */
   async put(transaction: Transaction, row: Omit<DeploymentRow, 'kills_in_row'>): Promise<void> {
-    await transaction.query(
-      `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, endpoint_key, name_slug)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    await transaction.query({
+      name: 'deployment-put',
+      text: `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, endpoint_key, name_slug, hooks)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
        ON CONFLICT (source_id) DO UPDATE SET active = excluded.active, version = excluded.version, code_hash = excluded.code_hash,
          configured_props = excluded.configured_props, schedules = excluded.schedules, endpoint_key = excluded.endpoint_key, name_slug = excluded.name_slug,
-         kills_in_row = 0`,
-      [
+         hooks = excluded.hooks, kills_in_row = 0`,
+      values: [
         row.source_id,
         row.owner_id,
         row.active,
@@ -68,8 +73,9 @@ export class DeploymentsRepository {
         JSON.stringify(row.schedules),
         row.endpoint_key,
         row.name_slug,
+        row.hooks,
       ],
-    );
+    });
   }
 
   /** Removes the source; its timers go with it. What it kept stays for its last hook. */
@@ -106,7 +112,12 @@ export class DeploymentsRepository {
       return at ? [{ prop, schedule: JSON.stringify(schedule), at }] : [];
     });
     const props = timers.map(({ prop }) => prop);
-    await transaction.query('DELETE FROM timer WHERE source_id = $1 AND prop <> ALL($2)', [sourceId, props]);
+    await transaction.query({
+      name: 'timers-remove',
+      text: 'DELETE FROM timer WHERE source_id = $1 AND prop <> ALL($2)',
+      values: [sourceId, props],
+    });
+    if (props.length === 0) return;
     await transaction.query(
       `INSERT INTO timer (source_id, prop, schedule, next_run_at) SELECT $1, * FROM unnest($2::text[], $3::json[], $4::timestamptz[])
        ON CONFLICT (source_id, prop) DO UPDATE SET schedule = excluded.schedule, next_run_at = excluded.next_run_at, resume_at = NULL, asked = NULL

@@ -1,15 +1,21 @@
 import { describe, expect, it } from '@jest/globals';
+import type { Hook } from '#contracts';
 import { type DeployedState, hookRuns } from './hook-runs.js';
 
 const state = (
   version: number,
-  { active = true, code = 'a', props = {} }: { active?: boolean; code?: string; props?: Record<string, unknown> } = {},
+  {
+    active = true,
+    code = 'a',
+    props = {},
+    hooks = ['deploy', 'activate', 'deactivate'],
+  }: { active?: boolean; code?: string; props?: Record<string, unknown>; hooks?: Hook[] } = {},
 ): DeployedState => ({
   source_id: 'dc_1',
   owner_id: 'u_1',
   active,
   version,
-  deployment: { code_hash: code, configured_props: props, schedules: {}, endpoint_key: null, name_slug: `n${version}` },
+  deployment: { code_hash: code, configured_props: props, schedules: {}, endpoint_key: null, name_slug: `n${version}`, hooks },
 });
 const hooks = (before?: DeployedState, after?: DeployedState) =>
   hookRuns(before, after).map(({ hook }) => `${hook?.method} ${hook?.version}`);
@@ -17,6 +23,15 @@ const hooks = (before?: DeployedState, after?: DeployedState) =>
 describe('the hooks of a change', () => {
   it.each<[string, DeployedState | undefined, DeployedState | undefined, string[]]>([
     ['created', undefined, state(1), ['deploy 1', 'activate 1']],
+    ['created without hooks', undefined, state(1, { hooks: [] }), []],
+    ['created with one of them', undefined, state(1, { hooks: ['activate'] }), ['activate 1']],
+    [
+      'changed: new code, with other hooks',
+      state(1, { hooks: ['deactivate'] }),
+      state(2, { code: 'b', hooks: ['deploy'] }),
+      ['deactivate 1'],
+    ],
+    ['deleted without hooks, to clear away behind the last run', state(1, { hooks: [] }), undefined, ['deactivate 1']],
     ['changed: new code', state(1), state(2, { code: 'b' }), ['deactivate 1', 'activate 2']],
     ['changed: new props', state(1), state(2, { props: { a: 1 } }), ['deactivate 1', 'activate 2']],
     ['renamed', state(1), state(2), []],
