@@ -219,7 +219,7 @@ async function timersOfAMinute(api) {
   await runtime.query('BEGIN');
   await runtime.query(
     `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, endpoint_key, name_slug, hooks)
-     SELECT copy.id, copy.owner, active, version, code_hash, configured_props, schedules, NULL, name_slug
+     SELECT copy.id, copy.owner, active, version, code_hash, configured_props, schedules, NULL, name_slug, hooks
      FROM deployment, unnest($2::text[], $3::text[]) AS copy (id, owner) WHERE source_id = $1`,
     [source.id, distinct, owners],
   );

@@ -127,6 +127,20 @@ describe('a source', () => {
     await expectEvents(source, [], '$in');
   });
 
+  it('does not emit later what was deleted from $in', async () => {
+    const source = await api.source(
+      "export default { name: 'regretter', run(e) { for (const wait of e) this.$emit(wait, { delivery_ts: Date.now() + wait }); } }",
+    );
+    await runNow(source, [4000, 5000]);
+    await expectEvents(source, [4000, 5000], '$in');
+    const { body } = await api.get(`/sources/${source.id}/event_summaries?event_name=$in`);
+    const { id } = body.data.find(({ event }: any) => event === 4000);
+    expect((await api.delete(`/sources/${source.id}/events?event_name=$in&start_id=${id}&end_id=${id}`)).status).toBe(202);
+    await expectEvents(source, [5000], '$in');
+    await expectEvents(source, [5000]);
+    await expectEvents(source, [], '$in');
+  });
+
   it('is triggered by what it listens to', async () => {
     const emitter = await api.source("export default { name: 'emitter', run(e) { this.$emit(e); } }");
     const listener = await api.source("export default { name: 'listener', run(e) { this.$emit({ heard: e }); } }");

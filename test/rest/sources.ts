@@ -173,8 +173,16 @@ export const sources = (world: () => World) =>
       ['both forms at once', { timer: { type: '$.interface.timer' } }, { timer: { intervalSeconds: 5, cron: '* * * * *' } }],
       ['a bad cron expression', { timer: { type: '$.interface.timer' } }, { timer: { cron: 'never' } }],
       ['an interface of another kind', { mail: '$.interface.email' }, {}],
+      ['a prop that the component has not, whatever its name', {}, { constructor: 1 }],
     ])('refuse %s', async (_, props, configured_props) => {
       expect((await create({ component_code: componentOf('p', props), configured_props })).status).toBe(400);
+    });
+
+    it('keep every key of a value', async () => {
+      const car = { constructor: 'Ferrari', toString: 1, wheels: [{ constructor: {} }] };
+      const source = await created({ component_code: componentOf('car', { car: 'object' }), configured_props: { car } });
+      expect(source.configured_props).toEqual({ car });
+      expect((await api.get(`/sources/${source.id}`)).body.data.configured_props).toEqual({ car });
     });
 
     describe('by PUT', () => {

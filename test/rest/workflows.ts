@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Consumer, Producer } from 'kafkajs';
 import type { Api } from '../support/api.js';
+import { EventStream } from '../support/event-stream.js';
 import { eventually } from '../support/eventually.js';
 import { QUIET, type World } from './world.js';
 
@@ -45,6 +46,15 @@ export const workflows = (world: () => World) =>
       });
       for (const path of ['event_summaries', '$errors/event_summaries', '%24errors/event_summaries'])
         expect((await stranger.get(`/workflows/${id}/${path}`)).status).toBe(404);
+    });
+    it('show what they emit as it comes', async () => {
+      const stream = await EventStream.open(api, `/workflows/${other}/sse`);
+      try {
+        await world().producer.emit(other, [{ live: 1 }], { ce_id: 'w-live' });
+        await eventually(() => expect(stream.events.map(({ event }) => event as unknown)).toEqual([{ live: 1 }]));
+      } finally {
+        stream.close();
+      }
     });
     it('show what they emitted, and their errors apart', async () => {
       await world().producer.emit(id, [{ raw_event: { a: 1 } }], { ce_type: 'default', ce_id: 'w-1' });

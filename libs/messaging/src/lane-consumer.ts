@@ -55,6 +55,8 @@ export class LaneConsumer {
       // awaited by the next batch, which throws it on
       this.assigned.catch(() => {});
     });
+    // before the partitions may go to another member: what isn't committed now it does again
+    this.consumer.on(this.consumer.events.REBALANCING, () => void this.commit());
     await this.consumer.connect();
     await this.consumer.subscribe({ topics: this.options.topics, fromBeginning: true });
     await this.consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: (payload) => this.eachBatch(payload) });

@@ -1,3 +1,3 @@
-export { invalidPayload } from './invalid-payload.js';
+export { PayloadPipe } from './payload-pipe.js';
 export { runService, type ServiceOptions } from './run-service.js';
 export { LogModule } from './log.module.js';

@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { type INestMicroservice, type Type, ValidationPipe } from '@nestjs/common';
+import type { INestMicroservice, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ConfigError, readConfig } from '#config';
@@ -8,7 +8,7 @@ import { isTransient } from '#database';
 import { createKafka, KafkaTransport, Messages, MessagingModule, Publisher, readKafkaConfig, type TransportOptions } from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
 import { HealthServer } from './health-server.js';
-import { invalidPayload } from './invalid-payload.js';
+import { PayloadPipe } from './payload-pipe.js';
 import { LogModule } from './log.module.js';
 import { RpcErrors } from './rpc-errors.js';
 
@@ -77,7 +77,7 @@ async function startHttp({ create, listen }: NonNullable<ServiceOptions['http']>
 /** Payloads are validated, and what a handler throws reaches the transport as it is. */
 async function startMicroservice(root: Type, log: Log, options: TransportOptions): Promise<INestMicroservice> {
   const microservice = await NestFactory.createMicroservice(root, { strategy: new KafkaTransport(options), logger: new NestLog(log) });
-  microservice.useGlobalPipes(new ValidationPipe({ transform: true, whitelist: true, exceptionFactory: invalidPayload }));
+  microservice.useGlobalPipes(new PayloadPipe());
   microservice.useGlobalFilters(new RpcErrors());
   await microservice.listen();
   return microservice;

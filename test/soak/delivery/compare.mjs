@@ -7,10 +7,10 @@ import { createInterface } from 'node:readline';
  * @property {Map<string, string[]>} listeners the webhooks of each emitter
  * @property {Set<string>} resent events that may stand in the log twice: `<emitter> <n>`
  * @property {Set<string>} failed first attempts that failed: `<webhook> <emitter> <n>`; such an event may arrive behind later ones
- * @property {{ at: number, what: string }[]} kills
+ * @property {number[]} interruptions when something was killed, or partitions were handed over because of it
  */
 
-/** How long before a kill something may have been delivered that is delivered again after it. */
+/** How long before an interruption something may have been delivered that is delivered again after it. */
 const WINDOW_MS = 5000;
 
 /**
@@ -18,12 +18,21 @@ const WINDOW_MS = 5000;
  * @param {string} file
  * @param {Expected} expected
  */
-export async function compareWithArrivals(file, { emitted, listeners, resent, failed, kills }) {
+export async function compareWithArrivals(file, { emitted, listeners, resent, failed, interruptions }) {
   /** @type {Map<string, { accepted: number, id: string, times: number[] }>} */
   const deliveries = new Map();
   /** @type {Map<string, number>} */
   const newest = new Map();
-  const found = { lost: 0, repeated: 0, repeated_by_producer: 0, beyond_window: 0, longest_window_ms: 0, disordered: 0, changed_ids: 0, arrivals: 0 };
+  const found = {
+    lost: 0,
+    repeated: 0,
+    repeated_by_producer: 0,
+    beyond_window: 0,
+    longest_window_ms: 0,
+    disordered: 0,
+    changed_ids: 0,
+    arrivals: 0,
+  };
   for await (const line of createInterface({ input: createReadStream(file) })) {
     const [webhook, emitter, n, id, accepted, at] = line.split(' ');
     const key = `${webhook} ${emitter} ${n}`;
@@ -62,8 +71,8 @@ export async function compareWithArrivals(file, { emitted, listeners, resent, fa
     found.repeated += times.length - 1;
     for (const [index, time] of times.slice(0, -1).entries()) {
       const next = times[index + 1] ?? Infinity;
-      const kill = kills.find(({ at }) => at >= time - 100 && at <= next);
-      const window = kill ? Math.max(0, kill.at - time) : Infinity;
+      const interruption = interruptions.find((at) => at >= time - 100 && at <= next) ?? Infinity;
+      const window = Math.max(0, interruption - time);
       if (window > WINDOW_MS) found.beyond_window += 1;
       else found.longest_window_ms = Math.max(found.longest_window_ms, window);
     }

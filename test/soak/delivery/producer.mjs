@@ -32,7 +32,7 @@ export class Producer {
   }
 
   async run() {
-    for (let due = performance.now(), owed = 0; !this.stopped; ) {
+    for (let due = performance.now(), owed = 0; !this.stopped;) {
       due += TICK_MS;
       const wait = due - performance.now();
       if (wait > 0) await sleep(wait);
@@ -63,6 +63,9 @@ export class Producer {
     const n = (this.emitted.get(emitter) ?? 0) + 1;
     this.emitted.set(emitter, n);
     const json = Buffer.from(JSON.stringify({ emitter, n, note: 'x'.repeat(200) }));
-    return { name: `${emitter} ${n}`, record: { topic: 'events', ...eventRecord(/** @type {any} */ ({ emitterId: emitter, stream: '', emitId: ksuid(), json })) } };
+    return {
+      name: `${emitter} ${n}`,
+      record: { topic: 'events', ...eventRecord(/** @type {any} */ ({ emitterId: emitter, stream: '', emitId: ksuid(), json })) },
+    };
   }
 }

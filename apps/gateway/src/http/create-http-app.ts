@@ -1,12 +1,11 @@
 import type { Type } from '@nestjs/common';
-import { ValidationPipe } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { invalidPayload } from '#service';
+import { PayloadPipe } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
 import { authenticate } from '../auth/authenticate.js';
 import { GatewayConfig } from '../gateway.config.js';
@@ -50,9 +49,7 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
   readJsonBodies(fastify);
-  app.useGlobalPipes(
-    new ValidationPipe({ transform: true, whitelist: true, validateCustomDecorators: true, exceptionFactory: invalidPayload }),
-  );
+  app.useGlobalPipes(new PayloadPipe({ validateCustomDecorators: true }));
   app.useGlobalFilters(new ProblemFilter(log));
   serveDocs(app);
   return app;

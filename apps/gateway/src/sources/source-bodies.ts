@@ -1,6 +1,6 @@
 import { ApiPropertyOptional } from '@nestjs/swagger';
 import { Allow, IsBoolean, IsOptional } from 'class-validator';
-import { ComponentChoice, NewSource } from '#contracts';
+import { ComponentChoice, NewSource, Verbatim } from '#contracts';
 
 export class CreateSourceBody extends NewSource {}
 
@@ -14,5 +14,6 @@ export class UpdateSourceBody extends ComponentChoice {
 export class RunSourceBody {
   @ApiPropertyOptional({ description: 'What `run` gets: any JSON value.' })
   @Allow()
+  @Verbatim()
   event?: unknown;
 }

@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startBroker } from '../scripts/lib/broker.mjs';
+import { freePort } from '../scripts/lib/ports.mjs';
+import { type Answer, type Api, http } from './support/api.js';
+import { eventually } from './support/eventually.js';
+import { startSystem, type System } from './support/system.js';
+
+const LIMIT = 100;
+const CODE = "export default { name: 'Here', run() {} }";
+
+/** A broker of our own: it's stopped and started. */
+let broker: Awaited<ReturnType<typeof startBroker>>;
+let folder: string;
+let brokerPort: number;
+let system: System;
+let api: Api;
+beforeAll(async () => {
+  [folder, brokerPort] = [await mkdtemp(join(tmpdir(), 'sluice-test-')), await freePort()];
+  broker = await startBroker({ dir: folder, port: brokerPort });
+  system = await startSystem({ KAFKA_BROKERS: broker.brokers, SLUICE_REQUESTS_PER_MINUTE: String(LIMIT) });
+  api = await system.account();
+});
+afterAll(async () => {
+  await system?.stop();
+  await broker?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A new key of the same account, with the whole limit before it. */
+const freshKey = async (): Promise<Record<string, string>> => {
+  const { api_key } = (await system.command('gateway', 'key', 'create', '--account', api.account.id)) as { api_key: string };
+  return { authorization: `Bearer ${api_key}` };
+};
+const problem = ({ body, headers }: Answer) => ({ type: headers['content-type'], id: body.request_id === headers['x-request-id'], body });
+
+describe('a limit of requests per key', () => {
+  it('is told in each answer, and refuses with 429 what is beyond it', async () => {
+    const headers = await freshKey();
+    const answers: Answer[] = [];
+    for (let n = 0; n < LIMIT + 2; n++) answers.push(await http('GET', `${api.baseUrl}/users/me`, { headers }));
+    expect(answers.map(({ status }) => status)).toEqual([...Array<number>(LIMIT).fill(200), 429, 429]);
+    expect(answers.map((answer) => answer.headers['ratelimit-remaining'])).toEqual(
+      [...Array(LIMIT + 2).keys()].map((n) => String(Math.max(0, LIMIT - 1 - n))),
+    );
+    const refused = answers[LIMIT]!;
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(60);
+    expect(refused.headers).toMatchObject({
+      'ratelimit-limit': String(LIMIT),
+      'ratelimit-policy': `"default";q=${LIMIT};w=60`,
+      ratelimit: expect.stringMatching(/^"default";r=0;t=\d+$/),
+    });
+    expect(problem(refused)).toMatchObject({
+      type: 'application/problem+json',
+      id: true,
+      body: { status: 429, title: 'Too Many Requests', error: `at most ${LIMIT} requests a minute are allowed with this API key` },
+    });
+    // what has no account counts for nobody, and another key has its own
+    expect((await http('GET', `${api.baseUrl}/users/me`, { headers: { authorization: 'Bearer nothing' } })).status).toBe(401);
+    expect((await http('GET', `${api.baseUrl}/users/me`, { headers: await freshKey() })).status).toBe(200);
+  });
+});
+
+describe('what is away', () => {
+  it('a service that does not answer in time: 504 with the id of the request, and others answer on', async () => {
+    const headers = { ...(await freshKey()), 'x-request-id': 'a-request' };
+    const { id } = await api.source(CODE);
+    system.apps.kill('catalog', 'SIGSTOP');
+    try {
+      const [late, webhooks] = await Promise.all([
+        http('GET', `${api.baseUrl}/sources/${id}`, { headers }),
+        http('GET', `${api.baseUrl}/users/me/webhooks`, { headers }),
+      ]);
+      expect(webhooks.status).toBe(200);
+      expect(late.status).toBe(504);
+      expect(problem(late)).toMatchObject({ type: 'application/problem+json', id: true, body: { status: 504, request_id: 'a-request' } });
+      expect(late.text).not.toMatch(/catalog|kafka|\bat /i);
+    } finally {
+      system.apps.kill('catalog', 'SIGCONT');
+    }
+    await eventually(async () => expect((await http('GET', `${api.baseUrl}/sources/${id}`, { headers })).status).toBe(200));
+  });
+
+  it('Kafka: 503, what needs no Kafka is answered, and all of it again when it is back', async () => {
+    const headers = await freshKey();
+    const { id } = await api.source(CODE);
+    await broker.kill();
+    const [read, made, removed, me] = await Promise.all([
+      http('GET', `${api.baseUrl}/sources/${id}`, { headers }),
+      http('POST', `${api.baseUrl}/webhooks?url=http://127.0.0.1:1/`, { headers }),
+      http('DELETE', `${api.baseUrl}/sources/${id}`, { headers }),
+      http('GET', `${api.baseUrl}/users/me`, { headers }),
+    ]);
+    expect([read, made, removed, me].map(({ status }) => status)).toEqual([503, 503, 503, 200]);
+    expect(problem(made)).toMatchObject({
+      type: 'application/problem+json',
+      id: true,
+      body: { status: 503, title: 'Service Unavailable' },
+    });
+    expect(read.text).not.toMatch(/kafka|broker|127\.0\.0\.1/i);
+    broker = await startBroker({ dir: folder, port: brokerPort });
+    const later = await freshKey();
+    await eventually(async () => {
+      const again = await http('GET', `${api.baseUrl}/sources/${id}`, { headers: later });
+      // the removal was answered by 503: it may have been carried out all the same
+      expect([200, 404]).toContain(again.status);
+    });
+  });
+});
