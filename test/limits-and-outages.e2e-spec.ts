@@ -68,7 +68,7 @@ describe('what is away', () => {
   it('a service that does not answer in time: 504 with the id of the request, and others answer on', async () => {
     const headers = { ...(await freshKey()), 'x-request-id': 'a-request' };
     const { id } = await api.source(CODE);
-    system.apps.kill('catalog', 'SIGSTOP');
+    await system.apps.kill('catalog', 'SIGSTOP');
     try {
       const [late, webhooks] = await Promise.all([
         http('GET', `${api.baseUrl}/sources/${id}`, { headers }),
@@ -79,7 +79,7 @@ describe('what is away', () => {
       expect(problem(late)).toMatchObject({ type: 'application/problem+json', id: true, body: { status: 504, request_id: 'a-request' } });
       expect(late.text).not.toMatch(/catalog|kafka|\bat /i);
     } finally {
-      system.apps.kill('catalog', 'SIGCONT');
+      await system.apps.kill('catalog', 'SIGCONT');
     }
     await eventually(async () => expect((await http('GET', `${api.baseUrl}/sources/${id}`, { headers })).status).toBe(200));
   });
