@@ -6,6 +6,7 @@ import { EventPagesModule } from './pages/event-pages.module.js';
 import { StoredPositionsModule } from './positions/stored-positions.module.js';
 import { ForgetDeleted } from './retention/forget-deleted.js';
 import { RetentionModule } from './retention/retention.module.js';
+import { WithdrawnEmitsModule } from './withdrawn/withdrawn-emits.module.js';
 
 @Module({
   imports: [
@@ -15,6 +16,7 @@ import { RetentionModule } from './retention/retention.module.js';
     EventPagesModule,
     StoredPositionsModule,
     RetentionModule,
+    WithdrawnEmitsModule,
   ],
 })
 export class EventStoreModule {}

@@ -17,4 +17,5 @@ export * from './subscriptions.js';
 export * from './topics.js';
 export * from './truncate-event.js';
 export * from './validators.js';
+export * from './waiting-emits.js';
 export * from './webhooks.js';

@@ -20,7 +20,7 @@ describe('the store', () => {
   });
   afterAll(() => db.drop());
   beforeEach(async () => {
-    await db.database.query('TRUNCATE event, event_progress');
+    await db.database.query('TRUNCATE event, event_progress, withdrawn_emit');
     const repository = new AppendRepository(db.database);
     service = new AppendService(repository, new TrimCounter());
     await repository.positions([PARTITION]);
@@ -59,6 +59,11 @@ describe('the store', () => {
       [emitter, stream],
     );
     return rows.map((row) => row.emit_id).reverse();
+  };
+  const withdrawn = async (): Promise<string[]> => {
+    const { rows } = await db.database.query<{ emitter_id: string; emit_id: string }>('SELECT * FROM withdrawn_emit ORDER BY emit_id');
+    expect(rows.every(({ emitter_id }) => emitter_id === EMITTER)).toBe(true);
+    return rows.map(({ emit_id }) => emit_id);
   };
   const names = (from: number, to: number): string[] => Array.from({ length: to - from + 1 }, (_, index) => `e${from + index}`);
 
@@ -182,6 +187,33 @@ describe('the store', () => {
     await append([event('a', { stream: '$in', dueAt: 5 }), event('b', { stream: '$in', dueAt: 6 })]);
     await append([event('a', { stream: 'x', waited: true }), event('b')]);
     expect([await kept('$in'), await kept('x'), await kept()]).toEqual([['b'], ['a'], ['b']]);
+  });
+
+  describe('withdraws', () => {
+    const waiting = (from: number, to: number): Operation[] => names(from, to).map((name) => event(name, { stream: '$in', dueAt: 5 }));
+
+    it('what is deleted from $in, and nothing of other streams or emitters', async () => {
+      await append([...waiting(1, 3), event('a'), event('e9', { stream: '$in', emitterId: 'dc_2' })]);
+      await append([deletion({ stream: '$in', end: place(1) })]);
+      expect([await withdrawn(), await kept('$in')]).toEqual([['e1', 'e2'], ['e3']]);
+      await append([deletion()]);
+      expect([await withdrawn(), await kept('$in')]).toEqual([['e1', 'e2', 'e3'], []]);
+      await append([deletion({ stream: '$in' })]);
+      expect(await withdrawn()).toEqual(['e1', 'e2', 'e3']);
+    });
+
+    it('what came and was deleted in one batch', async () => {
+      await append([...waiting(1, 2), deletion({ stream: '$in', start: place(1) }), ...waiting(3, 3)]);
+      expect([await withdrawn(), await kept('$in')]).toEqual([['e2'], ['e1', 'e3']]);
+    });
+
+    it('nothing that came due, was trimmed, or was deleted elsewhere', async () => {
+      await append([...waiting(1, 2)]);
+      await append([event('e1', { stream: 'x', waited: true }), deletion({ stream: 'x' }), deletion({ stream: '' })]);
+      for (let from = 3; from <= 150; from += 37) await append(waiting(from, from + 36));
+      await append([deletion({ stream: '$in', end: place(offset - 100) })]);
+      expect(await withdrawn()).toEqual(['e51']);
+    });
   });
 
   it('lets one owner of a partition move on: another one changes nothing', async () => {

@@ -25,6 +25,10 @@ describe('the store in PostgreSQL', () => {
     );
     return Object.fromEntries(rows.map(({ key, events }) => [key, events]));
   };
+  const withdrawn = async (): Promise<Set<string>> => {
+    const { rows } = await db.database.query<{ key: string }>("SELECT emitter_id || ' ' || emit_id AS key FROM withdrawn_emit");
+    return new Set(rows.map(({ key }) => key));
+  };
   const expected = (model: Model): Record<string, string[]> =>
     Object.fromEntries(
       [...model]
@@ -35,22 +39,24 @@ describe('the store in PostgreSQL', () => {
   it('is after each batch what ten lines make of the log, however it is cut into batches', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(1e6), fc.array(fc.integer({ min: 1, max: 70 }), { minLength: 5, maxLength: 20 }), async (seed, sizes) => {
-        await db.database.query('TRUNCATE event, event_progress');
+        await db.database.query('TRUNCATE event, event_progress, withdrawn_emit');
         const random = seededRandom(seed);
         const log = new TestLog(random);
         for (let n = 0; n < 40; n++) log.produce();
         const repository = new AppendRepository(db.database);
         const service = new AppendService(repository, new TrimCounter(random));
         const model: Model = new Map();
+        const withdrawnOfModel = new Set<string>();
         await repository.positions([0, 1]);
         for (const [partition, records] of log.partitions.entries()) {
           for (let offset = 0, batch = 0; offset < records.length; batch++) {
             const operations = records.slice(offset, offset + (sizes[batch % sizes.length] ?? 1)).map(({ operation }) => operation);
             const end = offset + operations.length;
             await service.append(partition, operations, { offset, clock: 0 }, { offset: end, clock: 0 });
-            for (const operation of operations) apply(model, operation);
+            for (const operation of operations) for (const key of apply(model, operation)) withdrawnOfModel.add(key);
             offset = end;
             expect(await shown()).toEqual(expected(model));
+            expect(await withdrawn()).toEqual(withdrawnOfModel);
           }
         }
       }),

@@ -1,5 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import { type DeletedRange, type EmittedEvent, type EmitterId, EVENTS_TOPIC, type EventPlace, type Stream } from '#contracts';
+import {
+  type DeletedRange,
+  type EmittedEvent,
+  type EmitterId,
+  EVENTS_TOPIC,
+  type EventPlace,
+  type Stream,
+  WAITING_STREAM,
+} from '#contracts';
 import { Database, type Transaction } from '#database';
 import type { Position } from '#messaging';
 import { copyIn } from './copy-in.js';
@@ -10,6 +18,11 @@ import type { KeptEvent } from './replay.js';
 export interface StreamKey {
   emitterId: EmitterId;
   stream: Stream;
+}
+
+export interface WithdrawnEmit {
+  emitterId: EmitterId;
+  emitId: string;
 }
 
 const FIRST: EventPlace = { ms: 0, seq: 0 };
@@ -112,21 +125,34 @@ export class AppendRepository {
 
   /**
    * Removes a range of what is kept from the emitter's streams, save those of `except`. What is beyond the last 100 goes
-   * with it: it would come to light again in the place of what is deleted.
+   * with it: it would come to light again in the place of what is deleted. Answers the emit ids of what was deleted from `$in`.
    */
-  async removeRange(transaction: Transaction, range: DeletedRange, except: Stream[]): Promise<void> {
+  async removeRange(transaction: Transaction, range: DeletedRange, except: Stream[]): Promise<string[]> {
     const [start, end] = [range.start ?? FIRST, range.end ?? LAST];
-    await transaction.query({
+    const { rows } = await transaction.query<{ emit_id: string }>({
       name: 'event-remove-range',
       // by ctid: a join of the table with itself is planned well or badly
-      text: `DELETE FROM event WHERE ctid = ANY (ARRAY(
-               SELECT ctid FROM (
-                 SELECT ctid, ms, seq, row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
-                 FROM event WHERE emitter_id = $1 AND ($2::text IS NULL OR stream = $2) AND stream <> ALL($3)
-               ) AS newest
-               WHERE nth > ${KEPT} OR ((ms, seq) >= ($4, $5) AND (ms, seq) <= ($6, $7))
-             ))`,
+      text: `WITH newest AS MATERIALIZED (
+               SELECT ctid, stream, emit_id, (ms, seq) >= ($4, $5) AND (ms, seq) <= ($6, $7) AS meant,
+                      row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
+               FROM event WHERE emitter_id = $1 AND ($2::text IS NULL OR stream = $2) AND stream <> ALL($3)
+             ), removed AS (
+               DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT ctid FROM newest WHERE nth > ${KEPT} OR meant))
+             )
+             SELECT emit_id FROM newest WHERE stream = '${WAITING_STREAM}' AND nth <= ${KEPT} AND meant`,
       values: [range.emitterId, range.stream, except, start.ms, start.seq, end.ms, end.seq],
+    });
+    return rows.map((row) => row.emit_id);
+  }
+
+  /** Keeps of these emits that they are not to be emitted when their time comes. */
+  async withdraw(transaction: Transaction, emits: WithdrawnEmit[]): Promise<void> {
+    if (emits.length === 0) return;
+    await transaction.query({
+      name: 'emit-withdraw',
+      text: `INSERT INTO withdrawn_emit (emitter_id, emit_id) SELECT * FROM unnest($1::text[], $2::text[])
+             ON CONFLICT DO NOTHING`,
+      values: [emits.map(({ emitterId }) => emitterId), emits.map(({ emitId }) => emitId)],
     });
   }
 }

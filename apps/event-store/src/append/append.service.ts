@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type EmittedEvent, type EmitterId, type Stream, WAITING_STREAM } from '#contracts';
 import { type Transaction, UNIQUE_VIOLATION } from '#database';
 import { Fenced, type Position } from '#messaging';
-import { AppendRepository, type StreamKey } from './append.repository.js';
+import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';
 import type { Operation } from './operation.js';
 import { replay } from './replay.js';
 import { splitBatch } from './split-batch.js';
@@ -66,25 +66,30 @@ export class AppendService {
       await this.events.trim(transaction, streams);
       const kept = Map.groupBy(await this.events.kept(transaction, streams), ({ emitterId }) => emitterId);
       const removed: Parameters<AppendRepository['remove']>[1] = [];
+      const withdrawn: WithdrawnEmit[] = [];
       for (const [emitterId, operations] of some) {
         const result = replay(kept.get(emitterId) ?? [], operations);
         added.push(...result.added);
         removed.push(...result.removed.map((event) => ({ emitterId, ...event })));
         repeated += result.repeated;
-        await this.removeElsewhere(transaction, operations);
+        const elsewhere = await this.removeElsewhere(transaction, operations);
+        withdrawn.push(...[...result.withdrawn, ...elsewhere].map((emitId) => ({ emitterId, emitId })));
       }
       await this.events.remove(transaction, removed);
+      await this.events.withdraw(transaction, withdrawn);
     }
     return { added, repeated };
   }
 
-  /** The deletions, in the streams to which nothing is added in this batch. */
-  private async removeElsewhere(transaction: Transaction, operations: Operation[]): Promise<void> {
+  /** The deletions, in the streams to which nothing is added in this batch. Answers the emit ids of what was deleted from `$in`. */
+  private async removeElsewhere(transaction: Transaction, operations: Operation[]): Promise<string[]> {
     const replayed = streamsOf(operations);
+    const withdrawn: string[] = [];
     for (const operation of operations) {
       if (operation.kind === 'delete' && (operation.stream === null || !replayed.includes(operation.stream)))
-        await this.events.removeRange(transaction, operation, replayed);
+        withdrawn.push(...(await this.events.removeRange(transaction, operation, replayed)));
     }
+    return withdrawn;
   }
 
   private dueStreams(events: EmittedEvent[]): StreamKey[] {

@@ -114,6 +114,7 @@ class World {
   /** Who hasn't heard yet that the partitions were handed out anew. */
   private untold: number[] = [];
   private readonly models = Array.from({ length: PARTITIONS }, (): { offset: number; model: Model } => ({ offset: 0, model: new Map() }));
+  private readonly withdrawn = new Set<string>();
 
   constructor(
     seed: number,
@@ -218,14 +219,17 @@ class World {
       const state = this.models[partition] as { offset: number; model: Model };
       if (position.offset === state.offset) continue;
       if (position.offset < state.offset) throw new Error('the position went back');
-      for (; state.offset < position.offset; state.offset++)
-        apply(state.model, (records[state.offset] as { operation: Operation }).operation);
+      for (; state.offset < position.offset; state.offset++) {
+        const { operation } = records[state.offset] as { operation: Operation };
+        for (const key of apply(state.model, operation)) this.withdrawn.add(key);
+      }
       for (const [key, events] of state.model) {
         const [emitterId, stream] = key.split(' ') as [`dc_${string}`, string];
         const shown = this.tables.shown({ emitterId, stream }).map(({ place, emitId }) => ({ place, emitId }));
         expect(shown).toEqual(events);
       }
     }
+    expect(this.tables.withdrawn).toEqual(this.withdrawn);
   }
 }
 
@@ -267,6 +271,8 @@ describe('the store through crashes, rebalances and clocks that step back', () =
     'no trim before a deletion',
     'repeats only skipped',
     'clock not kept',
+    'withdrawn before the commit',
+    'surplus of $in withdrawn',
     'deletions before the events of their batch',
     'due event left in $in',
   ])(

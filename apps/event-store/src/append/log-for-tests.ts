@@ -54,7 +54,7 @@ export class TestLog {
     const partition = this.random() < 0.6 ? 0 : 1;
     const emitterId = this.pick(EMITTERS[partition] ?? []) ?? 'dc_a';
     const count = this.pick([1, 1, 3, 8, 50, 130]) ?? 1;
-    const stream = this.pick(STREAMS) ?? '';
+    const stream = this.pick([...STREAMS, '$in']) ?? '';
     for (let n = 0; n < count; n++)
       this.append(partition, emitterId, count > 8 ? this.newEvent(emitterId, stream) : this.anything(emitterId));
   }

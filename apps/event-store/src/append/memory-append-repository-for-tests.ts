@@ -1,7 +1,15 @@
-import { comparePlaces, type DeletedRange, type EmittedEvent, type EmitterId, type EventPlace, type Stream } from '#contracts';
+import {
+  comparePlaces,
+  type DeletedRange,
+  type EmittedEvent,
+  type EmitterId,
+  type EventPlace,
+  type Stream,
+  WAITING_STREAM,
+} from '#contracts';
 import { type Transaction, UNIQUE_VIOLATION } from '#database';
 import type { Position } from '#messaging';
-import { AppendRepository, type StreamKey } from './append.repository.js';
+import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';
 import { KEPT } from './operation.js';
 import type { KeptEvent } from './replay.js';
 
@@ -14,6 +22,8 @@ export interface Row extends StreamKey {
 export class MemoryTables {
   readonly events = new Map<string, Row>();
   readonly positions = new Map<number, Position>();
+  /** `emitter emit`. */
+  readonly withdrawn = new Set<string>();
   /** By partition: who has changed its position and not ended yet. */
   readonly locks = new Map<number, MemoryTransaction>();
 
@@ -27,6 +37,7 @@ interface MemoryTransaction {
   rows: Map<string, Row>;
   added: Row[];
   removed: Set<string>;
+  withdrawn: string[];
   moved: Map<number, Position>;
 }
 
@@ -47,7 +58,9 @@ export type Mutant =
   | 'trim by count only'
   | 'no trim before a deletion'
   | 'repeats only skipped'
-  | 'clock not kept';
+  | 'clock not kept'
+  | 'withdrawn before the commit'
+  | 'surplus of $in withdrawn';
 
 /**
  * The repository in memory, for one process: `step` is awaited before each statement, and whoever lets it go on decides
@@ -65,7 +78,7 @@ export class MemoryAppendRepository extends AppendRepository {
   }
 
   override async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    const transaction: MemoryTransaction = { rows: new Map(), added: [], removed: new Set(), moved: new Map() };
+    const transaction: MemoryTransaction = { rows: new Map(), added: [], removed: new Set(), withdrawn: [], moved: new Map() };
     this.open.add(transaction);
     try {
       await this.step('begin');
@@ -158,9 +171,10 @@ export class MemoryAppendRepository extends AppendRepository {
     for (const event of events) this.removeRow(memory(handle), event);
   }
 
-  override async removeRange(handle: Transaction, range: DeletedRange, except: Stream[]): Promise<void> {
+  override async removeRange(handle: Transaction, range: DeletedRange, except: Stream[]): Promise<string[]> {
     await this.step('remove range');
     const transaction = memory(handle);
+    const withdrawn: string[] = [];
     const streams = new Set([...transaction.rows.values()].filter((row) => row.emitterId === range.emitterId).map((row) => row.stream));
     for (const stream of streams) {
       if (except.includes(stream) || (range.stream !== null && range.stream !== stream)) continue;
@@ -169,16 +183,29 @@ export class MemoryAppendRepository extends AppendRepository {
         (range.start === null || comparePlaces(place, range.start) >= 0) && (range.end === null || comparePlaces(place, range.end) <= 0);
       const surplus = this.mutant === 'no trim before a deletion' ? 0 : Math.max(0, rows.length - KEPT);
       rows.forEach((row, index) => (index < surplus || isIn(row)) && this.removeRow(transaction, row));
+      if (stream !== WAITING_STREAM) continue;
+      const shown = this.mutant === 'surplus of $in withdrawn' ? rows : rows.slice(surplus);
+      withdrawn.push(...shown.filter(isIn).map(({ emitId }) => emitId));
     }
+    return withdrawn;
+  }
+
+  override async withdraw(handle: Transaction, emits: WithdrawnEmit[]): Promise<void> {
+    if (emits.length === 0) return;
+    await this.step('withdraw');
+    const keys = emits.map(({ emitterId, emitId }) => `${emitterId} ${emitId}`);
+    if (this.mutant === 'withdrawn before the commit') for (const key of keys) this.tables.withdrawn.add(key);
+    else memory(handle).withdrawn.push(...keys);
   }
 
   private removeRow(transaction: MemoryTransaction, row: StreamKey & { place: EventPlace }): void {
     if (transaction.rows.delete(rowKey(row))) transaction.removed.add(rowKey(row));
   }
 
-  private commit({ added, removed, moved }: MemoryTransaction): void {
+  private commit({ added, removed, withdrawn, moved }: MemoryTransaction): void {
     for (const key of removed) this.tables.events.delete(key);
     for (const row of added) if (!removed.has(rowKey(row))) this.tables.events.set(rowKey(row), row);
+    for (const key of withdrawn) this.tables.withdrawn.add(key);
     for (const [partition, position] of moved) this.tables.positions.set(partition, position);
   }
 

@@ -4,8 +4,8 @@ import { KEPT, type Operation } from './operation.js';
 /** By `emitter stream`: what is kept, oldest first. */
 export type Model = Map<string, { place: EventPlace; emitId: string }[]>;
 
-/** What the store is, in ten lines: applies one operation of the log. */
-export function apply(model: Model, operation: Operation): void {
+/** What the store is, in ten lines: applies one operation of the log. Answers what it withdraws, each as `emitter emit`. */
+export function apply(model: Model, operation: Operation): string[] {
   const streams = [...model.keys()].filter((key) => key.startsWith(`${operation.emitterId} `));
   const keep = (key: string, condition: (event: { place: EventPlace; emitId: string }) => boolean) =>
     model.set(key, (model.get(key) ?? []).filter(condition));
@@ -13,12 +13,14 @@ export function apply(model: Model, operation: Operation): void {
     const { emitterId, stream, start, end } = operation;
     const outside = ({ place }: { place: EventPlace }) =>
       Boolean((start && comparePlaces(place, start) < 0) || (end && comparePlaces(place, end) > 0));
+    const waiting = stream === null || stream === WAITING_STREAM ? (model.get(`${emitterId} ${WAITING_STREAM}`) ?? []) : [];
     for (const key of stream === null ? streams : [`${emitterId} ${stream}`]) keep(key, outside);
-    return;
+    return waiting.filter((event) => !outside(event)).map(({ emitId }) => `${emitterId} ${emitId}`);
   }
   const { emitterId, stream, emitId, place, waited } = operation;
   if (waited) keep(`${emitterId} ${WAITING_STREAM}`, (event) => event.emitId !== emitId);
   const events = model.get(`${emitterId} ${stream}`) ?? [];
-  if (events.some((event) => event.emitId === emitId)) return;
+  if (events.some((event) => event.emitId === emitId)) return [];
   model.set(`${emitterId} ${stream}`, [...events, { place, emitId }].sort((a, b) => comparePlaces(a.place, b.place)).slice(-KEPT));
+  return [];
 }

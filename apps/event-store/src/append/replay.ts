@@ -13,6 +13,8 @@ export interface Replayed {
   added: EmittedEvent[];
   /** What is no longer kept of the old ones. */
   removed: { stream: Stream; place: EventPlace }[];
+  /** The emit ids of what was deleted from `$in`; what came due there isn't. */
+  withdrawn: string[];
   /** How many events were there already, by their emit ids. */
   repeated: number;
 }
@@ -41,22 +43,24 @@ export function replay(kept: KeptEvent[], operations: Operation[]): Replayed {
   for (const entries of streams.values()) entries.sort((a, b) => comparePlaces(a.place, b.place));
 
   const gone: { stream: Stream; entry: Entry }[] = [];
-  const removeWhere = (stream: Stream, condition: (entry: Entry) => boolean): void => {
-    const entries = entriesOf(stream);
-    for (const entry of entries) if (condition(entry)) gone.push({ stream, entry });
-    streams.set(
-      stream,
-      entries.filter((entry) => !condition(entry)),
-    );
+  const removeWhere = (stream: Stream, condition: (entry: Entry) => boolean): Entry[] => {
+    const { removed = [], left = [] } = Object.groupBy(entriesOf(stream), (entry) => (condition(entry) ? 'removed' : 'left'));
+    gone.push(...removed.map((entry) => ({ stream, entry })));
+    streams.set(stream, left);
+    return removed;
   };
 
+  const withdrawn: string[] = [];
   let repeated = 0;
   for (const operation of operations) {
     if (operation.kind === 'delete') {
       const range = operation;
       const inRange = ({ place }: Entry) =>
         (range.start === null || comparePlaces(place, range.start) >= 0) && (range.end === null || comparePlaces(place, range.end) <= 0);
-      for (const stream of range.stream === null ? [...streams.keys()] : [range.stream]) removeWhere(stream, inRange);
+      for (const stream of range.stream === null ? [...streams.keys()] : [range.stream]) {
+        const deleted = removeWhere(stream, inRange);
+        if (stream === WAITING_STREAM) withdrawn.push(...deleted.map(({ emitId }) => emitId));
+      }
       continue;
     }
     const { stream, emitId, place, waited } = operation;
@@ -73,6 +77,7 @@ export function replay(kept: KeptEvent[], operations: Operation[]): Replayed {
   return {
     added: [...streams.values()].flatMap((entries) => entries.flatMap(({ event }) => event ?? [])),
     removed: gone.filter(({ entry }) => !entry.event).map(({ stream, entry }) => ({ stream, place: entry.place })),
+    withdrawn,
     repeated,
   };
 }

@@ -45,7 +45,7 @@ describe('retention', () => {
   });
   afterAll(() => db.drop());
   beforeEach(async () => {
-    await db.database.query('TRUNCATE event, emitter');
+    await db.database.query('TRUNCATE event, emitter, withdrawn_emit');
     catalog = new FakeCatalog();
     const repository = new RetentionRepository(db.database);
     directory = new EmitterDirectory(db.database, catalog as unknown as Messages, new ForgetDeleted(repository, log));
@@ -82,6 +82,20 @@ describe('retention', () => {
     await emit('dc_b', 3);
     expect(await sweep.sweep()).toEqual({ emitters: 2, deleted: 3, unknown: 0 });
     expect(await counts()).toEqual({ dc_b: 3 });
+  });
+
+  it('forgets withdrawn emits with their emitter, and once their time is long past', async () => {
+    await db.database.query(
+      `INSERT INTO withdrawn_emit (emitter_id, emit_id, withdrawn_at) SELECT emitter, days, now() - days * interval '1 day'
+       FROM unnest(ARRAY['dc_a', 'dc_b']) AS emitter, unnest(ARRAY[1, 370, 401]) AS days`,
+    );
+    await directory.learn(state('dc_a', { deleted: true }));
+    await sweep.sweep();
+    const { rows } = await db.database.query('SELECT emitter_id, emit_id FROM withdrawn_emit ORDER BY 1, 2');
+    expect(rows).toEqual([
+      { emitter_id: 'dc_b', emit_id: '1' },
+      { emitter_id: 'dc_b', emit_id: '370' },
+    ]);
   });
 
   it('keeps events of an id that nobody knows for a day', async () => {

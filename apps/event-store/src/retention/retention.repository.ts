@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Session } from '#database';
 
+/** An emit waits a year at most, and the runtime may come late. */
+const WITHDRAWN_DAYS = 400;
+
 @Injectable()
 export class RetentionRepository {
   constructor(private readonly database: Database) {}
@@ -33,7 +36,17 @@ export class RetentionRepository {
   }
 
   /** Removes all that is stored of an emitter; returns how many events. */
-  removeAll(emitterIds: string[], session?: Session): Promise<number> {
+  async removeAll(emitterIds: string[], session: Session = this.database): Promise<number> {
+    await session.query({
+      name: 'withdrawn-remove',
+      text: 'DELETE FROM withdrawn_emit WHERE emitter_id = ANY ($1)',
+      values: [emitterIds],
+    });
     return this.removeBefore(Number.MAX_SAFE_INTEGER, emitterIds, session);
+  }
+
+  /** Forgets the withdrawn emits of which nobody asks any more. */
+  async forgetWithdrawn(): Promise<void> {
+    await this.database.query("DELETE FROM withdrawn_emit WHERE withdrawn_at < now() - $1 * interval '1 day'", [WITHDRAWN_DAYS]);
   }
 }

@@ -64,6 +64,7 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
       last = ids.at(-1) ?? last;
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
+    await this.events.forgetWithdrawn();
     return result;
   }
 

@@ -33,7 +33,10 @@ export const emitRecord = (sourceId: SourceId, emit: Emit, hops: number): EventT
     hops,
   });
 
-/** An emit that waits: the record that shows it on `$in`, and the one to produce when its time has come. They share the emit id. */
+/**
+ * An emit that waits: the record that shows it on `$in`, and the one to produce when its time has come. They share the emit id, and
+ * so does the row that waits: the store takes the event from `$in` by it, and knows by it what was deleted there.
+ */
 export function waitingRecords(sourceId: SourceId, emit: Emit, hops: number): { shown: EventToProduce; waiting: WaitingEmit } {
   const emitId = ksuid();
   const dueAt = emit.deliveryTs ?? 0;

@@ -1,11 +1,18 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { findWithdrawnEmits, type WaitingEmitKey } from '#contracts';
+import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { WaitingEmitsRepository } from './waiting-emits.repository.js';
 
 const BATCH = 500;
 const EVERY_MS = 250;
+/** Shorter than the time that a process has to stop. */
+const ASK_TIMEOUT_MS = 5000;
 
-/** Emits what has waited for its `delivery_ts`. */
+/**
+ * Emits what has waited for its `delivery_ts`, save what was deleted from `$in` meanwhile. Only the store knows of deletions,
+ * for they travel in the log: while it doesn't answer, nothing is emitted.
+ */
 @Injectable()
 export class Releaser implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private stopping = false;
@@ -13,6 +20,7 @@ export class Releaser implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   constructor(
     private readonly waiting: WaitingEmitsRepository,
+    private readonly messages: Messages,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
@@ -25,11 +33,26 @@ export class Releaser implements OnApplicationBootstrap, BeforeApplicationShutdo
     await this.work;
   }
 
+  /** Lets go what is due, up to a batch; answers how many there were. */
+  async release(): Promise<number> {
+    const due = await this.waiting.due(BATCH);
+    if (due.length === 0) return 0;
+    const withdrawn = await this.withdrawn(due);
+    const { emitted, dropped } = await this.waiting.release(due, withdrawn);
+    if (dropped > 0) this.log.info({ emitted, dropped }, 'waiting-emits.withdrawn');
+    return due.length;
+  }
+
+  private async withdrawn(emits: WaitingEmitKey[]): Promise<WaitingEmitKey[]> {
+    const key = emits[0]?.emitter_id ?? '';
+    return this.messages.request(findWithdrawnEmits, { emits }, { key, timeoutMs: ASK_TIMEOUT_MS });
+  }
+
   private async run(): Promise<void> {
     while (!this.stopping) {
       let released = 0;
       try {
-        released = await this.waiting.release(BATCH);
+        released = await this.release();
       } catch (error) {
         this.log.warn({ err: error }, 'waiting-emits.interrupted');
       }

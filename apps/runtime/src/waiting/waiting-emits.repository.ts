@@ -1,26 +1,50 @@
 import { Injectable } from '@nestjs/common';
-import { EVENTS_TOPIC } from '#contracts';
+import { EVENTS_TOPIC, type SourceId, type WaitingEmitKey } from '#contracts';
 import { Database } from '#database';
 import { addToOutbox } from '#outbox';
+
+interface ReleasedRow {
+  emit_id: string;
+  source_id: SourceId;
+  headers: Record<string, string>;
+  value: Buffer;
+}
 
 /** Emits that wait for their `delivery_ts`. */
 @Injectable()
 export class WaitingEmitsRepository {
   constructor(private readonly database: Database) {}
 
-  /** Moves what is due into the outbox; answers how many there were. */
-  async release(limit: number): Promise<number> {
+  /** What is due, the oldest first. Another replica may find the same. */
+  async due(limit: number): Promise<WaitingEmitKey[]> {
+    const { rows } = await this.database.query<WaitingEmitKey>({
+      name: 'waiting-due',
+      text: 'SELECT source_id AS emitter_id, emit_id FROM waiting_emit WHERE due_at <= now() ORDER BY due_at LIMIT $1',
+      values: [limit],
+    });
+    return rows;
+  }
+
+  /** Moves these into the outbox, the oldest first, and drops the withdrawn ones. Whoever takes a row away emits it: nobody else does. */
+  async release(emits: WaitingEmitKey[], withdrawn: WaitingEmitKey[]): Promise<{ emitted: number; dropped: number }> {
+    const unwanted = new Set(withdrawn.map(({ emit_id }) => emit_id));
     return this.database.transaction(async (transaction) => {
-      const { rows } = await transaction.query<{ source_id: string; headers: Record<string, string>; value: Buffer }>(
-        `DELETE FROM waiting_emit WHERE emit_id IN (SELECT emit_id FROM waiting_emit WHERE due_at <= now() ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
-         RETURNING source_id, headers, value, due_at`,
-        [limit],
-      );
+      const { rows } = await transaction.query<ReleasedRow>({
+        name: 'waiting-release',
+        // what another replica holds is left to it: two that wait for each other's rows would both fail
+        text: `WITH released AS (
+                 DELETE FROM waiting_emit WHERE emit_id IN (SELECT emit_id FROM waiting_emit WHERE emit_id = ANY ($1) FOR UPDATE SKIP LOCKED)
+                 RETURNING emit_id, source_id, headers, value, due_at
+               )
+               SELECT emit_id, source_id, headers, value FROM released ORDER BY due_at, emit_id`,
+        values: [emits.map(({ emit_id }) => emit_id)],
+      });
+      const wanted = rows.filter(({ emit_id }) => !unwanted.has(emit_id));
       await addToOutbox(
         transaction,
-        rows.map(({ source_id, headers, value }) => ({ topic: EVENTS_TOPIC, key: source_id, headers, value })),
+        wanted.map(({ source_id, headers, value }) => ({ topic: EVENTS_TOPIC, key: source_id, headers, value })),
       );
-      return rows.length;
+      return { emitted: wanted.length, dropped: rows.length - wanted.length };
     });
   }
 }

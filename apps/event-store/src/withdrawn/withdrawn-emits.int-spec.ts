@@ -1,0 +1,25 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { EmitterId, WaitingEmitKey } from '#contracts';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { WithdrawnEmitsRepository } from './withdrawn-emits.repository.js';
+
+const emit = (emitter_id: EmitterId, emit_id: string): WaitingEmitKey => ({ emitter_id, emit_id });
+
+describe('the withdrawn emits', () => {
+  let db: FreshDatabase;
+  let withdrawn: WithdrawnEmitsRepository;
+
+  beforeAll(async () => {
+    db = await freshDatabase('event_store');
+    withdrawn = new WithdrawnEmitsRepository(db.database);
+    await db.database.query("INSERT INTO withdrawn_emit (emitter_id, emit_id) VALUES ('dc_1', 'a'), ('dc_1', 'b'), ('dc_2', 'c')");
+  });
+  afterAll(() => db.drop());
+
+  it('are those of the emits that are asked for, each of its emitter', async () => {
+    const found = await withdrawn.find([emit('dc_1', 'b'), emit('dc_1', 'c'), emit('dc_2', 'c'), emit('dc_2', 'a'), emit('dc_3', 'a')]);
+    expect(found.sort((a, b) => (a.emit_id < b.emit_id ? -1 : 1))).toEqual([emit('dc_1', 'b'), emit('dc_2', 'c')]);
+  });
+
+  it('are none of none', async () => expect(await withdrawn.find([])).toEqual([]));
+});

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { findWithdrawnEmits, type SourceId, Unavailable, type WaitingEmitKey } from '#contracts';
+import type { Messages } from '#messaging';
+import { createLog } from '#observability';
+import { freshDatabase, type FreshDatabase } from '#testing';
+import { Releaser } from './releaser.js';
+import { WaitingEmitsRepository } from './waiting-emits.repository.js';
+
+const SOURCE: SourceId = 'dc_1';
+
+/** The event store, as far as the releaser asks it. */
+class FakeEventStore {
+  withdrawn: string[] = [];
+  isAway = false;
+  asked: WaitingEmitKey[] = [];
+  /** Awaited before the answer. */
+  meanwhile: () => Promise<unknown> = async () => {};
+
+  async request(contract: unknown, { emits }: { emits: WaitingEmitKey[] }): Promise<WaitingEmitKey[]> {
+    expect(contract).toBe(findWithdrawnEmits);
+    if (this.isAway) throw new Unavailable('the event store is away');
+    this.asked.push(...emits);
+    await this.meanwhile();
+    return emits.filter(({ emit_id }) => this.withdrawn.includes(emit_id));
+  }
+}
+
+describe('emits that wait', () => {
+  let fresh: FreshDatabase;
+  let store: FakeEventStore;
+  beforeAll(async () => {
+    fresh = await freshDatabase('runtime');
+  });
+  afterAll(() => fresh?.drop());
+  beforeEach(async () => {
+    await fresh.database.query('TRUNCATE waiting_emit, outbox RESTART IDENTITY');
+    store = new FakeEventStore();
+  });
+
+  const replica = () => new Releaser(new WaitingEmitsRepository(fresh.database), store as unknown as Messages, createLog('test', 'silent'));
+  /** Emits that come due one after the other, the last of them in so many seconds. */
+  const wait = (emitIds: string[], lastInSeconds = -1) =>
+    fresh.database.query(
+      `INSERT INTO waiting_emit (emit_id, source_id, due_at, headers, value)
+       SELECT id, $1, now() + ($3 - (cardinality($2::text[]) - n)) * interval '1 second', jsonb_build_object('ce_id', id), convert_to(id, 'UTF8')
+       FROM unnest($2::text[]) WITH ORDINALITY AS emit (id, n)`,
+      [SOURCE, emitIds, lastInSeconds],
+    );
+  const emitted = async () =>
+    (
+      await fresh.database.query<{ value: Buffer }>("SELECT value FROM outbox WHERE topic = 'events' AND key = 'dc_1' ORDER BY id")
+    ).rows.map(({ value }) => value.toString());
+  const left = async () =>
+    (await fresh.database.query<{ emit_id: string }>('SELECT emit_id FROM waiting_emit ORDER BY due_at')).rows.map(
+      ({ emit_id }) => emit_id,
+    );
+
+  it('are emitted when they are due, in the order in which they are', async () => {
+    await wait(['c', 'a', 'b']);
+    await wait(['later'], 60);
+    expect(await replica().release()).toBe(3);
+    expect([await emitted(), await left()]).toEqual([['c', 'a', 'b'], ['later']]);
+    expect(store.asked).toEqual(['c', 'a', 'b'].map((emit_id) => ({ emitter_id: SOURCE, emit_id })));
+    const { rows } = await fresh.database.query('SELECT headers FROM outbox ORDER BY id LIMIT 1');
+    expect(rows).toEqual([{ headers: { ce_id: 'c' } }]);
+  });
+
+  it('are dropped when they were withdrawn', async () => {
+    await wait(['a', 'b', 'c']);
+    store.withdrawn = ['b', 'unknown'];
+    await replica().release();
+    expect([await emitted(), await left()]).toEqual([['a', 'c'], []]);
+  });
+
+  it('ask for nothing while none is due', async () => {
+    await wait(['later'], 60);
+    expect(await replica().release()).toBe(0);
+    expect([store.asked, await left()]).toEqual([[], ['later']]);
+  });
+
+  it('wait on while the event store does not answer', async () => {
+    await wait(['a', 'b']);
+    store.isAway = true;
+    await expect(replica().release()).rejects.toThrow(Unavailable);
+    expect([await emitted(), await left()]).toEqual([[], ['a', 'b']]);
+    store.isAway = false;
+    await replica().release();
+    expect([await emitted(), await left()]).toEqual([['a', 'b'], []]);
+  });
+
+  it('are emitted once by several replicas', async () => {
+    const emitIds = Array.from({ length: 300 }, (_, n) => `e${String(n).padStart(3, '0')}`);
+    await wait(emitIds);
+    store.withdrawn = ['e007'];
+    await Promise.all(Array.from({ length: 5 }, () => replica().release()));
+    expect((await emitted()).sort()).toEqual(emitIds.filter((id) => id !== 'e007'));
+    expect(await left()).toEqual([]);
+  });
+
+  it('of a source that is deleted while the event store is asked go with it', async () => {
+    await wait(['a']);
+    store.meanwhile = () => fresh.database.query('DELETE FROM waiting_emit WHERE source_id = $1', [SOURCE]);
+    await replica().release();
+    expect(await emitted()).toEqual([]);
+  });
+});
