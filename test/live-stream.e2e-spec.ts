@@ -7,6 +7,7 @@ import { startSystem, type System } from './support/system.js';
 
 const CODE = "export default { name: 'silent', props: { http: '$.interface.http' } }";
 const HEARTBEAT_MS = 300;
+const MAX_STREAMS = 20;
 const RECONNECTS = 100;
 const EVERY_MS = 20;
 
@@ -17,7 +18,11 @@ let component: string;
 let streams: EventStream[] = [];
 
 beforeAll(async () => {
-  system = await startSystem({ SLUICE_SSE_HEARTBEAT_MS: String(HEARTBEAT_MS), SLUICE_SSE_LINGER_MS: '200' });
+  system = await startSystem({
+    SLUICE_SSE_HEARTBEAT_MS: String(HEARTBEAT_MS),
+    SLUICE_SSE_LINGER_MS: '200',
+    SLUICE_SSE_STREAMS_PER_ACCOUNT: String(MAX_STREAMS),
+  });
   [api, producer] = await Promise.all([system.account(), outsideProducer(system.brokers)]);
   component = (await api.post('/components', { component_code: CODE })).body.data.id as string;
 });
@@ -175,6 +180,33 @@ describe('a live stream', () => {
     expect((await api.post(`/sources/${id}/sse`)).status).toBe(405);
     const head = await api.send('HEAD', `/sources/${id}/sse`);
     expect([head.status, head.headers['content-type'], head.text]).toEqual([200, expect.stringMatching(/^text\/event-stream/), '']);
+  });
+
+  it('ends soon after its key was revoked, and others go on', async () => {
+    const id = await source();
+    const { id: keyId, api_key } = (await system.command('gateway', 'key', 'create', '--account', api.account.id)) as {
+      id: string;
+      api_key: string;
+    };
+    const [stream, other] = [
+      await open(`/sources/${id}/sse`, { headers: { authorization: `Bearer ${api_key}` } }),
+      await open(`/sources/${id}/sse`),
+    ];
+    await system.command('gateway', 'key', 'revoke', keyId);
+    await stream.closed;
+    await producer.emit(id, ['and on']);
+    await shown(other, 1);
+  });
+
+  it('is refused to an account that has as many as it may have', async () => {
+    const crowded = await system.account('crowd@example.com');
+    const { id } = await crowded.source(CODE);
+    const path = `/sources/${id}/sse`;
+    for (let n = 0; n < MAX_STREAMS; n++) streams.push(await EventStream.open(crowded, path));
+    expect((await crowded.get(path)).status).toBe(429);
+    streams.pop()?.close();
+    await eventually(async () => streams.push(await EventStream.open(crowded, path)));
+    await open(`/sources/${await source()}/sse`);
   });
 
   it('reads the log only while somebody listens', async () => {

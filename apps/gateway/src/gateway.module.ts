@@ -1,9 +1,7 @@
 import { Module } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
 import { DatabaseModule } from '#database';
-import { AccountsRepository } from './accounts/accounts.repository.js';
-import { AccountsService } from './accounts/accounts.service.js';
-import { UsersController } from './accounts/users.controller.js';
+import { AccountsModule } from './accounts/accounts.module.js';
 import { ComponentsController } from './components/components.controller.js';
 import { ErrorMailConsumer } from './error-mail/error-mail.consumer.js';
 import { ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
@@ -24,9 +22,8 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
 
 /** The REST API and the accounts. Everything else is asked for over Kafka. */
 @Module({
-  imports: [DatabaseModule.forApp('gateway'), LiveModule],
+  imports: [DatabaseModule.forApp('gateway'), AccountsModule, LiveModule],
   controllers: [
-    UsersController,
     ComponentsController,
     SourcesController,
     EventsController,
@@ -37,8 +34,6 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
   providers: [
     { provide: GatewayConfig, useFactory: GatewayConfig.read },
     { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
-    AccountsRepository,
-    AccountsService,
     EventsService,
     RunNow,
     IdempotencyRepository,

@@ -56,6 +56,17 @@ export class AccountsRepository {
     return rows;
   }
 
+  /** Those of the hashes (hex) whose keys are not revoked. */
+  async validHashes(hashes: string[]): Promise<string[]> {
+    const { rows } = await this.database.query<{ hash: string }>({
+      name: 'valid-hashes',
+      text: `SELECT encode(hash, 'hex') AS hash FROM api_key
+             WHERE hash = ANY (SELECT decode(h, 'hex') FROM unnest($1::text[]) AS h) AND revoked_at IS NULL`,
+      values: [hashes],
+    });
+    return rows.map(({ hash }) => hash);
+  }
+
   /** False when there is no such key that isn't revoked. */
   async revokeKey(id: Id<'apiKey'>): Promise<boolean> {
     const { rowCount } = await this.database.query('UPDATE api_key SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL', [id]);

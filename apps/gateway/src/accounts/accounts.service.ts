@@ -26,6 +26,13 @@ export class AccountsService {
     return isMistypedKey(key) ? undefined : this.accounts.findByKeyHash(apiKeyHash(key));
   }
 
+  /** Those of the keys that open something still. */
+  async stillValid(keys: ReadonlySet<string>): Promise<Set<string>> {
+    const byHash = new Map([...keys].map((key) => [apiKeyHash(key).toString('hex'), key]));
+    const valid = await this.accounts.validHashes([...byHash.keys()]);
+    return new Set(valid.map((hash) => byHash.get(hash) ?? ''));
+  }
+
   /** The account as `GET /users/me` shows it, with the key that asked. */
   async describe(account: AccountRow, apiKey: string): Promise<User> {
     const { id, username, email, billing_period_start: start, billing_period_end: end } = account;

@@ -1,8 +1,10 @@
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { type EmitterId, type EventPlace, listEvents, streamOf, Unavailable, type UserId } from '#contracts';
+import { type EmitterId, type EventPlace, listEvents, SluiceError, streamOf, Unavailable, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { counter, gauge, LOG, type Log } from '#observability';
+import { AccountsService } from '../accounts/accounts.service.js';
+import type { Caller } from '../auth/account.decorator.js';
 import { EventsService } from '../events/events.service.js';
 import { catchUp, type StoredStream } from './catch-up.js';
 import { LiveClient, type WantedStream } from './live-client.js';
@@ -24,7 +26,7 @@ const cutOff = counter('live_cut_off_total', 'Live streams that were ended becau
 /** Live streams: what an emitter emits, as it comes, to whoever listens over HTTP. */
 @Injectable()
 export class LiveStreamsService implements BeforeApplicationShutdown {
-  private readonly open = new Set<SseConnection>();
+  private readonly open = new Map<SseConnection, Caller>();
   private heartbeat: NodeJS.Timeout | undefined;
   private stopping = false;
 
@@ -34,11 +36,13 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     private readonly reader: LiveReader,
     private readonly store: StorePositions,
     private readonly config: LiveConfig,
+    private readonly accounts: AccountsService,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
   /** Streams until the client goes; returns when the stream has begun. Before that it throws what is wrong. */
-  async stream(owner: UserId, emitterId: EmitterId, query: LiveQuery, after: EventPlace | null, reply: FastifyReply): Promise<void> {
+  async stream(caller: Caller, emitterId: EmitterId, query: LiveQuery, after: EventPlace | null, reply: FastifyReply): Promise<void> {
+    const owner = caller.account.id;
     const connection = new SseConnection(reply);
     // whether there is such an emitter of the owner's, and such a stream
     const found = this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });
@@ -47,6 +51,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
       connection.begin();
       return connection.end();
     }
+    this.requireRoom(owner);
     const wanted: WantedStream = { emitterId, stream: streamOf(query.event_name), expand: query.expand === 'event', after };
     const client = new LiveClient(wanted, connection);
     const joined = this.reader.join(client);
@@ -62,7 +67,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
       );
       throw error;
     }
-    this.enter(connection);
+    this.enter(connection, caller);
     void connection.closed.then(() => this.leave(connection, client, owner, reply));
     // it has joined: what is emitted after the headers have arrived is shown
     connection.begin();
@@ -72,7 +77,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
 
   async beforeApplicationShutdown(): Promise<void> {
     this.stopping = true;
-    const open = [...this.open];
+    const open = [...this.open.keys()];
     for (const connection of open) connection.end();
     const patience = setTimeout(() => open.forEach((connection) => connection.destroy()), GOODBYE_MS);
     await Promise.all(open.map(({ closed }) => closed));
@@ -80,10 +85,32 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     await Promise.race([this.reader.stop(), new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref())]);
   }
 
-  private enter(connection: SseConnection): void {
-    this.open.add(connection);
+  /** Throws when the account has as many streams as it may have. */
+  private requireRoom(owner: UserId): void {
+    const { maxPerAccount } = this.config;
+    let streams = 0;
+    for (const { account } of this.open.values()) if (account.id === owner) streams += 1;
+    if (streams >= maxPerAccount)
+      throw new SluiceError('too_many_requests', `at most ${maxPerAccount} live streams of an account are open at a time`);
+  }
+
+  private enter(connection: SseConnection, caller: Caller): void {
+    this.open.set(connection, caller);
     clients.set(this.open.size);
-    this.heartbeat ??= setInterval(() => this.open.forEach((each) => each.beat(HEARTBEAT)), this.config.heartbeatMs);
+    this.heartbeat ??= setInterval(() => void this.beat(), this.config.heartbeatMs);
+  }
+
+  /** Ends the streams whose key was revoked, and tells the others that we are still there. */
+  private async beat(): Promise<void> {
+    for (const connection of this.open.keys()) connection.beat(HEARTBEAT);
+    try {
+      const looked = new Map(this.open);
+      const valid = await this.accounts.stillValid(new Set([...looked.values()].map(({ apiKey }) => apiKey)));
+      for (const [connection, { apiKey }] of looked) if (!valid.has(apiKey)) connection.end();
+    } catch (error) {
+      // the next beat looks again
+      this.log.warn({ err: error }, 'live.keys-not-checked');
+    }
   }
 
   private leave(connection: SseConnection, client: LiveClient, owner: UserId, reply: FastifyReply): void {

@@ -1,8 +1,8 @@
 import { applyDecorators, Controller, Get, Headers, Param, Query, Res } from '@nestjs/common';
 import { ApiHeader, ApiOperation, ApiResponse } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
-import type { SourceId, UserId, WorkflowId } from '#contracts';
-import { OwnerId } from '../auth/account.decorator.js';
+import type { SourceId, WorkflowId } from '#contracts';
+import { type Caller, Me } from '../auth/account.decorator.js';
 import { Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { LiveQuery } from './live-queries.js';
@@ -42,24 +42,24 @@ export class LiveController {
   @Get('sources/:id/sse')
   @AnswersStream('streamSourceEvents', 'The events of a source, as they come')
   ofSource(
-    @OwnerId() owner: UserId,
+    @Me() caller: Caller,
     @Param('id', new IdPipe('source')) id: SourceId,
     @Query() query: LiveQuery,
     @Headers('last-event-id') lastEventId: string | undefined,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    return this.streams.stream(owner, id, query, resumePlace(lastEventId, query.after), reply);
+    return this.streams.stream(caller, id, query, resumePlace(lastEventId, query.after), reply);
   }
 
   @Get('workflows/:id/sse')
   @AnswersStream('streamWorkflowEvents', 'The events of a workflow, as they come')
   ofWorkflow(
-    @OwnerId() owner: UserId,
+    @Me() caller: Caller,
     @Param('id', new IdPipe('workflow')) id: WorkflowId,
     @Query() query: LiveQuery,
     @Headers('last-event-id') lastEventId: string | undefined,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    return this.streams.stream(owner, id, query, resumePlace(lastEventId, query.after), reply);
+    return this.streams.stream(caller, id, query, resumePlace(lastEventId, query.after), reply);
   }
 }

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AccountsModule } from '../accounts/accounts.module.js';
 import { EventsService } from '../events/events.service.js';
 import { LiveReader } from './live-reader.js';
 import { LiveStreamsService } from './live-streams.service.js';
@@ -7,6 +8,7 @@ import { LiveController } from './live.controller.js';
 import { StorePositions } from './store-positions.js';
 
 @Module({
+  imports: [AccountsModule],
   controllers: [LiveController],
   providers: [{ provide: LiveConfig, useFactory: LiveConfig.read }, EventsService, LiveReader, LiveStreamsService, StorePositions],
 })
