@@ -94,6 +94,12 @@ export const workflows = (world: () => World) =>
       await world().producer.emit(id, [{ error: { code: 'E' } }], { ce_type: '$errors', ce_id: 'error-2' });
       await eventually(() => expect(triggered).toContainEqual(expect.objectContaining({ key: other, event: { error: { code: 'E' } } })));
     });
+    it('can read long triggers with a client that knows no zstd', async () => {
+      const source = await api.source(QUIET);
+      await subscribe(source.id, id);
+      await world().producer.emit(source.id, [{ long: 'x'.repeat(20_000) }]);
+      await eventually(() => expect(triggered.map(({ event }) => (event as { long?: string }).long?.length)).toContain(20_000));
+    });
     it('are of the glob p_*, and not of dc_*', async () => {
       const { receiver, producer: emitters } = world();
       const [all, sources] = [await api.webhook(`${receiver.url}all-workflows`), await api.webhook(`${receiver.url}all-sources`)];

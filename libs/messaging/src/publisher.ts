@@ -1,5 +1,6 @@
 import type { Kafka, Message, Producer } from 'kafkajs';
 import kafkajs from 'kafkajs';
+import { EVENTS_TOPIC, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
 import { javaPartitioner } from './kafka.js';
 
 /** A record to send. Each has a key, for the key decides whose order matters. */
@@ -65,7 +66,7 @@ export class Publisher {
       try {
         await this.producer.sendBatch({
           acks: -1,
-          compression: bytes >= COMPRESS_FROM_BYTES ? kafkajs.CompressionTypes.ZSTD : kafkajs.CompressionTypes.None,
+          compression: bytes >= COMPRESS_FROM_BYTES && !isReadOutside(batch) ? kafkajs.CompressionTypes.ZSTD : kafkajs.CompressionTypes.None,
           topicMessages: byTopic(batch),
         });
         for (const { resolve } of batch) resolve();
@@ -88,6 +89,10 @@ export class Publisher {
     return { batch: this.waiting.splice(0, count), bytes };
   }
 }
+
+/** Whether others read it, whose clients may know no zstd. */
+const isReadOutside = (batch: Waiting[]): boolean =>
+  batch.some(({ records }) => records.some(({ topic }) => topic === EVENTS_TOPIC || topic === WORKFLOW_TRIGGERS_TOPIC));
 
 function byTopic(batch: Waiting[]): { topic: string; messages: Message[] }[] {
   const topics = new Map<string, Message[]>();
