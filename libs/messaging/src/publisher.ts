@@ -66,7 +66,8 @@ export class Publisher {
       try {
         await this.producer.sendBatch({
           acks: -1,
-          compression: bytes >= COMPRESS_FROM_BYTES && !isReadOutside(batch) ? kafkajs.CompressionTypes.ZSTD : kafkajs.CompressionTypes.None,
+          compression:
+            bytes >= COMPRESS_FROM_BYTES && !isReadOutside(batch) ? kafkajs.CompressionTypes.ZSTD : kafkajs.CompressionTypes.None,
           topicMessages: byTopic(batch),
         });
         for (const { resolve } of batch) resolve();
