@@ -1,6 +1,7 @@
 import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import type { Log } from '#observability';
 import { createConsumer } from './consumer-life.js';
+import { Gathering } from './gathering.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionPosition } from './lane-intake.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
@@ -8,6 +9,8 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
   topics: string[];
   /** How often the low watermark is committed, in ms: what a crash repeats. */
   commitEveryMs?: number;
+  /** How long a record at the end of the log may wait for others, in ms. */
+  gatherMs?: number;
 }
 
 const DRAIN_MS = 8000;
@@ -27,6 +30,7 @@ export class LaneConsumer {
   readonly intake: LaneIntake;
   private readonly consumer: Consumer;
   private readonly name: { group: string };
+  private readonly gathering: Gathering;
   private assigned: Promise<void> = Promise.resolve();
   private timer: NodeJS.Timeout | undefined;
   private committing: Promise<void> = Promise.resolve();
@@ -38,6 +42,7 @@ export class LaneConsumer {
     private readonly options: LaneConsumerOptions,
   ) {
     this.name = { group: options.group };
+    this.gathering = new Gathering(options.gatherMs ?? 0);
     this.intake = new LaneIntake({
       ...options,
       onFailure: (error, lane) => {
@@ -119,6 +124,7 @@ export class LaneConsumer {
       if (last) resolveOffset(last.offset);
     }
     await heartbeat();
+    await this.gathering.rest(batch);
   }
 
   private commit(): Promise<void> {

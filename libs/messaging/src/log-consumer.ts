@@ -1,10 +1,13 @@
 import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import type { Log } from '#observability';
 import { createConsumer } from './consumer-life.js';
+import { Gathering } from './gathering.js';
 import { LogIntake, type LogIntakeOptions } from './log-intake.js';
 
 export interface LogConsumerOptions extends LogIntakeOptions {
   group: string;
+  /** How long a record at the end of the log may wait for others, in ms. */
+  gatherMs?: number;
 }
 
 /** Before decompression; at least one of the producer's batches comes in any case. Large fetches keep the event loop busy for long. */
@@ -16,6 +19,7 @@ const LOOK_MS = 500;
 export class LogConsumer {
   private readonly consumer: Consumer;
   private readonly intake: LogIntake;
+  private readonly gathering: Gathering;
 
   constructor(
     kafka: Kafka,
@@ -25,6 +29,7 @@ export class LogConsumer {
     this.consumer = createConsumer(kafka, options.group, log, { maxBytesPerPartition: MAX_BYTES_PER_PARTITION });
     const reread = (partition: number, offset: number) => this.consumer.seek({ topic: options.topic, partition, offset: String(offset) });
     this.intake = new LogIntake(log, options, reread);
+    this.gathering = new Gathering(options.gatherMs ?? 0);
   }
 
   async start(): Promise<void> {
@@ -55,5 +60,6 @@ export class LogConsumer {
     if (this.intake.take({ partition, messages, fetchedOffset, highWatermark: Number(batch.highWatermark) }))
       resolveOffset(batch.lastOffset());
     await heartbeat();
+    await this.gathering.rest(batch);
   }
 }
