@@ -11,8 +11,9 @@ export class Gathering {
   constructor(private readonly ms: number) {}
 
   /** After a batch was taken: returns when the next fetch is worth while. Once per fetch, not for each partition that it brought. */
-  async rest({ highWatermark, lastOffset }: Pick<Batch, 'highWatermark' | 'lastOffset'>): Promise<void> {
-    if (Number(lastOffset()) + 1 < Number(highWatermark) || performance.now() - this.restedAt < this.ms) return;
+  async rest(batch: Pick<Batch, 'highWatermark' | 'lastOffset'>): Promise<void> {
+    const isAtEnd = Number(batch.lastOffset()) + 1 >= Number(batch.highWatermark);
+    if (this.ms === 0 || !isAtEnd || performance.now() - this.restedAt < this.ms) return;
     await new Promise((resolve) => setTimeout(resolve, this.ms));
     this.restedAt = performance.now();
   }
