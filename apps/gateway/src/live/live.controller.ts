@@ -22,7 +22,7 @@ const AnswersStream = (operationId: string, summary: string): MethodDecorator =>
       operationId,
       summary,
       description:
-        'Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment every 15 seconds. A client that reconnects with the id of the last event it got (Last-Event-ID or `after`) misses nothing that is still kept. One that does not read is cut off.',
+        'Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment every 15 seconds. A client that reconnects with the id of the last event it got (Last-Event-ID or `after`) misses nothing that is still kept. One that does not read is cut off; the stream of a key that is revoked ends.',
     }),
     ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of an event: begin with those after it.' }),
     ApiResponse({

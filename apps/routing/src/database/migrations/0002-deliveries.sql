@@ -3,7 +3,7 @@ DROP TABLE IF EXISTS parked_delivery, backlog;
 ALTER TABLE webhook
   -- deliveries per second; null: no limit
   ADD rate_limit integer,
-  -- what arrives is parked and delivered from there, in order; see deliveries/README
+  -- what arrives is parked and delivered from there, in order; see README
   ADD spilled boolean NOT NULL DEFAULT false,
   -- until then what arrives waits, because the backlog is about to be empty
   ADD closing_until timestamptz,
