@@ -35,12 +35,23 @@ describe('a source', () => {
   });
 
   it('runs several at a time where its component says so', async () => {
-    const source = await api.source(`let running = 0; export default { name: 'parallel', concurrency: 3,
-      async run(e) { running++; await new Promise((r) => setTimeout(r, 300)); this.$emit(running); running--; } }`);
+    // each waits until there are three of them, for ten seconds at most
+    const source = await api.source(`let running = 0, most = 0; export default { name: 'parallel', concurrency: 3,
+      async run(e) { most = Math.max(most, ++running); for (let n = 0; e > 0 && most < 3 && n < 500; n++) await new Promise((r) => setTimeout(r, 20));
+        this.$emit(most); running--; } }`);
     await runNow(source, 0);
     await eventually(async () => expect(await events(source)).toHaveLength(1));
-    for (let n = 0; n < 6; n++) await runNow(source, n);
-    await eventually(async () => expect(Math.max(...(await events(source)))).toBe(3));
+    for (let n = 1; n <= 6; n++) await runNow(source, n);
+    await eventually(async () => expect(await events(source)).toHaveLength(7));
+    expect(Math.max(...(await events(source)))).toBe(3);
+  });
+
+  it('emits no id twice where its component dedupes, even if it says to run several at a time', async () => {
+    const source = await api.source(`export default { name: 'careful', concurrency: 3, dedupe: 'unique',
+      async run(e) { await new Promise((r) => setTimeout(r, 20)); this.$emit(e, { id: 'one' }); this.$emit(e, { id: e }); } }`);
+    await Promise.all(Array.from({ length: 6 }, (_, n) => runNow(source, n)));
+    await eventually(async () => expect(new Set(await events(source)).size).toBe(6));
+    expect(await events(source)).toHaveLength(7);
   });
 
   it('has its hooks run on create, change, switching and deletion', async () => {

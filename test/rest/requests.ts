@@ -58,6 +58,7 @@ export const requests = (world: () => World) =>
         expect((await me()).body.data.api_key).toBe(api_key);
         await world().system.command('gateway', 'key', 'revoke', id);
         expect((await me()).status).toBe(401);
+        expect(await world().system.command('gateway', 'key', 'revoke', id)).toEqual({ id, revoked: true });
       });
     });
 

@@ -67,9 +67,9 @@ export class AccountsRepository {
     return rows.map(({ hash }) => hash);
   }
 
-  /** False when there is no such key that isn't revoked. */
+  /** False when there is no such key; one that is revoked already stays so. */
   async revokeKey(id: Id<'apiKey'>): Promise<boolean> {
-    const { rowCount } = await this.database.query('UPDATE api_key SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL', [id]);
+    const { rowCount } = await this.database.query('UPDATE api_key SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1', [id]);
     return rowCount === 1;
   }
 

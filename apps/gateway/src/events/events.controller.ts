@@ -111,7 +111,8 @@ export class EventsController {
   @ApiOperation({
     operationId: 'deleteSourceEvents',
     summary: 'Delete events of a source',
-    description: 'Those in the inclusive range of ids that were emitted before the call; it happens asynchronously. What is deleted from `$in` is not emitted when its time comes.',
+    description:
+      'Those in the inclusive range of ids that were emitted before the call; it happens asynchronously. What is deleted from `$in` is not emitted when its time comes.',
   })
   @AnswersAccepted('The deletion is queued, durably.')
   @Problems(400, 404)

@@ -52,7 +52,7 @@ export class RunsService {
     if (!source || (!source.active && !request.hook)) return this.skip(request, 'the source is not active');
     const { code, description } = await this.codes.get(source.deployment.code_hash);
     if (request.hook && !description.hooks.includes(request.hook.method)) return this.withoutHook(request);
-    this.lanes.learn(source.source_id, description.concurrency);
+    this.lanes.learn(source.source_id, runsAtATime(description));
     const run: DueRun = { ...request, event: request.event ?? (request.hook ? 'null' : eventOfTimer(source)) };
     // hooks set up and clear away: they run over quota too
     if (!run.hook && !(await this.quotas.allow(source.owner_id))) {
@@ -77,7 +77,7 @@ export class RunsService {
       description.dedupe === null ? {} : this.runs.loadDedupe(source.source_id),
     ]);
     if (isDone) return null;
-    const outcome = await this.run(run, source, { code, db, concurrency: description.concurrency, onRespond });
+    const outcome = await this.run(run, source, { code, db, concurrency: runsAtATime(description), onRespond });
     const effects = runEffects(
       run,
       { sourceId: source.source_id, ownerId: source.owner_id, version: source.version },
@@ -183,10 +183,17 @@ export class RunsService {
 const hookedSource = ({ source_id, owner_id, hook }: RunRequested): DeployedState | undefined =>
   hook && { source_id, owner_id, active: true, version: hook.version, deployment: hook.deployment };
 
+/** With dedupe one after the other, whatever the component says: what one run emitted decides what the next one may. */
+const runsAtATime = ({ dedupe, concurrency }: ComponentDescription): number => (dedupe === null ? concurrency : 1);
+
 /** Whether what one run leaves behind matters to the next one, or a request may be run apart from the others. */
-const keepsOrder = ({ concurrency, dedupe, configurable_props }: ComponentDescription): boolean =>
-  concurrency <= 1 &&
-  (dedupe !== null || configurable_props.some(({ type, customResponse }) => type === DB_PROP || customResponse === true));
+const keepsOrder = (description: ComponentDescription): boolean => {
+  const { dedupe, configurable_props } = description;
+  if (dedupe !== null) return true;
+  return (
+    runsAtATime(description) <= 1 && configurable_props.some(({ type, customResponse }) => type === DB_PROP || customResponse === true)
+  );
+};
 
 /** What a run gets that was asked for without an event. */
 function eventOfTimer({ deployment }: DeployedState): string {
