@@ -20,6 +20,9 @@ const { values: options } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
 });
+/** Without a step for so long, the store is stuck. */
+const STALLED_MS = 60_000;
+
 const random = seededRandom(Number(options.seed));
 const log = createLog('soak', 'fatal');
 console.log(`seed ${options.seed}`);
@@ -125,12 +128,16 @@ async function untilTaken(database) {
   await admin.connect();
   const ends = await admin.fetchTopicOffsets('events');
   await admin.disconnect();
-  for (const deadline = Date.now() + 120_000; ; await sleep(200)) {
+  // it may be far behind: what counts is that it goes on
+  for (let [taken, since] = [0, Date.now()]; ; await sleep(200)) {
     const { rows } = await database.query('SELECT partition, next_offset FROM event_progress').catch(() => ({ rows: [] }));
+    const now = rows.reduce((sum, row) => sum + row.next_offset, 0);
+    if (now > taken) [taken, since] = [now, Date.now()];
     const behind = ends.filter(
       ({ partition, high }) => !rows.some((row) => row.partition === partition && row.next_offset >= Number(high)),
     );
     if (behind.length === 0) return ends.reduce((sum, { high }) => sum + Number(high), 0);
-    if (Date.now() > deadline) throw new Error(`the store does not come to the end of the log: ${JSON.stringify({ rows, ends })}`);
+    if (Date.now() > since + STALLED_MS)
+      throw new Error(`the store does not come to the end of the log: ${JSON.stringify({ rows, ends })}`);
   }
 }
