@@ -19,8 +19,8 @@ export interface Deployment {
   /** The secret part of the endpoint's URL; null without an HTTP interface. */
   endpoint_key: string | null;
   name_slug: string;
-  /** Those that the component has: no run is asked for another. */
-  hooks: Hook[];
+  /** Those that the component has: no run is asked for another. Absent: unknown, all are asked for. */
+  hooks?: Hook[];
 }
 
 /** The whole state of an emitter after a change: the newest `version` counts. */

@@ -73,7 +73,7 @@ export class DeploymentsRepository {
         JSON.stringify(row.schedules),
         row.endpoint_key,
         row.name_slug,
-        row.hooks,
+        row.hooks ?? null,
       ],
     });
   }

@@ -8,7 +8,7 @@ const state = (
     active = true,
     code = 'a',
     props = {},
-    hooks = ['deploy', 'activate', 'deactivate'],
+    hooks,
   }: { active?: boolean; code?: string; props?: Record<string, unknown>; hooks?: Hook[] } = {},
 ): DeployedState => ({
   source_id: 'dc_1',

@@ -19,7 +19,7 @@ export interface DeployedState {
 export function hookRuns(before: DeployedState | undefined, after: DeployedState | undefined): RunRequested[] {
   const version = (after ?? before)?.version ?? 0;
   const run = (method: Hook, state: DeployedState): RunRequested[] => {
-    if (after && !state.deployment.hooks.includes(method)) return [];
+    if (after && state.deployment.hooks?.includes(method) === false) return [];
     return [
       {
         // one change calls for a hook once, however often it's told
