@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { hostname } from 'node:os';
 import type { INestMicroservice, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -42,7 +43,8 @@ export async function runService({ name, module, http }: ServiceOptions): Promis
       kafka: readKafkaConfig(env),
       healthPort: env.integer('SLUICE_HEALTH_PORT', 0, { max: 65_535 }),
     }));
-    const kafka = createKafka(config.kafka, name, log);
+    // partitions are handed out in the order of these names: after an outage of the broker each process has its own again, and repeats less
+    const kafka = createKafka(config.kafka, `${name}-${hostname()}-${process.pid}`, log);
     const publisher = new Publisher(kafka);
     const messages = new Messages(name, kafka, publisher, log);
     await Promise.all([publisher.connect(), messages.connect()]);
