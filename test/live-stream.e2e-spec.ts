@@ -204,6 +204,7 @@ describe('a live stream', () => {
     const path = `/sources/${id}/sse`;
     for (let n = 0; n < MAX_STREAMS; n++) streams.push(await EventStream.open(crowded, path));
     expect((await crowded.get(path)).status).toBe(429);
+    expect((await crowded.get('/sources/dc_000000000000/sse')).status).toBe(429);
     streams.pop()?.close();
     await eventually(async () => streams.push(await EventStream.open(crowded, path)));
     await open(`/sources/${await source()}/sse`);

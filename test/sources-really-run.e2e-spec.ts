@@ -46,6 +46,17 @@ describe('a source', () => {
     expect(Math.max(...(await events(source)))).toBe(3);
   });
 
+  it('emits more than Kafka takes at once, and others go on', async () => {
+    const source = await api.source(`export default { name: 'heavy', run() {
+      for (let n = 0; n < 6; n++) this.$emit({ n, noise: Array.from({ length: 100_000 }, () => Math.random().toString(36).slice(2, 11)).join('') });
+    } }`);
+    await runNow(source, 0);
+    await eventually(async () => expect((await events(source)).length).toBe(6));
+    const other = await api.source("export default { name: 'light', run(e) { this.$emit(e) } }");
+    await runNow(other, 1);
+    await expectEvents(other, [1]);
+  });
+
   it('emits no id twice where its component dedupes, even if it says to run several at a time', async () => {
     const source = await api.source(`export default { name: 'careful', concurrency: 3, dedupe: 'unique',
       async run(e) { await new Promise((r) => setTimeout(r, 20)); this.$emit(e, { id: 'one' }); this.$emit(e, { id: e }); } }`);

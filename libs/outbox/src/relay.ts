@@ -4,6 +4,7 @@ import { Database } from '#database';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { CHANNEL } from './outbox.js';
+import { shares } from './shares.js';
 
 interface Row {
   id: number;
@@ -80,8 +81,10 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         await woken;
         continue;
       }
-      await this.publisher.send(rows.map(({ topic, key, headers, value }) => ({ topic, key, headers, value })));
-      await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [rows.map(({ id }) => id)] });
+      for (const share of shares(rows)) {
+        await this.publisher.send(share.map(({ topic, key, headers, value }) => ({ topic, key, headers, value })));
+        await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [share.map(({ id }) => id)] });
+      }
     }
   }
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { emitterChanged, type EmitterState, type SourceId, type UserId } from '#contracts';
-import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction } from '#database';
+import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { factRecord } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { freeSlug } from './slug.js';
@@ -43,6 +43,17 @@ export class SourcesRepository {
 
   /** Changes the source; `decide` sees the row, locked, and may throw. Undefined when the owner has no such source. */
   async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange): Promise<SourceRow | undefined> {
+    for (;;) {
+      try {
+        return await this.tryUpdate(ownerId, id, decide);
+      } catch (error) {
+        // a create has taken the slug that was free a moment ago
+        if ((error as { code?: string }).code !== UNIQUE_VIOLATION) throw error;
+      }
+    }
+  }
+
+  private tryUpdate(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange): Promise<SourceRow | undefined> {
     return this.database.transaction(async (transaction) => {
       await transaction.query('SELECT FROM source WHERE owner_id = $1 AND id = $2 FOR UPDATE', [ownerId, id]);
       const before = await this.find(ownerId, id, transaction);

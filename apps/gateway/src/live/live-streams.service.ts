@@ -16,7 +16,7 @@ import { SseConnection } from './sse-connection.js';
 import { commentFrame } from './sse-frame.js';
 import { StorePositions } from './store-positions.js';
 
-/** How long a stopping process waits for clients to take what is pending. */
+/** How long a client has, when its stream ends, to take what is pending. */
 const GOODBYE_MS = 1000;
 const HEARTBEAT = commentFrame('still here');
 
@@ -28,6 +28,8 @@ const cutOff = counter('live_cut_off_total', 'Live streams that were ended becau
 export class LiveStreamsService implements BeforeApplicationShutdown {
   private readonly open = new Map<SseConnection, Caller>();
   private heartbeat: NodeJS.Timeout | undefined;
+  /** Streams of each account, those that are about to begin too. */
+  private readonly taken = new Map<UserId, number>();
   private stopping = false;
 
   constructor(
@@ -44,6 +46,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
   async stream(caller: Caller, emitterId: EmitterId, query: LiveQuery, after: EventPlace | null, reply: FastifyReply): Promise<void> {
     const owner = caller.account.id;
     const connection = new SseConnection(reply);
+    if (reply.request.method !== 'HEAD') this.takePlace(owner, connection);
     // whether there is such an emitter of the owner's, and such a stream
     const found = this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });
     if (reply.request.method === 'HEAD') {
@@ -51,7 +54,6 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
       connection.begin();
       return connection.end();
     }
-    this.requireRoom(owner);
     const wanted: WantedStream = { emitterId, stream: streamOf(query.event_name), expand: query.expand === 'event', after };
     const client = new LiveClient(wanted, connection);
     const joined = this.reader.join(client);
@@ -85,13 +87,18 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     await Promise.race([this.reader.stop(), new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref())]);
   }
 
-  /** Throws when the account has as many streams as it may have. */
-  private requireRoom(owner: UserId): void {
+  /** One of the streams that the account may have, until the connection is closed. Throws when there is none left. */
+  private takePlace(owner: UserId, { closed }: SseConnection): void {
     const { maxPerAccount } = this.config;
-    let streams = 0;
-    for (const { account } of this.open.values()) if (account.id === owner) streams += 1;
-    if (streams >= maxPerAccount)
+    const taken = this.taken.get(owner) ?? 0;
+    if (taken >= maxPerAccount)
       throw new SluiceError('too_many_requests', `at most ${maxPerAccount} live streams of an account are open at a time`);
+    this.taken.set(owner, taken + 1);
+    void closed.then(() => {
+      const left = (this.taken.get(owner) ?? 0) - 1;
+      if (left > 0) this.taken.set(owner, left);
+      else this.taken.delete(owner);
+    });
   }
 
   private enter(connection: SseConnection, caller: Caller): void {
@@ -106,7 +113,12 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     try {
       const looked = new Map(this.open);
       const valid = await this.accounts.stillValid(new Set([...looked.values()].map(({ apiKey }) => apiKey)));
-      for (const [connection, { apiKey }] of looked) if (!valid.has(apiKey)) connection.end();
+      for (const [connection, { apiKey }] of looked) {
+        if (valid.has(apiKey) || connection.isClosed) continue;
+        connection.end();
+        // one that doesn't read would never see the end
+        setTimeout(() => connection.destroy(), GOODBYE_MS).unref();
+      }
     } catch (error) {
       // the next beat looks again
       this.log.warn({ err: error }, 'live.keys-not-checked');
