@@ -10,7 +10,7 @@ import { startChild } from './delivery/child.mjs';
 import { cpuMeter } from './delivery/cpu.mjs';
 import { apiClient, startOwnSystem } from './lib/own-system.mjs';
 import { quantiles } from './lib/quantiles.mjs';
-import { cpuSeconds } from './store/stack.mjs';
+import { cpuSeconds } from './lib/cpu.mjs';
 
 const { values: options } = parseArgs({
   options: { events: { type: 'string', default: '60000' }, seconds: { type: 'string', default: '20' } },

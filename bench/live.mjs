@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import kafkajs from 'kafkajs';
 import { apiClient, startOwnSystem } from './lib/own-system.mjs';
 import { quantiles } from './lib/quantiles.mjs';
-import { cpuSeconds } from './store/stack.mjs';
+import { cpuSeconds } from './lib/cpu.mjs';
 
 const { values: options } = parseArgs({
   options: {

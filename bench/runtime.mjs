@@ -11,7 +11,7 @@ import { defaultSandboxConfig } from '../dist/apps/runtime/src/sandbox/sandbox-c
 import { removeAtEnd } from '../scripts/lib/keeper.mjs';
 import { apiClient, startOwnSystem } from './lib/own-system.mjs';
 import { atRate, quantiles } from './lib/quantiles.mjs';
-import { cpuSeconds } from './store/stack.mjs';
+import { cpuSeconds } from './lib/cpu.mjs';
 
 const TIMERS = Number(process.env.BENCH_TIMERS ?? 10_000);
 const TIMER_SECONDS = Number(process.env.BENCH_TIMER_SECONDS ?? 60);

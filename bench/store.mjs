@@ -14,9 +14,10 @@ import { Database } from '../dist/libs/database/src/index.js';
 import { createKafka, Publisher } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
 import { freshDatabase } from '../dist/libs/testing/src/index.js';
+import { cpuSeconds } from './lib/cpu.mjs';
 import { quantiles } from './lib/quantiles.mjs';
 import { emitterIds, Load, seededRandom } from './store/load.mjs';
-import { cpuSeconds, startStoreStack } from './store/stack.mjs';
+import { startStoreStack } from './store/stack.mjs';
 
 const { values: options } = parseArgs({
   options: {

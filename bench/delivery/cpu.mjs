@@ -1,4 +1,4 @@
-import { cpuSeconds } from '../store/stack.mjs';
+import { cpuSeconds } from '../lib/cpu.mjs';
 
 /**
  * CPU seconds by process between two moments.

@@ -8,23 +8,43 @@ const TICKS_PER_SECOND = 100;
  * @param {(number | undefined)[]} pids
  */
 export function cpuMs(pids) {
-  const processes = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => {
-      try {
-        // the name in brackets may hold anything: what counts begins behind it
-        const fields = readFileSync(`/proc/${name}/stat`, 'utf8')
-          .replace(/^.*\) /s, '')
-          .split(' ');
-        return [{ pid: Number(name), parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) }];
-      } catch {
-        return [];
-      }
-    });
+  const processes = allProcesses();
   const counted = new Set(pids);
   for (let size = -1; size !== counted.size;) {
     size = counted.size;
     for (const { pid, parent } of processes) if (counted.has(parent)) counted.add(pid);
   }
   return processes.reduce((sum, { pid, ticks }) => sum + (counted.has(pid) ? (ticks * 1000) / TICKS_PER_SECOND : 0), 0);
+}
+
+/**
+ * CPU seconds that processes have used so far; null where the system doesn't tell.
+ * @param {number | string | undefined} process a process id, or the name that several have
+ */
+export function cpuSeconds(process) {
+  try {
+    const processes = typeof process === 'number' ? readProcess(process) : allProcesses().filter(({ name }) => name === process);
+    return processes.reduce((sum, { ticks }) => sum + ticks, 0) / TICKS_PER_SECOND;
+  } catch {
+    return null;
+  }
+}
+
+const allProcesses = () =>
+  readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry))
+    .flatMap((pid) => readProcess(Number(pid)));
+
+/** @param {number} pid */
+function readProcess(pid) {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // the name in brackets may hold anything: what counts begins behind it
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    const name = text.slice(text.indexOf('(') + 1, text.lastIndexOf(')'));
+    return [{ pid, name, parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) }];
+  } catch {
+    // it has ended meanwhile
+    return [];
+  }
 }

@@ -1,18 +1,11 @@
-import { execFile } from 'node:child_process';
+import { rm } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { appEnvironment, superviseApps } from '../../scripts/lib/apps.mjs';
+import { superviseApps } from '../../scripts/lib/apps.mjs';
 import { startBroker } from '../../scripts/lib/broker.mjs';
-import { removeAtEnd } from '../../scripts/lib/keeper.mjs';
-import { node24 } from '../../scripts/lib/node24.mjs';
-import { inRoot } from '../../scripts/lib/paths.mjs';
 import { freePort } from '../../scripts/lib/ports.mjs';
 import { startPostgres } from '../../scripts/lib/postgres.mjs';
-
-const execute = promisify(execFile);
+import { ownFolder, runOurs } from './own-stores.mjs';
 
 /**
  * A whole system for a benchmark: broker, database (durable, as `npm start` runs them) and the five apps, in a temporary folder and on free
@@ -21,10 +14,7 @@ const execute = promisify(execFile);
  * @param {Record<string, string>} [variables] of the apps' environment
  */
 export async function startOwnSystem(variables = {}) {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
-  // PostgreSQL may have to run as another user, who must get through to its folder.
-  await chmod(folder, 0o711);
-  removeAtEnd(folder);
+  const folder = await ownFolder();
   const [broker, postgres] = await Promise.all([
     startBroker({ dir: join(folder, 'broker'), port: await freePort() }),
     startPostgres({ dir: join(folder, 'postgres'), port: await freePort() }),
@@ -40,12 +30,12 @@ export async function startOwnSystem(variables = {}) {
     SLUICE_LOG_LEVEL: 'warn',
     ...variables,
   };
-  /** @param {string} file @param {string[]} args */
-  const run = async (file, ...args) => (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment(env) })).stdout;
-  await run('scripts/migrate.mjs');
+  await runOurs(env, 'scripts/migrate.mjs');
   const apps = superviseApps({ env, log: (app, line) => console.error(app, line) });
   await apps.startAll();
-  const account = JSON.parse(await run('dist/apps/gateway/src/cli.js', 'account', 'create', '--email', 'bench@example.com', '--json'));
+  const account = JSON.parse(
+    await runOurs(env, 'dist/apps/gateway/src/cli.js', 'account', 'create', '--email', 'bench@example.com', '--json'),
+  );
   return {
     apiUrl: `http://127.0.0.1:${httpPort}/v1`,
     apiKey: /** @type {string} */ (account.api_key),

@@ -11,6 +11,7 @@ export { LogRecord } from './log-record.js';
 export { factRecord, Messages } from './messages.js';
 export { KAFKA, MessagingModule } from './messaging.module.js';
 export { type OutgoingRecord, Publisher } from './publisher.js';
+export { shares } from './shares.js';
 export { createTopics } from './topics.js';
 export { KafkaTransport, type TransportOptions } from './transport.js';
 export type { Position } from './watermark.js';

@@ -1,10 +1,9 @@
 import { Injectable, Inject, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import type { PoolClient } from 'pg';
 import { Database } from '#database';
-import { Publisher } from '#messaging';
+import { Publisher, shares } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { CHANNEL } from './outbox.js';
-import { shares } from './shares.js';
 
 interface Row {
   id: number;

@@ -13,6 +13,17 @@ const sourceFrom = (rows: string): string => `SELECT s.id, s.owner_id, s.compone
   FROM ${rows} s JOIN component c ON c.id = s.component_id JOIN code k ON k.hash = c.code_hash`;
 const SOURCE = sourceFrom('source');
 
+/** The columns component_id, name, name_slug, configured_props, schedules, endpoint_key and active. */
+const written = (change: SourceChange, slug: string): unknown[] => [
+  change.component_id,
+  change.name,
+  slug,
+  JSON.stringify(change.configured_props),
+  JSON.stringify(change.schedules),
+  change.endpoint_key,
+  change.active,
+];
+
 /** Sources and the facts of their changes: a row and its fact are one transaction. */
 @Injectable()
 export class SourcesRepository {
@@ -63,18 +74,8 @@ export class SourcesRepository {
       await transaction.query(
         `UPDATE source SET component_id = $3, name = $4, name_slug = $5, configured_props = $6, schedules = $7,
            endpoint_key = coalesce(endpoint_key, $8), active = $9, version = version + 1, updated_at = now()
-         WHERE owner_id = $1 AND id = $2`,
-        [
-          ownerId,
-          id,
-          change.component_id,
-          change.name,
-          slug,
-          JSON.stringify(change.configured_props),
-          JSON.stringify(change.schedules),
-          change.endpoint_key,
-          change.active,
-        ],
+         WHERE id = $1 AND owner_id = $2`,
+        [id, ownerId, ...written(change, slug)],
       );
       const row = await this.reread(transaction, ownerId, id);
       await this.tell(transaction, sourceState(row));
@@ -131,17 +132,7 @@ export class SourcesRepository {
           INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active)
           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING *
         ) ${sourceFrom('made')}`,
-      values: [
-        id,
-        ownerId,
-        change.component_id,
-        change.name,
-        slug,
-        JSON.stringify(change.configured_props),
-        JSON.stringify(change.schedules),
-        change.endpoint_key,
-        change.active,
-      ],
+      values: [id, ownerId, ...written(change, slug)],
     });
     return rows[0];
   }

@@ -46,16 +46,17 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
   async stream(caller: Caller, emitterId: EmitterId, query: LiveQuery, after: EventPlace | null, reply: FastifyReply): Promise<void> {
     const owner = caller.account.id;
     const connection = new SseConnection(reply);
-    if (reply.request.method !== 'HEAD') this.takePlace(owner, connection);
     // whether there is such an emitter of the owner's, and such a stream
-    const found = this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });
+    const find = () => this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });
     if (reply.request.method === 'HEAD') {
-      await found;
+      await find();
       connection.begin();
       return connection.end();
     }
+    this.takePlace(owner, connection);
     const wanted: WantedStream = { emitterId, stream: streamOf(query.event_name), expand: query.expand === 'event', after };
     const client = new LiveClient(wanted, connection);
+    const found = find();
     const joined = this.reader.join(client);
     const stored = after && this.stored(wanted, owner, joined, connection);
     try {
@@ -80,10 +81,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
   async beforeApplicationShutdown(): Promise<void> {
     this.stopping = true;
     const open = [...this.open.keys()];
-    for (const connection of open) connection.end();
-    const patience = setTimeout(() => open.forEach((connection) => connection.destroy()), GOODBYE_MS);
-    await Promise.all(open.map(({ closed }) => closed));
-    clearTimeout(patience);
+    await Promise.all(open.map((connection) => connection.endWithin(GOODBYE_MS)));
     await Promise.race([this.reader.stop(), new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref())]);
   }
 
@@ -114,10 +112,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
       const looked = new Map(this.open);
       const valid = await this.accounts.stillValid(new Set([...looked.values()].map(({ apiKey }) => apiKey)));
       for (const [connection, { apiKey }] of looked) {
-        if (valid.has(apiKey) || connection.isClosed) continue;
-        connection.end();
-        // one that doesn't read would never see the end
-        setTimeout(() => connection.destroy(), GOODBYE_MS).unref();
+        if (!valid.has(apiKey) && !connection.isClosed) void connection.endWithin(GOODBYE_MS);
       }
     } catch (error) {
       // the next beat looks again

@@ -72,6 +72,14 @@ export class SseConnection implements Outlet {
     this.response.end();
   }
 
+  /** The same, for a client that may not read: after so long what is pending is lost. Resolves when it's closed. */
+  async endWithin(ms: number): Promise<void> {
+    this.end();
+    const patience = setTimeout(() => this.destroy(), ms);
+    await this.closed;
+    clearTimeout(patience);
+  }
+
   destroy(): void {
     this.ended = true;
     this.response.destroy();

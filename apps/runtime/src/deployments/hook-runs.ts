@@ -17,29 +17,27 @@ export interface DeployedState {
  *   deleted ─► deactivate (as it was), even of a component without it: behind the last run it clears away what the source kept
  */
 export function hookRuns(before: DeployedState | undefined, after: DeployedState | undefined): RunRequested[] {
-  const version = (after ?? before)?.version ?? 0;
-  const run = (method: Hook, state: DeployedState): RunRequested[] => {
-    if (after && state.deployment.hooks?.includes(method) === false) return [];
-    return [
-      {
-        // one change calls for a hook once, however often it's told
-        run_id: `${state.source_id}.${after ? version : 'deleted'}.${method}`,
-        owner_id: state.owner_id,
-        source_id: state.source_id,
-        trigger: 'hook',
-        due_at_ms: Date.now(),
-        hook: { method, version: state.version, deployment: state.deployment, final: !after },
-      },
-    ];
-  };
-  const wasActive = before?.active === true;
-  const isActive = after?.active === true;
-  if (!before) return isActive ? [...run('deploy', after), ...run('activate', after)] : [];
-  if (wasActive && !isActive) return run('deactivate', before);
-  if (!wasActive && isActive) return run('activate', after);
-  return wasActive && isActive && !sameDeployment(before.deployment, after.deployment)
-    ? [...run('deactivate', before), ...run('activate', after)]
-    : [];
+  const version = after ? after.version : 'deleted';
+  return dueHooks(before, after)
+    .filter(([method, { deployment }]) => !after || (deployment.hooks?.includes(method) ?? true))
+    .map(([method, state]) => ({
+      // one change calls for a hook once, however often it's told
+      run_id: `${state.source_id}.${version}.${method}`,
+      owner_id: state.owner_id,
+      source_id: state.source_id,
+      trigger: 'hook',
+      due_at_ms: Date.now(),
+      hook: { method, version: state.version, deployment: state.deployment, final: !after },
+    }));
+}
+
+/** Each with the source as it runs it. */
+function dueHooks(before: DeployedState | undefined, after: DeployedState | undefined): [Hook, DeployedState][] {
+  const [was, is] = [before?.active ? before : undefined, after?.active ? after : undefined];
+  const on: [Hook, DeployedState][] = is ? [['activate', is]] : [];
+  const off: [Hook, DeployedState][] = was ? [['deactivate', was]] : [];
+  if (is && !before) return [['deploy', is], ...on];
+  return was && is && sameDeployment(was.deployment, is.deployment) ? [] : [...off, ...on];
 }
 
 /** The name may change without the hooks' notice. */

@@ -8,7 +8,7 @@ import { LOG, type Log } from '#observability';
 import { RuntimeConfig } from '../runtime.config.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
 import { EndpointsService } from './endpoints.service.js';
-import { httpEvent } from './http-event.js';
+import { httpEvent, namedByConnection } from './http-event.js';
 
 class BodyTooLarge extends Error {}
 
@@ -136,12 +136,7 @@ function answer(response: ServerResponse, status: number, message: string | null
 
 function forward(response: ServerResponse, { status, headers, body }: HttpReply): void {
   response.statusCode = status >= 200 && status <= 599 ? status : 200;
-  // what `connection` names is for this hop only, as `connection` itself
-  const named = new Set(
-    String(headers.connection ?? '')
-      .toLowerCase()
-      .split(/[\s,]+/),
-  );
+  const named = namedByConnection(headers.connection);
   for (const [name, value] of Object.entries(headers)) {
     if (OURS.has(name.toLowerCase()) || named.has(name.toLowerCase())) continue;
     try {

@@ -28,6 +28,14 @@ const HOP_BY_HOP = new Set([
   'upgrade',
 ]);
 
+/** The headers that `connection` names, in lower case: they are for this hop only, as `connection` itself. */
+export const namedByConnection = (connection: string | string[] = ''): ReadonlySet<string> =>
+  new Set(
+    String(connection)
+      .toLowerCase()
+      .split(/[\s,]+/),
+  );
+
 export async function httpEvent(request: {
   method: string;
   path: string;
@@ -36,7 +44,7 @@ export async function httpEvent(request: {
   body: Buffer;
 }): Promise<HttpEvent> {
   const headers: Record<string, string> = {};
-  const named = new Set((request.headers.connection ?? '').toLowerCase().split(/[\s,]+/));
+  const named = namedByConnection(request.headers.connection);
   for (const [name, value] of Object.entries(request.headers)) {
     if (value !== undefined && !HOP_BY_HOP.has(name) && !named.has(name)) headers[name] = Array.isArray(value) ? value.join(', ') : value;
   }

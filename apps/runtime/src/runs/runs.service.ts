@@ -187,13 +187,9 @@ const hookedSource = ({ source_id, owner_id, hook }: RunRequested): DeployedStat
 const runsAtATime = ({ dedupe, concurrency }: ComponentDescription): number => (dedupe === null ? concurrency : 1);
 
 /** Whether what one run leaves behind matters to the next one, or a request may be run apart from the others. */
-const keepsOrder = (description: ComponentDescription): boolean => {
-  const { dedupe, configurable_props } = description;
-  if (dedupe !== null) return true;
-  return (
-    runsAtATime(description) <= 1 && configurable_props.some(({ type, customResponse }) => type === DB_PROP || customResponse === true)
-  );
-};
+const keepsOrder = ({ dedupe, concurrency, configurable_props }: ComponentDescription): boolean =>
+  dedupe !== null ||
+  (concurrency <= 1 && configurable_props.some(({ type, customResponse }) => type === DB_PROP || customResponse === true));
 
 /** What a run gets that was asked for without an event. */
 function eventOfTimer({ deployment }: DeployedState): string {

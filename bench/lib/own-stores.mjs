@@ -1,0 +1,74 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { appEnvironment } from '../../scripts/lib/apps.mjs';
+import { startBroker } from '../../scripts/lib/broker.mjs';
+import { removeAtEnd } from '../../scripts/lib/keeper.mjs';
+import { node24 } from '../../scripts/lib/node24.mjs';
+import { inRoot } from '../../scripts/lib/paths.mjs';
+import { freePort } from '../../scripts/lib/ports.mjs';
+import { startPostgres } from '../../scripts/lib/postgres.mjs';
+import { ensureBrokerJars } from '../../scripts/lib/setup.mjs';
+import { supervise } from '../../scripts/lib/supervise.mjs';
+
+const execute = promisify(execFile);
+
+/** A temporary folder that goes when the process ends, however it ends. */
+export async function ownFolder() {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-own-'));
+  // PostgreSQL may have to run as another user, who must get through to its folder.
+  await chmod(folder, 0o711);
+  removeAtEnd(folder);
+  return folder;
+}
+
+/**
+ * Runs a program of ours; answers what it printed.
+ *
+ * @param {Record<string, string>} env
+ * @param {string} file
+ * @param {string[]} args
+ */
+export const runOurs = async (env, file, ...args) =>
+  (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment(env) })).stdout;
+
+/**
+ * A broker and a database server as durable as in production, in a folder of their own and on free ports. Whichever dies is started again, in its
+ * place. Everything goes when the process ends, however it ends.
+ */
+export async function startOwnStores() {
+  await ensureBrokerJars({ say: console.error });
+  const folder = await ownFolder();
+  const [brokerPort, controllerPort, postgresPort] = [await freePort(), await freePort(), await freePort()];
+  let [brokers, databaseUrl] = ['', ''];
+  const broker = supervise({
+    name: 'broker',
+    launch: async () => {
+      const started = await startBroker({ dir: join(folder, 'broker'), port: brokerPort, controllerPort });
+      brokers = started.brokers;
+      return started;
+    },
+  });
+  const postgres = supervise({
+    name: 'postgres',
+    launch: async () => {
+      const started = await startPostgres({ dir: join(folder, 'postgres'), port: postgresPort });
+      databaseUrl = started.url;
+      return started;
+    },
+  });
+  await Promise.all([broker.start(), postgres.start()]);
+  return {
+    folder,
+    brokers,
+    databaseUrl,
+    broker,
+    postgres,
+    stop: async () => {
+      await Promise.all([broker.stop(), postgres.stop()]);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

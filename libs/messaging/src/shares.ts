@@ -1,0 +1,20 @@
+import type { OutgoingRecord } from './publisher.js';
+
+/** What is sent together: the broker refuses a batch that is larger than its topic's `max.message.bytes`, again and again. */
+const SHARE_BYTES = 256 * 1024;
+
+/** The records in their order, as many together as fit into a share; one that is larger goes alone. */
+export function shares<Sent extends Pick<OutgoingRecord, 'value'>>(records: Sent[]): Sent[][] {
+  const found: Sent[][] = [];
+  let bytes = Infinity;
+  for (const record of records) {
+    const size = record.value?.length ?? 0;
+    if (bytes + size > SHARE_BYTES) {
+      found.push([]);
+      bytes = 0;
+    }
+    found.at(-1)?.push(record);
+    bytes += size;
+  }
+  return found;
+}
