@@ -61,6 +61,7 @@ export const events = (world: () => World) =>
         'after=x',
         'before=1-',
         'after=ZGNfMDAwMDAwMDAw',
+        'event_name=a%00b',
         'event_name=$other',
         `event_name=${'x'.repeat(129)}`,
       ])('with %s: 400', async (query) => {
@@ -190,6 +191,7 @@ export const events = (world: () => World) =>
         'end_id=',
         'start_id=2-0&end_id=1-9',
         'start_id=5-2&end_id=5-1',
+        'event_name=a%00b',
         'event_name=$nope',
         'start_id=1-1&start_id=2-2',
       ])('with %s: 400, and nothing is', async (query) => {

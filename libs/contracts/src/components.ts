@@ -3,7 +3,7 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { command, query } from './contract.js';
 import type { Hook } from './emitters.js';
 import { type ComponentId, IsId, type UserId } from './ids.js';
-import { IsText, Verbatim } from './validators.js';
+import { IsText } from './validators.js';
 
 /** A prop as `configurable_props` shows it: in declaration order, unknown attributes passed through. */
 export interface PropDefinition {
@@ -110,7 +110,7 @@ export class BundleComponent {
   /** A path of `files`. */
   @IsString() entry!: string;
   /** Code by path, relative to one common folder. */
-  @IsObject() @Verbatim() files!: Record<string, string>;
+  @IsObject() files!: Record<string, string>;
 }
 /** Makes one file of an entry file and the neighbours that it imports by relative path. An import that is missing: `invalid`. */
 export const bundleComponent = query<{ code: string }>()('runtime.component.bundle', BundleComponent);

@@ -1,7 +1,6 @@
 import { IsArray, IsBoolean, IsIn, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
 import { fact, query } from './contract.js';
 import { type EmitterId, IsId, type UserId } from './ids.js';
-import { Verbatim } from './validators.js';
 
 /** What a component may do when its source is created, switched on or off. */
 export type Hook = 'deploy' | 'activate' | 'deactivate';
@@ -35,7 +34,7 @@ export class EmitterState {
   @IsString() name!: string;
   /** When it came to exist, in ms: auto-subscriptions reach only what is younger than they are. */
   @IsInt() created_at_ms!: number;
-  @IsOptional() @IsObject() @Verbatim() deployment?: Deployment;
+  @IsOptional() @IsObject() deployment?: Deployment;
 }
 
 /** Key: the emitter's id. */

@@ -77,6 +77,7 @@ describe('a record of the topic events', () => {
     });
     expect(read(deletionRecord({ emitterId: 'dc_1' }))).toMatchObject({ start: null, end: null, stream: null });
   });
+  const deep = Buffer.from('['.repeat(400_000) + ']'.repeat(400_000));
   const malformed: [string, Pick<Partial<EventToProduce>, 'headers'> & { key: string | null; value: Buffer | null }][] = [
     ['no emitter', { key: null, value: Buffer.from('1') }],
     ['a key that is no emitter', { key: 'wh_1', value: Buffer.from('1') }],
@@ -86,6 +87,15 @@ describe('a record of the topic events', () => {
     [
       'a structured CloudEvent without data',
       { key: 'dc_1', value: Buffer.from('{}'), headers: { 'content-type': 'application/cloudevents+json' } },
+    ],
+    ['more levels than can be written', { key: 'dc_1', value: deep }],
+    [
+      'more levels than can be written in a structured CloudEvent',
+      {
+        key: 'dc_1',
+        value: Buffer.concat([Buffer.from('{"data":'), deep, Buffer.from('}')]),
+        headers: { 'content-type': 'application/cloudevents+json' },
+      },
     ],
     ['a deletion of what is no event id', { key: 'dc_1', value: Buffer.from('{"start_id":"x"}'), headers: { ce_type: '$delete' } }],
   ];

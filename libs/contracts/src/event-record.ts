@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type EmitterId, isEmitterId } from './ids.js';
+import { MAX_JSON_DEPTH, nestsTooDeeply } from './json-nesting.js';
 import { ksuid } from './ksuid.js';
 import { ceTypeOf, type Stream, streamOf, WAITING_STREAM, readableStreamProblem } from './streams.js';
 import { type EventPlace, eventPlace, parseEventId } from './event-id.js';
@@ -122,17 +123,18 @@ export function readEventRecord(
   if (type === DELETE_TYPE) return readDeletion(place, emitterId, value) ?? malformed('the deletion does not name a range of event ids');
   const attributes = record.header('content-type')?.toLowerCase().startsWith(STRUCTURED)
     ? structuredAttributes(value)
-    : { json: record.value, get: (name: string) => record.header(`ce_${name}`) };
+    : { data: value, text: record.value, get: (name: string) => record.header(`ce_${name}`) };
   if (attributes === null) return malformed('the value is not a CloudEvent with data');
+  if (nestsTooDeeply(attributes.data)) return malformed(`the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
+  const json = attributes.text ?? Buffer.from(JSON.stringify(attributes.data));
   const stream = streamOf(attributes.get('type'));
   const streamProblem = readableStreamProblem(stream);
   if (streamProblem) return malformed(`ce_type names no stream: ${streamProblem}`);
-  if (attributes.json.length > maxBytes) return malformed(`the event has ${attributes.json.length} bytes of JSON: ${maxBytes} are allowed`);
+  if (json.length > maxBytes) return malformed(`the event has ${json.length} bytes of JSON: ${maxBytes} are allowed`);
   const emitId = attributes.get('id') || placeEmitId(record);
   if (emitId.length > MAX_EMIT_ID_LENGTH) return malformed(`ce_id is longer than ${MAX_EMIT_ID_LENGTH} characters`);
   const [summary, itemId] = [attributes.get('summary'), attributes.get('itemid')];
-  // CloudEvents forbids it, and PostgreSQL has no text with it
-  if ([stream, emitId, summary, itemId].some((text) => text?.includes('\0'))) return malformed('a ce_ attribute holds a NUL character');
+  if ([emitId, summary, itemId].some((text) => text?.includes('\0'))) return malformed('a ce_ attribute holds a NUL character');
   const itemTs = integer(attributes.get('itemts'));
   const due = integer(attributes.get('dueat'));
   const dueAt = stream === WAITING_STREAM ? due : undefined;
@@ -142,7 +144,7 @@ export function readEventRecord(
     emitterId,
     stream,
     emitId,
-    json: attributes.json,
+    json,
     summary,
     itemId,
     itemTs,
@@ -159,21 +161,30 @@ function placeEmitId(record: EventLogRecord): string {
   return ksuid(record.clock, createHash('md5').update(`${record.partition}-${record.offset}`).digest());
 }
 
-function structuredAttributes(value: unknown): { json: Buffer; get(name: string): string | undefined } | null {
+/** An event's data with, where there is one, its text, and its attributes. */
+interface CloudEventAttributes {
+  data: unknown;
+  text?: Buffer;
+  get(name: string): string | undefined;
+}
+
+function structuredAttributes(value: unknown): CloudEventAttributes | null {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
   const cloudEvent = value as Record<string, unknown>;
-  let json: Buffer;
-  if ('data' in cloudEvent) json = Buffer.from(JSON.stringify(cloudEvent.data));
-  else if (typeof cloudEvent.data_base64 === 'string') {
-    json = Buffer.from(cloudEvent.data_base64, 'base64');
+  let { data } = cloudEvent;
+  let text: Buffer | undefined;
+  if (typeof cloudEvent.data_base64 === 'string' && !('data' in cloudEvent)) {
+    text = Buffer.from(cloudEvent.data_base64, 'base64');
     try {
-      JSON.parse(json.toString('utf8'));
+      data = JSON.parse(text.toString('utf8'));
     } catch {
       return null;
     }
-  } else return null;
+  }
+  if (data === undefined) return null;
   return {
-    json,
+    data,
+    text,
     get: (name) => {
       const attribute = cloudEvent[name];
       return typeof attribute === 'string' || typeof attribute === 'number' ? String(attribute) : undefined;

@@ -4,6 +4,7 @@ export * from './emitters.js';
 export * from './errors.js';
 export * from './event-id.js';
 export * from './event-record.js';
+export * from './json-nesting.js';
 export * from './event-summary-json.js';
 export * from './events.js';
 export * from './ids.js';

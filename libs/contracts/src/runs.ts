@@ -2,7 +2,6 @@ import { IsIn, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
 import { fact } from './contract.js';
 import type { Deployment, Hook } from './emitters.js';
 import { IsId, type SourceId, type UserId } from './ids.js';
-import { Verbatim } from './validators.js';
 
 /** Why a run is due. */
 export type RunTrigger = 'timer' | 'http' | 'event' | 'manual' | 'hook';
@@ -28,7 +27,7 @@ export class RunRequested {
   @IsInt() due_at_ms!: number;
   /** How many sources and workflows the event came through. */
   @IsOptional() @IsInt() hops?: number;
-  @IsOptional() @IsObject() @Verbatim() hook?: HookRun;
+  @IsOptional() @IsObject() hook?: HookRun;
 }
 export const runRequested = fact('runtime.run.requested', RunRequested);
 

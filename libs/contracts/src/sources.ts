@@ -4,7 +4,7 @@ import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText, Verbatim } from './validators.js';
+import { IsText } from './validators.js';
 
 /** A source as the API answers it. Times are Unix seconds. */
 export class Source {
@@ -39,7 +39,6 @@ export class ComponentChoice extends CodeSource {
 
   @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
   @IsOptional()
-  @Verbatim()
   @IsObject({ message: 'configured_props must be an object' })
   configured_props?: Record<string, unknown>;
 }

@@ -19,6 +19,8 @@ export const ceTypeOf = (stream: Stream): string => (stream === DEFAULT_STREAM ?
 
 /** What is wrong with an event name that someone wants to subscribe to, or null. */
 export function eventNameProblem(eventName: string): string | null {
+  // CloudEvents forbids it, and PostgreSQL has no text with it
+  if (eventName.includes('\0')) return 'event_name must not contain a NUL character';
   if ([...eventName].length > NAME_LENGTH) return `event_name must be at most ${NAME_LENGTH} characters long`;
   if (eventName.startsWith('$') && !OURS.has(eventName)) return 'event_name may begin with $ only as $errors or $logs';
   return null;

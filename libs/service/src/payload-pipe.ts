@@ -1,9 +1,9 @@
 import { ValidationPipe, type ValidationPipeOptions } from '@nestjs/common';
 import { type ClassConstructor, type ClassTransformOptions, instanceToPlain, plainToInstance } from 'class-transformer';
-import { verbatimFields } from '#contracts';
+import { getMetadataStorage, ValidationTypes } from 'class-validator';
 import { invalidPayload } from './invalid-payload.js';
 
-/** Payloads as their contracts say, or Invalid with each bad field. What a contract takes verbatim stays as it came. */
+/** Payloads as their contracts say, or Invalid with each bad field. Users' data in them stays as it came. */
 export class PayloadPipe extends ValidationPipe {
   constructor(options: ValidationPipeOptions = {}) {
     const transformerPackage = { plainToInstance: instanceOf, classToPlain: instanceToPlain };
@@ -11,14 +11,35 @@ export class PayloadPipe extends ValidationPipe {
   }
 
   protected override stripProtoKeys(): void {
-    // in users' data such keys are data, and into an instance class-transformer copies none
+    // in users' data such keys are data, and none but a contract's own fields come into an instance
   }
 }
 
-function instanceOf<T>(contract: ClassConstructor<T>, plain: unknown, options?: ClassTransformOptions): T | T[] {
-  const fields = verbatimFields(contract);
-  if (fields.length === 0 || typeof plain !== 'object' || plain === null) return plainToInstance(contract, plain, options);
-  const given = Object.entries(plain);
-  const instance = plainToInstance(contract, Object.fromEntries(given.filter(([field]) => !fields.includes(field))), options);
-  return Object.assign(instance as object, Object.fromEntries(given.filter(([field]) => fields.includes(field)))) as T;
+/**
+ * An instance of the contract with those fields that it has rules for. class-transformer sees only texts, numbers and nested
+ * contracts: any other object it would copy key by key, without bound in depth, and stumble over keys such as `constructor`.
+ */
+function instanceOf<T>(contract: ClassConstructor<T>, plain: unknown, options?: ClassTransformOptions): T {
+  if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) return plain as T;
+  const transformed: [string, unknown][] = [];
+  const kept: [string, unknown][] = [];
+  for (const [field, isNested] of fieldsOf(contract)) {
+    if (!Object.hasOwn(plain, field)) continue;
+    const value = (plain as Record<string, unknown>)[field];
+    (isNested || typeof value !== 'object' ? transformed : kept).push([field, value]);
+  }
+  return Object.assign(plainToInstance(contract, Object.fromEntries(transformed), options) as object, Object.fromEntries(kept)) as T;
+}
+
+const fieldsByContract = new WeakMap<object, Map<string, boolean>>();
+
+/** The fields of a contract, its parents' too, and whether one is a contract itself. */
+function fieldsOf(contract: ClassConstructor<unknown>): Map<string, boolean> {
+  let fields = fieldsByContract.get(contract);
+  if (fields) return fields;
+  fields = new Map();
+  for (const { propertyName, type } of getMetadataStorage().getTargetValidationMetadatas(contract, '', false, false))
+    fields.set(propertyName, fields.get(propertyName) === true || type === ValidationTypes.NESTED_VALIDATION);
+  fieldsByContract.set(contract, fields);
+  return fields;
 }

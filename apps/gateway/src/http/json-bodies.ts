@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { SluiceError } from '#contracts';
+import { MAX_JSON_DEPTH, nestsTooDeeply, SluiceError } from '#contracts';
 
 /**
  * Bodies are JSON objects. An empty body is none, whatever its content type says: clients send
@@ -14,6 +14,7 @@ export function readJsonBodies(fastify: FastifyInstance): void {
       const value: unknown = JSON.parse(body);
       if (value === null || typeof value !== 'object' || Array.isArray(value))
         return done(new SluiceError('invalid', 'the body must be a JSON object'));
+      if (nestsTooDeeply(value)) return done(new SluiceError('invalid', `the body is nested deeper than ${MAX_JSON_DEPTH} levels`));
       done(null, value);
     } catch (error) {
       done(new SluiceError('invalid', `the body is not valid JSON: ${(error as Error).message}`));

@@ -1,6 +1,6 @@
 import { ApiPropertyOptional } from '@nestjs/swagger';
 import { Allow, IsBoolean, IsOptional } from 'class-validator';
-import { ComponentChoice, NewSource, Verbatim } from '#contracts';
+import { ComponentChoice, NewSource } from '#contracts';
 
 export class CreateSourceBody extends NewSource {}
 
@@ -14,6 +14,5 @@ export class UpdateSourceBody extends ComponentChoice {
 export class RunSourceBody {
   @ApiPropertyOptional({ description: 'What `run` gets: any JSON value.' })
   @Allow()
-  @Verbatim()
   event?: unknown;
 }

@@ -25,7 +25,7 @@ export function listenerProblems(listenerId: string, eventName: string): FieldPr
   const problems: FieldProblem[] = [];
   if (!LISTENER.test(listenerId))
     problems.push({ field: 'listener_id', message: 'listener_id must be the id of a source, workflow or webhook' });
-  const nameProblem = eventName.includes('\0') ? 'event_name must not contain a NUL character' : eventNameProblem(eventName);
+  const nameProblem = eventNameProblem(eventName);
   if (nameProblem) problems.push({ field: 'event_name', message: nameProblem });
   return problems;
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
+import { MAX_JSON_DEPTH, nestsTooDeeply } from '#contracts';
 
 /** What `run` gets from an HTTP request. */
 export interface HttpEvent {
@@ -11,7 +12,7 @@ export interface HttpEvent {
   /** The body as text; of one that isn't UTF-8, in base64 with `bodyBase64: true`. */
   bodyRaw: string;
   bodyBase64?: true;
-  /** Parsed where it's JSON, urlencoded or multipart fields; otherwise the text. */
+  /** Parsed where it's JSON (nested no deeper than an event may be), urlencoded or multipart fields; otherwise the text. */
   body: unknown;
 }
 
@@ -66,11 +67,12 @@ async function parseBody(contentType: string, body: Buffer, text: string): Promi
   if (body.length === 0) return undefined;
   if (/^application\/(?:[\w.-]+\+)?json\s*$/.test(type)) {
     try {
-      return JSON.parse(text);
+      const value: unknown = JSON.parse(text);
+      if (!nestsTooDeeply(value, MAX_JSON_DEPTH - 1)) return value;
     } catch {
-      // the sender's mistake is the component's to see: it gets the text
-      return text;
+      // the sender's mistake is the component's to see
     }
+    return text;
   }
   if (type.trim() === 'application/x-www-form-urlencoded') return { ...parseQuery(text) };
   if (type.trim() === 'multipart/form-data') return (await multipartFields(contentType, body)) ?? text;
