@@ -1,30 +1,34 @@
 import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import type { Log } from '#observability';
+import { committedProgress, progressMetadata } from './committed-progress.js';
 import { createConsumer } from './consumer-life.js';
 import { Gathering } from './gathering.js';
-import { LaneIntake, type LaneIntakeOptions, type PartitionPosition } from './lane-intake.js';
+import { LaneIntake, type LaneIntakeOptions } from './lane-intake.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
   group: string;
   topics: string[];
-  /** How often the low watermark is committed, in ms: what a crash repeats. */
+  /** How often it's committed what has ended, in ms: what a crash repeats. */
   commitEveryMs?: number;
   /** How long a record at the end of the log may wait for others, in ms. */
   gatherMs?: number;
 }
 
 const DRAIN_MS = 8000;
+/** How long a rebalance may keep tasks from beginning, which another process may have to do. */
+const HOLD_MS = 5000;
 /** Records that are planned together: between chunks the room is looked at. */
 const CHUNK = 500;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Keyed lanes over a consumer with a low-watermark commit: records become tasks in lanes (`plan`), lanes run side by
- * side, and every so often the position below which everything has ended is committed. At least once: a crash repeats
- * what was above the position. A throwing task runs again until it doesn't throw.
+ * Keyed lanes over a consumer: records become tasks in lanes (`plan`), lanes run side by side, and every so often it's
+ * committed which records have ended: all below the committed offset, and those that the commit's metadata tells above it.
+ * At least once: a crash repeats what was under way, and what has ended since the last commit. A throwing task runs again
+ * until it doesn't throw.
  *
- * The folded clock travels in the commit's metadata, so that event ids come out the same after a restart.
+ * The folded clock travels in the metadata too, so that event ids come out the same after a restart.
  */
 export class LaneConsumer {
   readonly intake: LaneIntake;
@@ -33,6 +37,7 @@ export class LaneConsumer {
   private readonly gathering: Gathering;
   private assigned: Promise<void> = Promise.resolve();
   private timer: NodeJS.Timeout | undefined;
+  private holding: NodeJS.Timeout | undefined;
   private committing: Promise<void> = Promise.resolve();
   private stopping = false;
 
@@ -60,8 +65,11 @@ export class LaneConsumer {
       // awaited by the next batch, which throws it on
       this.assigned.catch(() => {});
     });
-    // before the partitions may go to another member: what isn't committed now it does again
-    this.consumer.on(this.consumer.events.REBALANCING, () => void this.commit());
+    // the partitions may go to another member, which does again what isn't committed
+    this.consumer.on(this.consumer.events.REBALANCING, () => {
+      this.hold();
+      void this.commit();
+    });
     await this.consumer.connect();
     await this.consumer.subscribe({ topics: this.options.topics, fromBeginning: true });
     await this.consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: (payload) => this.eachBatch(payload) });
@@ -72,10 +80,23 @@ export class LaneConsumer {
   async stop(): Promise<void> {
     this.stopping = true;
     clearInterval(this.timer);
+    this.release();
     this.consumer.pause(this.options.topics.map((topic) => ({ topic })));
     await Promise.race([this.intake.lanes.room(1), new Promise((resolve) => setTimeout(resolve, DRAIN_MS).unref())]);
     await this.commit();
     await this.consumer.disconnect();
+  }
+
+  private hold(): void {
+    if (this.stopping) return;
+    clearTimeout(this.holding);
+    this.holding = setTimeout(() => this.release(), HOLD_MS);
+    this.intake.lanes.hold();
+  }
+
+  private release(): void {
+    clearTimeout(this.holding);
+    this.intake.lanes.release();
   }
 
   private async assign(assignment: Record<string, number[]>): Promise<void> {
@@ -84,18 +105,14 @@ export class LaneConsumer {
     try {
       const topics = Object.keys(assignment);
       const offsets = topics.length === 0 ? [] : await admin.fetchOffsets({ groupId: this.options.group, topics });
-      const positions: PartitionPosition[] = offsets.flatMap(({ topic, partitions }) =>
-        partitions
-          .filter(({ partition }) => assignment[topic]?.includes(partition))
-          // -1: nothing committed yet
-          .map(({ partition, offset, metadata }) => ({
-            topic,
-            partition,
-            offset: Math.max(0, Number(offset)),
-            clock: Number(metadata) || 0,
-          })),
+      this.intake.assign(
+        offsets.flatMap(({ topic, partitions }) =>
+          partitions
+            .filter(({ partition }) => assignment[topic]?.includes(partition))
+            .map(({ partition, offset, metadata }) => ({ topic, partition, ...committedProgress(Number(offset), metadata) })),
+        ),
       );
-      this.intake.assign(positions);
+      this.release();
     } finally {
       await admin.disconnect();
     }
@@ -129,13 +146,18 @@ export class LaneConsumer {
 
   private commit(): Promise<void> {
     this.committing = this.committing.then(async () => {
-      const positions = this.intake.uncommitted();
-      if (positions.length === 0) return;
+      const uncommitted = this.intake.uncommitted();
+      if (uncommitted.length === 0) return;
       try {
         await this.consumer.commitOffsets(
-          positions.map(({ topic, partition, offset, clock }) => ({ topic, partition, offset: String(offset), metadata: String(clock) })),
+          uncommitted.map((progress) => ({
+            topic: progress.topic,
+            partition: progress.partition,
+            offset: String(progress.offset),
+            metadata: progressMetadata(progress),
+          })),
         );
-        this.intake.committed(positions);
+        for (const progress of uncommitted) progress.committed();
       } catch (error) {
         // a rebalance or a broker that is away: the next tick commits more
         this.log.debug({ ...this.name, err: error }, 'lane.commit-failed');

@@ -1,8 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { KafkaMessage } from 'kafkajs';
-import { LaneIntake, type PartitionPosition } from './lane-intake.js';
+import { LaneIntake, type Uncommitted } from './lane-intake.js';
 import type { LogRecord } from './log-record.js';
+import type { Progress } from './watermark.js';
 
 const TOPIC = 'events';
 const PARTITIONS = 2;
@@ -49,6 +50,8 @@ interface Effect {
   offset: number;
   key: string;
   clock: number;
+  /** When it began, its process had been told that it had ended, or that its partition was another's. */
+  needless: boolean;
 }
 
 /** A process of the group: an intake, how far it has fetched, and tasks that wait to be let go. */
@@ -56,6 +59,8 @@ class Process {
   alive = true;
   readonly fetched = new Map<number, number>();
   readonly pending: (() => void)[] = [];
+  /** The partitions that it has, and what it was told of them. */
+  given = new Map<number, Progress>();
   readonly intake: LaneIntake;
 
   constructor(effects: Effect[]) {
@@ -67,35 +72,42 @@ class Process {
   }
 
   private async run({ partition, offset, key, clock }: LogRecord, effects: Effect[]): Promise<void> {
+    const known = this.given.get(partition);
+    const needless = !known || offset < known.offset || known.ended.some(({ from, to }) => offset >= from && offset < to);
     await new Promise<void>((resolve) => this.pending.push(resolve));
     // a dead process does nothing any more
     if (!this.alive) return new Promise(() => {});
-    effects.push({ partition, offset, key: key ?? '', clock });
+    effects.push({ partition, offset, key: key ?? '', clock, needless });
   }
 }
 
-type Uncommitted = (intake: LaneIntake, fetched: Map<number, number>) => PartitionPosition[];
+type Committing = (intake: LaneIntake, fetched: Map<number, number>) => Uncommitted[];
+type Told = (progress: Progress) => Progress;
 
 /** Plays the steps, then lets everything come to rest, and answers the effects in the order in which they happened. */
-async function play(steps: Step[], uncommitted: Uncommitted): Promise<Effect[]> {
+async function play(steps: Step[], uncommitted: Committing, told: Told = (progress) => progress): Promise<Effect[]> {
   const effects: Effect[] = [];
-  const committed = Array.from({ length: PARTITIONS }, () => ({ offset: 0, clock: 0 }));
+  const committed: Progress[] = Array.from({ length: PARTITIONS }, () => ({ offset: 0, clock: 0, ended: [] }));
   const processes = [new Process(effects), new Process(effects)];
   let owners = [0, 1];
 
   const assign = () => {
     processes.forEach((process, index) => {
       const mine = owners.flatMap((owner, partition) => (owner === index ? [partition] : []));
-      process.intake.assign(mine.map((partition) => ({ topic: TOPIC, partition, ...committed[partition]! })));
+      process.given = new Map(mine.map((partition) => [partition, committed[partition]!]));
+      process.intake.assign(mine.map((partition) => ({ topic: TOPIC, partition, ...told(committed[partition]!) })));
       process.fetched.clear();
       // as kafkajs does: every assigned partition is read again from its committed position
       for (const partition of mine) process.fetched.set(partition, committed[partition]!.offset);
     });
   };
   const commit = (process: Process) => {
-    const positions = uncommitted(process.intake, process.fetched).filter(({ partition }) => processes[owners[partition]!] === process);
-    for (const { partition, offset, clock } of positions) committed[partition] = { offset, clock };
-    process.intake.committed(positions);
+    for (const progress of uncommitted(process.intake, process.fetched)) {
+      const { partition, offset, clock, ended } = progress;
+      if (processes[owners[partition]!] !== process) continue;
+      committed[partition] = { offset, clock, ended };
+      progress.committed();
+    }
   };
   const fetch = async (process: Process, partition: number) => {
     if (!process.intake.hasRoom) return;
@@ -144,7 +156,7 @@ async function play(steps: Step[], uncommitted: Uncommitted): Promise<Effect[]> 
   return effects;
 }
 
-const real: Uncommitted = (intake) => intake.uncommitted();
+const real: Committing = (intake) => intake.uncommitted();
 
 /** Throws when a promise is broken. */
 function check(effects: Effect[]): void {
@@ -152,7 +164,8 @@ function check(effects: Effect[]): void {
     records.reduce<number[]>((folded, { timestamp }) => [...folded, Math.max(folded.at(-1) ?? 0, Number(timestamp))], []),
   );
   const first = new Map<string, number[]>();
-  for (const { partition, offset, key, clock } of effects) {
+  for (const { partition, offset, key, clock, needless } of effects) {
+    expect(needless).toBe(false);
     const seen = first.get(key) ?? [];
     if (!seen.includes(offset)) first.set(key, [...seen, offset]);
     expect(clock).toBe(clocks[partition]![offset]);
@@ -167,16 +180,16 @@ function check(effects: Effect[]): void {
   }
 }
 
-const breaks = async (uncommitted: Uncommitted): Promise<boolean> => {
+const breaks = async (uncommitted: Committing, told?: Told): Promise<boolean> => {
   const result = await fc.check(
-    fc.asyncProperty(fc.array(step, { maxLength: 120, size: 'max' }), async (steps) => check(await play(steps, uncommitted))),
+    fc.asyncProperty(fc.array(step, { maxLength: 120, size: 'max' }), async (steps) => check(await play(steps, uncommitted, told))),
     { numRuns: 300, endOnFailure: true, seed: 1 },
   );
   return result.failed;
 };
 
 describe('keyed lanes with a low watermark', () => {
-  it('lose nothing, keep the order of each key and the clock through crashes and rebalances', async () => {
+  it('lose nothing, do nothing again that is known to have ended, keep the order of each key and the clock through crashes and rebalances', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 150, size: 'max' }), async (steps) => check(await play(steps, real))),
       { numRuns: 200 },
@@ -184,9 +197,19 @@ describe('keyed lanes with a low watermark', () => {
   });
 
   it('would lose records if the position of what was only fetched were committed', async () => {
-    const fetchedPosition: Uncommitted = (_intake, fetched) =>
-      [...fetched].map(([partition, offset]) => ({ topic: TOPIC, partition, offset, clock: 0 }));
+    const fetchedPosition: Committing = (_intake, fetched) =>
+      [...fetched].map(([partition, offset]) => ({ topic: TOPIC, partition, offset, clock: 0, ended: [], committed: () => {} }));
     expect(await breaks(fetchedPosition)).toBe(true);
+  });
+
+  it('would lose records if what is under way were committed as ended', async () => {
+    const upToFetched: Committing = (intake, fetched) =>
+      intake.uncommitted().map((each) => ({ ...each, ended: [{ from: each.offset, to: fetched.get(each.partition) ?? 0 }] }));
+    expect(await breaks(upToFetched)).toBe(true);
+  });
+
+  it('would do again what has ended if a process were told only of the low watermark', async () => {
+    expect(await breaks(real, (progress) => ({ ...progress, ended: [] }))).toBe(true);
   });
 
   it('would forget the clock if it were not committed with the position', async () => {

@@ -1,7 +1,7 @@
 import type { KafkaMessage } from 'kafkajs';
 import { Lanes, type LanesOptions, type Task } from './lanes.js';
 import { LogRecord } from './log-record.js';
-import { type Position, Watermark } from './watermark.js';
+import { type Progress, Watermark } from './watermark.js';
 
 export interface LaneIntakeOptions extends LanesOptions {
   /** Above this many outstanding tasks no more records are taken. */
@@ -13,10 +13,45 @@ export interface LaneIntakeOptions extends LanesOptions {
   plan(records: LogRecord[]): Task[][] | Promise<Task[][]>;
 }
 
-/** A partition's position, as it may be committed. */
-export interface PartitionPosition extends Position {
+/** How far a partition is done, as it's committed. */
+export interface PartitionProgress extends Progress {
   topic: string;
   partition: number;
+}
+
+/** Progress that is to be committed. */
+export interface Uncommitted extends PartitionProgress {
+  /** Says that it is. */
+  committed(): void;
+}
+
+/** A partition that this process has been given. */
+class Assigned {
+  readonly watermark: Watermark;
+  /** How many records had ended by the last commit. */
+  committed = 0;
+  /** Another process has it now. */
+  lost = false;
+
+  constructor(
+    readonly topic: string,
+    readonly partition: number,
+    /** As the group knows it: what has ended there isn't done again. */
+    public known: Progress,
+  ) {
+    this.watermark = new Watermark(known);
+  }
+
+  /** Whether that is still to be done, and by this process. */
+  isDue(offset: number): boolean {
+    return !this.lost && !hasEnded(this.known, offset);
+  }
+}
+
+function hasEnded({ offset: low, ended }: Progress, offset: number): boolean {
+  if (offset < low) return true;
+  const last = ended.at(-1);
+  return last !== undefined && offset < last.to && ended.some(({ from, to }) => offset >= from && offset < to);
 }
 
 const place = (topic: string, partition: number): string => `${topic}/${partition}`;
@@ -27,23 +62,28 @@ const place = (topic: string, partition: number): string => `${topic}/${partitio
  */
 export class LaneIntake {
   readonly lanes: Lanes;
-  private partitions = new Map<string, { topic: string; partition: number; watermark: Watermark; committed: number }>();
+  private partitions = new Map<string, Assigned>();
 
   constructor(private readonly options: LaneIntakeOptions) {
     this.lanes = new Lanes(options);
   }
 
-  /** The group has given us these partitions, which are committed up to these positions, and no others. */
-  assign(positions: PartitionPosition[]): void {
+  /**
+   * The group has given us these partitions, of which this is committed, and no others. What has begun goes on; what has
+   * not is dropped where it's another's now.
+   */
+  assign(given: PartitionProgress[]): void {
     const previous = this.partitions;
     this.partitions = new Map();
-    for (const { topic, partition, ...position } of positions) {
+    for (const { topic, partition, ...known } of given) {
       const key = place(topic, partition);
       const kept = previous.get(key);
-      // what has begun here goes on, and isn't begun again; unless the partition was elsewhere and moved on there
-      const goesOn = kept !== undefined && kept.watermark.next >= position.offset;
-      this.partitions.set(key, goesOn ? kept : { topic, partition, watermark: new Watermark(position), committed: position.offset });
+      // unless the partition was elsewhere and moved on there
+      const goesOn = kept !== undefined && kept.watermark.next >= known.offset;
+      if (goesOn) kept.known = known;
+      this.partitions.set(key, goesOn ? kept : new Assigned(topic, partition, known));
     }
+    for (const [key, each] of previous) each.lost = this.partitions.get(key) !== each;
   }
 
   /** Partitions that are assigned already. */
@@ -61,15 +101,20 @@ export class LaneIntake {
     const records = messages
       .filter((message) => Number(message.offset) >= watermark.next)
       .map((message) => new LogRecord(topic, partition, message, (clock = Math.max(clock, Number(message.timestamp)))));
-    if (records.length === 0) return;
-    const plans = await this.options.plan(records);
-    records.forEach((record, index) => {
+    const due = records.filter(({ offset }) => assigned.isDue(offset));
+    const plans = due.length === 0 ? [] : await this.options.plan(due);
+    const planned = new Map(due.map((record, index) => [record, plans[index] ?? []]));
+    for (const record of records) {
       const { end } = watermark.begin(record.offset, record.clock);
-      const tasks = plans[index] ?? [];
+      const tasks = planned.get(record) ?? [];
       let left = tasks.length;
-      if (left === 0) return end();
-      for (const task of tasks) this.lanes.push(task, () => --left === 0 && end());
-    });
+      if (left === 0) end();
+      for (const task of tasks)
+        this.lanes.push(
+          unless(() => !assigned.isDue(record.offset), task),
+          () => --left === 0 && end(),
+        );
+    }
   }
 
   /** Whether more records may be taken. */
@@ -82,16 +127,27 @@ export class LaneIntake {
   }
 
   /** What has moved on since it was committed last. */
-  uncommitted(): PartitionPosition[] {
+  uncommitted(): Uncommitted[] {
     return [...this.partitions.values()]
-      .map(({ topic, partition, watermark }) => ({ topic, partition, ...watermark.position() }))
-      .filter(({ topic, partition, offset }) => offset > (this.partitions.get(place(topic, partition))?.committed ?? 0));
+      .filter(({ watermark, committed }) => watermark.endings > committed)
+      .map((assigned) => {
+        const { topic, partition, watermark } = assigned;
+        const { endings } = watermark;
+        return { topic, partition, ...watermark.progress(), committed: () => void (assigned.committed = endings) };
+      });
   }
+}
 
-  committed(positions: PartitionPosition[]): void {
-    for (const { topic, partition, offset } of positions) {
-      const assigned = this.partitions.get(place(topic, partition));
-      if (assigned) assigned.committed = Math.max(assigned.committed, offset);
-    }
-  }
+/** The task, dropped if that is so when its turn comes. */
+function unless(dropped: () => boolean, task: Task): Task {
+  let begun = false;
+  return {
+    lane: task.lane,
+    group: task.group,
+    run: async () => {
+      if (!begun && dropped()) return task.drop?.();
+      begun = true;
+      await task.run();
+    },
+  };
 }

@@ -10,9 +10,21 @@ export interface Position {
   clock: number;
 }
 
+/** Offsets of `from` and above, below `to`. */
+export interface OffsetRange {
+  from: number;
+  to: number;
+}
+
+/** A position, and what has ended above it. */
+export interface Progress extends Position {
+  /** In ascending order. */
+  ended: OffsetRange[];
+}
+
 /**
- * The low watermark of one partition: records begin in the order of the log and end in any; below the watermark all
- * have ended. Only the watermark may be committed: a crash then repeats what was above it and loses nothing.
+ * How far one partition is done: records begin in the order of the log and end in any. Below the low watermark all have
+ * ended; with it what has ended above is committed, so that a crash repeats only what had not, and loses nothing.
  */
 export class Watermark {
   private entries: Entry[] = [];
@@ -22,6 +34,8 @@ export class Watermark {
   next: number;
   /** The clock of the newest record that has begun. */
   clock: number;
+  /** How many records have ended. */
+  endings = 0;
 
   constructor(start: Position) {
     this.low = start;
@@ -40,15 +54,25 @@ export class Watermark {
       clock: entry.clock,
       end: () => {
         entry.done = true;
+        this.endings += 1;
         this.advance();
       },
     };
   }
 
   /** What may be committed. */
-  position(): Position {
+  progress(): Progress {
     // offsets can have gaps (compaction, transaction markers): with nothing outstanding all up to `next` is done
-    return this.outstanding === 0 ? { offset: this.next, clock: this.clock } : this.low;
+    if (this.outstanding === 0) return { offset: this.next, clock: this.clock, ended: [] };
+    const ended: OffsetRange[] = [];
+    let range: OffsetRange | undefined;
+    for (let index = this.head; index < this.entries.length; index++) {
+      const { offset, done } = this.entries[index] as Entry;
+      if (!done) range = undefined;
+      else if (range) range.to = offset + 1;
+      else ended.push((range = { from: offset, to: offset + 1 }));
+    }
+    return { ...this.low, ended };
   }
 
   get outstanding(): number {

@@ -56,14 +56,14 @@ export async function compareWithArrivals(file, { emitted, listeners, resent, fa
       for (let n = 1; n <= count; n++) {
         const delivery = deliveries.get(`${webhook} ${emitter} ${n}`);
         if (!delivery?.accepted) found.lost += 1;
-        else if (delivery.accepted > 1) judgeRepeat(delivery.times, resent.has(`${emitter} ${n}`));
+        else if (delivery.accepted > 1) judgeRepeat(`${webhook} ${emitter} ${n}`, delivery.times, resent.has(`${emitter} ${n}`));
       }
     }
   }
   return { ...found, deliveries: deliveries.size };
 
-  /** @param {number[]} times @param {boolean} sentTwice */
-  function judgeRepeat(times, sentTwice) {
+  /** @param {string} key @param {number[]} times @param {boolean} sentTwice */
+  function judgeRepeat(key, times, sentTwice) {
     if (sentTwice) {
       found.repeated_by_producer += times.length - 1;
       return;
@@ -73,8 +73,11 @@ export async function compareWithArrivals(file, { emitted, listeners, resent, fa
       const next = times[index + 1] ?? Infinity;
       const interruption = interruptions.find((at) => at >= time - 100 && at <= next) ?? Infinity;
       const window = Math.max(0, interruption - time);
-      if (window > WINDOW_MS) found.beyond_window += 1;
-      else found.longest_window_ms = Math.max(found.longest_window_ms, window);
+      if (window > WINDOW_MS) {
+        found.beyond_window += 1;
+        const before = interruptions.findLast((at) => at < time) ?? 0;
+        console.log(`${key}: again ${next - time} ms later; ${window} ms before an interruption, ${time - before} ms after one`);
+      } else found.longest_window_ms = Math.max(found.longest_window_ms, window);
     }
   }
 }

@@ -89,7 +89,12 @@ export class Dispatcher implements OnApplicationShutdown {
     const line = this.lines.of(delivery.webhookId);
     const waiting: Waiting = { delivery, parked: false };
     line.waiting.add(waiting);
-    return { lane: `${delivery.webhookId} ${delivery.emitterId}`, group: delivery.webhookId, run: () => this.run(line, waiting) };
+    return {
+      lane: `${delivery.webhookId} ${delivery.emitterId}`,
+      group: delivery.webhookId,
+      run: () => this.run(line, waiting),
+      drop: () => void line.waiting.delete(waiting),
+    };
   }
 
   private async run(line: Line, waiting: Waiting): Promise<void> {

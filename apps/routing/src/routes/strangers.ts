@@ -34,10 +34,15 @@ export class Strangers {
       run: async () => {
         const tasks = await introduce();
         await Promise.all(tasks.map((task) => new Promise<void>((resolve) => this.lanes.push(task, resolve))));
-        const left = (this.waiting.get(emitterId) ?? 1) - 1;
-        if (left === 0) this.waiting.delete(emitterId);
-        else this.waiting.set(emitterId, left);
+        this.ended(emitterId);
       },
+      drop: () => this.ended(emitterId),
     };
+  }
+
+  private ended(emitterId: string): void {
+    const left = (this.waiting.get(emitterId) ?? 1) - 1;
+    if (left === 0) this.waiting.delete(emitterId);
+    else this.waiting.set(emitterId, left);
   }
 }

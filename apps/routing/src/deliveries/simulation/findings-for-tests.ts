@@ -26,8 +26,11 @@ export interface Findings {
 /** Into an outage attempts stop: what began it, and probes after that. */
 const UNTIL_NOTICED_MS = 3000;
 const PROBES_IN_OUTAGE = 12;
-/** What a healthy endpoint waits at most when nothing but other endpoints misbehaves; its own bad events aside. */
-const HEALTHY_WAIT_MS = 1000;
+/**
+ * What a healthy endpoint waits at most when nothing but other endpoints misbehaves; its own bad events aside. One that begins to
+ * hang may take all the room, which is tight here, until its attempts count as slow: a second.
+ */
+const HEALTHY_WAIT_MS = 1500;
 
 /** What must not be, in words. */
 export function findProblems(evidence: Evidence): Findings {

@@ -47,6 +47,8 @@ export const MUTANTS: Mutant[] = [
     name: 'a spilled webhook is direct again while something is parked',
     store: (store) => {
       store.finishClosing = async (claim: Claim) => {
+        // right, but slow: something is parked meanwhile oftener
+        await new Promise((resolve) => setTimeout(resolve, 200));
         const hook = store.hooks.get(claim.webhookId);
         if (hook && hook.rate_limit === null) Object.assign(hook, { spilled: false, closingUntil: 0, version: hook.version + 1 });
         await store.release(claim, { when: 'next due' });
@@ -149,6 +151,14 @@ export const MUTANTS: Mutant[] = [
     },
   },
   {
+    name: 'what another replica has to deliver now goes on waiting here',
+    replica: (replica) => {
+      const dispatcher = dispatcherOf(replica);
+      const firstAttempt = dispatcher.firstAttempt.bind(dispatcher);
+      dispatcher.firstAttempt = (delivery, version) => ({ ...firstAttempt(delivery, version), drop: undefined });
+    },
+  },
+  {
     name: 'a slow attempt lets its lane go on without spilling its webhook',
     replica: (replica) => {
       dispatcherOf(replica).parkInFlight = async (attempt) => {
@@ -183,18 +193,15 @@ export const MUTANTS: Mutant[] = [
     },
   },
   {
-    name: 'the position of the newest event is committed, not that of the oldest which is outstanding',
+    name: 'what is under way is committed as ended',
     replica: (replica) => {
-      const partitions = replica.intake as unknown as {
-        partitions: Map<string, { topic: string; partition: number; watermark: { next: number; clock: number } }>;
-      };
+      const partitions = replica.intake as unknown as { partitions: Map<string, { watermark: { next: number } }> };
+      const uncommitted = replica.intake.uncommitted.bind(replica.intake);
       replica.intake.uncommitted = () =>
-        [...partitions.partitions.values()].map(({ topic, partition, watermark }) => ({
-          topic,
-          partition,
-          offset: watermark.next,
-          clock: watermark.clock,
-        }));
+        uncommitted().map((progress) => {
+          const { watermark } = partitions.partitions.get(`${progress.topic}/${progress.partition}`)!;
+          return { ...progress, ended: [{ from: progress.offset, to: watermark.next }] };
+        });
     },
   },
   {

@@ -1,7 +1,7 @@
 import type { KafkaMessage } from 'kafkajs';
 import { type EmittedEvent, readEventRecord, type WebhookId } from '#contracts';
 import { AddressGuard } from '#egress';
-import { LaneIntake, type PartitionPosition } from '#messaging';
+import { LaneIntake, type PartitionProgress } from '#messaging';
 import { createLog } from '#observability';
 import type { RoutingConfig } from '../../routing.config.js';
 import { Attempts } from '../attempts.js';
@@ -42,7 +42,7 @@ export interface World {
   post(headers: Record<string, string>, body: Buffer, to: { origin: string }): Promise<Answer>;
   messages(partition: number, from: number, count: number): KafkaMessage[];
   /** False when the partition isn't this replica's any more. */
-  commit(position: PartitionPosition): boolean;
+  commit(progress: PartitionProgress): boolean;
 }
 
 const never = new Promise<never>(() => {});
@@ -123,10 +123,10 @@ export class Replica {
     this.dispatcher.onApplicationShutdown();
   }
 
-  assign(positions: PartitionPosition[]): void {
-    this.intake.assign(positions);
+  assign(progress: PartitionProgress[]): void {
+    this.intake.assign(progress);
     this.positions.clear();
-    for (const { partition, offset } of positions) this.positions.set(partition, offset);
+    for (const { partition, offset } of progress) this.positions.set(partition, offset);
   }
 
   private async consume(): Promise<void> {
@@ -144,6 +144,6 @@ export class Replica {
 
   private commit(): void {
     if (this.dead) return;
-    this.intake.committed(this.intake.uncommitted().filter((position) => this.world.commit(position)));
+    for (const progress of this.intake.uncommitted()) if (this.world.commit(progress)) progress.committed();
   }
 }

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
 import { eventRecord, type WebhookId } from '#contracts';
-import type { PartitionPosition } from '#messaging';
+import type { PartitionProgress, Progress } from '#messaging';
 import { DeliveryStoreInMemory } from '../delivery-store-in-memory-for-tests.js';
 import { Chance } from './chance-for-tests.js';
 import { type Behaviour, Endpoints } from './endpoints-for-tests.js';
@@ -59,7 +59,7 @@ class Simulation implements World {
   private readonly store = new DeliveryStoreInMemory();
   private readonly endpoints: Endpoints;
   private readonly log: KafkaMessage[][] = Array.from({ length: PARTITIONS }, () => []);
-  private readonly committed: { offset: number; clock: number }[] = Array.from({ length: PARTITIONS }, () => ({ offset: 0, clock: 0 }));
+  private readonly committed: Progress[] = Array.from({ length: PARTITIONS }, () => ({ offset: 0, clock: 0, ended: [] }));
   private owners: (Replica | undefined)[] = [];
   private replicas: Replica[] = [];
   private started = 0;
@@ -129,8 +129,8 @@ class Simulation implements World {
     return (this.log[partition] ?? []).slice(from, from + count);
   }
 
-  commit({ partition, offset, clock }: PartitionPosition): boolean {
-    this.committed[partition] = { offset, clock };
+  commit({ partition, offset, clock, ended }: PartitionProgress): boolean {
+    this.committed[partition] = { offset, clock, ended };
     return true;
   }
 
@@ -210,7 +210,7 @@ class Simulation implements World {
       listeners: () => this.listeners(),
       post: (headers, body, to) => this.post(headers, body, to),
       messages: (partition, from, count) => this.messages(partition, from, count),
-      commit: (position) => this.owners[position.partition] === replica() && this.commit(position),
+      commit: (progress) => this.owners[progress.partition] === replica() && this.commit(progress),
     };
   }
 
@@ -219,8 +219,10 @@ class Simulation implements World {
     const alive = this.replicas;
     this.owners = this.log.map(() => (alive.length === 0 ? undefined : this.chance.pick(alive)));
     for (const replica of alive) {
-      const own = this.owners.flatMap((owner, partition) => (owner === replica ? [partition] : []));
-      replica.assign(own.map((partition) => ({ topic: 'events', partition, offset: 0, clock: 0, ...this.committed[partition] })));
+      const own = this.committed.flatMap((progress, partition) =>
+        this.owners[partition] === replica ? [{ topic: 'events', partition, ...progress }] : [],
+      );
+      replica.assign(own);
     }
   }
 
@@ -239,6 +241,8 @@ class Simulation implements World {
     for (const [id, backlog] of this.store.backlogs)
       if (id !== LIMITED) left.push(`${id} has a backlog: ${JSON.stringify({ ...backlog, now: Date.now() })}`);
     for (const replica of this.replicas) {
+      for (const { webhookId, waiting } of replica.lines)
+        if (waiting.size > 0) left.push(`${waiting.size} deliveries to ${webhookId} wait in no lane of replica ${replica.id}`);
       if (replica.intake.lanes.outstanding > 0) left.push(`${replica.intake.lanes.outstanding} tasks of replica ${replica.id}`);
     }
     return left;

@@ -7,7 +7,7 @@ const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 8);
 const FIRST_SEED = Number(process.env.SIMULATION_FIRST_SEED ?? 1);
 const seeds = Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index);
 /** A mutant that this many runs don't notice lives. */
-const TRIES = 25;
+const TRIES = 60;
 
 jest.setTimeout(300_000);
 
