@@ -42,7 +42,9 @@ function readProcess(pid) {
     // the name in brackets may hold anything: what counts begins behind it
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
     const name = text.slice(text.indexOf('(') + 1, text.lastIndexOf(')'));
-    return [{ pid, name, parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) }];
+    // user and system time, its own and that of its children that have ended
+    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+    return [{ pid, name, parent: Number(fields[1]), ticks }];
   } catch {
     // it has ended meanwhile
     return [];

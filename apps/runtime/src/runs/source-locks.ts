@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { PoolClient } from 'pg';
+import type { PoolClient, QueryResult } from 'pg';
 import { SluiceError } from '#contracts';
 import { Database } from '#database';
 import { LOG, type Log } from '#observability';
@@ -17,6 +17,8 @@ const LONGEST_PAUSE_MS = 100;
 export class SourceLocks {
   private closed = false;
   private connection: Promise<PoolClient> | undefined;
+  /** Settled when the connection is free. */
+  private turn: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly database: Database,
@@ -29,11 +31,9 @@ export class SourceLocks {
     try {
       return await work();
     } finally {
-      await client
-        .query({ name: 'source-unlock', text: 'SELECT pg_advisory_unlock(hashtextextended($1, 1))', values: [sourceId] })
-        .catch(() => {
-          // the connection is gone, and the lock with it
-        });
+      await this.query(client, 'source-unlock', 'pg_advisory_unlock', sourceId).catch(() => {
+        // the connection is gone, and the lock with it
+      });
     }
   }
 
@@ -49,14 +49,18 @@ export class SourceLocks {
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       if (this.closed) throw new SluiceError('unavailable', 'the runtime is stopping');
       const client = await (this.connection ?? this.connect());
-      const { rows } = await client.query<{ locked: boolean }>({
-        name: 'source-lock',
-        text: 'SELECT pg_try_advisory_lock(hashtextextended($1, 1)) AS locked',
-        values: [sourceId],
-      });
-      if (rows[0]?.locked) return client;
+      const { rows } = await this.query(client, 'source-lock', 'pg_try_advisory_lock', sourceId);
+      if (rows[0]?.done) return client;
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
+  }
+
+  /** One statement after the other: a client takes no second one before it has answered. */
+  private query(client: PoolClient, name: string, lock: string, sourceId: string): Promise<QueryResult<{ done: boolean }>> {
+    const text = `SELECT ${lock}(hashtextextended($1, 1)) AS done`;
+    const answer = this.turn.then(() => client.query<{ done: boolean }>({ name, text, values: [sourceId] }));
+    this.turn = answer.catch(() => {});
+    return answer;
   }
 
   private connect(): Promise<PoolClient> {
