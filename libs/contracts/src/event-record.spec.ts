@@ -88,6 +88,7 @@ describe('a record of the topic events', () => {
       'a structured CloudEvent without data',
       { key: 'dc_1', value: Buffer.from('{}'), headers: { 'content-type': 'application/cloudevents+json' } },
     ],
+    ['a time with a NUL character', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_time: 'a\0' } }],
     ['more levels than can be written', { key: 'dc_1', value: deep }],
     [
       'more levels than can be written in a structured CloudEvent',

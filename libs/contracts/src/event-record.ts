@@ -125,7 +125,8 @@ export function readEventRecord(
     ? structuredAttributes(value)
     : { data: value, text: record.value, get: (name: string) => record.header(`ce_${name}`) };
   if (attributes === null) return malformed('the value is not a CloudEvent with data');
-  if (nestsTooDeeply(attributes.data)) return malformed(`the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
+  if (record.value.length > 2 * MAX_JSON_DEPTH && nestsTooDeeply(attributes.data))
+    return malformed(`the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
   const json = attributes.text ?? Buffer.from(JSON.stringify(attributes.data));
   const stream = streamOf(attributes.get('type'));
   const streamProblem = readableStreamProblem(stream);
@@ -133,8 +134,9 @@ export function readEventRecord(
   if (json.length > maxBytes) return malformed(`the event has ${json.length} bytes of JSON: ${maxBytes} are allowed`);
   const emitId = attributes.get('id') || placeEmitId(record);
   if (emitId.length > MAX_EMIT_ID_LENGTH) return malformed(`ce_id is longer than ${MAX_EMIT_ID_LENGTH} characters`);
-  const [summary, itemId] = [attributes.get('summary'), attributes.get('itemid')];
-  if ([emitId, summary, itemId].some((text) => text?.includes('\0'))) return malformed('a ce_ attribute holds a NUL character');
+  const [summary, itemId, time] = [attributes.get('summary'), attributes.get('itemid'), attributes.get('time')];
+  // CloudEvents forbids it, and PostgreSQL has no text with it
+  if ([emitId, summary, itemId, time].some((text) => text?.includes('\0'))) return malformed('a ce_ attribute holds a NUL character');
   const itemTs = integer(attributes.get('itemts'));
   const due = integer(attributes.get('dueat'));
   const dueAt = stream === WAITING_STREAM ? due : undefined;
@@ -148,7 +150,7 @@ export function readEventRecord(
     summary,
     itemId,
     itemTs,
-    time: attributes.get('time'),
+    time,
     hops: integer(attributes.get('hops')) ?? 0,
     dueAt,
     dueStream: dueAt === undefined ? undefined : streamOf(attributes.get('duestream')),

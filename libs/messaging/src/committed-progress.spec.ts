@@ -39,9 +39,11 @@ it.each([
   [7, '', { offset: 7, clock: 0, ended: [] }],
   [7, '123', { offset: 7, clock: 123, ended: [] }],
   [7, '123 ', { offset: 7, clock: 123, ended: [] }],
-  [7, '123 AQI', { offset: 7, clock: 123, ended: [{ from: 8, to: 10 }] }],
+  [7, '123 7 AQI', { offset: 7, clock: 123, ended: [{ from: 8, to: 10 }] }],
   // half of a pair
-  [7, '123 AQIB', { offset: 7, clock: 123, ended: [{ from: 8, to: 10 }] }],
+  [7, '123 7 AQIB', { offset: 7, clock: 123, ended: [{ from: 8, to: 10 }] }],
+  // of another position
+  [9, '123 7 AQI', { offset: 9, clock: 123, ended: [] }],
   [7, 'x y', { offset: 7, clock: 0, ended: [] }],
 ] as const)('of offset %j with the metadata %j is %j', (offset, metadata, expected) =>
   expect(committedProgress(offset, metadata)).toEqual(expected),

@@ -1,12 +1,12 @@
 import type { OffsetRange, Progress } from './watermark.js';
 
-/** Kafka takes 4096 characters of metadata with a commit. */
+/** Kafka takes 4096 characters of metadata with a commit: that many bytes are 3867 of them in base64url, and the numbers come before it. */
 const MOST_BYTES = 2900;
 
 /**
- * The metadata of a commit: the clock and, where something has ended above the committed offset, a space and the lengths of
- * the runs from there on, in turn of what has not ended and of what has; varints in base64url. What would be too long is
- * left out at the end, and would be done again.
+ * The metadata of a commit: the clock and, where something has ended above the committed offset, that offset again and the
+ * lengths of the runs from there on, in turn of what has not ended and of what has; varints in base64url. What would be too
+ * long is left out at the end, and would be done again.
  */
 export function progressMetadata({ offset, clock, ended }: Progress): string {
   const bytes: number[] = [];
@@ -17,16 +17,17 @@ export function progressMetadata({ offset, clock, ended }: Progress): string {
     bytes.push(...run);
     at = to;
   }
-  return bytes.length === 0 ? String(clock) : `${clock} ${Buffer.from(bytes).toString('base64url')}`;
+  return bytes.length === 0 ? String(clock) : `${clock} ${offset} ${Buffer.from(bytes).toString('base64url')}`;
 }
 
 /** What was committed: `offset` is negative when nothing was, `metadata` may be anybody's. */
 export function committedProgress(offset: number, metadata: string | null): Progress {
-  const [clock = '', runs = ''] = (metadata ?? '').split(' ', 2);
+  const [clock = '', base, runs = ''] = (metadata ?? '').split(' ', 3);
   const low = Math.max(0, offset);
   const ended: OffsetRange[] = [];
   let at = low;
-  const lengths = numbers(Buffer.from(runs, 'base64url'));
+  // of another offset, where a tool has moved the position and copied the metadata, they tell nothing
+  const lengths = base === String(low) ? numbers(Buffer.from(runs, 'base64url')) : [];
   for (let index = 0; index + 1 < lengths.length; index += 2) {
     const from = at + (lengths[index] as number);
     at = from + (lengths[index + 1] as number);

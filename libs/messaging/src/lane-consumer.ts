@@ -3,7 +3,7 @@ import type { Log } from '#observability';
 import { committedProgress, progressMetadata } from './committed-progress.js';
 import { createConsumer } from './consumer-life.js';
 import { Gathering } from './gathering.js';
-import { LaneIntake, type LaneIntakeOptions } from './lane-intake.js';
+import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
   group: string;
@@ -16,7 +16,10 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
 
 const DRAIN_MS = 8000;
 /** How long a rebalance may keep tasks from beginning, which another process may have to do. */
-const HOLD_MS = 5000;
+const SUSPENDED_MS = 5000;
+const ASSIGN_PAUSE_MS = 500;
+/** So many commits that fail one after the other are worth a line in the log. */
+const MANY_FAILURES = 100;
 /** Records that are planned together: between chunks the room is looked at. */
 const CHUNK = 500;
 
@@ -35,10 +38,13 @@ export class LaneConsumer {
   private readonly consumer: Consumer;
   private readonly name: { group: string };
   private readonly gathering: Gathering;
-  private assigned: Promise<void> = Promise.resolve();
+  /** Counts the assignments; and whether what is committed of the newest is known. */
+  private assignment = 0;
+  private isAssigned = false;
   private timer: NodeJS.Timeout | undefined;
-  private holding: NodeJS.Timeout | undefined;
+  private suspension: NodeJS.Timeout | undefined;
   private committing: Promise<void> = Promise.resolve();
+  private failedCommits = 0;
   private stopping = false;
 
   constructor(
@@ -61,13 +67,11 @@ export class LaneConsumer {
   /** Joins the group; resolves when the first fetch is on its way. */
   async start(): Promise<void> {
     this.consumer.on(this.consumer.events.GROUP_JOIN, ({ payload }) => {
-      this.assigned = this.assign(payload.memberAssignment);
-      // awaited by the next batch, which throws it on
-      this.assigned.catch(() => {});
+      void this.assign(payload.memberAssignment);
     });
     // the partitions may go to another member, which does again what isn't committed
     this.consumer.on(this.consumer.events.REBALANCING, () => {
-      this.hold();
+      this.suspend();
       void this.commit();
     });
     await this.consumer.connect();
@@ -80,46 +84,78 @@ export class LaneConsumer {
   async stop(): Promise<void> {
     this.stopping = true;
     clearInterval(this.timer);
-    this.release();
-    this.consumer.pause(this.options.topics.map((topic) => ({ topic })));
+    this.resume();
+    this.pause();
     await Promise.race([this.intake.lanes.room(1), new Promise((resolve) => setTimeout(resolve, DRAIN_MS).unref())]);
     await this.commit();
     await this.consumer.disconnect();
   }
 
-  private hold(): void {
+  private pause(): void {
+    try {
+      this.consumer.pause(this.options.topics.map((topic) => ({ topic })));
+    } catch {
+      // it has crashed and waits to be started again: there is nothing to pause
+    }
+  }
+
+  private suspend(): void {
     if (this.stopping) return;
-    clearTimeout(this.holding);
-    this.holding = setTimeout(() => this.release(), HOLD_MS);
-    this.intake.lanes.hold();
+    this.suspension ??= setTimeout(() => this.resume(), SUSPENDED_MS);
+    this.intake.suspend();
   }
 
-  private release(): void {
-    clearTimeout(this.holding);
-    this.intake.lanes.release();
+  private resume(): void {
+    clearTimeout(this.suspension);
+    this.suspension = undefined;
+    this.intake.resume();
   }
 
-  private async assign(assignment: Record<string, number[]>): Promise<void> {
+  /** Asks what is committed until it's answered; a newer assignment makes the answer worthless. */
+  private async assign(given: Record<string, number[]>): Promise<void> {
+    const assignment = ++this.assignment;
+    this.isAssigned = false;
+    this.intake.keepOnly(Object.entries(given).flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition }))));
+    for (;;) {
+      try {
+        const progress = await this.committed(given);
+        if (assignment !== this.assignment) return;
+        this.intake.assign(progress);
+        this.isAssigned = true;
+        return this.resume();
+      } catch (error) {
+        if (assignment !== this.assignment || this.stopping) return;
+        this.log.warn({ ...this.name, err: error }, 'lane.not-assigned');
+        await sleep(ASSIGN_PAUSE_MS);
+      }
+    }
+  }
+
+  private async committed(given: Record<string, number[]>): Promise<PartitionProgress[]> {
     const admin = this.kafka.admin();
     await admin.connect();
     try {
-      const topics = Object.keys(assignment);
-      const offsets = topics.length === 0 ? [] : await admin.fetchOffsets({ groupId: this.options.group, topics });
-      this.intake.assign(
-        offsets.flatMap(({ topic, partitions }) =>
-          partitions
-            .filter(({ partition }) => assignment[topic]?.includes(partition))
-            .map(({ partition, offset, metadata }) => ({ topic, partition, ...committedProgress(Number(offset), metadata) })),
-        ),
-      );
-      this.release();
+      const topics = Object.keys(given);
+      const answer = topics.length === 0 ? [] : await admin.fetchOffsets({ groupId: this.options.group, topics });
+      return Object.entries(given).flatMap(([topic, partitions]) => {
+        const found = new Map(answer.find((each) => each.topic === topic)?.partitions.map((each) => [each.partition, each]));
+        return partitions.map((partition) => {
+          const { offset, metadata } = found.get(partition) ?? {};
+          if (offset === undefined) throw new Error(`Kafka doesn't say what is committed of partition ${partition} of ${topic}`);
+          return { topic, partition, ...committedProgress(Number(offset), metadata ?? null) };
+        });
+      });
     } finally {
       await admin.disconnect();
     }
   }
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
-    await this.assigned;
+    while (!this.isAssigned) {
+      if (this.stopping || !isRunning() || isStale()) return;
+      await sleep(5);
+      await heartbeat();
+    }
     for (let start = 0; start < batch.messages.length; start += CHUNK) {
       const chunk = batch.messages.slice(start, start + CHUNK);
       for (let pause = 100; ; pause = Math.min(pause * 2, 3000)) {
@@ -157,10 +193,12 @@ export class LaneConsumer {
             metadata: progressMetadata(progress),
           })),
         );
-        for (const progress of uncommitted) progress.committed();
+        for (const progress of uncommitted) progress.done();
+        this.failedCommits = 0;
       } catch (error) {
         // a rebalance or a broker that is away: the next tick commits more
-        this.log.debug({ ...this.name, err: error }, 'lane.commit-failed');
+        const level = ++this.failedCommits % MANY_FAILURES === 0 ? 'warn' : 'debug';
+        this.log[level]({ ...this.name, failures: this.failedCommits, err: error }, 'lane.commit-failed');
       }
     });
     return this.committing;

@@ -1,7 +1,7 @@
 import type { KafkaMessage } from 'kafkajs';
 import { Lanes, type LanesOptions, type Task } from './lanes.js';
 import { LogRecord } from './log-record.js';
-import { type Progress, Watermark } from './watermark.js';
+import { type Progress, united, Watermark } from './watermark.js';
 
 export interface LaneIntakeOptions extends LanesOptions {
   /** Above this many outstanding tasks no more records are taken. */
@@ -22,14 +22,14 @@ export interface PartitionProgress extends Progress {
 /** Progress that is to be committed. */
 export interface Uncommitted extends PartitionProgress {
   /** Says that it is. */
-  committed(): void;
+  done(): void;
 }
 
 /** A partition that this process has been given. */
 class Assigned {
   readonly watermark: Watermark;
   /** How many records had ended by the last commit. */
-  committed = 0;
+  endingsCommitted = -1;
   /** Another process has it now. */
   lost = false;
 
@@ -46,55 +46,81 @@ class Assigned {
   isDue(offset: number): boolean {
     return !this.lost && !hasEnded(this.known, offset);
   }
+
+  progress(): Progress {
+    const own = this.watermark.progress();
+    // until the records are read again of which the group knows that they have ended
+    return topOf(this.known) > own.offset ? united(own, this.known) : own;
+  }
 }
 
-function hasEnded({ offset: low, ended }: Progress, offset: number): boolean {
-  if (offset < low) return true;
-  const last = ended.at(-1);
-  return last !== undefined && offset < last.to && ended.some(({ from, to }) => offset >= from && offset < to);
-}
+const topOf = ({ offset, ended }: Progress): number => ended.at(-1)?.to ?? offset;
+
+const hasEnded = (known: Progress, offset: number): boolean =>
+  offset < known.offset || (offset < topOf(known) && known.ended.some(({ from, to }) => offset >= from && offset < to));
 
 const place = (topic: string, partition: number): string => `${topic}/${partition}`;
 
 /**
  * Turns records of assigned partitions into tasks in lanes and knows how far each partition is done: the part of a
- * lane consumer that knows no Kafka, so that crashes and rebalances can be simulated.
+ * lane consumer that knows no Kafka, so that crashes and rebalances can be simulated. A rebalance goes so:
+ *
+ *   suspend ──► keepOnly ──► assign ──► resume
+ *    │           │            └ what is committed is known: what has ended elsewhere isn't done again
+ *    │           └ these partitions are ours: what waits of the others is dropped
+ *    └ the partitions may go elsewhere: nothing more is begun
  */
 export class LaneIntake {
   readonly lanes: Lanes;
   private partitions = new Map<string, Assigned>();
+  private suspended: PromiseWithResolvers<void> | undefined;
+  /** What others have committed isn't known yet: what is known here may be older. */
+  private unsure = false;
 
   constructor(private readonly options: LaneIntakeOptions) {
     this.lanes = new Lanes(options);
   }
 
-  /**
-   * The group has given us these partitions, of which this is committed, and no others. What has begun goes on; what has
-   * not is dropped where it's another's now.
-   */
-  assign(given: PartitionProgress[]): void {
-    const previous = this.partitions;
-    this.partitions = new Map();
-    for (const { topic, partition, ...known } of given) {
-      const key = place(topic, partition);
-      const kept = previous.get(key);
-      // unless the partition was elsewhere and moved on there
-      const goesOn = kept !== undefined && kept.watermark.next >= known.offset;
-      if (goesOn) kept.known = known;
-      this.partitions.set(key, goesOn ? kept : new Assigned(topic, partition, known));
-    }
-    for (const [key, each] of previous) each.lost = this.partitions.get(key) !== each;
+  /** Begins no task of a record. What is under way goes on, and so do tasks that are put into the lanes directly. */
+  suspend(): void {
+    this.suspended ??= Promise.withResolvers();
   }
 
-  /** Partitions that are assigned already. */
-  has(topic: string, partition: number): boolean {
-    return this.partitions.has(place(topic, partition));
+  resume(): void {
+    this.suspended?.resolve();
+    this.suspended = undefined;
+  }
+
+  /** The group has given us these partitions and no others; what is committed of them is told by `assign`. */
+  keepOnly(given: { topic: string; partition: number }[]): void {
+    this.unsure = true;
+    const kept = new Set(given.map(({ topic, partition }) => place(topic, partition)));
+    for (const [key, assigned] of this.partitions) {
+      if (kept.has(key)) continue;
+      assigned.lost = true;
+      this.partitions.delete(key);
+    }
+  }
+
+  /** This is committed of the partitions that we have been given. */
+  assign(given: PartitionProgress[]): void {
+    for (const { topic, partition, ...known } of given) {
+      const key = place(topic, partition);
+      const before = this.partitions.get(key);
+      // what has begun here goes on, unless the partition was elsewhere and moved on there
+      if (before && before.watermark.next >= known.offset) Object.assign(before, { known, endingsCommitted: -1 });
+      else {
+        if (before) before.lost = true;
+        this.partitions.set(key, new Assigned(topic, partition, known));
+      }
+    }
+    this.unsure = false;
   }
 
   /** Plans the messages of a partition and puts their tasks into the lanes. Throws what `plan` throws, having begun nothing. */
   async take(topic: string, partition: number, messages: KafkaMessage[]): Promise<void> {
     const assigned = this.partitions.get(place(topic, partition));
-    if (!assigned) return;
+    if (!assigned) throw new Error(`partition ${partition} of ${topic} is not assigned`);
     const { watermark } = assigned;
     let clock = watermark.clock;
     // after a rebalance a partition is read again from its committed position
@@ -109,11 +135,7 @@ export class LaneIntake {
       const tasks = planned.get(record) ?? [];
       let left = tasks.length;
       if (left === 0) end();
-      for (const task of tasks)
-        this.lanes.push(
-          unless(() => !assigned.isDue(record.offset), task),
-          () => --left === 0 && end(),
-        );
+      for (const task of tasks) this.lanes.push(this.ifDue(assigned, record.offset, task), () => --left === 0 && end());
     }
   }
 
@@ -128,26 +150,25 @@ export class LaneIntake {
 
   /** What has moved on since it was committed last. */
   uncommitted(): Uncommitted[] {
+    if (this.unsure) return [];
     return [...this.partitions.values()]
-      .filter(({ watermark, committed }) => watermark.endings > committed)
+      .filter(({ watermark, endingsCommitted }) => watermark.endings > endingsCommitted)
       .map((assigned) => {
         const { topic, partition, watermark } = assigned;
         const { endings } = watermark;
-        return { topic, partition, ...watermark.progress(), committed: () => void (assigned.committed = endings) };
+        return { topic, partition, ...assigned.progress(), done: () => void (assigned.endingsCommitted = endings) };
       });
   }
-}
 
-/** The task, dropped if that is so when its turn comes. */
-function unless(dropped: () => boolean, task: Task): Task {
-  let begun = false;
-  return {
-    lane: task.lane,
-    group: task.group,
-    run: async () => {
-      if (!begun && dropped()) return task.drop?.();
+  /** The task, dropped when it isn't ours to do any more as its turn comes. */
+  private ifDue(assigned: Assigned, offset: number, task: Task): Task {
+    let begun = false;
+    const run = async () => {
+      while (!begun && this.suspended) await this.suspended.promise;
+      if (!begun && !assigned.isDue(offset)) return task.drop?.();
       begun = true;
       await task.run();
-    },
-  };
+    };
+    return { lane: task.lane, group: task.group, run };
+  }
 }

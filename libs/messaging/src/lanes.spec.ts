@@ -85,23 +85,6 @@ describe('Lanes', () => {
     expect(failures).toHaveLength(1);
   });
 
-  it('begin nothing while they are held', async () => {
-    const lanes = new Lanes({ concurrency: 2 });
-    const { running, ended, push, end } = stage(lanes);
-    push('a1', 'a');
-    push('a2', 'a');
-    lanes.hold();
-    push('b1', 'b');
-    push('c1', 'c');
-    await end('a1');
-    expect(running).toEqual([]);
-    expect(ended).toEqual(['a1']);
-    lanes.release();
-    expect(running).toEqual(['b1', 'c1']);
-    await end('c1');
-    expect(running).toEqual(['b1', 'a2']);
-  });
-
   it('say when there is room', async () => {
     const lanes = new Lanes({ concurrency: 1 });
     const { push, end } = stage(lanes);

@@ -5,7 +5,7 @@ export interface Task {
   /** Lanes of one group share a bound of their own, so that a slow one doesn't take all the room. */
   group?: string;
   run(): Promise<void>;
-  /** Told instead of `run`, when that is another process's to do now. */
+  /** Told instead of `run`, when that isn't this process's to do any more. */
   drop?(): void;
 }
 
@@ -46,7 +46,6 @@ export class Lanes {
   private readonly groups = new Map<string, Group>();
   private readonly ready: Lane[] = [];
   private running = 0;
-  private held = false;
   private count = 0;
   private roomWaiters: { below: number; resolve: () => void }[] = [];
 
@@ -76,20 +75,6 @@ export class Lanes {
     return new Promise((resolve) => this.roomWaiters.push({ below, resolve }));
   }
 
-  /** Begins no task until `release`. What is under way goes on. */
-  hold(): void {
-    this.held = true;
-  }
-
-  release(): void {
-    this.held = false;
-    this.runReady();
-  }
-
-  private get full(): boolean {
-    return this.held || this.running >= this.options.concurrency;
-  }
-
   private group(key: string): Group {
     let group = this.groups.get(key);
     if (!group) this.groups.set(key, (group = { lanes: 0, running: 0, waiting: [] }));
@@ -98,7 +83,7 @@ export class Lanes {
 
   private offer(lane: Lane): void {
     if (lane.group.running >= (this.options.groupConcurrency ?? Infinity)) lane.group.waiting.push(lane);
-    else if (this.full) this.ready.push(lane);
+    else if (this.running >= this.options.concurrency) this.ready.push(lane);
     else void this.run(lane);
   }
 
@@ -137,17 +122,13 @@ export class Lanes {
     }
     const fellow = lane.group.waiting.shift();
     if (fellow) this.ready.push(fellow);
-    this.runReady();
-    if (this.roomWaiters.length > 0) {
-      this.roomWaiters = this.roomWaiters.filter(({ below, resolve }) => this.count >= below || resolve());
-    }
-  }
-
-  private runReady(): void {
-    while (!this.full) {
+    while (this.running < this.options.concurrency) {
       const first = this.ready.shift();
       if (!first) break;
       this.offer(first);
+    }
+    if (this.roomWaiters.length > 0) {
+      this.roomWaiters = this.roomWaiters.filter(({ below, resolve }) => this.count >= below || resolve());
     }
   }
 }

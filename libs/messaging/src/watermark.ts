@@ -1,9 +1,3 @@
-interface Entry {
-  offset: number;
-  clock: number;
-  done: boolean;
-}
-
 /** Where a partition can be taken up again: everything below `offset` is done; `clock` is that of the record just below. */
 export interface Position {
   offset: number;
@@ -25,11 +19,12 @@ export interface Progress extends Position {
 /**
  * How far one partition is done: records begin in the order of the log and end in any. Below the low watermark all have
  * ended; with it what has ended above is committed, so that a crash repeats only what had not, and loses nothing.
+ *
+ * Offsets that the log has no record of (compaction, transaction markers) count as ended.
  */
 export class Watermark {
-  private entries: Entry[] = [];
-  private head = 0;
-  private low: Position;
+  /** Records that have begun and not ended: the clock of the record before each by its offset, in ascending order. */
+  private readonly open = new Map<number, number>();
   /** The offset that is expected next: lower ones have begun already. */
   next: number;
   /** The clock of the newest record that has begun. */
@@ -38,7 +33,6 @@ export class Watermark {
   endings = 0;
 
   constructor(start: Position) {
-    this.low = start;
     this.next = start.offset;
     this.clock = start.clock;
   }
@@ -46,49 +40,40 @@ export class Watermark {
   /** Registers the record at `offset` and answers how to say that it has ended. `timestamp` in ms is folded into the clock. */
   begin(offset: number, timestamp: number): { clock: number; end: () => void } {
     if (offset < this.next) throw new Error(`offset ${offset} has begun already: ${this.next} is next`);
+    this.open.set(offset, this.clock);
     this.clock = Math.max(this.clock, timestamp);
     this.next = offset + 1;
-    const entry: Entry = { offset, clock: this.clock, done: false };
-    this.entries.push(entry);
     return {
-      clock: entry.clock,
+      clock: this.clock,
       end: () => {
-        entry.done = true;
-        this.endings += 1;
-        this.advance();
+        if (this.open.delete(offset)) this.endings += 1;
       },
     };
   }
 
   /** What may be committed. */
   progress(): Progress {
-    // offsets can have gaps (compaction, transaction markers): with nothing outstanding all up to `next` is done
-    if (this.outstanding === 0) return { offset: this.next, clock: this.clock, ended: [] };
+    const low: Position = { offset: this.next, clock: this.clock };
     const ended: OffsetRange[] = [];
-    let range: OffsetRange | undefined;
-    for (let index = this.head; index < this.entries.length; index++) {
-      const { offset, done } = this.entries[index] as Entry;
-      if (!done) range = undefined;
-      else if (range) range.to = offset + 1;
-      else ended.push((range = { from: offset, to: offset + 1 }));
+    let from: number | undefined;
+    for (const [offset, clock] of this.open) {
+      if (from === undefined) Object.assign(low, { offset, clock });
+      else if (from < offset) ended.push({ from, to: offset });
+      from = offset + 1;
     }
-    return { ...this.low, ended };
+    if (from !== undefined && from < this.next) ended.push({ from, to: this.next });
+    return { ...low, ended };
   }
+}
 
-  get outstanding(): number {
-    return this.entries.length - this.head;
+/** All of one partition that the one or the other knows to have ended. */
+export function united(one: Progress, other: Progress): Progress {
+  const ended: OffsetRange[] = [];
+  for (const range of [...one.ended, ...other.ended].sort((a, b) => a.from - b.from)) {
+    const last = ended.at(-1);
+    if (last && range.from <= last.to) last.to = Math.max(last.to, range.to);
+    else ended.push({ ...range });
   }
-
-  private advance(): void {
-    let entry = this.entries[this.head];
-    while (entry?.done) {
-      this.low = { offset: entry.offset + 1, clock: entry.clock };
-      this.head += 1;
-      entry = this.entries[this.head];
-    }
-    if (this.head > 1024 && this.head * 2 > this.entries.length) {
-      this.entries = this.entries.slice(this.head);
-      this.head = 0;
-    }
-  }
+  const { offset, clock } = one.offset > other.offset ? one : other;
+  return { offset, clock, ended: ended.flatMap(({ from, to }) => (to > offset ? [{ from: Math.max(from, offset), to }] : [])) };
 }

@@ -1,9 +1,7 @@
-import { ERRORS_STREAM, eventIdOf, type EventToProduce, eventRecord, ksuid, type UserId } from '#contracts';
+import { ERRORS_STREAM, eventIdOf, type EventToProduce, eventRecord, ksuid, originalEvent, type UserId } from '#contracts';
 import type { Attempt, Delivery } from './delivery.js';
 
 const CODE = 'DeliveryFailed';
-/** How much of an event is shown in an error. */
-const MAX_ORIGINAL_EVENT = 256 * 1024;
 
 /** What an emitter's `$errors` says of a delivery that was given up; undefined of a delivery of such a report. */
 export function failureReport(delivery: Delivery, ownerId: UserId, last: Attempt | undefined): EventToProduce | undefined {
@@ -14,7 +12,7 @@ export function failureReport(delivery: Delivery, ownerId: UserId, last: Attempt
   const message = `the event ${eventIdOf(place)} could not be delivered to ${webhookId}: ${reason}`;
   const report = {
     error: { code: CODE, cellId: null, ts, stack: `${CODE}: ${message}`, message },
-    original_event: json.length > MAX_ORIGINAL_EVENT ? { $truncated: true } : (JSON.parse(json.toString('utf8')) as unknown),
+    original_event: originalEvent(json),
     original_context: {
       id: emitId,
       ts: new Date(place.ms).toISOString(),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type EmittedEvent, ERRORS_STREAM, eventIdOf, type EventToProduce, eventRecord, ksuid, type UserId } from '#contracts';
+import { type EmittedEvent, ERRORS_STREAM, eventIdOf, type EventToProduce, eventRecord, ksuid, originalEvent, type UserId } from '#contracts';
 
 /** How many sources and workflows an event may have come through and still trigger another one. */
 export const MAX_HOPS = 16;
@@ -19,7 +19,7 @@ export function loopReport(event: EmittedEvent, ownerId: UserId): EventToProduce
   const message = `the event came through ${event.hops} sources and workflows: it triggers no more of them`;
   const report = {
     error: { code: CODE, cellId: null, ts: time, stack: `${CODE}: ${message}`, message },
-    original_event: JSON.parse(event.json.toString('utf8')) as unknown,
+    original_event: originalEvent(event.json),
     original_context: {
       id: event.emitId,
       ts: time,

@@ -4,6 +4,7 @@ import {
   eventRecord,
   ksuid,
   LOGS_STREAM,
+  originalEvent,
   type RunRequested,
   type SourceId,
   streamOf,
@@ -13,8 +14,6 @@ import type { Emit, LogLine, RunError } from '../sandbox/sandbox.js';
 import type { WaitingEmit } from './run-effects.js';
 
 const PLATFORM_VERSION = '0.1.0';
-/** How much of the triggering event is shown in an error. */
-const MAX_ORIGINAL_EVENT = 256 * 1024;
 
 /** A run with the event that it gets. */
 export type DueRun = RunRequested & { event: string };
@@ -69,7 +68,7 @@ export function errorRecord(run: DueRun, error: RunError, deploymentId: string):
   const ts = new Date().toISOString();
   return ownRecord(run.source_id, ERRORS_STREAM, {
     error: { code: error.code ?? error.name, cellId: null, ts, stack: error.stack, message: error.message },
-    original_event: run.event.length > MAX_ORIGINAL_EVENT ? { $truncated: true } : (JSON.parse(run.event) as unknown),
+    original_event: originalEvent(run.event),
     original_context: {
       id: ksuid(),
       ts,

@@ -124,6 +124,7 @@ export class Replica {
   }
 
   assign(progress: PartitionProgress[]): void {
+    this.intake.keepOnly(progress);
     this.intake.assign(progress);
     this.positions.clear();
     for (const { partition, offset } of progress) this.positions.set(partition, offset);
@@ -144,6 +145,6 @@ export class Replica {
 
   private commit(): void {
     if (this.dead) return;
-    for (const progress of this.intake.uncommitted()) if (this.world.commit(progress)) progress.committed();
+    for (const progress of this.intake.uncommitted()) if (this.world.commit(progress)) progress.done();
   }
 }

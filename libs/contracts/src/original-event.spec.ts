@@ -1,0 +1,17 @@
+import { expect, it } from '@jest/globals';
+import { MAX_JSON_DEPTH, nestsTooDeeply } from './json-nesting.js';
+import { originalEvent } from './original-event.js';
+
+const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
+
+it.each([
+  ['{"a":1}', { a: 1 }],
+  [Buffer.from('null'), null],
+  [nested(MAX_JSON_DEPTH - 1), JSON.parse(nested(MAX_JSON_DEPTH - 1))],
+  [nested(MAX_JSON_DEPTH), { $truncated: true }],
+  [`"${'ü'.repeat(130_000)}"`, 'ü'.repeat(130_000)],
+  [`"${'ü'.repeat(140_000)}"`, { $truncated: true }],
+])('case %#', (json, shown) => {
+  expect(originalEvent(json)).toEqual(shown);
+  expect(nestsTooDeeply({ original_event: originalEvent(json) })).toBe(false);
+});

@@ -1,0 +1,50 @@
+import { expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { type Progress, united, Watermark } from './watermark.js';
+
+const knows = ({ offset: low, ended }: Progress, offset: number): boolean =>
+  offset < low || ended.some(({ from, to }) => offset >= from && offset < to);
+
+const LAST = 40;
+const offsets = Array.from({ length: LAST }, (_, offset) => offset);
+/** Of records with gaps between them, all of which have begun, some have ended. */
+const progress = fc.record({ records: fc.subarray(offsets), ended: fc.subarray(offsets) }).map(({ records, ended }) => {
+  const watermark = new Watermark({ offset: 0, clock: 100 });
+  const ends = new Map(records.map((offset) => [offset, watermark.begin(offset, 1000 + offset).end]));
+  for (const offset of ended) ends.get(offset)?.();
+  const open = records.filter((offset) => !ended.includes(offset));
+  return { progress: watermark.progress(), open, next: watermark.next };
+});
+
+it('knows of each record whether it has ended, and the clock below the first that has not', () => {
+  fc.assert(
+    fc.property(progress, ({ progress: found, open, next }) => {
+      for (let offset = 0; offset < next; offset++) expect(knows(found, offset)).toBe(!open.includes(offset));
+      expect(knows(found, next)).toBe(false);
+      expect(found.offset).toBe(open[0] ?? next);
+      for (const { from, to } of found.ended) expect(from).toBeLessThan(to);
+    }),
+  );
+});
+
+it('has the clock of the record below', () => {
+  const watermark = new Watermark({ offset: 5, clock: 100 });
+  expect(watermark.progress()).toEqual({ offset: 5, clock: 100, ended: [] });
+  const [first, second] = [watermark.begin(5, 300), watermark.begin(7, 200)];
+  expect(second.clock).toBe(300);
+  expect(watermark.progress()).toEqual({ offset: 5, clock: 100, ended: [{ from: 6, to: 7 }] });
+  first.end();
+  expect(watermark.progress()).toEqual({ offset: 7, clock: 300, ended: [] });
+  second.end();
+  expect(watermark.progress()).toEqual({ offset: 8, clock: 300, ended: [] });
+});
+
+it('unites what two know', () => {
+  fc.assert(
+    fc.property(progress, progress, ({ progress: one }, { progress: other }) => {
+      const both = united(one, other);
+      for (const offset of offsets) expect(knows(both, offset)).toBe(knows(one, offset) || knows(other, offset));
+      expect(both.offset).toBe(Math.max(one.offset, other.offset));
+    }),
+  );
+});
