@@ -48,7 +48,7 @@ try {
   await producing;
   console.log(`${producer.acknowledged} events acknowledged; waiting for the deliveries`);
   await untilDelivered();
-  const interruptions = [...kills.map(({ at }) => at), ...handovers].sort((a, b) => a - b);
+  const interruptions = [...kills, ...handovers.map((at) => ({ from: at, to: at }))].sort((a, b) => a.from - b.from);
   const found = await compareWithArrivals(stack.arrivals, {
     emitted: producer.emitted,
     listeners,
@@ -160,7 +160,7 @@ async function named(failed) {
  * @param {number} ms
  */
 async function killFor(ms) {
-  /** @type {{ at: number, what: string }[]} */
+  /** @type {{ from: number, to: number, what: string }[]} */
   const kills = [];
   const end = Date.now() + ms;
   const pause = ms / Number(options.kills);
@@ -177,9 +177,10 @@ async function killFor(ms) {
             ? ['postgres', stack.postgres]
             : ['kafka', stack.broker]
     );
-    kills.push({ at: Date.now(), what });
+    const from = Date.now();
     await service?.kill('SIGKILL');
     await service?.whenReady();
+    kills.push({ from, to: Date.now(), what });
     console.log(`${kills.length} kills: ${what}`);
   }
   return kills;

@@ -16,7 +16,7 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
 
 const DRAIN_MS = 8000;
 /** How long a rebalance may keep tasks from beginning, which another process may have to do. */
-const SUSPENDED_MS = 5000;
+const SUSPENDED_MS = 20_000;
 const ASSIGN_PAUSE_MS = 500;
 /** So many commits that fail one after the other are worth a line in the log. */
 const MANY_FAILURES = 100;

@@ -7,10 +7,10 @@ import { createInterface } from 'node:readline';
  * @property {Map<string, string[]>} listeners the webhooks of each emitter
  * @property {Set<string>} resent events that may stand in the log twice: `<emitter> <n>`
  * @property {Set<string>} failed first attempts that failed: `<webhook> <emitter> <n>`; such an event may arrive behind later ones
- * @property {number[]} interruptions when something was killed, or partitions were handed over because of it
+ * @property {{ from: number, to: number }[]} interruptions from when something was killed until it was back, and when partitions were handed over
  */
 
-/** How long before an interruption something may have been delivered that is delivered again after it. */
+/** How long before an interruption something may have been delivered that is delivered again after it. While Kafka is away nothing is committed. */
 const WINDOW_MS = 5000;
 
 /**
@@ -71,11 +71,11 @@ export async function compareWithArrivals(file, { emitted, listeners, resent, fa
     found.repeated += times.length - 1;
     for (const [index, time] of times.slice(0, -1).entries()) {
       const next = times[index + 1] ?? Infinity;
-      const interruption = interruptions.find((at) => at >= time - 100 && at <= next) ?? Infinity;
+      const interruption = interruptions.find(({ from, to }) => to >= time - 100 && from <= next)?.from ?? Infinity;
       const window = Math.max(0, interruption - time);
       if (window > WINDOW_MS) {
         found.beyond_window += 1;
-        const before = interruptions.findLast((at) => at < time) ?? 0;
+        const before = interruptions.findLast(({ from }) => from < time)?.from ?? 0;
         console.log(`${key}: again ${next - time} ms later; ${window} ms before an interruption, ${time - before} ms after one`);
       } else found.longest_window_ms = Math.max(found.longest_window_ms, window);
     }
