@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { type EmittedEvent, ERRORS_STREAM, eventIdOf, type EventToProduce, eventRecord, ksuid, originalEvent, type UserId } from '#contracts';
+import {
+  type EmittedEvent,
+  ERRORS_STREAM,
+  eventIdOf,
+  type EventToProduce,
+  eventRecord,
+  ksuid,
+  originalEvent,
+  type UserId,
+} from '#contracts';
 
 /** How many sources and workflows an event may have come through and still trigger another one. */
 export const MAX_HOPS = 16;
