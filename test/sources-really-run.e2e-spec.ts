@@ -65,6 +65,25 @@ describe('a source', () => {
     expect(await events(source)).toHaveLength(7);
   });
 
+  it('may emit texts that no database keeps, and they come cleaned; on a stream of ours it is an error', async () => {
+    const source = await api.source(`export default { name: 'awkward', run(e) {
+      const half = '😀'.slice(0, 1);
+      this.$emit({ n: 1, half, nul: '\\0' }, { id: 'a\\0' + half, summary: 'b\\0' + half });
+      this.$emit({ n: 2 }, { id: half, delivery_ts: Date.now() + 1000 });
+      for (const name of ['$bogus', '$', '$in', 'a\\0b']) this.$emit({ n: 3 }, { name });
+      this.$emit({ n: 4 });
+    } }`);
+    await runNow(source, 0);
+    await eventually(async () => expect((await events(source)).map(({ n }) => n)).toEqual([1, 4, 2]));
+    const { body } = await api.get(`/sources/${source.id}/event_summaries`);
+    expect(body.data.at(-1)).toMatchObject({
+      event: { n: 1, half: '\ud83d', nul: '\0' },
+      metadata: { id: 'a\uFFFD\uFFFD', summary: 'b\uFFFD\uFFFD' },
+    });
+    const errors = await events(source, '$errors');
+    expect(errors.map(({ error }) => error.code)).toEqual(Array(4).fill('BadStreamName'));
+  });
+
   it('has its hooks run on create, change, switching and deletion', async () => {
     const code = (
       version: number,

@@ -2,6 +2,7 @@ import { explain } from './explained-error.mjs';
 
 // npm passes on the Ctrl-C that the terminal has sent to us as well: two signals this close are one.
 const SAME_KEYSTROKE_MS = 1000;
+const PARENT_LOOK_MS = 1000;
 
 /**
  * Ends this process in good order: at the first Ctrl-C (SIGTERM, the terminal's closing) everything is stopped, at the second it is
@@ -41,6 +42,9 @@ export function stopOnSignals({ stop, kill, say }) {
   }
 
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => void onSignal());
+  // npm does not pass every signal on: when it has gone, so do we
+  const parent = process.ppid;
+  if (process.env.npm_lifecycle_event) setInterval(() => void (process.ppid === parent || begin(0)), PARENT_LOOK_MS).unref();
   process.on('uncaughtException', (error) => {
     console.error(explain(error));
     void begin(1);

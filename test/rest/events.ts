@@ -116,6 +116,23 @@ export const events = (world: () => World) =>
       }
       expect((await api.get(`/sources/${source.id}/events`)).body.data.map(({ e }: any) => e)).toEqual([...list].reverse());
     });
+    it.each([
+      ['too large', Buffer.from(`"${'x'.repeat(1024 * 1024)}"`), {}, 'are allowed'],
+      ['no JSON', Buffer.from('{'), {}, 'not JSON'],
+      ['no UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, 'not UTF-8'],
+      ['nested too deeply', Buffer.from(`${'['.repeat(300)}${']'.repeat(300)}`), {}, 'nested deeper'],
+      ['on a stream that is ours', Buffer.from('1'), { ce_type: '$in' }, '$in'],
+      ['at a time that no database keeps', Buffer.from('1'), { ce_time: 'a\0' }, 'NUL'],
+    ])('from a producer that are %s: $errors says so', async (_, value, headers, message) => {
+      const source = await emitted(count(1));
+      await world().producer.send(source.id, value, headers);
+      await eventually(async () => {
+        const { data } = await page(source.id, '?event_name=$errors');
+        expect(data).toMatchObject([{ event: { error: { code: 'MalformedEvent', message: expect.stringContaining(message) } } }]);
+      });
+      expect((await page(source.id)).data).toHaveLength(1);
+    });
+
     it('are kept, the last 100 of each stream', async () => {
       const source = await emitted(count(130));
       const kept = await eventually(async () => {

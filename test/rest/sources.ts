@@ -97,6 +97,10 @@ export const sources = (world: () => World) =>
       expect(source.name_slug).toMatch(new RegExp(`^${slug}(-\\d+)?$`));
     });
 
+    it('of a component by its id look at no code, whatever stands there', async () => {
+      expect((await create({ component_id: component.id, component_code: 5, component_url: {} })).status).toBe(200);
+    });
+
     it('refuse a name with a NUL character, and fields of another type', async () => {
       expect((await create({ component_id: component.id, name: 'a\0b' })).status).toBe(400);
       const { status, body } = await create({ component_id: 5, component_code: [], name: {}, configured_props: 'x' });

@@ -13,6 +13,9 @@ export async function outsideProducer(brokers: string) {
         messages: events.map((event) => ({ key: emitterId, value: JSON.stringify(event), headers })),
       });
     },
+    send: async (emitterId: string, value: Buffer, headers: Record<string, string> = {}): Promise<void> => {
+      await producer.send({ topic: 'events', acks: -1, messages: [{ key: emitterId, value, headers }] });
+    },
     close: () => producer.disconnect(),
   };
 }

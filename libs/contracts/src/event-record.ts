@@ -1,5 +1,7 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { type EmitterId, isEmitterId } from './ids.js';
+import { keepableText } from './keepable-text.js';
 import { MAX_JSON_DEPTH, nestsTooDeeply } from './json-nesting.js';
 import { ksuid } from './ksuid.js';
 import { ceTypeOf, type Stream, streamOf, WAITING_STREAM, readableStreamProblem } from './streams.js';
@@ -83,8 +85,8 @@ export function eventRecord(event: Omit<EmittedEvent, 'kind' | 'place' | 'hops'>
     'content-type': 'application/json',
   };
   if (event.time !== undefined) headers.ce_time = event.time;
-  if (event.summary !== undefined) headers.ce_summary = event.summary;
-  if (event.itemId !== undefined) headers.ce_itemid = event.itemId;
+  if (event.summary !== undefined) headers.ce_summary = keepableText(event.summary);
+  if (event.itemId !== undefined) headers.ce_itemid = keepableText(event.itemId);
   if (event.itemTs !== undefined) headers.ce_itemts = String(event.itemTs);
   if (event.hops) headers.ce_hops = String(event.hops);
   if (event.dueAt !== undefined) headers.ce_dueat = String(event.dueAt);
@@ -113,6 +115,7 @@ export function readEventRecord(
   if (!isEmitterId(emitterId)) return { kind: 'malformed', place, reason: 'the key is not the id of a source or workflow' };
   const malformed = (reason: string): MalformedRecord => ({ kind: 'malformed', place, reason, emitterId });
   if (record.value === null) return malformed('the record has no value');
+  if (!isUtf8(record.value)) return malformed('the value is not UTF-8');
   const text = record.value.toString('utf8');
   let value: unknown;
   try {
@@ -140,6 +143,7 @@ export function readEventRecord(
   const itemTs = integer(attributes.get('itemts'));
   const due = integer(attributes.get('dueat'));
   const dueAt = stream === WAITING_STREAM ? due : undefined;
+  if (stream === WAITING_STREAM && dueAt === undefined) return malformed(`${WAITING_STREAM} takes only what waits for a ce_dueat`);
   return {
     kind: 'event',
     place,

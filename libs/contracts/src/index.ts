@@ -8,6 +8,7 @@ export * from './event-summary-json.js';
 export * from './events.js';
 export * from './ids.js';
 export * from './json-nesting.js';
+export * from './keepable-text.js';
 export * from './ksuid.js';
 export * from './original-event.js';
 export * from './page.js';

@@ -1,4 +1,4 @@
-import { IsBoolean, IsObject, IsOptional, IsString } from 'class-validator';
+import { IsBoolean, IsObject, IsOptional, IsString, ValidateIf } from 'class-validator';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
@@ -25,8 +25,14 @@ export class Source {
   @ApiProperty({ description: 'Unique in the account.' }) name_slug!: string;
 }
 
+const hasNoId = ({ component_id }: { component_id?: unknown }): boolean => typeof component_id !== 'string';
+
 /** Which component a source runs: component_id is preferred over component_code, that over component_url. */
 export class ComponentChoice extends CodeSource {
+  // what loses isn't looked at
+  @ValidateIf(hasNoId) override component_code?: string;
+  @ValidateIf(hasNoId) override component_url?: string;
+
   @ApiPropertyOptional({ type: String, description: 'The id of a component created before; preferred over the others.' })
   @IsOptional()
   @IsText()

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { ErrorRaised } from '#contracts';
+import { type ErrorRaised, keepableText } from '#contracts';
 import { Database } from '#database';
 
 /** A mail that is due. */
@@ -20,7 +20,8 @@ export class ErrorNoticesRepository {
    * Counts an error, and hands it to `mail` when a mail about it is due: the first of its emitter and code in 24 hours.
    * When `mail` throws nothing is written, and the error can be counted again.
    */
-  async count({ id, owner_id, subject_id, code }: ErrorRaised, mail: (due: DueMail) => Promise<void>): Promise<void> {
+  async count({ id, owner_id, subject_id, ...error }: ErrorRaised, mail: (due: DueMail) => Promise<void>): Promise<void> {
+    const code = keepableText(error.code);
     await this.database.transaction(async (transaction) => {
       const { rowCount } = await transaction.query('INSERT INTO error_seen (id) VALUES ($1) ON CONFLICT DO NOTHING', [id]);
       if (rowCount === 0) return;

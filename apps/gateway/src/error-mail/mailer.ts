@@ -25,10 +25,16 @@ export class Mailer {
     }
   }
 
-  /** Throws when the server doesn't take it. */
+  /** Throws when the server can't be asked or asks to try again; what it refuses for good is told in the log. */
   async send(mail: { to: string; subject: string; text: string }): Promise<void> {
     if (!this.transport) return this.log.info({ to: mail.to, subject: mail.subject }, 'mail.not-sent-without-smtp');
-    await this.transport.sendMail({ from: this.config.mailFrom, ...mail });
+    try {
+      await this.transport.sendMail({ from: this.config.mailFrom, ...mail });
+    } catch (error) {
+      const code = (error as { responseCode?: unknown }).responseCode;
+      if (typeof code !== 'number' || code < 500) throw error;
+      return this.log.error({ to: mail.to, subject: mail.subject, err: error }, 'mail.refused');
+    }
     this.log.info({ to: mail.to, subject: mail.subject }, 'mail.sent');
   }
 }

@@ -7,7 +7,9 @@ import { MAX_JSON_DEPTH, nestsTooDeeply, SluiceError } from '#contracts';
  */
 export function readJsonBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
-  fastify.addContentTypeParser(/^application\/(?:[\w.-]+\+)?json/i, { parseAs: 'string' }, (_request, text, done) => {
+  fastify.addContentTypeParser(/^application\/(?:[\w.-]+\+)?json/i, { parseAs: 'string' }, (request, text, done) => {
+    const encoding = request.headers['content-encoding'] ?? 'identity';
+    if (encoding !== 'identity') return done(unsupported(`the body must not be encoded: ${encoding} is not understood`));
     const body = (text as string).replace(/^\uFEFF/, '');
     if (body.trim() === '') return done(null, undefined);
     try {
@@ -22,7 +24,8 @@ export function readJsonBodies(fastify: FastifyInstance): void {
   });
   fastify.addContentTypeParser('*', { parseAs: 'string' }, (request, text, done) => {
     if ((text as string).trim() === '') return done(null, undefined);
-    const refusal = new Error(`the body must be application/json, not ${request.headers['content-type'] ?? 'without a content type'}`);
-    done(Object.assign(refusal, { statusCode: 415 }));
+    done(unsupported(`the body must be application/json, not ${request.headers['content-type'] ?? 'without a content type'}`));
   });
 }
+
+const unsupported = (message: string): Error => Object.assign(new Error(message), { statusCode: 415 });

@@ -14,6 +14,7 @@ import {
   type UserId,
 } from '#contracts';
 import { Messages } from '#messaging';
+import { EventsService } from '../events/events.service.js';
 import { OwnerId } from '../auth/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { AnswersAccepted, AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
@@ -27,6 +28,7 @@ export class SourcesController {
   constructor(
     private readonly messages: Messages,
     private readonly runNow: RunNow,
+    private readonly events: EventsService,
   ) {}
 
   @Get('users/me/sources')
@@ -85,6 +87,7 @@ export class SourcesController {
   @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<void> {
     await this.messages.request(deleteSource, { owner_id, id }, { key: owner_id });
+    await this.events.untilForgotten(owner_id, id);
   }
 
   @Post('sources/:id/run')

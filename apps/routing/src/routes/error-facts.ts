@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type EmittedEvent, ERRORS_STREAM, errorRaised, eventIdOf, type UserId } from '#contracts';
+import { type EmittedEvent, ERRORS_STREAM, errorRaised, eventIdOf, keepableText, type UserId } from '#contracts';
 import { factRecord, type OutgoingRecord } from '#messaging';
 
 const MESSAGE_LENGTH = 500;
@@ -30,7 +30,8 @@ function summaryOf(report: unknown): { code: string; message: string } {
     return typeof value === 'string' && value !== '' ? value : undefined;
   };
   const message = text('message') ?? text('stack')?.split('\n')[0] ?? (typeof error === 'string' ? error : JSON.stringify(report));
-  return { code: (text('code') ?? text('name') ?? 'Error').slice(0, CODE_LENGTH), message: message.slice(0, MESSAGE_LENGTH) };
+  const code = text('code') ?? text('name') ?? 'Error';
+  return { code: keepableText(code.slice(0, CODE_LENGTH)), message: keepableText(message.slice(0, MESSAGE_LENGTH)) };
 }
 
 const memberOf = (value: unknown, name: string): unknown =>

@@ -120,11 +120,20 @@ describe('an event goes', () => {
   });
 
   it('to the dead-letter topic when it is none', async () => {
-    await run(await router.plan([record('dc_1', '{'), record('x', '1')]));
-    expect(sent.map(({ topic, headers }) => [topic, headers?.['dead-letter-reason']])).toEqual([
-      ['routing.dead-letter', expect.stringMatching(/not JSON/)],
-      ['routing.dead-letter', 'the key is not the id of a source or workflow'],
+    await run(await router.plan([record('dc_1', '{'), record('x', '1'), record('dc_1', '{', { ce_type: '$errors' })]));
+    const deadLetters = sent.filter(({ topic }) => topic === 'routing.dead-letter');
+    expect(deadLetters.map(({ headers }) => headers?.['dead-letter-reason'])).toEqual([
+      expect.stringMatching(/not JSON/),
+      'the key is not the id of a source or workflow',
+      expect.stringMatching(/not JSON/),
     ]);
+    // its emitter is told, but not of an error that is malformed
+    const told = sent.filter(({ topic }) => topic === 'events');
+    expect(told).toMatchObject([{ key: 'dc_1', headers: { ce_type: '$errors' } }]);
+    expect(JSON.parse(String(told[0]?.value))).toMatchObject({
+      error: { code: 'MalformedEvent', message: expect.stringMatching(/not JSON/) },
+      original_context: { source_id: 'dc_1', workflow_id: null },
+    });
   });
 
   it('also as a fact when it is an error', async () => {

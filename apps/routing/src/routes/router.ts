@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type EmittedEvent, eventIdOf, EVENTS_TOPIC, isId, readEventRecord, WAITING_STREAM } from '#contracts';
+import { type EmittedEvent, eventIdOf, EVENTS_TOPIC, isId, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#contracts';
 import { type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { deliveryOf } from '../deliveries/delivery.js';
@@ -7,6 +7,7 @@ import { Dispatcher } from '../deliveries/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
 import { errorFact } from './error-facts.js';
 import { loopReport, mayTrigger } from './loop-guard.js';
+import { malformedReport } from './malformed-report.js';
 import { type Match, MatchService } from './match.service.js';
 import { Strangers } from './strangers.js';
 import { TriggerBatch } from './trigger-batch.js';
@@ -40,7 +41,7 @@ export class Router {
     records.forEach((record, index) => {
       const read = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
       const own = tasks[index] as Task[];
-      if (read.kind === 'malformed') own.push(this.putAside(record, read.reason));
+      if (read.kind === 'malformed') own.push(this.putAside(record, read));
       // what waits for its time isn't emitted yet
       else if (read.kind === 'event' && read.stream !== WAITING_STREAM) events.push({ event: read, tasks: own });
     });
@@ -108,11 +109,14 @@ export class Router {
     return true;
   }
 
-  private putAside(record: LogRecord, reason: string): Task {
+  private putAside(record: LogRecord, malformed: MalformedRecord): Task {
+    const { reason } = malformed;
+    const report = malformedReport(record, malformed);
     return {
       lane: `malformed ${record.partition}`,
       run: async () => {
         await sendToDeadLetter(this.publisher, 'routing', record, reason);
+        if (report) await this.publisher.send([{ topic: EVENTS_TOPIC, ...report }]);
         this.log.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason }, 'event.malformed');
       },
     };

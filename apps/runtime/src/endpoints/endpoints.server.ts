@@ -84,6 +84,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const reply = await this.endpoints.accept(deployment, event);
     if (reply === 'queued') return answer(response, 200, null);
     if (reply === 'unanswered') return answer(response, 400, 'the component ended without a response');
+    if (reply === 'not run') return answer(response, 503, 'the source does not run: it is over its quota, or was switched off');
     if (reply === 'stopped') return answer(response, 504, 'the component was stopped at its limit');
     forward(response, reply);
   }

@@ -19,7 +19,7 @@ const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
 
 /** What to answer to a request at an endpoint. */
-export type EndpointAnswer = HttpReply | 'queued' | 'unanswered' | 'stopped';
+export type EndpointAnswer = HttpReply | 'queued' | 'unanswered' | 'stopped' | 'not run';
 
 @Injectable()
 export class EndpointsService {
@@ -70,9 +70,12 @@ export class EndpointsService {
   /** The replica that holds the request runs it: only here can what the component responds reach the client. */
   private runHere(run: RunRequested): Promise<EndpointAnswer> {
     return new Promise((resolve, reject) => {
-      this.consumer
-        .runHere(run, () => this.runs.execute(run, resolve))
-        .then((status) => resolve(status !== null && STOPPED.includes(status) ? 'stopped' : 'unanswered'), reject);
+      this.consumer.runHere(run, () => this.runs.execute(run, resolve)).then((status) => resolve(endOf(status)), reject);
     });
   }
+}
+
+function endOf(status: RunStatus | null): EndpointAnswer {
+  if (status === null) return 'not run';
+  return STOPPED.includes(status) ? 'stopped' : 'unanswered';
 }

@@ -1,4 +1,4 @@
-import { EVENTS_TOPIC, type EventToProduce, runFinished, type SourceId, type UserId } from '#contracts';
+import { eventNameProblem, EVENTS_TOPIC, type EventToProduce, runFinished, type SourceId, type UserId } from '#contracts';
 import { factRecord, type OutgoingRecord } from '#messaging';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
 import { dedupe, type DedupeState } from './dedupe.js';
@@ -39,11 +39,13 @@ export function runEffects(
   before: DedupeState,
   { counted, now = Date.now() }: { counted: boolean; now?: number },
 ): RunEffects {
-  const { emits, state, refused } = dedupe(outcome.emits, strategy, before);
+  const named = outcome.emits.filter((emit) => nameProblem(emit) === null);
+  const { emits, state, refused } = dedupe(named, strategy, before);
   const hops = (run.hops ?? 0) + 1;
   const isLate = ({ deliveryTs = 0 }: { deliveryTs?: number }) => deliveryTs > now + YEAR_MS;
   const errors = [
     ...(outcome.error ? [outcome.error] : []),
+    ...outcome.emits.flatMap((emit) => nameProblem(emit) ?? []).map((problem) => plainError('BadStreamName', `$emit: ${problem}`)),
     ...refused.map(({ reason }) => plainError('DedupeError', reason)),
     ...emits.filter(isLate).map(() => plainError('DeliveryTooLate', 'delivery_ts must be at most one year ahead')),
   ];
@@ -53,7 +55,7 @@ export function runEffects(
     ...emits.filter((emit) => !isWaiting(emit) && !isLate(emit)).map((emit) => emitRecord(sourceId, emit, hops)),
     ...waits.map(({ shown }) => shown),
     ...outcome.logs.map((line) => logRecord(sourceId, line)),
-    ...errors.map((error) => errorRecord(run, error, `d_${sourceId.slice('dc_'.length)}${version}`)),
+    ...errors.map((error) => errorRecord(run, error, deploymentIdOf(sourceId, version))),
   ];
   const compute_ms = Math.ceil(outcome.wallMs);
   const finished = { run_id: run.run_id, owner_id: ownerId, source_id: sourceId, status: outcome.status, compute_ms, finished_at_ms: now };
@@ -66,5 +68,18 @@ export function runEffects(
     final: run.hook?.final === true,
   };
 }
+
+export const deploymentIdOf = (sourceId: SourceId, version: number): string => `d_${sourceId.slice('dc_'.length)}${version}`;
+
+/** What is written instead, when the database refuses the effects: nothing may be cut silently, nor run for ever. */
+export function refusedEffects(run: DueRun, effects: RunEffects, deploymentId: string): RunEffects {
+  const error = plainError('NotKept', 'what the run has emitted and kept could not be stored');
+  const facts = effects.records.filter(({ topic }) => topic !== EVENTS_TOPIC);
+  const told = { topic: EVENTS_TOPIC, ...errorRecord(run, error, deploymentId) };
+  return { ...effects, db: {}, dedupe: null, waiting: [], records: [told, ...facts] };
+}
+
+/** Streams of ours but `$errors` and `$logs` are not a component's to emit on. */
+const nameProblem = ({ name }: { name?: string }): string | null => (name === undefined ? null : eventNameProblem(name));
 
 export const plainError = (code: string, message: string) => ({ name: code, code, message, stack: `${code}: ${message}` });

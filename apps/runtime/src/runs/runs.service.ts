@@ -13,7 +13,7 @@ import { SANDBOX } from '../sandbox.provider.js';
 import type { ComponentDescription, HttpReply, RunJob, RunOutcome, RunStatus, Sandbox } from '../sandbox/sandbox.js';
 import { timerEvent } from '../timers/timer-event.js';
 import { RunLanes } from './run-lanes.js';
-import { type RunEffects, runEffects } from './run-effects.js';
+import { deploymentIdOf, refusedEffects, type RunEffects, runEffects } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
@@ -86,7 +86,7 @@ export class RunsService {
       before,
       { counted: this.quotas.counted },
     );
-    const written = await this.finish(run, effects);
+    const written = await this.finish(run, effects, deploymentIdOf(source.source_id, source.version));
     await this.countKill(source, outcome.status);
     this.log.info(
       {
@@ -130,12 +130,16 @@ export class RunsService {
   }
 
   /** The component has done what it did, elsewhere too: a database that is away for a moment is waited for, rather than run it all again. */
-  private async finish(run: DueRun, effects: RunEffects): Promise<boolean> {
+  private async finish(run: DueRun, effects: RunEffects, deploymentId: string): Promise<boolean> {
     for (let pause = 100; ; pause *= 2) {
       try {
         return await this.runs.finish(run, effects);
       } catch (error) {
-        if (!isTransient(error) || pause > LONGEST_PAUSE_MS) throw error;
+        if (!isTransient(error)) {
+          this.log.error({ run_id: run.run_id, source_id: run.source_id, err: error }, 'run.not-kept');
+          return this.runs.finish(run, refusedEffects(run, effects, deploymentId));
+        }
+        if (pause > LONGEST_PAUSE_MS) throw error;
         this.log.warn({ run_id: run.run_id, err: error }, 'run.not-written');
         await new Promise((resolve) => setTimeout(resolve, pause));
       }

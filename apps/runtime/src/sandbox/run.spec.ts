@@ -178,6 +178,14 @@ describe('running a component', () => {
     });
   });
 
+  it.each([
+    ['a NUL character', '"k\\0"'],
+    ['half a character', '"😀".slice(0, 1)'],
+  ])('db takes no key with %s', async (_, key) => {
+    const outcome = await run(`this.$emit(1); this.db.set(${key}, 1)`);
+    expect(outcome).toMatchObject({ status: 'threw', error: { name: 'RangeError' }, emits: [{ event: '1' }], db: {} });
+  });
+
   describe('$emit', () => {
     const ts = Date.UTC(2024, 0, 2);
     it.each([
@@ -195,6 +203,8 @@ describe('running a component', () => {
       ['ts as ISO text', '1, { ts: "2024-01-02T00:00:00Z" }', { ts }],
       ['ts as an RFC 2822 text', '1, { ts: "Tue, 02 Jan 2024 00:00:00 GMT" }', { ts }],
       ['ts that is no time', '1, { ts: new Date("x") }', {}],
+      ['ts in nanoseconds', '1, { ts: 1700000000000000000 }', {}],
+      ['ts beyond all', '1, { ts: -1e300 }', {}],
       ['delivery_ts', `1, { delivery_ts: ${ts} }`, { deliveryTs: ts }],
     ])('with %s', async (_, args, meta) => {
       expect(await run(`this.$emit(${args})`)).toMatchObject({ status: 'ok', emits: [{ event: '1', ...meta }] });
@@ -308,6 +318,8 @@ describe('running a component', () => {
         '(async () => { await null; throw new Error("stray") })(); await new Promise((r) => setTimeout(r, 100))',
         'stray',
       ],
+      ['at once, in a method that nobody awaits', 'const go = async () => { throw new Error("stray") }; go()', 'stray'],
+      ['in the last promise of all', 'Promise.resolve().then(() => Promise.reject(new Error("stray")))', 'stray'],
       ['in a timer', 'setTimeout(() => { throw new Error("stray") }, 1); await new Promise((r) => setTimeout(r, 100))', 'stray'],
       [
         'in an emitter',

@@ -49,6 +49,9 @@ function sourceDb(run: RunState): Members {
     set(key: unknown, value: unknown): void {
       if (run.done) throw new Error('db.set after the run has ended');
       const name = String(key);
+      // the database keeps no such text
+      if (name.includes('\0') || !name.isWellFormed())
+        throw run.refuse(new RangeError('db.set: the key holds a NUL character or half a character'));
       const text = JSON.stringify(value) as string | undefined;
       const before = run.db.get(name);
       const bytes =

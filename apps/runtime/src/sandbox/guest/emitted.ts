@@ -25,7 +25,7 @@ function metaOf(meta: unknown): EmitMeta {
     id: textOf('id', id),
     name: textOf('name', name),
     summary: textOf('summary', summary),
-    ts: timeOf(ts),
+    ts: exact(timeOf(ts)),
     deliveryTs: deliveryOf(timeOf(deliveryTs)),
   };
 }
@@ -51,5 +51,10 @@ function timeOf(value: unknown): number | undefined {
 
 function deliveryOf(ms: number | undefined): number | undefined {
   if (ms !== undefined && ms > Date.now() + year) throw new RangeError('$emit: delivery_ts is more than a year ahead');
-  return ms;
+  return exact(ms);
+}
+
+/** What is too large for a time in ms (nanoseconds, say) is none. */
+function exact(ms: number | undefined): number | undefined {
+  return Number.isSafeInteger(ms) ? ms : undefined;
 }

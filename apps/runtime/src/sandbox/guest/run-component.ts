@@ -4,6 +4,10 @@ import { guestError } from './guest-error.js';
 import type { Component, ComponentLoader } from './load-component.js';
 import { currentRun, RunState } from './run-state.js';
 
+// taken before any component could replace it
+const { setImmediate: soon } = globalThis;
+const nextTurn = () => new Promise<void>((resolve) => soon(resolve));
+
 /** One run from its message to its `done`. Never rejects. */
 export async function runComponent(
   job: RunMessage,
@@ -18,6 +22,8 @@ export async function runComponent(
       const failed = new Promise<never>((_, reject) => (run.fail = reject));
       const component = await Promise.race([loader.load(job.hash, job.code), failed]);
       await Promise.race([call(component, run), failed]);
+      // what it has thrown and nobody awaits is known a turn later
+      await Promise.race([nextTurn(), failed]);
     });
     if (run.refused) error = guestError(run.refused);
   } catch (thrown) {

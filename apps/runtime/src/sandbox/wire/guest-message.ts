@@ -61,9 +61,15 @@ function outputItems(value: unknown): OutputItem[] {
       const args = rest[3] === null ? null : json(rest[3], deepestArgs);
       return ['log', text(rest[0], lengths.level), number(rest[1]), text(rest[2], lengths.logs), args];
     }
-    if (kind === 'db') return ['db', text(rest[0], lengths.key), rest[1] === null ? null : json(rest[1], Infinity)];
+    if (kind === 'db') return ['db', dbKey(rest[0]), rest[1] === null ? null : json(rest[1], Infinity)];
     throw new ProtocolBroken('unknown output');
   });
+}
+
+function dbKey(value: unknown): string {
+  const key = text(value, lengths.key);
+  if (key.includes('\0') || !key.isWellFormed()) throw new ProtocolBroken('a key that cannot be kept');
+  return key;
 }
 
 function emitMeta(value: unknown): EmitMeta {

@@ -1,0 +1,33 @@
+import { expect, it } from '@jest/globals';
+import { EVENTS_TOPIC } from '#contracts';
+import type { RunOutcome } from '../sandbox/sandbox.js';
+import { refusedEffects, runEffects } from './run-effects.js';
+import type { DueRun } from './run-events.js';
+
+const RUN: DueRun = { run_id: 'r', owner_id: 'u_1', source_id: 'dc_1', trigger: 'manual', event: '{"a":1}', due_at_ms: 1 };
+const SOURCE = { sourceId: 'dc_1', ownerId: 'u_1', version: 3 } as const;
+const outcome = (emits: RunOutcome['emits']): RunOutcome => ({
+  status: 'ok',
+  error: null,
+  emits,
+  logs: [],
+  db: { n: '1' },
+  wallMs: 1,
+  cpuMs: 1,
+  responded: false,
+});
+const effectsOf = (emits: RunOutcome['emits']) => runEffects(RUN, SOURCE, { dedupe: null }, outcome(emits), {}, { counted: true });
+const streamsOf = (effects: ReturnType<typeof effectsOf>) => effects.records.map(({ topic, headers }) => headers?.ce_type ?? topic);
+
+it.each(['$bogus', '$', '$in', 'a\0b'])('an emit on the stream %j is an error, and the others are kept', (name) => {
+  const effects = effectsOf([{ event: '1' }, { event: '2', name }, { event: '3', name: 'mine' }]);
+  expect(streamsOf(effects)).toEqual(['default', 'mine', '$errors', 'runtime.run.finished']);
+  expect(JSON.parse(String(effects.records[2]?.value))).toMatchObject({ error: { code: 'BadStreamName' }, original_event: { a: 1 } });
+});
+
+it('instead of what the database refuses there is an error, and the run has ended', () => {
+  const refused = refusedEffects(RUN, effectsOf([{ event: '1' }]), 'd_13');
+  expect(streamsOf(refused)).toEqual(['$errors', 'runtime.run.finished']);
+  expect(refused).toMatchObject({ db: {}, dedupe: null, waiting: [], usage: { account_id: 'u_1' } });
+  expect(refused.records[0]?.topic).toBe(EVENTS_TOPIC);
+});
