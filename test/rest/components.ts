@@ -124,6 +124,8 @@ export const components = (world: () => World) =>
         expect(keysOf(body.data)).toEqual(FIELDS);
         expect(body.data.code).toContain(key);
         expect((await stranger.post('/sources', { component_id: body.data.id, ...needed[key] })).status).toBe(200);
+        // a client reads the component that its source names
+        expect((await stranger.get(`/components/${body.data.id}`)).body).toEqual(body);
       },
     );
 

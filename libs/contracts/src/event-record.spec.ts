@@ -77,6 +77,12 @@ describe('a record of the topic events', () => {
     });
     expect(read(deletionRecord({ emitterId: 'dc_1' }))).toMatchObject({ start: null, end: null, stream: null });
   });
+  it('takes halves of surrogate pairs in attributes for what they become', () => {
+    const value = Buffer.from('{"data":1,"id":"a\\ud83d","type":"s\\ud83d","summary":"\\ude00"}');
+    const structured = { key: 'dc_1', value, headers: { 'content-type': 'application/cloudevents+json' } };
+    expect(read(structured)).toMatchObject({ emitId: 'a\uFFFD', stream: 's\uFFFD', summary: '\uFFFD' });
+  });
+
   const deep = Buffer.from('['.repeat(400_000) + ']'.repeat(400_000));
   const malformed: [string, Pick<Partial<EventToProduce>, 'headers'> & { key: string | null; value: Buffer | null }][] = [
     ['no emitter', { key: null, value: Buffer.from('1') }],

@@ -181,6 +181,7 @@ function structuredAttributes(value: unknown): CloudEventAttributes | null {
   let text: Buffer | undefined;
   if (typeof cloudEvent.data_base64 === 'string' && !('data' in cloudEvent)) {
     text = Buffer.from(cloudEvent.data_base64, 'base64');
+    if (!isUtf8(text)) return null;
     try {
       data = JSON.parse(text.toString('utf8'));
     } catch {
@@ -193,7 +194,8 @@ function structuredAttributes(value: unknown): CloudEventAttributes | null {
     text,
     get: (name) => {
       const attribute = cloudEvent[name];
-      return typeof attribute === 'string' || typeof attribute === 'number' ? String(attribute) : undefined;
+      // as it would come in a header: halves of surrogate pairs are not kept, and must not differ where they can't be
+      return typeof attribute === 'string' || typeof attribute === 'number' ? String(attribute).toWellFormed() : undefined;
     },
   };
 }

@@ -8,5 +8,7 @@ export function originalEvent(json: Buffer | string): unknown {
   const truncated = { $truncated: true };
   if (Buffer.byteLength(json) > MAX_BYTES) return truncated;
   const event: unknown = JSON.parse(json.toString());
-  return nestsTooDeeply(event, MAX_JSON_DEPTH - 1) ? truncated : event;
+  if (nestsTooDeeply(event, MAX_JSON_DEPTH - 1)) return truncated;
+  // written again it may be longer: 1e20 has 21 digits
+  return Buffer.byteLength(JSON.stringify(event)) > MAX_BYTES ? truncated : event;
 }

@@ -87,4 +87,10 @@ export function isTransient(error: unknown): boolean {
   return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(message);
 }
 
+/** Whether it's what was to be written that is wrong, so that trying again never helps: a value, a constraint, a limit. */
+export function isOfData(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? /^(22|23|54)/.test(code) : error instanceof RangeError || error instanceof TypeError;
+}
+
 export const UNIQUE_VIOLATION = '23505';

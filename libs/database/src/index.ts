@@ -1,4 +1,4 @@
-export { Database, databaseUrl, isTransient, type Session, type Transaction, UNIQUE_VIOLATION } from './database.js';
+export { Database, databaseUrl, isOfData, isTransient, type Session, type Transaction, UNIQUE_VIOLATION } from './database.js';
 export { DatabaseModule } from './database.module.js';
 export { type KeysetList, type KeysetPage, readKeysetPage } from './keyset.js';
 export { ensureDatabase, migrate } from './migrate.js';

@@ -18,6 +18,8 @@ const DRAIN_MS = 8000;
 /** How long a rebalance may keep tasks from beginning, which another process may have to do. */
 const SUSPENDED_MS = 20_000;
 const ASSIGN_PAUSE_MS = 500;
+/** How long a stop waits for the end of a rebalance, to commit what has ended. */
+const ASSIGNED_IN_MS = 2000;
 /** So many commits that fail one after the other are worth a line in the log. */
 const MANY_FAILURES = 100;
 /** Records that are planned together: between chunks the room is looked at. */
@@ -87,6 +89,8 @@ export class LaneConsumer {
     this.resume();
     this.pause();
     await Promise.race([this.intake.lanes.room(1), new Promise((resolve) => setTimeout(resolve, DRAIN_MS).unref())]);
+    // in a rebalance nothing is committed: what has ended would be done again
+    for (let waited = 0; !this.isAssigned && waited < ASSIGNED_IN_MS; waited += 50) await sleep(50);
     await this.commit();
     await this.consumer.disconnect();
   }
@@ -151,19 +155,23 @@ export class LaneConsumer {
   }
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
+    const { assignment } = this;
+    // a batch may outlive the assignment that it was fetched under
+    const isOver = () => this.stopping || !isRunning() || isStale() || assignment !== this.assignment;
     while (!this.isAssigned) {
-      if (this.stopping || !isRunning() || isStale()) return;
+      if (isOver()) return;
       await sleep(5);
       await heartbeat();
     }
+    if (!this.intake.has(batch.topic, batch.partition)) return;
     for (let start = 0; start < batch.messages.length; start += CHUNK) {
       const chunk = batch.messages.slice(start, start + CHUNK);
       for (let pause = 100; ; pause = Math.min(pause * 2, 3000)) {
-        while (!this.intake.hasRoom) {
+        while (!this.intake.hasRoom && !isOver()) {
           await Promise.race([this.intake.room(), sleep(500)]);
           await heartbeat();
         }
-        if (this.stopping || !isRunning() || isStale()) return;
+        if (isOver()) return;
         try {
           await this.intake.take(batch.topic, batch.partition, chunk);
           break;
@@ -182,6 +190,7 @@ export class LaneConsumer {
 
   private commit(): Promise<void> {
     this.committing = this.committing.then(async () => {
+      const { assignment } = this;
       const uncommitted = this.intake.uncommitted();
       if (uncommitted.length === 0) return;
       try {
@@ -193,7 +202,8 @@ export class LaneConsumer {
             metadata: progressMetadata(progress),
           })),
         );
-        for (const progress of uncommitted) progress.done();
+        // one that came late may have overwritten what others know: then all is committed again
+        if (assignment === this.assignment) for (const progress of uncommitted) progress.done();
         this.failedCommits = 0;
       } catch (error) {
         // a rebalance or a broker that is away: the next tick commits more

@@ -117,6 +117,11 @@ export class LaneIntake {
     this.unsure = false;
   }
 
+  /** Whether the partition is assigned. */
+  has(topic: string, partition: number): boolean {
+    return this.partitions.has(place(topic, partition));
+  }
+
   /** Plans the messages of a partition and puts their tasks into the lanes. Throws what `plan` throws, having begun nothing. */
   async take(topic: string, partition: number, messages: KafkaMessage[]): Promise<void> {
     const assigned = this.partitions.get(place(topic, partition));

@@ -11,11 +11,6 @@ export class ComponentsRepository {
   constructor(private readonly database: Database) {}
 
   /** The owner's component. */
-  async find(ownerId: UserId, id: string): Promise<ComponentRow | undefined> {
-    const { rows } = await this.database.query<ComponentRow>(`${COMPONENT} WHERE c.owner_id = $1 AND c.id = $2`, [ownerId, id]);
-    return rows[0];
-  }
-
   /** The owner's newest component of a key: the one created last. */
   async findNewest(ownerId: UserId, key: string): Promise<ComponentRow | undefined> {
     const { rows } = await this.database.query<ComponentRow>(
@@ -30,7 +25,7 @@ export class ComponentsRepository {
     return rows[0];
   }
 
-  /** A component that the owner may make sources of: one of his, or one of the registry. */
+  /** A component that the owner may see and make sources of: one of his, or one of the registry. */
   async findUsable(ownerId: UserId, id: string): Promise<ComponentRow | undefined> {
     const { rows } = await this.database.query<ComponentRow>({
       name: 'component-usable',

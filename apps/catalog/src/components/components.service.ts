@@ -38,7 +38,7 @@ export class ComponentsService {
 
   /** By id or by key: a key answers the newest version. */
   async get(ownerId: UserId, keyOrId: string): Promise<Component> {
-    const byId = isId('component', keyOrId) ? await this.components.find(ownerId, keyOrId) : undefined;
+    const byId = isId('component', keyOrId) ? await this.components.findUsable(ownerId, keyOrId) : undefined;
     const row = byId ?? (await this.components.findNewest(ownerId, keyOrId));
     if (!row) throw new NotFound('component', keyOrId);
     return componentOf(row);

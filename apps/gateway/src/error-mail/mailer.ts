@@ -31,8 +31,10 @@ export class Mailer {
     try {
       await this.transport.sendMail({ from: this.config.mailFrom, ...mail });
     } catch (error) {
-      const code = (error as { responseCode?: unknown }).responseCode;
-      if (typeof code !== 'number' || code < 500) throw error;
+      const { command, responseCode } = error as { command?: string; responseCode?: number };
+      // what is wrong with us (a login, say) will be put right, and then the mail goes
+      const isRefused = (command === 'RCPT TO' || command === 'DATA') && responseCode !== undefined && responseCode >= 500;
+      if (!isRefused) throw error;
       return this.log.error({ to: mail.to, subject: mail.subject, err: error }, 'mail.refused');
     }
     this.log.info({ to: mail.to, subject: mail.subject }, 'mail.sent');

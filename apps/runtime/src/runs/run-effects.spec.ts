@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { EVENTS_TOPIC } from '#contracts';
 import type { RunOutcome } from '../sandbox/sandbox.js';
-import { refusedEffects, runEffects } from './run-effects.js';
+import { notKept, runEffects } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 
 const RUN: DueRun = { run_id: 'r', owner_id: 'u_1', source_id: 'dc_1', trigger: 'manual', event: '{"a":1}', due_at_ms: 1 };
@@ -25,8 +25,29 @@ it.each(['$bogus', '$', '$in', 'a\0b'])('an emit on the stream %j is an error, a
   expect(JSON.parse(String(effects.records[2]?.value))).toMatchObject({ error: { code: 'BadStreamName' }, original_event: { a: 1 } });
 });
 
+it('a problem that a run has many times is told once', () => {
+  const names = [...Array.from({ length: 500 }, () => '$bogus'), 'a\0', ...Array.from({ length: 20 }, () => 'x'.repeat(129))];
+  const { records } = effectsOf(names.map((name) => ({ event: '1', name })));
+  const messages = records
+    .filter(({ headers }) => headers?.ce_type === '$errors')
+    .map(({ value }) => JSON.parse(String(value)).error.message);
+  expect(messages).toEqual([expect.stringContaining('(500 times)'), expect.stringContaining('NUL'), expect.stringContaining('(20 times)')]);
+});
+
+it('what a run says of itself has as many hops as what it emits', () => {
+  const { records } = runEffects(
+    { ...RUN, hops: 4 },
+    SOURCE,
+    { dedupe: null },
+    { ...outcome([{ event: '1', name: '$' }]), logs: [{ level: 'log', ts: 1, message: 'm' }] },
+    {},
+    { counted: false },
+  );
+  expect(records.map(({ headers }) => headers?.ce_hops)).toEqual(['5', '5', undefined]);
+});
+
 it('instead of what the database refuses there is an error, and the run has ended', () => {
-  const refused = refusedEffects(RUN, effectsOf([{ event: '1' }]), 'd_13');
+  const refused = runEffects(RUN, SOURCE, { dedupe: null }, notKept(outcome([{ event: '1' }])), {}, { counted: true });
   expect(streamsOf(refused)).toEqual(['$errors', 'runtime.run.finished']);
   expect(refused).toMatchObject({ db: {}, dedupe: null, waiting: [], usage: { account_id: 'u_1' } });
   expect(refused.records[0]?.topic).toBe(EVENTS_TOPIC);

@@ -2,7 +2,7 @@ import { eventNameProblem, EVENTS_TOPIC, type EventToProduce, runFinished, type 
 import { factRecord, type OutgoingRecord } from '#messaging';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
 import { dedupe, type DedupeState } from './dedupe.js';
-import { type DueRun, emitRecord, errorRecord, logRecord, waitingRecords } from './run-events.js';
+import { type DueRun, emitRecord, errorRecord, hopsAfter, logRecord, waitingRecords } from './run-events.js';
 
 /** An emit that waits for its `delivery_ts`. */
 export interface WaitingEmit {
@@ -29,6 +29,8 @@ export interface RunEffects {
 /** `delivery_ts` this close, or past, is now. */
 const NOW_MS = 100;
 const YEAR_MS = 366 * 86_400_000;
+/** Of one kind, in one run. */
+const MOST_PROBLEMS = 10;
 
 /** What is to be written of a run that has ended. */
 export function runEffects(
@@ -41,21 +43,30 @@ export function runEffects(
 ): RunEffects {
   const named = outcome.emits.filter((emit) => nameProblem(emit) === null);
   const { emits, state, refused } = dedupe(named, strategy, before);
-  const hops = (run.hops ?? 0) + 1;
+  const hops = hopsAfter(run);
   const isLate = ({ deliveryTs = 0 }: { deliveryTs?: number }) => deliveryTs > now + YEAR_MS;
   const errors = [
     ...(outcome.error ? [outcome.error] : []),
-    ...outcome.emits.flatMap((emit) => nameProblem(emit) ?? []).map((problem) => plainError('BadStreamName', `$emit: ${problem}`)),
-    ...refused.map(({ reason }) => plainError('DedupeError', reason)),
-    ...emits.filter(isLate).map(() => plainError('DeliveryTooLate', 'delivery_ts must be at most one year ahead')),
+    ...summed(
+      'BadStreamName',
+      outcome.emits.flatMap((emit) => nameProblem(emit) ?? []).map((problem) => `$emit: ${problem}`),
+    ),
+    ...summed(
+      'DedupeError',
+      refused.map(({ reason }) => reason),
+    ),
+    ...summed(
+      'DeliveryTooLate',
+      emits.filter(isLate).map(() => 'delivery_ts must be at most one year ahead'),
+    ),
   ];
   const isWaiting = ({ deliveryTs = 0 }: { deliveryTs?: number }) => deliveryTs > now + NOW_MS && deliveryTs <= now + YEAR_MS;
   const waits = emits.filter(isWaiting).map((emit) => waitingRecords(sourceId, emit, hops));
   const events = [
     ...emits.filter((emit) => !isWaiting(emit) && !isLate(emit)).map((emit) => emitRecord(sourceId, emit, hops)),
     ...waits.map(({ shown }) => shown),
-    ...outcome.logs.map((line) => logRecord(sourceId, line)),
-    ...errors.map((error) => errorRecord(run, error, deploymentIdOf(sourceId, version))),
+    ...outcome.logs.map((line) => logRecord(sourceId, line, hops)),
+    ...errors.map((error) => errorRecord(run, error, `d_${sourceId.slice('dc_'.length)}${version}`)),
   ];
   const compute_ms = Math.ceil(outcome.wallMs);
   const finished = { run_id: run.run_id, owner_id: ownerId, source_id: sourceId, status: outcome.status, compute_ms, finished_at_ms: now };
@@ -69,14 +80,24 @@ export function runEffects(
   };
 }
 
-export const deploymentIdOf = (sourceId: SourceId, version: number): string => `d_${sourceId.slice('dc_'.length)}${version}`;
+/** What is written of a run instead, when the database refuses what it did: nothing may be cut silently, nor be tried for ever. */
+export const notKept = (outcome: RunOutcome): RunOutcome => ({
+  ...outcome,
+  status: 'threw',
+  emits: [],
+  logs: [],
+  db: {},
+  error: plainError('NotKept', 'what the run has emitted and kept could not be stored'),
+});
 
-/** What is written instead, when the database refuses the effects: nothing may be cut silently, nor run for ever. */
-export function refusedEffects(run: DueRun, effects: RunEffects, deploymentId: string): RunEffects {
-  const error = plainError('NotKept', 'what the run has emitted and kept could not be stored');
-  const facts = effects.records.filter(({ topic }) => topic !== EVENTS_TOPIC);
-  const told = { topic: EVENTS_TOPIC, ...errorRecord(run, error, deploymentId) };
-  return { ...effects, db: {}, dedupe: null, waiting: [], records: [told, ...facts] };
+/** An error for each problem that there is, however often: each carries the event, and a run may have a thousand. */
+function summed(code: string, problems: string[]): ReturnType<typeof plainError>[] {
+  const times = new Map<string, number>();
+  for (const problem of problems) times.set(problem, (times.get(problem) ?? 0) + 1);
+  const told = [...times].slice(0, MOST_PROBLEMS);
+  const left = problems.length - told.reduce((sum, [, count]) => sum + count, 0);
+  const messages = told.map(([problem, count]) => (count === 1 ? problem : `${problem} (${count} times)`));
+  return [...messages, ...(left === 0 ? [] : [`${left} more emits were refused`])].map((message) => plainError(code, message));
 }
 
 /** Streams of ours but `$errors` and `$logs` are not a component's to emit on. */

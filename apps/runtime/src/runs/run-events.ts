@@ -60,13 +60,13 @@ export function waitingRecords(sourceId: SourceId, emit: Emit, hops: number): { 
 }
 
 /** The record of a line that a source logged. */
-export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogLine): EventToProduce =>
-  ownRecord(sourceId, LOGS_STREAM, { level, ts: new Date(ts).toISOString(), message, ...(args === undefined ? {} : { args }) });
+export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogLine, hops: number): EventToProduce =>
+  ownRecord(sourceId, LOGS_STREAM, hops, { level, ts: new Date(ts).toISOString(), message, ...(args === undefined ? {} : { args }) });
 
 /** The record of an error of a run, as `$errors` shows it. */
 export function errorRecord(run: DueRun, error: RunError, deploymentId: string): EventToProduce {
   const ts = new Date().toISOString();
-  return ownRecord(run.source_id, ERRORS_STREAM, {
+  return ownRecord(run.source_id, ERRORS_STREAM, hopsAfter(run), {
     error: { code: error.code ?? error.name, cellId: null, ts, stack: error.stack, message: error.message },
     original_event: originalEvent(run.event),
     original_context: {
@@ -83,5 +83,15 @@ export function errorRecord(run: DueRun, error: RunError, deploymentId: string):
   });
 }
 
-const ownRecord = (sourceId: SourceId, stream: string, event: object): EventToProduce =>
-  eventRecord({ emitterId: sourceId, stream, emitId: ksuid(), json: Buffer.from(JSON.stringify(event)), time: new Date().toISOString() });
+/** With the hops of what the run emits: a source that hears of its own errors must come to an end. */
+export const hopsAfter = ({ hops = 0 }: Pick<DueRun, 'hops'>): number => hops + 1;
+
+const ownRecord = (sourceId: SourceId, stream: string, hops: number, event: object): EventToProduce =>
+  eventRecord({
+    emitterId: sourceId,
+    stream,
+    emitId: ksuid(),
+    json: Buffer.from(JSON.stringify(event)),
+    time: new Date().toISOString(),
+    hops,
+  });

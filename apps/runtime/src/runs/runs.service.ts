@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type RunRequested, switchOffSource } from '#contracts';
-import { isTransient } from '#database';
+import { isOfData, isTransient } from '#database';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
@@ -13,7 +13,7 @@ import { SANDBOX } from '../sandbox.provider.js';
 import type { ComponentDescription, HttpReply, RunJob, RunOutcome, RunStatus, Sandbox } from '../sandbox/sandbox.js';
 import { timerEvent } from '../timers/timer-event.js';
 import { RunLanes } from './run-lanes.js';
-import { deploymentIdOf, refusedEffects, type RunEffects, runEffects } from './run-effects.js';
+import { notKept, type RunEffects, runEffects } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
@@ -78,15 +78,23 @@ export class RunsService {
     ]);
     if (isDone) return null;
     const outcome = await this.run(run, source, { code, db, concurrency: runsAtATime(description), onRespond });
-    const effects = runEffects(
-      run,
-      { sourceId: source.source_id, ownerId: source.owner_id, version: source.version },
-      description,
-      outcome,
-      before,
-      { counted: this.quotas.counted },
-    );
-    const written = await this.finish(run, effects, deploymentIdOf(source.source_id, source.version));
+    const effectsOf = (kept: RunOutcome, strategy: ComponentDescription['dedupe']) =>
+      runEffects(
+        run,
+        { sourceId: source.source_id, ownerId: source.owner_id, version: source.version },
+        { dedupe: strategy },
+        kept,
+        before,
+        { counted: this.quotas.counted },
+      );
+    let written: boolean;
+    try {
+      written = await this.finish(run, effectsOf(outcome, description.dedupe));
+    } catch (error) {
+      if (!isOfData(error)) throw error;
+      this.log.error({ run_id: run.run_id, source_id: source.source_id, err: error }, 'run.not-kept');
+      written = await this.finish(run, effectsOf(notKept(outcome), null));
+    }
     await this.countKill(source, outcome.status);
     this.log.info(
       {
@@ -130,16 +138,12 @@ export class RunsService {
   }
 
   /** The component has done what it did, elsewhere too: a database that is away for a moment is waited for, rather than run it all again. */
-  private async finish(run: DueRun, effects: RunEffects, deploymentId: string): Promise<boolean> {
+  private async finish(run: DueRun, effects: RunEffects): Promise<boolean> {
     for (let pause = 100; ; pause *= 2) {
       try {
         return await this.runs.finish(run, effects);
       } catch (error) {
-        if (!isTransient(error)) {
-          this.log.error({ run_id: run.run_id, source_id: run.source_id, err: error }, 'run.not-kept');
-          return this.runs.finish(run, refusedEffects(run, effects, deploymentId));
-        }
-        if (pause > LONGEST_PAUSE_MS) throw error;
+        if (!isTransient(error) || pause > LONGEST_PAUSE_MS) throw error;
         this.log.warn({ run_id: run.run_id, err: error }, 'run.not-written');
         await new Promise((resolve) => setTimeout(resolve, pause));
       }

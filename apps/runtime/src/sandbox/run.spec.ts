@@ -269,6 +269,12 @@ describe('running a component', () => {
       expect(Math.abs(logs[0]!.ts - Date.now())).toBeLessThan(60_000);
     });
 
+    it('has its own clock, whatever the component makes of time', async () => {
+      const outcome = await run('Date.now = () => 1e17; console.log("a")');
+      expect(outcome).toMatchObject({ status: 'ok', logs: [{ message: 'a' }] });
+      expect(new Date(outcome.logs[0]!.ts).getUTCFullYear()).toBeLessThan(3000);
+    });
+
     it('says how many lines were left out', async () => {
       const { status, logs } = await run('for (let i = 0; i < 12; i++) console.log(i)');
       expect({ status, messages: logs.map(({ message }) => message) }).toEqual({

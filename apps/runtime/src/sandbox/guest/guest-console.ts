@@ -2,6 +2,9 @@ import { format, inspect } from 'node:util';
 import { depthOf } from '../wire/json-depth.js';
 import { currentRun } from './run-state.js';
 
+// taken before any component could replace it
+const { now } = Date;
+
 const levels = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as const;
 const deepestArgs = 20;
 
@@ -28,7 +31,7 @@ function log(level: string, args: unknown[]): void {
   }
   run.logs++;
   const message = cut(messageOf(args, run.limits.logBytes), run.limits.logBytes);
-  run.put(['log', level, Date.now(), message, argsOf(args, run.limits.logBytes)], message.length);
+  run.put(['log', level, now(), message, argsOf(args, run.limits.logBytes)], message.length);
 }
 
 function messageOf(args: unknown[], most: number): string {

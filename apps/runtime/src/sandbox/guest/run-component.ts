@@ -6,6 +6,7 @@ import { currentRun, RunState } from './run-state.js';
 
 // taken before any component could replace it
 const { setImmediate: soon } = globalThis;
+const { now } = Date;
 const nextTurn = () => new Promise<void>((resolve) => soon(resolve));
 
 /** One run from its message to its `done`. Never rejects. */
@@ -29,7 +30,7 @@ export async function runComponent(
   } catch (thrown) {
     error = guestError(thrown);
   }
-  if (run.logsLeftOut > 0) run.put(['log', 'warn', Date.now(), `${run.logsLeftOut} more log lines of this run were left out`, null], 0);
+  if (run.logsLeftOut > 0) run.put(['log', 'warn', now(), `${run.logsLeftOut} more log lines of this run were left out`, null], 0);
   run.done = true;
   send({ t: 'done', id: job.id, out: run.takeRest(), error });
 }

@@ -59,7 +59,7 @@ function outputItems(value: unknown): OutputItem[] {
     if (kind === 'emit') return ['emit', json(rest[0], deepestEvent), emitMeta(rest[1])];
     if (kind === 'log') {
       const args = rest[3] === null ? null : json(rest[3], deepestArgs);
-      return ['log', text(rest[0], lengths.level), number(rest[1]), text(rest[2], lengths.logs), args];
+      return ['log', text(rest[0], lengths.level), time(rest[1]), text(rest[2], lengths.logs), args];
     }
     if (kind === 'db') return ['db', dbKey(rest[0]), rest[1] === null ? null : json(rest[1], Infinity)];
     throw new ProtocolBroken('unknown output');
@@ -146,7 +146,8 @@ function integer(value: unknown): number {
   return value as number;
 }
 
-function number(value: unknown): number {
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw new ProtocolBroken('no number');
+/** Milliseconds that a Date can have. */
+function time(value: unknown): number {
+  if (typeof value !== 'number' || !(Math.abs(value) <= 8.64e15)) throw new ProtocolBroken('no time');
   return value;
 }
