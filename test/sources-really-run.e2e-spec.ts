@@ -87,6 +87,15 @@ describe('a source', () => {
     ]);
   });
 
+  it('has the errors of what its runs leave behind', async () => {
+    const source = await api.source(`export default { name: 'forgetful', run(e) { this.later(e) },
+      methods: { async later({ ms }) { await new Promise((r) => setTimeout(r, ms)); throw new Error('after ' + ms) } } }`);
+    for (const ms of [0, 50]) await runNow(source, { ms });
+    await eventually(async () =>
+      expect((await events(source, '$errors')).map(({ error }) => error.message).sort()).toEqual(['after 0', 'after 50']),
+    );
+  });
+
   it('has its hooks run on create, change, switching and deletion', async () => {
     const code = (
       version: number,

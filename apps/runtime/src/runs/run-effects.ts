@@ -2,7 +2,7 @@ import { eventNameProblem, EVENTS_TOPIC, type EventToProduce, runFinished, type 
 import { factRecord, type OutgoingRecord } from '#messaging';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
 import { dedupe, type DedupeState } from './dedupe.js';
-import { type DueRun, emitRecord, errorRecord, hopsAfter, logRecord, waitingRecords } from './run-events.js';
+import { deploymentIdOf, type DueRun, emitRecord, errorRecord, hopsAfter, logRecord, waitingRecords } from './run-events.js';
 
 /** An emit that waits for its `delivery_ts`. */
 export interface WaitingEmit {
@@ -66,7 +66,7 @@ export function runEffects(
     ...emits.filter((emit) => !isWaiting(emit) && !isLate(emit)).map((emit) => emitRecord(sourceId, emit, hops)),
     ...waits.map(({ shown }) => shown),
     ...outcome.logs.map((line) => logRecord(sourceId, line, hops)),
-    ...errors.map((error) => errorRecord(run, error, `d_${sourceId.slice('dc_'.length)}${version}`)),
+    ...errors.map((error) => errorRecord(run, error, deploymentIdOf(sourceId, version))),
   ];
   const compute_ms = Math.ceil(outcome.wallMs);
   const finished = { run_id: run.run_id, owner_id: ownerId, source_id: sourceId, status: outcome.status, compute_ms, finished_at_ms: now };

@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type RunRequested, switchOffSource } from '#contracts';
+import { EVENTS_TOPIC, type RunRequested, switchOffSource } from '#contracts';
 import { isOfData, isTransient } from '#database';
 import { EmitterDirectory } from '#emitters';
-import { Messages } from '#messaging';
+import { Messages, Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { CodeCache } from '../components/code-cache.js';
 import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
@@ -10,11 +10,11 @@ import type { DeployedState } from '../deployments/hook-runs.js';
 import { Quotas } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { SANDBOX } from '../sandbox.provider.js';
-import type { ComponentDescription, HttpReply, RunJob, RunOutcome, RunStatus, Sandbox } from '../sandbox/sandbox.js';
+import type { ComponentDescription, HttpReply, RunError, RunJob, RunOutcome, RunStatus, Sandbox } from '../sandbox/sandbox.js';
 import { timerEvent } from '../timers/timer-event.js';
 import { RunLanes } from './run-lanes.js';
 import { notKept, type RunEffects, runEffects } from './run-effects.js';
-import type { DueRun } from './run-events.js';
+import { deploymentIdOf, type DueRun, errorRecord } from './run-events.js';
 import { RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
 
@@ -41,6 +41,7 @@ export class RunsService {
     private readonly lanes: RunLanes,
     private readonly locks: SourceLocks,
     private readonly messages: Messages,
+    private readonly publisher: Publisher,
     private readonly config: RuntimeConfig,
     @Inject(SANDBOX) private readonly sandbox: Sandbox,
     @Inject(LOG) private readonly log: Log,
@@ -115,7 +116,7 @@ export class RunsService {
 
   private async run(
     run: DueRun,
-    { source_id, owner_id, deployment }: DeployedState,
+    { source_id, owner_id, version, deployment }: DeployedState,
     { code, ...given }: { code: string } & Pick<RunJob, 'db' | 'concurrency' | 'onRespond'>,
   ): Promise<RunOutcome> {
     const timers = Object.fromEntries(
@@ -133,8 +134,17 @@ export class RunsService {
       endpoint: deployment.endpoint_key === null ? null : `${this.config.endpointsUrl}/${deployment.endpoint_key}`,
       event: run.hook ? undefined : run.event,
       ...given,
+      onLateError: (error) => void this.tellLate(run, version, error),
       wallMs: run.hook?.method === 'deactivate' ? DEACTIVATE_MS : undefined,
     });
+  }
+
+  /** The run has ended and is written: what it had left behind has an error event of its own. */
+  private async tellLate(run: DueRun, version: number, error: RunError): Promise<void> {
+    const event = errorRecord(run, error, deploymentIdOf(run.source_id, version));
+    await this.publisher
+      .send([{ topic: EVENTS_TOPIC, ...event }])
+      .catch((err: Error) => this.log.warn({ run_id: run.run_id, source_id: run.source_id, err }, 'run.late-error-not-told'));
   }
 
   /** The component has done what it did, elsewhere too: a database that is away for a moment is waited for, rather than run it all again. */

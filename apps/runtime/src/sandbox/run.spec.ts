@@ -241,9 +241,16 @@ describe('running a component', () => {
       expect(outcome).toMatchObject({ status: 'threw', error: { name: 'RangeError' }, emits: [{ event: '1' }] });
     });
 
-    it('after the end of the run throws, where nobody sees it', async () => {
-      const outcome = await run('setTimeout(() => this.$emit(1), 10)');
+    it.each([
+      ['an emit', 'setTimeout(() => this.$emit(1), 10)', '$emit after the run has ended'],
+      ['a throw', 'setTimeout(() => { throw new Error("late") }, 10); setTimeout(() => { throw new Error("later") }, 20)', 'late'],
+      ['a promise', '(async () => { await new Promise((r) => setTimeout(r, 10)); throw new Error("late") })()', 'late'],
+    ])('after the end of the run: %s is told apart, once', async (_, body, message) => {
+      const told: string[] = [];
+      const outcome = await run(body, { onLateError: (error) => told.push(error.message) });
       expect(outcome).toMatchObject({ status: 'ok', emits: [] });
+      await run('await new Promise((r) => setTimeout(r, 100))');
+      expect(told).toEqual([message]);
     });
 
     it('keeps many emits in order', async () => {

@@ -80,6 +80,8 @@ export interface RunJob {
   concurrency?: number;
   /** Called at most once, while the run goes on */
   onRespond?(response: HttpReply): void;
+  /** Called at most once, after the run: something that it had left behind has thrown. Not for as long as that may take: of the last few runs of a process */
+  onLateError?(error: RunError): void;
   /** Default: the sandbox's limit */
   wallMs?: number;
 }

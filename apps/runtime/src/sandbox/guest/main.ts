@@ -69,11 +69,13 @@ async function inspect(id: string, hash: string, code: string): Promise<void> {
   }
 }
 
-/** What nobody caught is charged to the run in whose context it happened. */
+/** What nobody caught is charged to the run in whose context it happened, also when that has ended. */
 function stray(error: unknown): void {
   const run = currentRun.getStore();
-  if (run && !run.done) run.fail(error);
-  else send({ t: 'stray' });
+  if (run && !run.done) return run.fail(error);
+  if (!run || run.late) return send({ t: 'stray' });
+  run.late = true;
+  send({ t: 'late', id: run.job.id, error: guestError(error) });
 }
 
 function identity(value: unknown): unknown {

@@ -14,6 +14,8 @@ export class RunState {
   logsLeftOut = 0;
   responded = false;
   done = false;
+  /** Something that it had left behind has thrown after its end; told once. */
+  late = false;
   /** The first thing that was refused, even if the component caught the error: an event that is not there must be seen to be missing. */
   refused: Error | undefined;
   /** Ends the run with what something that it started has thrown. */

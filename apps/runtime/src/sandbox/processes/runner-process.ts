@@ -50,6 +50,7 @@ interface Inspection {
 const startMs = 15_000;
 const drainMs = 500;
 const keptErrorBytes = 4096;
+const keptLateErrors = 8;
 /** What a process may say that belongs to no run, between two runs that it is asked for */
 const unaskedBytes = 1 << 20;
 
@@ -72,6 +73,8 @@ export class RunnerProcess {
   private readonly child: ChildProcess;
   private readonly channel: RunnerChannel;
   private readonly inFlight = new Map<string, Entry>();
+  /** Of the last runs that have ended: whom to tell what they had left behind. */
+  private readonly lateErrors = new Map<string, (error: RunError) => void>();
   private readonly inspections = new Map<string, Inspection>();
   private watch: RunnerWatch | null = null;
   private innerPid = 0;
@@ -220,6 +223,7 @@ export class RunnerProcess {
       else if (message.t === 'out') run?.add(message.out);
       else if (message.t === 'respond') run?.respond(message.status, message.headers, message.body);
       else if (message.t === 'done') this.takeEnd(run, message);
+      else if (message.t === 'late') this.takeLate(message.id, message.error);
       else if (message.t === 'described') inspection?.resolve(readDescription(message.description));
       else if (message.t === 'rejected') inspection?.reject(new ComponentRejected(message.message, message.line));
     } catch (error) {
@@ -244,6 +248,12 @@ export class RunnerProcess {
     // The limit was met in a place where V8 can throw: the next run would meet it too
     this.retiring = true;
     this.settle(run, 'memory', { ...error, code: 'MEMORY' });
+  }
+
+  private takeLate(id: string, error: RunError): void {
+    const tell = this.lateErrors.get(id);
+    this.lateErrors.delete(id);
+    tell?.(error);
   }
 
   /** Frames of ended, invented and other processes' runs are ignored, up to a point: reading them is our CPU. */
@@ -273,6 +283,11 @@ export class RunnerProcess {
     if (!entry) return;
     this.inFlight.delete(run.id);
     clearTimeout(entry.wall);
+    const { onLateError } = run.job;
+    if (onLateError) {
+      this.lateErrors.set(run.id, onLateError);
+      for (const id of this.lateErrors.keys()) if (this.lateErrors.size > keptLateErrors) this.lateErrors.delete(id);
+    }
     run.end(status, error, this.watch?.leave(run.id) ?? 0);
     entry.done(again);
     if (this.retiring) this.retire();

@@ -32,6 +32,8 @@ export function readGuestMessage(frame: Buffer): FromGuest {
         out: outputItems(message.out),
         error: message.error === null ? null : guestError(message.error),
       };
+    case 'late':
+      return { t: 'late', id: id(message.id), error: guestError(message.error) };
     case 'respond':
       return {
         t: 'respond',

@@ -34,6 +34,8 @@ export type FromGuest =
   | { t: 'done'; id: string; out: OutputItem[]; error: GuestError | null }
   | { t: 'described'; id: string; description: unknown }
   | { t: 'rejected'; id: string; message: string; line: number | null }
+  /** What a run that has ended left behind has thrown. */
+  | { t: 'late'; id: string; error: GuestError }
   | { t: 'stray' };
 
 /** Tuples, because most runs are small and most of their bytes would be names. */
