@@ -128,6 +128,7 @@ export function readEventRecord(
     ? structuredAttributes(value)
     : { data: value, text: record.value, get: (name: string) => record.header(`ce_${name}`) };
   if (attributes === null) return malformed('the value is not a CloudEvent with data');
+  // a level takes two bytes at least: most events are too short to be looked through
   if (record.value.length > 2 * MAX_JSON_DEPTH && nestsTooDeeply(attributes.data))
     return malformed(`the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
   const json = attributes.text ?? Buffer.from(JSON.stringify(attributes.data));

@@ -40,9 +40,8 @@ export class LaneConsumer {
   private readonly consumer: Consumer;
   private readonly name: { group: string };
   private readonly gathering: Gathering;
-  /** Counts the assignments; and whether what is committed of the newest is known. */
+  /** Counts the assignments. */
   private assignment = 0;
-  private isAssigned = false;
   private timer: NodeJS.Timeout | undefined;
   private suspension: NodeJS.Timeout | undefined;
   private committing: Promise<void> = Promise.resolve();
@@ -90,7 +89,7 @@ export class LaneConsumer {
     this.pause();
     await Promise.race([this.intake.lanes.room(1), new Promise((resolve) => setTimeout(resolve, DRAIN_MS).unref())]);
     // in a rebalance nothing is committed: what has ended would be done again
-    for (let waited = 0; !this.isAssigned && waited < ASSIGNED_IN_MS; waited += 50) await sleep(50);
+    for (let waited = 0; !this.intake.isAssigned && waited < ASSIGNED_IN_MS; waited += 50) await sleep(50);
     await this.commit();
     await this.consumer.disconnect();
   }
@@ -118,14 +117,12 @@ export class LaneConsumer {
   /** Asks what is committed until it's answered; a newer assignment makes the answer worthless. */
   private async assign(given: Record<string, number[]>): Promise<void> {
     const assignment = ++this.assignment;
-    this.isAssigned = false;
     this.intake.keepOnly(Object.entries(given).flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition }))));
     for (;;) {
       try {
         const progress = await this.committed(given);
         if (assignment !== this.assignment) return;
         this.intake.assign(progress);
-        this.isAssigned = true;
         return this.resume();
       } catch (error) {
         if (assignment !== this.assignment || this.stopping) return;
@@ -158,7 +155,7 @@ export class LaneConsumer {
     const { assignment } = this;
     // a batch may outlive the assignment that it was fetched under
     const isOver = () => this.stopping || !isRunning() || isStale() || assignment !== this.assignment;
-    while (!this.isAssigned) {
+    while (!this.intake.isAssigned) {
       if (isOver()) return;
       await sleep(5);
       await heartbeat();

@@ -74,8 +74,8 @@ export class LaneIntake {
   readonly lanes: Lanes;
   private partitions = new Map<string, Assigned>();
   private suspended: PromiseWithResolvers<void> | undefined;
-  /** What others have committed isn't known yet: what is known here may be older. */
-  private unsure = false;
+  /** Whether it's known what is committed of the partitions: what is known here alone may be older. */
+  isAssigned = false;
 
   constructor(private readonly options: LaneIntakeOptions) {
     this.lanes = new Lanes(options);
@@ -93,7 +93,7 @@ export class LaneIntake {
 
   /** The group has given us these partitions and no others; what is committed of them is told by `assign`. */
   keepOnly(given: { topic: string; partition: number }[]): void {
-    this.unsure = true;
+    this.isAssigned = false;
     const kept = new Set(given.map(({ topic, partition }) => place(topic, partition)));
     for (const [key, assigned] of this.partitions) {
       if (kept.has(key)) continue;
@@ -114,7 +114,7 @@ export class LaneIntake {
         this.partitions.set(key, new Assigned(topic, partition, known));
       }
     }
-    this.unsure = false;
+    this.isAssigned = true;
   }
 
   /** Whether the partition is assigned. */
@@ -155,7 +155,7 @@ export class LaneIntake {
 
   /** What has moved on since it was committed last. */
   uncommitted(): Uncommitted[] {
-    if (this.unsure) return [];
+    if (!this.isAssigned) return [];
     return [...this.partitions.values()]
       .filter(({ watermark, endingsCommitted }) => watermark.endings > endingsCommitted)
       .map((assigned) => {

@@ -10,7 +10,6 @@ const COMPONENT = `SELECT c.id, c.owner_id, c.key, c.name, c.version, c.code_has
 export class ComponentsRepository {
   constructor(private readonly database: Database) {}
 
-  /** The owner's component. */
   /** The owner's newest component of a key: the one created last. */
   async findNewest(ownerId: UserId, key: string): Promise<ComponentRow | undefined> {
     const { rows } = await this.database.query<ComponentRow>(

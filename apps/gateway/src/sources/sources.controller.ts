@@ -14,9 +14,9 @@ import {
   type UserId,
 } from '#contracts';
 import { Messages } from '#messaging';
-import { EventsService } from '../events/events.service.js';
 import { OwnerId } from '../auth/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
+import { EventsService } from '../events/events.service.js';
 import { AnswersAccepted, AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { RunNow } from './run-now.js';

@@ -1,14 +1,5 @@
-import { createHash } from 'node:crypto';
-import {
-  type EmittedEvent,
-  ERRORS_STREAM,
-  eventIdOf,
-  type EventToProduce,
-  eventRecord,
-  ksuid,
-  originalEvent,
-  type UserId,
-} from '#contracts';
+import { type EmittedEvent, eventIdOf, type EventToProduce, originalEvent, type UserId } from '#contracts';
+import { errorReport, isErrorReport, reportEmitId } from '../error-report.js';
 
 /** How many sources and workflows an event may have come through and still trigger another one. */
 export const MAX_HOPS = 16;
@@ -23,35 +14,19 @@ export const mayTrigger = ({ hops }: Pick<EmittedEvent, 'hops'>): boolean => hop
  * itself, or one loop would be told of for ever. Told of twice, it's the same emit.
  */
 export function loopReport(event: EmittedEvent, ownerId: UserId): EventToProduce | undefined {
-  if (isLoopReport(event)) return undefined;
-  const time = new Date(event.place.ms).toISOString();
-  const message = `the event came through ${event.hops} sources and workflows: it triggers no more of them`;
-  const report = {
-    error: { code: CODE, cellId: null, ts: time, stack: `${CODE}: ${message}`, message },
-    original_event: originalEvent(event.json),
-    original_context: {
-      id: event.emitId,
-      ts: time,
-      event_id: eventIdOf(event.place),
-      event_name: event.stream,
-      workflow_id: event.emitterId.startsWith('p_') ? event.emitterId : null,
-      source_id: event.emitterId.startsWith('dc_') ? event.emitterId : null,
-      owner_id: ownerId,
-    },
-  };
-  const emitId = ksuid(
-    event.place.ms,
-    createHash('md5')
-      .update(`${CODE} ${eventIdOf(event.place)}`)
-      .digest(),
-  );
-  const json = Buffer.from(JSON.stringify(report));
-  // with the hops of the event, so that it triggers nothing either
-  return eventRecord({ emitterId: event.emitterId, stream: ERRORS_STREAM, emitId, json, time, hops: event.hops });
-}
-
-function isLoopReport({ stream, json }: EmittedEvent): boolean {
-  if (stream !== ERRORS_STREAM) return false;
-  const report = JSON.parse(json.toString('utf8')) as { error?: { code?: unknown } } | null;
-  return report?.error?.code === CODE;
+  if (isErrorReport(event, CODE)) return undefined;
+  const { emitterId, emitId, place, stream, json, hops } = event;
+  const ts = new Date(place.ms).toISOString();
+  return errorReport({
+    emitterId,
+    code: CODE,
+    message: `the event came through ${hops} sources and workflows: it triggers no more of them`,
+    ts,
+    emitId: reportEmitId(CODE, place),
+    originalEvent: originalEvent(json),
+    context: { id: emitId, ts, event_id: eventIdOf(place), event_name: stream },
+    ownerId,
+    // those of the event, so that it triggers nothing either
+    hops,
+  });
 }

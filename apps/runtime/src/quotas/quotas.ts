@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { EVENTS_TOPIC, type SourceId, type UserId } from '#contracts';
 import { Publisher } from '#messaging';
 import { plainError } from '../runs/run-effects.js';
-import { type DueRun, errorRecord } from '../runs/run-events.js';
+import { deploymentIdOf, type DueRun, errorRecord } from '../runs/run-events.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QuotasRepository } from './quotas.repository.js';
 
@@ -31,6 +31,6 @@ export class Quotas {
   async tell(run: DueRun, sourceId: SourceId): Promise<void> {
     if (!(await this.quotas.firstNoticeToday(sourceId))) return;
     const error = plainError('QuotaExceeded', "the account's daily quota is used up: the source runs again from 00:00 UTC");
-    await this.publisher.send([{ topic: EVENTS_TOPIC, ...errorRecord(run, error, `d_${sourceId.slice('dc_'.length)}`) }]);
+    await this.publisher.send([{ topic: EVENTS_TOPIC, ...errorRecord(run, error, deploymentIdOf(sourceId)) }]);
   }
 }

@@ -41,7 +41,8 @@ export function runEffects(
   before: DedupeState,
   { counted, now = Date.now() }: { counted: boolean; now?: number },
 ): RunEffects {
-  const named = outcome.emits.filter((emit) => nameProblem(emit) === null);
+  const nameProblems = outcome.emits.map(nameProblem);
+  const named = outcome.emits.filter((_, index) => nameProblems[index] === null);
   const { emits, state, refused } = dedupe(named, strategy, before);
   const hops = hopsAfter(run);
   const isLate = ({ deliveryTs = 0 }: { deliveryTs?: number }) => deliveryTs > now + YEAR_MS;
@@ -49,7 +50,7 @@ export function runEffects(
     ...(outcome.error ? [outcome.error] : []),
     ...summed(
       'BadStreamName',
-      outcome.emits.flatMap((emit) => nameProblem(emit) ?? []).map((problem) => `$emit: ${problem}`),
+      nameProblems.flatMap((problem) => (problem === null ? [] : `$emit: ${problem}`)),
     ),
     ...summed(
       'DedupeError',

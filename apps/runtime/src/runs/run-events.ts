@@ -63,8 +63,8 @@ export function waitingRecords(sourceId: SourceId, emit: Emit, hops: number): { 
 export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogLine, hops: number): EventToProduce =>
   ownRecord(sourceId, LOGS_STREAM, hops, { level, ts: new Date(ts).toISOString(), message, ...(args === undefined ? {} : { args }) });
 
-/** A source's deployment of this version. */
-export const deploymentIdOf = (sourceId: SourceId, version: number): string => `d_${sourceId.slice('dc_'.length)}${version}`;
+/** A source's deployment: of this version, where it's known. */
+export const deploymentIdOf = (sourceId: SourceId, version?: number): string => `d_${sourceId.slice('dc_'.length)}${version ?? ''}`;
 
 /** The record of an error of a run, as `$errors` shows it. */
 export function errorRecord(run: DueRun, error: RunError, deploymentId: string): EventToProduce {
