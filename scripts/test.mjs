@@ -9,7 +9,9 @@ process.once('SIGINT', () => {});
 
 try {
   await ensureDependencies({ say: console.error });
-  process.exitCode = await runJest(process.argv.slice(2));
+  const { code, summary } = await runJest(process.argv.slice(2));
+  console.log(summary);
+  process.exitCode = code;
 } catch (error) {
   console.error(explain(error));
   process.exitCode = 1;

@@ -15,11 +15,12 @@ const running = new Set();
 export const signalJest = (signal) => running.forEach((child) => child.kill(signal));
 
 /**
- * Runs jest, whose words go to standard error, and prints the runner's last line, `N passed, N failed, N skipped`.
+ * Runs jest, which writes to standard error.
  *
  * @param {string[]} args
  * @param {Record<string, string>} [env]
- * @returns {Promise<number>} the exit code
+ * @returns {Promise<{ code: number, summary: string }>} the exit code, and what is to be printed at the end: why tests were skipped, and as
+ *   the last line `N passed, N failed, N skipped`
  */
 export async function runJest(args, env = {}) {
   const results = join(tmpdir(), `sluice-test-results-${process.pid}.json`);
@@ -44,9 +45,13 @@ export async function runJest(args, env = {}) {
   running.delete(child);
   const summary = readSummary(results);
   rmSync(results, { force: true });
-  for (const [reason, count] of summary.reasons) console.log(`skipped ${count}: ${reason}`);
-  console.log(`${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped`);
-  return summary.success && (code === 0 || code === null) ? 0 : (code ?? 1) || 1;
+  return {
+    code: summary.success && (code === 0 || code === null) ? 0 : (code ?? 1) || 1,
+    summary: [
+      ...[...summary.reasons].map(([reason, count]) => `Skipped ${count}: ${reason}`),
+      `${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped`,
+    ].join('\n'),
+  };
 }
 
 function jestEnvironment() {
