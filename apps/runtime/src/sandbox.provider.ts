@@ -16,6 +16,8 @@ export const readSandboxConfig = (): SandboxConfig =>
   readConfig((env) => ({
     ...defaultSandboxConfig,
     dataDir: resolve(env.text('SLUICE_DATA_DIR', '.sluice')),
+    // The container image sets it
+    prebuiltJailRoots: env.list('RUNNER_JAIL_ROOTS', ''),
     jail: env.choice('RUNNER_JAIL', 'auto', JAILS),
     jailRequired: env.boolean('RUNNER_JAIL_REQUIRED', process.env.NODE_ENV === 'production'),
     allowPrivateHosts: env.optional('SLUICE_ALLOW_PRIVATE_HOSTS') ?? '',
