@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { createKafka, Publisher } from '../dist/libs/messaging/src/index.js';
+import { KafkaClient, KafkaConfig, Publisher } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
 import { startChild } from './delivery/child.mjs';
 import { cpuMeter } from './delivery/cpu.mjs';
@@ -104,7 +104,9 @@ function summary() {
  * @param {(n: number) => string[]} kinds
  */
 async function emitters(name, owner, count, kinds) {
-  const publisher = new Publisher(createKafka({ brokers: [system.brokers] }, 'bench', createLog('bench', 'warn')));
+  const publisher = new Publisher(
+    new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS: system.brokers }), 'bench', createLog('bench', 'warn')),
+  );
   await publisher.connect();
   const ids = Array.from({ length: count }, (_, n) => `p_${name}${String(n).padStart(5, '0')}`);
   await publisher.send(

@@ -11,7 +11,7 @@ import { EventPagesRepository } from '../dist/apps/event-store/src/pages/event-p
 import { pageWindow } from '../dist/apps/event-store/src/pages/page-window.js';
 import { eventPlace } from '../dist/libs/contracts/src/index.js';
 import { Database } from '../dist/libs/database/src/index.js';
-import { createKafka, Publisher } from '../dist/libs/messaging/src/index.js';
+import { KafkaClient, KafkaConfig, Publisher } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
 import { freshDatabase } from '../dist/libs/testing/src/index.js';
 import { cpuSeconds } from './lib/cpu.mjs';
@@ -190,7 +190,7 @@ async function eventStore() {
 
 /** @param {Load} load */
 async function produce(load) {
-  const publisher = new Publisher(createKafka({ brokers: [stack.brokers] }, 'bench', log));
+  const publisher = new Publisher(new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS: stack.brokers }), 'bench', log));
   await publisher.connect();
   for (let sent = 0; sent < EVENTS; sent += 5000)
     await publisher.send(Array.from({ length: Math.min(5000, EVENTS - sent) }, () => load.record()));

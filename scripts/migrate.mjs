@@ -1,37 +1,46 @@
-// Brings databases and topics to the shape that the apps of this version need. Harmless to repeat, and by several at once.
-import { readdirSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { topicSpecs } from '../dist/libs/contracts/src/index.js';
-import { readConfig } from '../dist/libs/config/src/index.js';
-import { ensureDatabase, migrate } from '../dist/libs/database/src/index.js';
-import { createKafka, createTopics, readKafkaConfig } from '../dist/libs/messaging/src/index.js';
+// sluice migrate: brings databases and topics to what this version needs. Harmless to repeat, and by several at once. Exit code 1 and one line on failure.
+import { checkConfig } from '../dist/libs/config/src/index.js';
+import { SERVICES, topicSpecs } from '../dist/libs/contracts/src/index.js';
+import { DatabaseConfig, ensureDatabase, migrate, migrationsOf, schemaState, SchemaTooNew } from '../dist/libs/database/src/index.js';
+import { checkTopics, createTopics, KafkaClient, KafkaConfig, TopicsConfig } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
+import { CannotStart, logFatal, untilAnswered } from '../dist/libs/service/src/index.js';
 
 const log = createLog('migrate');
-const apps = new URL('../apps/', import.meta.url);
-
-const config = readConfig((env) => ({
-  kafka: readKafkaConfig(env),
-  databaseUrl: env.text('DATABASE_URL'),
-  partitions: env.integer('SLUICE_PARTITIONS', 4, { min: 1, max: 1000 }),
-  replicas: env.integer('SLUICE_REPLICATION_FACTOR', 1, { min: 1, max: 10 }),
-}));
-
-async function migrateApp(app) {
-  const database = app.replaceAll('-', '_');
-  await ensureDatabase(config.databaseUrl, database);
-  const applied = await migrate(config.databaseUrl, database, fileURLToPath(new URL(`${app}/src/database/migrations`, apps)));
-  if (applied.length > 0) log.info({ database, applied }, 'database.migrated');
-}
 
 try {
-  await Promise.all([
-    ...readdirSync(apps).map(migrateApp),
-    createTopics(createKafka(config.kafka, 'migrate', log), topicSpecs(), config).then((topics) => {
-      if (topics.length > 0) log.info({ topics: topics.length, partitions: config.partitions }, 'topics.created');
-    }),
-  ]);
+  checkConfig([DatabaseConfig, KafkaConfig, TopicsConfig]);
+  const database = DatabaseConfig.read();
+  const kafka = new KafkaClient(KafkaConfig.read(), 'migrate', createLog('migrate', 'silent'), { retries: 0 });
+  const topics = TopicsConfig.read();
+  const states = await untilAnswered(log, () => readStates(database));
+  const existing = await untilAnswered(log, () => checkTopics(kafka, topicSpecs(), topics));
+  // everything is checked before anything is changed
+  if (existing.wrong.length > 0) throw new CannotStart(`Kafka's topics are not as needed: ${existing.wrong.join('; ')}`);
+  const newer = states.filter(({ unknown }) => unknown.length > 0);
+  if (newer.length > 0)
+    throw new SchemaTooNew(
+      `the schema is newer than this version: ${newer.map(({ name, unknown }) => `database ${name} has ${unknown.join(', ')}`).join('; ')}`,
+    );
+  for (const difference of existing.different) log.warn(difference);
+  for (const { name, folder } of states) {
+    await ensureDatabase(database.serverUrl, name);
+    const applied = await migrate(database.serverUrl, name, folder);
+    if (applied.length > 0) log.info({ database: name, applied }, 'database.migrated');
+  }
+  const created = await createTopics(kafka, topicSpecs(), topics);
+  if (created.length > 0) log.info({ topics: created.length, partitions: topics.partitions, replicas: topics.replicas }, 'topics.created');
 } catch (error) {
-  log.fatal({ err: error }, 'migration failed');
+  logFatal(log, error, 'migration.failed');
   process.exitCode = 1;
+}
+
+/** @param {DatabaseConfig} database */
+function readStates(database) {
+  return Promise.all(
+    SERVICES.map(async (service) => {
+      const [name, folder] = [database.nameOf(service), migrationsOf(service)];
+      return { name, folder, ...(await schemaState(database.serverUrl, name, folder)) };
+    }),
+  );
 }

@@ -1,12 +1,12 @@
 // Emits events: one process, spoken to by its parent. {emitters, count, perSecond}: without perSecond as fast as Kafka takes them.
 import { eventRecord, ksuid } from '../../dist/libs/contracts/src/index.js';
-import { createKafka, Publisher } from '../../dist/libs/messaging/src/index.js';
+import { KafkaClient, KafkaConfig, Publisher } from '../../dist/libs/messaging/src/index.js';
 import { createLog } from '../../dist/libs/observability/src/index.js';
 
 const BATCH = 500;
 const NOTE = 'x'.repeat(220);
 
-const publisher = new Publisher(createKafka({ brokers: [process.argv[2] ?? ''] }, 'bench', createLog('bench', 'warn')));
+const publisher = new Publisher(new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS: process.argv[2] }), 'bench', createLog('bench', 'warn')));
 await publisher.connect();
 
 let key = 0;

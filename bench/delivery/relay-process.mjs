@@ -2,14 +2,14 @@
 // no retries, no order: the least that moves an event from a log to endpoints.
 import pg from 'pg';
 import { Agent, request } from 'undici';
-import { createKafka } from '../../dist/libs/messaging/src/index.js';
+import { KafkaClient, KafkaConfig } from '../../dist/libs/messaging/src/index.js';
 import { createLog } from '../../dist/libs/observability/src/index.js';
 
 const { brokers, databaseUrl, durable, routes } = JSON.parse(process.argv[2] ?? '{}');
 const CONCURRENCY = 256;
 const BATCH = 500;
 
-const kafka = createKafka({ brokers: [brokers] }, 'relay', createLog('relay', 'warn'));
+const kafka = new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS: brokers }), 'relay', createLog('relay', 'warn'));
 const agent = new Agent();
 const pool = durable ? new pg.Pool({ connectionString: databaseUrl, max: 8 }) : undefined;
 await pool?.query('DROP TABLE IF EXISTS relayed; CREATE TABLE relayed (id bigint PRIMARY KEY, url text NOT NULL, body bytea NOT NULL)');

@@ -106,6 +106,8 @@ export function appEnvironment(env) {
     NODE_OPTIONS: '--disable-warning=TimeoutNegativeWarning',
     // Compiled code is kept between starts: five apps load much the same libraries.
     NODE_COMPILE_CACHE: inRoot('.cache', 'node'),
+    // Ctrl-C should not take as long as the longest run.
+    SLUICE_SHUTDOWN_TIMEOUT: process.env['SLUICE_SHUTDOWN_TIMEOUT'] || '8s',
     ...env,
   };
 }

@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { seededRandom } from '../../bench/store/load.mjs';
 import { startStoreStack } from '../../bench/store/stack.mjs';
 import { Database } from '../../dist/libs/database/src/index.js';
-import { createKafka, Publisher } from '../../dist/libs/messaging/src/index.js';
+import { KafkaClient, KafkaConfig, Publisher } from '../../dist/libs/messaging/src/index.js';
 import { createLog } from '../../dist/libs/observability/src/index.js';
 import { compareWithStore } from './store/compare.mjs';
 import { Producer } from './store/producer.mjs';
@@ -30,7 +30,7 @@ console.log(`seed ${options.seed}`);
 const stack = await startStoreStack({ partitions: 4, replicas: 2, log: tell });
 try {
   await Promise.all(stack.stores.map((store) => store.start()));
-  const publisher = new Publisher(createKafka({ brokers: [stack.brokers] }, 'soak', log));
+  const publisher = new Publisher(new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS: stack.brokers }), 'soak', log));
   await publisher.connect();
   const database = new Database(stack.databaseUrl, 'event_store', log);
   const producer = new Producer(publisher, database, random);
@@ -124,7 +124,7 @@ async function killFor(ms) {
  * @param {Database} database
  */
 async function untilTaken(database) {
-  const admin = createKafka({ brokers: [stack.brokers] }, 'soak', log).admin();
+  const admin = new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS: stack.brokers }), 'soak', log).admin();
   await admin.connect();
   const ends = await admin.fetchTopicOffsets('events');
   await admin.disconnect();

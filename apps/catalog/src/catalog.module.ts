@@ -22,7 +22,7 @@ import { WorkflowsRepository } from './workflows/workflows.repository.js';
   imports: [DatabaseModule.forApp('catalog')],
   controllers: [ComponentsController, SourcesController, EmittersController],
   providers: [
-    { provide: CatalogConfig, useFactory: CatalogConfig.read },
+    { provide: CatalogConfig, useFactory: () => CatalogConfig.read() },
     CodeFetcher,
     RemoteCode,
     ComponentsRepository,

@@ -1,22 +1,13 @@
 import { Command } from 'commander';
-import { readConfig } from '#config';
-import { SluiceError } from '#contracts';
-import { Database } from '#database';
-import { createKafka, Messages, Publisher, readKafkaConfig } from '#messaging';
+import { Database, DatabaseConfig } from '#database';
+import { KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
 import { createLog } from '#observability';
+import { type OpenCommand, runCommand } from '#service';
 import { ComponentsRepository } from './components/components.repository.js';
 import { RegistryRepository } from './registry/registry.repository.js';
 import { RegistryService } from './registry/registry.service.js';
 
-/** The operator's command for the registry. Adding needs the running system: the runtime looks at the code. */
-const log = createLog('sluice', 'fatal');
-const config = readConfig((env) => ({ databaseUrl: env.text('DATABASE_URL'), kafka: readKafkaConfig(env) }));
-const database = new Database(config.databaseUrl, 'catalog', log, { max: 2 });
-const components = new ComponentsRepository(database);
-const kafka = createKafka(config.kafka, 'sluice', log);
-const publisher = new Publisher(kafka);
-const messages = new Messages('catalog', kafka, publisher, log);
-const registry = new RegistryService(new RegistryRepository(database, components), components, messages);
+await runCommand(registryOfComponents);
 
 function print(json: boolean | undefined, rows: object[]): void {
   if (json) return void console.log(JSON.stringify(rows));
@@ -29,39 +20,44 @@ function print(json: boolean | undefined, rows: object[]): void {
   }
 }
 
-const program = new Command('sluice').description('the registry of components');
-const command = program.command('registry').description('components that every account may use, by their key');
-command
-  .command('add <path>')
-  .description('register a file, or each file of a folder; a newer version takes the place of its key')
-  .option('--json', 'print an array')
-  .action(async (path: string, { json }: { json?: boolean }) => {
-    await Promise.all([publisher.connect(), messages.connect()]);
-    try {
-      print(json, await registry.add(path));
-    } finally {
-      await messages.close();
-      await publisher.close();
-    }
-  });
-command
-  .command('list')
-  .option('--json', 'print an array')
-  .action(async ({ json }: { json?: boolean }) => print(json, await registry.list()));
-command
-  .command('remove <key>')
-  .description('nobody can make new sources of it; those that run go on')
-  .option('--json', 'print an array')
-  .action(async (key: string, { json }: { json?: boolean }) => {
-    await registry.remove(key);
-    print(json, [{ key, removed: true }]);
-  });
+/** The operator's command for the registry. Adding a component needs the running system, because the runtime inspects the code. */
+function registryOfComponents(): OpenCommand {
+  const log = createLog('sluice', 'fatal');
+  const config = DatabaseConfig.read();
+  const database = new Database(config.serverUrl, config.nameOf('catalog'), log, { max: 2 });
+  const components = new ComponentsRepository(database);
+  const kafka = new KafkaClient(KafkaConfig.read(), 'sluice', log);
+  const publisher = new Publisher(kafka);
+  const messages = new Messages('catalog', kafka, publisher, log);
+  const registry = new RegistryService(new RegistryRepository(database, components), components, messages);
 
-try {
-  await program.parseAsync();
-} catch (error) {
-  console.error(error instanceof SluiceError ? error.message : error);
-  process.exitCode = 1;
-} finally {
-  await database.onApplicationShutdown();
+  const program = new Command('sluice').description('the registry of components');
+  const command = program.command('registry').description('components that every account may use, by their key');
+  command
+    .command('add <path>')
+    .description('register a file, or each file of a folder; a newer version takes the place of its key')
+    .option('--json', 'print an array')
+    .action(async (path: string, { json }: { json?: boolean }) => {
+      await Promise.all([publisher.connect(), messages.connect()]);
+      try {
+        print(json, await registry.add(path));
+      } finally {
+        await messages.close();
+        await publisher.close();
+      }
+    });
+  command
+    .command('list')
+    .option('--json', 'print an array')
+    .action(async ({ json }: { json?: boolean }) => print(json, await registry.list()));
+  command
+    .command('remove <key>')
+    .description('nobody can make new sources of it; those that run go on')
+    .option('--json', 'print an array')
+    .action(async (key: string, { json }: { json?: boolean }) => {
+      await registry.remove(key);
+      print(json, [{ key, removed: true }]);
+    });
+
+  return { program, close: () => database.onApplicationShutdown() };
 }

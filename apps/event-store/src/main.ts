@@ -1,4 +1,5 @@
 import { runService } from '#service';
+import { settings } from './event-store.config.js';
 import { EventStoreModule } from './event-store.module.js';
 
-await runService({ name: 'event-store', module: EventStoreModule });
+await runService({ name: 'event-store', module: EventStoreModule, settings });

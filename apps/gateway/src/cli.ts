@@ -1,20 +1,13 @@
 import { Command } from 'commander';
-import { readConfig } from '#config';
 import { SluiceError } from '#contracts';
-import { Database } from '#database';
+import { Database, DatabaseConfig } from '#database';
 import { createLog } from '#observability';
+import { type OpenCommand, runCommand } from '#service';
 import { AccountsRepository } from './accounts/accounts.repository.js';
 import { AccountsService } from './accounts/accounts.service.js';
-import { GatewayConfig } from './gateway.config.js';
+import { FirstAccountConfig, GatewayConfig } from './gateway.config.js';
 
-/** The operator's command for accounts and keys: speaks to the gateway's database and needs nothing else to run. */
-const database = new Database(
-  readConfig((env) => env.text('DATABASE_URL')),
-  'gateway',
-  createLog('sluice', 'warn'),
-  { max: 2 },
-);
-const accounts = new AccountsService(new AccountsRepository(database), database, GatewayConfig.read());
+await runCommand(accountsAndKeys);
 
 /** JSON for programs; for people a line each. */
 function print(json: boolean | undefined, value: object | object[]): void {
@@ -29,69 +22,69 @@ function print(json: boolean | undefined, value: object | object[]): void {
   }
 }
 
-const program = new Command('sluice').description('accounts and API keys');
-const account = program.command('account').description('make and list accounts');
-account
-  .command('create')
-  .description('make an account and its first API key, which is shown only now')
-  .requiredOption('--email <address>')
-  .option('--username <name>', "default: the address' local part")
-  .option('--json', 'print {id, email, api_key}')
-  .action(async ({ json, email, username }: { json?: boolean; email: string; username?: string }) => {
-    if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new SluiceError('invalid', `"${email}" is not an e-mail address`);
-    print(json, await accounts.create({ email, username }));
-  });
-account
-  .command('list')
-  .option('--json', 'print an array')
-  .action(async ({ json }: { json?: boolean }) => print(json, await accounts.list()));
-account
-  .command('error-mail <id> <on|off>')
-  .description('whether the owner is told of errors by mail')
-  .option('--json', 'print {id, error_mail}')
-  .action(async (id: string, state: string, { json }: { json?: boolean }) => {
-    if (state !== 'on' && state !== 'off') throw new SluiceError('invalid', 'say on or off');
-    await accounts.setErrorMail(id, state === 'on');
-    print(json, { id, error_mail: state === 'on' });
-  });
-account
-  .command('bootstrap')
-  .description("the first start's account: made when there is none; SLUICE_API_KEY is its key, or one is made")
-  .option('--email <address>', 'its address', 'owner@localhost')
-  .option('--json', 'print {id, email, api_key, created}')
-  .action(async ({ json, email }: { json?: boolean; email: string }) =>
-    print(json, await accounts.bootstrap({ email, apiKey: process.env.SLUICE_API_KEY || undefined })),
-  );
+/** The operator's command for accounts and keys: uses the gateway's database and needs nothing else to run. */
+function accountsAndKeys(): OpenCommand {
+  const config = DatabaseConfig.read();
+  const database = new Database(config.serverUrl, config.nameOf('gateway'), createLog('sluice', 'warn'), { max: 2 });
+  const accounts = new AccountsService(new AccountsRepository(database), database, GatewayConfig.read());
 
-const key = program.command('key').description('issue, list and revoke API keys');
-key
-  .command('create')
-  .description('issue a further key, which is shown only now')
-  .requiredOption('--account <id>')
-  .option('--name <name>', 'to tell it from others')
-  .option('--json', 'print {id, account_id, api_key}')
-  .action(async ({ json, account: id, name }: { json?: boolean; account: string; name?: string }) =>
-    print(json, await accounts.createKey(id, name ?? null)),
-  );
-key
-  .command('list')
-  .requiredOption('--account <id>')
-  .option('--json', 'print an array')
-  .action(async ({ json, account: id }: { json?: boolean; account: string }) => print(json, await accounts.listKeys(id)));
-key
-  .command('revoke <id>')
-  .description('the key opens nothing from now on')
-  .option('--json', 'print {id, revoked}')
-  .action(async (id: string, { json }: { json?: boolean }) => {
-    await accounts.revokeKey(id);
-    print(json, { id, revoked: true });
-  });
+  const program = new Command('sluice').description('accounts and API keys');
+  const account = program.command('account').description('make and list accounts');
+  account
+    .command('create')
+    .description('make an account and its first API key, which is shown only now')
+    .requiredOption('--email <address>')
+    .option('--username <name>', "default: the address' local part")
+    .option('--json', 'print {id, email, api_key}')
+    .action(async ({ json, email, username }: { json?: boolean; email: string; username?: string }) => {
+      if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new SluiceError('invalid', `"${email}" is not an e-mail address`);
+      print(json, await accounts.create({ email, username }));
+    });
+  account
+    .command('list')
+    .option('--json', 'print an array')
+    .action(async ({ json }: { json?: boolean }) => print(json, await accounts.list()));
+  account
+    .command('error-mail <id> <on|off>')
+    .description('whether the owner is told of errors by mail')
+    .option('--json', 'print {id, error_mail}')
+    .action(async (id: string, state: string, { json }: { json?: boolean }) => {
+      if (state !== 'on' && state !== 'off') throw new SluiceError('invalid', 'say on or off');
+      await accounts.setErrorMail(id, state === 'on');
+      print(json, { id, error_mail: state === 'on' });
+    });
+  account
+    .command('bootstrap')
+    .description("the first start's account: made when there is none; SLUICE_API_KEY is its key, or one is made")
+    .option('--email <address>', 'its address', 'owner@localhost')
+    .option('--json', 'print {id, email, api_key, created}')
+    .action(async ({ json, email }: { json?: boolean; email: string }) =>
+      print(json, await accounts.bootstrap({ email, apiKey: FirstAccountConfig.read().apiKey })),
+    );
 
-try {
-  await program.parseAsync();
-} catch (error) {
-  console.error(error instanceof SluiceError ? error.message : error);
-  process.exitCode = 1;
-} finally {
-  await database.onApplicationShutdown();
+  const key = program.command('key').description('issue, list and revoke API keys');
+  key
+    .command('create')
+    .description('issue a further key, which is shown only now')
+    .requiredOption('--account <id>')
+    .option('--name <name>', 'to tell it from others')
+    .option('--json', 'print {id, account_id, api_key}')
+    .action(async ({ json, account: id, name }: { json?: boolean; account: string; name?: string }) =>
+      print(json, await accounts.createKey(id, name ?? null)),
+    );
+  key
+    .command('list')
+    .requiredOption('--account <id>')
+    .option('--json', 'print an array')
+    .action(async ({ json, account: id }: { json?: boolean; account: string }) => print(json, await accounts.listKeys(id)));
+  key
+    .command('revoke <id>')
+    .description('the key opens nothing from now on')
+    .option('--json', 'print {id, revoked}')
+    .action(async (id: string, { json }: { json?: boolean }) => {
+      await accounts.revokeKey(id);
+      print(json, { id, revoked: true });
+    });
+
+  return { program, close: () => database.onApplicationShutdown() };
 }

@@ -1,33 +1,42 @@
-import { type DailyQuotas, readConfig, readQuotas } from '#config';
+import { Config, type DailyQuotas, integer, optional, port, quotasOf, quotaVariables, text } from '#config';
+import { LiveConfig } from './live/live.config.js';
 
-/** The gateway's part of the environment. */
-export class GatewayConfig {
-  private constructor(
-    readonly host: string,
-    readonly port: number,
-    /** The largest request body, in bytes. */
-    readonly maxBodyBytes: number,
-    /** The daily quotas of a free account; null: unlimited. */
-    readonly quotas: DailyQuotas | null,
-    /** Requests per minute and key; 0: unlimited. */
-    readonly requestsPerMinute: number,
-    /** Where mail is sent; undefined: it's only logged. */
-    readonly smtpUrl: string | undefined,
-    readonly mailFrom: string,
-  ) {}
-
-  static read(): GatewayConfig {
-    return readConfig(
-      (env) =>
-        new GatewayConfig(
-          env.text('SLUICE_HTTP_HOST', '0.0.0.0'),
-          env.port('SLUICE_HTTP_PORT', 3000),
-          env.integer('SLUICE_MAX_BODY_BYTES', 2 * 1024 * 1024, { min: 1024 }),
-          readQuotas(env),
-          env.integer('SLUICE_REQUESTS_PER_MINUTE', 0),
-          env.optional('SLUICE_SMTP_URL'),
-          env.text('SLUICE_MAIL_FROM', 'Sluice <sluice@localhost>'),
-        ),
-    );
+/** The gateway's part of the configuration; live streams have their own. */
+export class GatewayConfig extends Config({
+  host: text('SLUICE_HTTP_HOST', { fallback: '0.0.0.0', description: 'Address on which the REST API listens.' }),
+  port: port('SLUICE_HTTP_PORT', { fallback: 3000, description: 'Port of the REST API.' }),
+  maxBodyBytes: integer('SLUICE_MAX_BODY_BYTES', {
+    fallback: 2 * 1024 * 1024,
+    min: 1024,
+    description: 'Largest request body of the REST API, in bytes.',
+  }),
+  requestsPerMinute: integer('SLUICE_REQUESTS_PER_MINUTE', {
+    fallback: 0,
+    description: 'REST requests per minute and API key; 0: unlimited.',
+  }),
+  smtpUrl: optional(
+    text('SLUICE_SMTP_URL', {
+      secret: true,
+      description: 'Mail server for error mail, such as `smtp://user:password@mail.example.com:587`; without it, mail is only logged.',
+    }),
+  ),
+  mailFrom: text('SLUICE_MAIL_FROM', { fallback: 'Sluice <sluice@localhost>', description: 'Sender of error mail.' }),
+  ...quotaVariables,
+}) {
+  /** The daily quotas of a free account; null: unlimited. */
+  get quotas(): DailyQuotas | null {
+    return quotasOf(this);
   }
 }
+
+/** What only the command `account bootstrap` reads. */
+export class FirstAccountConfig extends Config({
+  apiKey: optional(
+    text('SLUICE_API_KEY', {
+      secret: true,
+      description: 'API key of the first account, 8 to 128 visible ASCII characters; generated at the first start where it is absent.',
+    }),
+  ),
+}) {}
+
+export const settings = [GatewayConfig, LiveConfig];

@@ -32,7 +32,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     DeliveriesController,
   ],
   providers: [
-    { provide: GatewayConfig, useFactory: GatewayConfig.read },
+    { provide: GatewayConfig, useFactory: () => GatewayConfig.read() },
     { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
     EventsService,
     RunNow,

@@ -1,11 +1,12 @@
 import { runService } from '#service';
-import { GatewayConfig } from './gateway.config.js';
+import { GatewayConfig, settings } from './gateway.config.js';
 import { GatewayModule } from './gateway.module.js';
 import { createHttpApp } from './http/create-http-app.js';
 
 await runService({
   name: 'gateway',
   module: GatewayModule,
+  settings,
   http: {
     create: createHttpApp,
     listen: async (app) => {

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { dump } from 'js-yaml';
-import { createKafka, Messages, MessagingModule, Publisher } from '#messaging';
+import { KafkaClient, KafkaConfig, Messages, MessagingModule, Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { LogModule } from '#service';
 import { GatewayModule } from './gateway.module.js';
@@ -11,7 +11,7 @@ import { openApiDocument } from './http/openapi.js';
 /** Writes the API's description to the file that is named: the app is put together, and nothing of it is connected. */
 process.env.DATABASE_URL ??= 'postgres://nowhere';
 const log = createLog('openapi', 'silent');
-const kafka = createKafka({ brokers: ['nowhere:1'] }, 'openapi', log);
+const kafka = new KafkaClient(KafkaConfig.read({}), 'openapi', log);
 const publisher = new Publisher(kafka);
 class Root {}
 Reflect.defineMetadata(

@@ -8,7 +8,7 @@ import { SubscriptionsModule } from './subscriptions/subscriptions.module.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
 
 @Global()
-@Module({ providers: [{ provide: RoutingConfig, useFactory: RoutingConfig.read }], exports: [RoutingConfig] })
+@Module({ providers: [{ provide: RoutingConfig, useFactory: () => RoutingConfig.read() }], exports: [RoutingConfig] })
 class ConfigModule {}
 
 /** Who listens to whom, and how events get there. */

@@ -1,10 +1,14 @@
 import { Command } from 'commander';
-import { readConfig } from '#config';
+import { Config } from '#config';
+import { maxCodeBytes } from '#contracts';
+import { runCommand } from '#service';
 import { checkComponent } from './components/check-component.js';
 import { localFiles } from './components/local-files.js';
 import { showComponent } from './components/show-component.js';
 import { readSandboxConfig } from './sandbox.provider.js';
 import { ProcessSandbox } from './sandbox/process-sandbox.js';
+
+class CheckConfig extends Config({ maxCodeBytes }) {}
 
 /** The operator's and the author's command for components from files. Needs no running system: the sandbox is enough. */
 const program = new Command('sluice').description('components from files');
@@ -16,7 +20,7 @@ program
   .option('--json', 'print an object')
   .action(async (file: string, { json }: { json?: boolean }) => {
     const files = await localFiles(file);
-    const maxBytes = readConfig((env) => env.integer('SLUICE_MAX_CODE_BYTES', 512 * 1024, { min: 1024 }));
+    const { maxCodeBytes: maxBytes } = CheckConfig.read();
     // one look at one component: nothing has to be ready or warm
     const sandbox = await ProcessSandbox.start({ ...readSandboxConfig(), blanks: 0, warmModules: [] });
     try {
@@ -30,9 +34,4 @@ program
     }
   });
 
-try {
-  await program.parseAsync();
-} catch (error) {
-  console.error((error as Error).message);
-  process.exitCode = 1;
-}
+await runCommand(() => ({ program, close: async () => {} }));

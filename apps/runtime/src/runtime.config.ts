@@ -1,34 +1,34 @@
-import { type DailyQuotas, readConfig, readQuotas } from '#config';
+import { Config, type DailyQuotas, endpointsUrlOf, endpointVariables, integer, quotasOf, quotaVariables, text } from '#config';
+import { RunnerConfig } from './sandbox/runner.config.js';
 
-/** The runtime's part of the environment; the sandbox reads its own. */
-export class RuntimeConfig {
-  private constructor(
-    readonly endpointsHost: string,
-    readonly endpointsPort: number,
-    /** Where sources' endpoints are reached from outside. */
-    readonly endpointsUrl: string,
-    /** The largest body that an endpoint takes, in bytes. */
-    readonly maxEndpointBodyBytes: number,
-    /** Requests a second that an endpoint takes, in each replica; null: no limit. */
-    readonly endpointRequestsPerSecond: number | null,
-    /** Runs at a time, over all accounts. */
-    readonly concurrency: number,
-    /** What an account may use a day; null: unlimited. */
-    readonly quotas: DailyQuotas | null,
-  ) {}
-
-  static read(): RuntimeConfig {
-    return readConfig((env) => {
-      const port = env.port('SLUICE_ENDPOINTS_PORT', 3001);
-      return new RuntimeConfig(
-        env.text('SLUICE_ENDPOINTS_HOST', '0.0.0.0'),
-        port,
-        env.text('SLUICE_ENDPOINTS_URL', `http://localhost:${port}`).replace(/\/+$/, ''),
-        env.integer('SLUICE_MAX_ENDPOINT_BODY_BYTES', 512 * 1024, { min: 1024 }),
-        env.integer('SLUICE_ENDPOINT_REQUESTS_PER_SECOND', 0) || null,
-        env.integer('SLUICE_RUNS_AT_ONCE', 32, { min: 1 }),
-        readQuotas(env),
-      );
-    });
+/** The runtime's part of the configuration; the sandbox has its own. */
+export class RuntimeConfig extends Config({
+  endpointsHost: text('SLUICE_ENDPOINTS_HOST', { fallback: '0.0.0.0', description: 'Address on which the endpoints of sources listen.' }),
+  ...endpointVariables,
+  maxEndpointBodyBytes: integer('SLUICE_MAX_ENDPOINT_BODY_BYTES', {
+    fallback: 512 * 1024,
+    min: 1024,
+    description: 'Largest request body of an endpoint, in bytes.',
+  }),
+  endpointRate: integer('SLUICE_ENDPOINT_REQUESTS_PER_SECOND', {
+    fallback: 0,
+    description: 'Requests per second that an endpoint accepts in each replica; more are answered 429. 0: unlimited.',
+  }),
+  concurrency: integer('SLUICE_RUNS_AT_ONCE', { fallback: 32, min: 1, description: 'Runs at a time in each replica, over all accounts.' }),
+  ...quotaVariables,
+}) {
+  /** Where sources' endpoints are reached from outside. */
+  get endpointsUrl(): string {
+    return endpointsUrlOf(this);
+  }
+  /** null: no limit */
+  get endpointRequestsPerSecond(): number | null {
+    return this.endpointRate || null;
+  }
+  /** What an account may use per day; null: unlimited. */
+  get quotas(): DailyQuotas | null {
+    return quotasOf(this);
   }
 }
+
+export const settings = [RuntimeConfig, RunnerConfig];

@@ -31,7 +31,7 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
   ],
   controllers: [ComponentsController],
   providers: [
-    { provide: RuntimeConfig, useFactory: RuntimeConfig.read },
+    { provide: RuntimeConfig, useFactory: () => RuntimeConfig.read() },
     sandboxProvider,
     SandboxLife,
     CodeCache,

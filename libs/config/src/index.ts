@@ -1,2 +1,5 @@
-export { ConfigError, Environment, readConfig } from './environment.js';
-export { type DailyQuotas, readQuotas } from './quotas.js';
+export { checkConfig, Config, type ConfigClass, ConfigError } from './config.js';
+export { endpointsUrlOf, endpointVariables } from './endpoints.js';
+export { type DailyQuotas, quotasOf, quotaVariables } from './quotas.js';
+export { BadValue, boolean, choice, duration, durations, integer, optional, port, text, type Variable, variable } from './variable.js';
+export { databaseUrlOf, storeVariables } from './stores.js';

@@ -1,16 +1,30 @@
-import type { Environment } from './environment.js';
+import { choice, integer } from './variable.js';
 
-/** What an account may use a day (UTC). */
+/** What an account may use per day (UTC). */
 export interface DailyQuotas {
   computeMs: number;
   invocations: number;
 }
 
-/** The same variables for the gateway, which shows the quotas, and the runtime, which keeps to them. null: unlimited. */
-export function readQuotas(env: Environment): DailyQuotas | null {
-  if (env.choice('SLUICE_QUOTAS', 'unlimited', ['unlimited', 'free'] as const) === 'unlimited') return null;
-  return {
-    computeMs: env.integer('SLUICE_DAILY_COMPUTE_MS', 1_800_000, { max: 2_147_483_647 }),
-    invocations: env.integer('SLUICE_DAILY_INVOCATIONS', 333, { max: 2_147_483_647 }),
-  };
-}
+/** The same variables for the gateway, which shows the quotas, and the runtime, which enforces them. */
+export const quotaVariables = {
+  quotaPlan: choice('SLUICE_QUOTAS', {
+    words: ['unlimited', 'free'],
+    fallback: 'unlimited',
+    description: 'Daily quotas of an account: `unlimited`, or `free` for the two limits below.',
+  }),
+  dailyComputeMs: integer('SLUICE_DAILY_COMPUTE_MS', {
+    fallback: 1_800_000,
+    max: 2_147_483_647,
+    description: 'Run time per account and day, in milliseconds, where `SLUICE_QUOTAS` is `free`.',
+  }),
+  dailyInvocations: integer('SLUICE_DAILY_INVOCATIONS', {
+    fallback: 333,
+    max: 2_147_483_647,
+    description: 'Runs per account and day where `SLUICE_QUOTAS` is `free`.',
+  }),
+};
+
+/** null: unlimited */
+export const quotasOf = (config: { quotaPlan: string; dailyComputeMs: number; dailyInvocations: number }): DailyQuotas | null =>
+  config.quotaPlan === 'unlimited' ? null : { computeMs: config.dailyComputeMs, invocations: config.dailyInvocations };

@@ -1,4 +1,5 @@
 import type { Type } from '@nestjs/common';
+import { kafkaName } from './kafka-name.js';
 
 /** Messages read `<owner>.<entity>.<verb>`. */
 export type MessageName = `${string}.${string}.${string}`;
@@ -26,8 +27,8 @@ export interface Query<Payload, Reply> extends Contract<Payload, Reply> {
 /** It happened: for whoever wants to know. */
 export interface Fact<Payload> extends Contract<Payload> {
   readonly kind: 'fact';
-  /** Its own, of its name. */
-  readonly topic: MessageName;
+  /** Its own, named like it. */
+  readonly topic: string;
   /** Kafka keeps the newest record of each key only. */
   readonly compacted?: boolean;
 }
@@ -43,7 +44,7 @@ export const query =
 export const fact = <Payload>(name: MessageName, payload: Type<Payload>, options: { compacted?: boolean } = {}): Fact<Payload> => ({
   kind: 'fact',
   name,
-  topic: name,
+  topic: kafkaName(name),
   payload,
   ...options,
 });

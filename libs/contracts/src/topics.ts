@@ -1,22 +1,23 @@
 import type { Fact } from './contract.js';
 import { emitterChanged } from './emitters.js';
+import { kafkaName } from './kafka-name.js';
 import { errorRaised } from './raised-errors.js';
 import { runFinished, runRequested } from './runs.js';
 
 /** The public topics: stable, for producers and consumers outside. */
-export const EVENTS_TOPIC = 'events';
-export const WORKFLOWS_TOPIC = 'workflows';
-export const WORKFLOW_TRIGGERS_TOPIC = 'workflow-triggers';
+export const EVENTS_TOPIC = kafkaName('events');
+export const WORKFLOWS_TOPIC = kafkaName('workflows');
+export const WORKFLOW_TRIGGERS_TOPIC = kafkaName('workflow-triggers');
 
 export const SERVICES = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'] as const;
 export type Service = (typeof SERVICES)[number];
 
 /** Where a service is asked; each record names its command or query. */
-export const requestsTopic = (service: Service): string => `${service}.requests`;
-export const repliesTopic = (service: Service): string => `${service}.replies`;
-export const deadLetterTopic = (service: Service): string => `${service}.dead-letter`;
+export const requestsTopic = (service: Service): string => kafkaName(`${service}.requests`);
+export const repliesTopic = (service: Service): string => kafkaName(`${service}.replies`);
+export const deadLetterTopic = (service: Service): string => kafkaName(`${service}.dead-letter`);
 
-/** How a topic is made; what is absent stays the broker's default. */
+/** What a topic must be like; a setting that is absent keeps the broker's default. */
 export interface TopicSpec {
   topic: string;
   partitions: 'one' | 'configured';
@@ -29,7 +30,7 @@ const MAX_MESSAGE_BYTES = String(4 * 1024 * 1024);
 /** Every fact has a topic of its own. */
 const facts: Pick<Fact<never>, 'topic' | 'compacted'>[] = [emitterChanged, runRequested, runFinished, errorRaised];
 
-/** All topics, made explicitly at migration and never by the broker on its own. */
+/** All topics. `sluice migrate` creates them; the broker never does so by itself. */
 export function topicSpecs(): TopicSpec[] {
   return [
     {

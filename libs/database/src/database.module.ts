@@ -1,12 +1,15 @@
 import { type DynamicModule, Module } from '@nestjs/common';
-import { readConfig } from '#config';
 import { LOG, type Log } from '#observability';
+import { DatabaseConfig } from './database.config.js';
 import { Database } from './database.js';
 
-/** The app's database for its repositories. `DATABASE_URL` names the server. */
+const DEFAULT_POOL = 10;
+
+/** The app's database for its repositories. */
 @Module({})
 export class DatabaseModule {
-  static forApp(name: string, options: { max?: number } = {}): DynamicModule {
+  /** max: connections of the pool where the configuration does not state a number. */
+  static forApp(app: string, { max = DEFAULT_POOL }: { max?: number } = {}): DynamicModule {
     return {
       module: DatabaseModule,
       global: true,
@@ -14,13 +17,10 @@ export class DatabaseModule {
         {
           provide: Database,
           inject: [LOG],
-          useFactory: (log: Log) =>
-            new Database(
-              readConfig((env) => env.text('DATABASE_URL')),
-              name,
-              log,
-              options,
-            ),
+          useFactory: (log: Log) => {
+            const config = DatabaseConfig.read();
+            return new Database(config.serverUrl, config.nameOf(app), log, { max: config.pool || max });
+          },
         },
       ],
       exports: [Database],

@@ -2,3 +2,4 @@ export { AddressGuard, type AddressGuardOptions, type Resolution, type ResolvedA
 export { EgressRefused, type EgressRefusedCode } from './egress-refused.js';
 export { guardedAgent, guardedConnector, type GuardedAgentOptions, type GuardedConnectorOptions } from './guarded-agent.js';
 export { isPublicAddress } from './public-address.js';
+export { allowPrivateHosts } from './allow-private-hosts.js';

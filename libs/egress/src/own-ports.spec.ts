@@ -5,9 +5,9 @@ import { ownPorts } from './own-ports.js';
 describe('our own ports', () => {
   it.each([
     [{ KAFKA_BROKERS: 'localhost:9092,kafka-2:9093', DATABASE_URL: 'postgres://u:p@localhost:5433/postgres' }, [9092, 9093, 5433]],
-    [{ DATABASE_URL: 'postgres://u:p@db/postgres' }, [5432]],
-    [{ KAFKA_BROKERS: '' }, []],
-    [{}, []],
+    [{ DATABASE_URL: 'postgres://u:p@db/postgres' }, [9092, 5432]],
+    [{ KAFKA_BROKERS: '' }, [9092]],
+    [{}, [9092]],
   ])('of %j', (env, ports) => expect(ownPorts(env)).toEqual(ports));
 
   it('are refused on private hosts that may be called otherwise', async () => {

@@ -1,6 +1,13 @@
-/** Ports of the broker and the database that we use ourselves: whoever may call private hosts must not reach these. */
+import { Config, storeVariables } from '#config';
+
+class Stores extends Config({
+  brokers: storeVariables.kafkaBrokers,
+  databaseUrl: { ...storeVariables.databaseUrl, fallback: 'postgres:' },
+}) {}
+
+/** Ports of the broker and the database that we use ourselves: even a host on the list of private hosts is refused on these. */
 export function ownPorts(env: Record<string, string | undefined> = process.env): number[] {
-  const brokers = (env.KAFKA_BROKERS ?? '').split(',').map((broker) => Number(broker.slice(broker.lastIndexOf(':') + 1)));
-  const database = env.DATABASE_URL && URL.canParse(env.DATABASE_URL) ? Number(new URL(env.DATABASE_URL).port || 5432) : NaN;
-  return [...brokers, database].filter((port) => Number.isInteger(port) && port > 0);
+  const { brokers, databaseUrl } = Stores.read(env);
+  const ports = brokers.map((broker) => Number(broker.slice(broker.lastIndexOf(':') + 1)));
+  return databaseUrl === 'postgres:' ? ports : [...ports, Number(new URL(databaseUrl).port || 5432)];
 }

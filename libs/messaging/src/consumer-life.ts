@@ -1,12 +1,17 @@
-import type { Consumer, ConsumerConfig, Kafka } from 'kafkajs';
-import type { Log } from '#observability';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Consumer, ConsumerConfig, ConsumerRunConfig } from 'kafkajs';
+import { counter, type Log } from '#observability';
+import { explainKafkaError, isBrokerFailure } from './kafka-errors.js';
+import type { KafkaClient } from './kafka.js';
 
 /** How a consumer is doing, for the health endpoint. */
 export interface ConsumerState {
   group: string;
+  /** Whether the service is not ready without it. */
+  vital: boolean;
   running: boolean;
-  /** When the last fetch was answered, in ms. */
-  lastFetchAt: number;
+  /** When the brokers last answered a fetch or a heartbeat, in ms. */
+  lastContactAt: number;
 }
 
 const states = new Map<string, ConsumerState>();
@@ -14,8 +19,7 @@ const states = new Map<string, ConsumerState>();
 /** The state of every consumer of this process. */
 export const consumerStates = (): ConsumerState[] => [...states.values()];
 
-/** Takes a consumer out of these: one that comes and goes as it's needed says nothing about the health of the process. */
-export const forgetConsumer = (group: string): void => void states.delete(group);
+const revivals = counter('consumer_revivals_total', 'Consumers that failed and were started again.', ['group']);
 
 const defaults = {
   // a process killed without leaving blocks its group for this long
@@ -28,25 +32,104 @@ const defaults = {
   allowAutoTopicCreation: false,
 } satisfies Partial<ConsumerConfig>;
 
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 15_000;
+
+export interface WatchedConsumerOptions {
+  /** false: the service is ready without it, and the process goes on without it. */
+  vital?: boolean;
+  /** The group belongs to this process alone: it is deleted at the end. */
+  ownGroup?: boolean;
+  config?: Partial<ConsumerConfig>;
+}
+
 /**
- * Makes a consumer with our settings and watches over it: one that dies for good ends the process, for a process that
- * lives on without consuming looks well and does nothing. Its supervisor starts it again.
+ * A consumer with our settings that keeps running:
+ *
+ *   start ──► running ──► crashed: kafkajs starts it again, or, where it gives up,
+ *                           brokers away, or not vital ──► a pause of 1 … 15 s ──► started again
+ *                           permission denied, or a bug ──► `onFatal`: a process that lives on without consuming looks well and does nothing
  */
-export function createConsumer(kafka: Kafka, group: string, log: Log, config: Partial<ConsumerConfig> = {}): Consumer {
-  const consumer = kafka.consumer({ ...defaults, ...config, groupId: group });
-  const state: ConsumerState = { group, running: false, lastFetchAt: 0 };
-  states.set(group, state);
-  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-    state.running = true;
-    log.debug({ group, assignment: payload.memberAssignment }, 'consumer.joined');
-  });
-  consumer.on(consumer.events.FETCH, () => void (state.lastFetchAt = Date.now()));
-  consumer.on(consumer.events.STOP, () => void (state.running = false));
-  consumer.on(consumer.events.CRASH, ({ payload }) => {
-    state.running = false;
-    if (payload.restart) return log.warn({ group, err: payload.error }, 'consumer.restarting');
-    log.fatal({ group, err: payload.error }, 'consumer.dead');
-    process.exit(1);
-  });
-  return consumer;
+export class WatchedConsumer {
+  readonly consumer: Consumer;
+  private readonly state: ConsumerState;
+  private readonly ownGroup: boolean;
+  private stopping = false;
+
+  constructor(
+    private readonly kafka: KafkaClient,
+    private readonly group: string,
+    private readonly log: Log,
+    { vital = true, ownGroup = false, config = {} }: WatchedConsumerOptions = {},
+  ) {
+    this.ownGroup = ownGroup;
+    this.consumer = kafka.consumer({ ...defaults, ...config, groupId: group });
+    this.state = { group, vital, running: false, lastContactAt: 0 };
+    states.set(group, this.state);
+  }
+
+  /** Joins the group and begins to fetch. */
+  async start(topics: string[], { fromBeginning, ...run }: ConsumerRunConfig & { fromBeginning: boolean }): Promise<void> {
+    const { consumer, state, log, group } = this;
+    const contact = () => void (state.lastContactAt = Date.now());
+    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+      state.running = true;
+      contact();
+      log.debug({ group, assignment: payload.memberAssignment }, 'consumer.joined');
+    });
+    consumer.on(consumer.events.FETCH, contact);
+    consumer.on(consumer.events.HEARTBEAT, contact);
+    consumer.on(consumer.events.STOP, () => void (state.running = false));
+    consumer.on(consumer.events.CRASH, ({ payload }) => {
+      state.running = false;
+      if (payload.restart) return log.warn({ group, err: payload.error }, 'consumer.restarting');
+      void this.afterCrash(payload.error, run);
+    });
+    await consumer.connect();
+    await consumer.subscribe({ topics, fromBeginning });
+    await consumer.run(run);
+  }
+
+  async stop(): Promise<void> {
+    this.stopping = true;
+    states.delete(this.group);
+    await this.consumer.disconnect();
+    if (this.ownGroup) await deleteGroups(this.kafka, this.log, (group) => group === this.group);
+  }
+
+  private async afterCrash(error: Error, run: ConsumerRunConfig): Promise<void> {
+    const { group, log, state } = this;
+    const explanation = explainKafkaError(error);
+    if (state.vital && (explanation !== undefined || !isBrokerFailure(error))) return this.kafka.onFatal(error, `consumer group ${group}`);
+    for (let pause = FIRST_PAUSE_MS; !this.stopping && !state.running; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+      log[state.vital ? 'warn' : 'error']({ group, err: error, reason: explanation, pause_ms: pause }, 'consumer.failed');
+      await sleep(pause);
+      if (this.stopping) return;
+      revivals.inc({ group });
+      try {
+        await this.consumer.connect();
+        await this.consumer.run(run);
+        return;
+      } catch (again) {
+        error = again as Error;
+      }
+    }
+  }
+}
+
+/** Deletes the empty groups that are meant. Best effort: Kafka forgets them by itself, but only after days. */
+export async function deleteGroups(kafka: KafkaClient, log: Log, isMeant: (group: string) => boolean): Promise<void> {
+  const admin = kafka.admin({ retry: { retries: 0 } });
+  try {
+    await admin.connect();
+    const meant = (await admin.listGroups()).groups.map(({ groupId }) => groupId).filter(isMeant);
+    if (meant.length === 0) return;
+    const { groups } = await admin.describeGroups(meant);
+    const empty = groups.filter(({ state }) => state === 'Empty').map(({ groupId }) => groupId);
+    if (empty.length > 0) await admin.deleteGroups(empty);
+  } catch (error) {
+    log.debug({ err: error }, 'consumer-groups.not-deleted');
+  } finally {
+    await admin.disconnect().catch(() => {});
+  }
 }

@@ -1,8 +1,8 @@
 import { zstdCompress as compress, zstdDecompress as decompress } from 'node:zlib';
 import { promisify } from 'node:util';
-import kafkajs, { type ICustomPartitioner, type Kafka, type LogEntry } from 'kafkajs';
-import type { Environment } from '#config';
+import kafkajs, { type ICustomPartitioner, type LogEntry } from 'kafkajs';
 import type { Log } from '#observability';
+import type { KafkaConfig } from './kafka.config.js';
 
 const zstdCompress = promisify(compress);
 const zstdDecompress = promisify(decompress);
@@ -13,27 +13,39 @@ kafkajs.CompressionCodecs[kafkajs.CompressionTypes.ZSTD] = () => ({
   decompress: (buffer: Buffer) => zstdDecompress(buffer),
 });
 
-export interface KafkaConfig {
-  brokers: string[];
-}
-
-export function readKafkaConfig(env: Environment): KafkaConfig {
-  const brokers = env.list('KAFKA_BROKERS', 'localhost:9092');
-  for (const broker of brokers) if (!/^[^\s:]+:\d+$/.test(broker)) env.problem(`KAFKA_BROKERS must list host:port, not "${broker}"`);
-  return { brokers };
+/** What every consumer and producer of a process shares. */
+export interface KafkaClientOptions {
+  /** How long a consumer that stops waits for the work under way, in ms. */
+  drainMs?: number;
+  /** How often a request is repeated; the default takes about half a minute. */
+  retries?: number;
+  /** Called when the process cannot go on: a consumer has failed for good, or Kafka denies an operation. of: what failed. */
+  onFatal?(error: Error, of: string): void;
 }
 
 /** A client of the brokers. It rides out a broker that is away for a minute: requests are tried again, with back-off. */
-export function createKafka(config: KafkaConfig, clientId: string, log: Log): Kafka {
-  return new kafkajs.Kafka({
-    clientId,
-    brokers: config.brokers,
-    connectionTimeout: 3000,
-    requestTimeout: 30_000,
-    retry: { initialRetryTime: 100, maxRetryTime: 3000, multiplier: 2, retries: 12 },
-    logLevel: kafkajs.logLevel.WARN,
-    logCreator: () => (entry) => write(log, entry),
-  });
+export class KafkaClient extends kafkajs.Kafka {
+  readonly drainMs: number;
+  readonly onFatal: (error: Error, of: string) => void;
+
+  constructor(
+    config: KafkaConfig,
+    clientId: string,
+    log: Log,
+    { drainMs = 8000, retries = 12, onFatal = () => {} }: KafkaClientOptions = {},
+  ) {
+    super({
+      ...config.clientOptions(),
+      clientId,
+      connectionTimeout: 3000,
+      requestTimeout: 30_000,
+      retry: { initialRetryTime: 100, maxRetryTime: 3000, multiplier: 2, retries },
+      logLevel: kafkajs.logLevel.WARN,
+      logCreator: () => (entry) => write(log, entry),
+    });
+    this.drainMs = drainMs;
+    this.onFatal = onFatal;
+  }
 }
 
 /** Java's murmur2: an outside producer with the same key reaches the same partition. */
@@ -41,7 +53,7 @@ export const javaPartitioner: ICustomPartitioner = kafkajs.Partitioners.DefaultP
 
 function write(log: Log, { namespace, level, log: entry }: LogEntry): void {
   const { message, timestamp: _, stack: __, ...fields } = entry;
-  // what kafkajs calls an error is mostly a broker that is away; what must end the process is said by consumer-life
+  // what kafkajs calls an error is mostly a broker that is away; what ends the process is logged by its owner
   const name = level <= kafkajs.logLevel.WARN ? 'warn' : 'debug';
   log[name]({ ...fields, namespace }, `kafka: ${message}`);
 }

@@ -1,8 +1,10 @@
-import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
+import type { Consumer, EachBatchPayload } from 'kafkajs';
+import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
 import { committedProgress, progressMetadata } from './committed-progress.js';
-import { createConsumer } from './consumer-life.js';
+import { WatchedConsumer } from './consumer-life.js';
 import { Gathering } from './gathering.js';
+import type { KafkaClient } from './kafka.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
@@ -12,9 +14,10 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
   commitEveryMs?: number;
   /** How long a record at the end of the log may wait for others, in ms. */
   gatherMs?: number;
+  /** false: the service is ready without it. */
+  vital?: boolean;
 }
 
-const DRAIN_MS = 8000;
 /** How long a rebalance may keep tasks from beginning, which another process may have to do. */
 const SUSPENDED_MS = 20_000;
 const ASSIGN_PAUSE_MS = 500;
@@ -37,7 +40,9 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
  */
 export class LaneConsumer {
   readonly intake: LaneIntake;
+  private readonly watched: WatchedConsumer;
   private readonly consumer: Consumer;
+  private readonly group: string;
   private readonly name: { group: string };
   private readonly gathering: Gathering;
   /** Counts the assignments. */
@@ -49,7 +54,7 @@ export class LaneConsumer {
   private stopping = false;
 
   constructor(
-    private readonly kafka: Kafka,
+    private readonly kafka: KafkaClient,
     private readonly log: Log,
     private readonly options: LaneConsumerOptions,
   ) {
@@ -62,7 +67,9 @@ export class LaneConsumer {
         options.onFailure?.(error, lane);
       },
     });
-    this.consumer = createConsumer(kafka, options.group, log);
+    this.group = kafkaName(options.group);
+    this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital });
+    this.consumer = this.watched.consumer;
   }
 
   /** Joins the group; resolves when the first fetch is on its way. */
@@ -75,23 +82,27 @@ export class LaneConsumer {
       this.suspend();
       void this.commit();
     });
-    await this.consumer.connect();
-    await this.consumer.subscribe({ topics: this.options.topics, fromBeginning: true });
-    await this.consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: (payload) => this.eachBatch(payload) });
+    await this.watched.start(this.options.topics, {
+      fromBeginning: true,
+      autoCommit: false,
+      eachBatchAutoResolve: false,
+      eachBatch: (payload) => this.eachBatch(payload),
+    });
     this.timer = setInterval(() => void this.commit(), this.options.commitEveryMs ?? 100);
   }
 
-  /** Takes no more, waits for what is under way, commits, leaves the group. */
+  /** Begins nothing more, waits for what is under way, commits, leaves the group: the rest is for another process. */
   async stop(): Promise<void> {
     this.stopping = true;
-    clearInterval(this.timer);
-    this.resume();
+    clearTimeout(this.suspension);
+    this.intake.close();
     this.pause();
-    await Promise.race([this.intake.lanes.room(1), new Promise((resolve) => setTimeout(resolve, DRAIN_MS).unref())]);
+    await Promise.race([this.intake.lanes.room(1), new Promise((resolve) => setTimeout(resolve, this.kafka.drainMs).unref())]);
+    clearInterval(this.timer);
     // in a rebalance nothing is committed: what has ended would be done again
     for (let waited = 0; !this.intake.isAssigned && waited < ASSIGNED_IN_MS; waited += 50) await sleep(50);
     await this.commit();
-    await this.consumer.disconnect();
+    await this.watched.stop();
   }
 
   private pause(): void {
@@ -137,7 +148,7 @@ export class LaneConsumer {
     await admin.connect();
     try {
       const topics = Object.keys(given);
-      const answer = topics.length === 0 ? [] : await admin.fetchOffsets({ groupId: this.options.group, topics });
+      const answer = topics.length === 0 ? [] : await admin.fetchOffsets({ groupId: this.group, topics });
       return Object.entries(given).flatMap(([topic, partitions]) => {
         const found = new Map(answer.find((each) => each.topic === topic)?.partitions.map((each) => [each.partition, each]));
         return partitions.map((partition) => {

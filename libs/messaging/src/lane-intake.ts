@@ -74,6 +74,7 @@ export class LaneIntake {
   readonly lanes: Lanes;
   private partitions = new Map<string, Assigned>();
   private suspended: PromiseWithResolvers<void> | undefined;
+  private closed = false;
   /** Whether it's known what is committed of the partitions: what is known here alone may be older. */
   isAssigned = false;
 
@@ -89,6 +90,15 @@ export class LaneIntake {
   resume(): void {
     this.suspended?.resolve();
     this.suspended = undefined;
+  }
+
+  /**
+   * For good: begins no task of a record any more. Those that wait leave their lanes undone, so that their records are not counted as done and
+   * another process takes them; a task that fails is not repeated.
+   */
+  close(): void {
+    this.closed = true;
+    this.resume();
   }
 
   /** The group has given us these partitions and no others; what is committed of them is told by `assign`. */
@@ -140,7 +150,10 @@ export class LaneIntake {
       const tasks = planned.get(record) ?? [];
       let left = tasks.length;
       if (left === 0) end();
-      for (const task of tasks) this.lanes.push(this.ifDue(assigned, record.offset, task), () => --left === 0 && end());
+      for (const task of tasks) {
+        const due = this.ifDue(assigned, record.offset, task);
+        this.lanes.push(due.task, () => due.isDone() && --left === 0 && end());
+      }
     }
   }
 
@@ -165,15 +178,22 @@ export class LaneIntake {
       });
   }
 
-  /** The task, dropped when it isn't ours to do any more as its turn comes. */
-  private ifDue(assigned: Assigned, offset: number, task: Task): Task {
+  /** The task, dropped when it isn't ours to do any more as its turn comes. `isDone`: false when it was left to another process. */
+  private ifDue(assigned: Assigned, offset: number, task: Task): { task: Task; isDone(): boolean } {
     let begun = false;
+    let left = false;
     const run = async () => {
       while (!begun && this.suspended) await this.suspended.promise;
-      if (!begun && !assigned.isDue(offset)) return task.drop?.();
+      if (!begun && this.closed) left = true;
+      if (!begun && (left || !assigned.isDue(offset))) return task.drop?.();
       begun = true;
-      await task.run();
+      try {
+        await task.run();
+      } catch (error) {
+        if (!this.closed) throw error;
+        left = true;
+      }
     };
-    return { lane: task.lane, group: task.group, run };
+    return { task: { lane: task.lane, group: task.group, run }, isDone: () => !left };
   }
 }

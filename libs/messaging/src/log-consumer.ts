@@ -1,13 +1,19 @@
-import type { Consumer, EachBatchPayload, Kafka } from 'kafkajs';
+import type { Consumer, EachBatchPayload } from 'kafkajs';
+import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
-import { createConsumer } from './consumer-life.js';
+import { WatchedConsumer } from './consumer-life.js';
 import { Gathering } from './gathering.js';
+import type { KafkaClient } from './kafka.js';
 import { LogIntake, type LogIntakeOptions } from './log-intake.js';
 
 export interface LogConsumerOptions extends LogIntakeOptions {
   group: string;
   /** How long a record at the end of the log may wait for others, in ms. */
   gatherMs?: number;
+  /** false: the service is ready without it. */
+  vital?: boolean;
+  /** The group belongs to this process alone: it is deleted at the end. */
+  ownGroup?: boolean;
 }
 
 /** Before decompression; at least one of the producer's batches comes in any case. Large fetches keep the event loop busy for long. */
@@ -17,16 +23,22 @@ const LOOK_MS = 500;
 
 /** A consumer that keeps its position with its effects, so that each record counts once; the group's offsets aren't used. */
 export class LogConsumer {
+  private readonly watched: WatchedConsumer;
   private readonly consumer: Consumer;
   private readonly intake: LogIntake;
   private readonly gathering: Gathering;
 
   constructor(
-    kafka: Kafka,
+    kafka: KafkaClient,
     log: Log,
     private readonly options: LogConsumerOptions,
   ) {
-    this.consumer = createConsumer(kafka, options.group, log, { maxBytesPerPartition: MAX_BYTES_PER_PARTITION });
+    this.watched = new WatchedConsumer(kafka, kafkaName(options.group), log, {
+      vital: options.vital,
+      ownGroup: options.ownGroup,
+      config: { maxBytesPerPartition: MAX_BYTES_PER_PARTITION },
+    });
+    this.consumer = this.watched.consumer;
     const reread = (partition: number, offset: number) => this.consumer.seek({ topic: options.topic, partition, offset: String(offset) });
     this.intake = new LogIntake(log, options, reread);
     this.gathering = new Gathering(options.gatherMs ?? 0);
@@ -37,14 +49,17 @@ export class LogConsumer {
       this.consumer.events.GROUP_JOIN,
       ({ payload }) => void this.intake.assign(payload.memberAssignment[this.options.topic] ?? []),
     );
-    await this.consumer.connect();
-    await this.consumer.subscribe({ topics: [this.options.topic], fromBeginning: true });
-    await this.consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: (payload) => this.eachBatch(payload) });
+    await this.watched.start([this.options.topic], {
+      fromBeginning: true,
+      autoCommit: false,
+      eachBatchAutoResolve: false,
+      eachBatch: (payload) => this.eachBatch(payload),
+    });
   }
 
   async stop(): Promise<void> {
     await this.intake.stop();
-    await this.consumer.disconnect();
+    await this.watched.stop();
   }
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {

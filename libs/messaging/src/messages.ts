@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Consumer, Kafka } from 'kafkajs';
 import {
   type Command,
   type Fact,
@@ -12,7 +11,8 @@ import {
   Unavailable,
 } from '#contracts';
 import { currentRequestId, type Log } from '#observability';
-import { createConsumer } from './consumer-life.js';
+import { deleteGroups, WatchedConsumer } from './consumer-life.js';
+import type { KafkaClient } from './kafka.js';
 import type { OutgoingRecord, Publisher } from './publisher.js';
 import { errorFromWire, HEADER } from './wire.js';
 
@@ -31,11 +31,11 @@ const decoder = new TextDecoder();
 export class Messages {
   private readonly pending = new Map<string, Pending>();
   private readonly repliesTo: string;
-  private consumer: Consumer | undefined;
+  private consumer: WatchedConsumer | undefined;
 
   constructor(
     private readonly service: Service,
-    private readonly kafka: Kafka,
+    private readonly kafka: KafkaClient,
     private readonly publisher: Publisher,
     private readonly log: Log,
   ) {
@@ -45,12 +45,12 @@ export class Messages {
   /** Waits until replies would be heard: a new group reads from the end of the log that its first fetch finds. */
   async connect(): Promise<void> {
     // one group per process: each reads all replies of its service and takes its own
-    const consumer = createConsumer(this.kafka, `${this.repliesTo}.${randomUUID()}`, this.log, { maxWaitTimeInMs: 500 });
-    this.consumer = consumer;
-    await consumer.connect();
-    await consumer.subscribe({ topics: [this.repliesTo], fromBeginning: false });
+    const group = `${this.repliesTo}.${randomUUID()}`;
+    this.consumer = new WatchedConsumer(this.kafka, group, this.log, { ownGroup: true, config: { maxWaitTimeInMs: 500 } });
+    const { consumer } = this.consumer;
     const fetched = new Promise<void>((resolve) => void consumer.on(consumer.events.FETCH, () => resolve()));
-    await consumer.run({
+    await this.consumer.start([this.repliesTo], {
+      fromBeginning: false,
       autoCommit: false,
       eachBatch: async ({ batch }) => {
         for (const message of batch.messages) {
@@ -60,10 +60,12 @@ export class Messages {
       },
     });
     await fetched;
+    // of processes that were killed
+    void deleteGroups(this.kafka, this.log, (other) => other.startsWith(`${this.repliesTo}.`) && other !== group);
   }
 
   async close(): Promise<void> {
-    await this.consumer?.disconnect();
+    await this.consumer?.stop();
     for (const [id, { reject, timer }] of this.pending) {
       clearTimeout(timer);
       this.pending.delete(id);

@@ -1,5 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
-import type { Kafka } from 'kafkajs';
+import type { KafkaClient } from './kafka.js';
 import { Messages } from './messages.js';
 import { Publisher } from './publisher.js';
 
@@ -9,7 +9,7 @@ export const KAFKA = Symbol('kafka');
 /** Kafka, the publisher and `Messages` for the whole app: connected before the app's modules start, closed after them. */
 @Module({})
 export class MessagingModule {
-  static with(instances: { kafka: Kafka; publisher: Publisher; messages: Messages }): DynamicModule {
+  static with(instances: { kafka: KafkaClient; publisher: Publisher; messages: Messages }): DynamicModule {
     return {
       module: MessagingModule,
       global: true,

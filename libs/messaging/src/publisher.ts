@@ -1,7 +1,8 @@
-import type { Kafka, Message, Producer } from 'kafkajs';
+import type { Message, Producer } from 'kafkajs';
 import kafkajs from 'kafkajs';
 import { EVENTS_TOPIC, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
-import { javaPartitioner } from './kafka.js';
+import { explainKafkaError } from './kafka-errors.js';
+import { javaPartitioner, type KafkaClient } from './kafka.js';
 
 /** A record to send. Each has a key, for the key decides whose order matters. */
 export interface OutgoingRecord {
@@ -35,7 +36,7 @@ export class Publisher {
   private flushing = false;
   private timer: NodeJS.Immediate | undefined;
 
-  constructor(kafka: Kafka) {
+  constructor(private readonly kafka: KafkaClient) {
     this.producer = kafka.producer({ createPartitioner: javaPartitioner, allowAutoTopicCreation: false });
   }
 
@@ -72,6 +73,9 @@ export class Publisher {
         });
         for (const { resolve } of batch) resolve();
       } catch (error) {
+        const explanation = explainKafkaError(error);
+        // a missing permission does not pass by itself
+        if (explanation !== undefined) this.kafka.onFatal(error as Error, batchTopics(batch));
         for (const { reject } of batch) reject(error as Error);
       }
     }
@@ -90,6 +94,9 @@ export class Publisher {
     return { batch: this.waiting.splice(0, count), bytes };
   }
 }
+
+const batchTopics = (batch: Waiting[]): string =>
+  `topics ${[...new Set(batch.flatMap(({ records }) => records.map(({ topic }) => topic)))].join(', ')}`;
 
 /** Whether others read it, whose clients may know no zstd. */
 const isReadOutside = (batch: Waiting[]): boolean =>

@@ -1,15 +1,27 @@
-import type { Kafka } from 'kafkajs';
+import kafkajs, { type Admin, type ITopicMetadata } from 'kafkajs';
 import type { TopicSpec } from '#contracts';
+import type { KafkaClient } from './kafka.js';
 
-/** Makes the topics that are missing; leaves those that exist as they are. Returns the names of the new ones. */
-export async function createTopics(
-  kafka: Kafka,
-  specs: TopicSpec[],
-  { partitions, replicas }: { partitions: number; replicas: number },
-): Promise<string[]> {
-  const admin = kafka.admin();
-  await admin.connect();
-  try {
+/** What the topics' creation depends on, beside their specifications. */
+export interface TopicSettings {
+  partitions: number;
+  replicas: number;
+  minInSyncReplicas: number;
+}
+
+/** How the existing topics differ from what is needed. Each entry is a sentence that begins with the topic's name. */
+export interface TopicReport {
+  /** Names of topics that do not exist, or that we are not allowed to see. */
+  missing: string[];
+  /** Nothing works correctly with these. */
+  wrong: string[];
+  /** Works, but is not what the configuration asks for. */
+  different: string[];
+}
+
+/** Creates the topics that are missing and leaves existing ones as they are. Returns the names of the new ones. */
+export async function createTopics(kafka: KafkaClient, specs: TopicSpec[], settings: TopicSettings): Promise<string[]> {
+  return withAdmin(kafka, async (admin) => {
     const existing = new Set(await admin.listTopics());
     const missing = specs.filter(({ topic }) => !existing.has(topic));
     if (missing.length === 0) return [];
@@ -18,12 +30,87 @@ export async function createTopics(
       timeout: 30_000,
       topics: missing.map((spec) => ({
         topic: spec.topic,
-        numPartitions: spec.partitions === 'one' ? 1 : partitions,
-        replicationFactor: replicas,
-        configEntries: Object.entries(spec.config ?? {}).map(([name, value]) => ({ name, value })),
+        numPartitions: spec.partitions === 'one' ? 1 : settings.partitions,
+        replicationFactor: settings.replicas,
+        configEntries: Object.entries({ 'min.insync.replicas': String(settings.minInSyncReplicas), ...spec.config }).map(
+          ([name, value]) => ({
+            name,
+            value,
+          }),
+        ),
       })),
     });
     return missing.map(({ topic }) => topic);
+  });
+}
+
+/** Compares the existing topics with what we need. */
+export async function checkTopics(kafka: KafkaClient, specs: TopicSpec[], settings: TopicSettings): Promise<TopicReport> {
+  return withAdmin(kafka, async (admin) => {
+    const existing = new Set(await admin.listTopics());
+    const [present, missing] = [specs.filter(({ topic }) => existing.has(topic)), specs.filter(({ topic }) => !existing.has(topic))];
+    const report: TopicReport = { missing: missing.map(({ topic }) => topic), wrong: [], different: [] };
+    if (present.length === 0) return report;
+    const names = present.map(({ topic }) => topic);
+    const { topics } = await admin.fetchTopicMetadata({ topics: names });
+    const { resources } = await admin.describeConfigs({
+      includeSynonyms: false,
+      resources: names.map((name) => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name, configNames: COMPARED })),
+    });
+    for (const spec of present) {
+      const metadata = topics.find(({ name }) => name === spec.topic);
+      const entries = resources.find(({ resourceName }) => resourceName === spec.topic)?.configEntries ?? [];
+      const actual = new Map(entries.map(({ configName, configValue }) => [configName, configValue]));
+      const { wrong, different } = differences(spec, settings, metadata, actual);
+      report.wrong.push(...wrong);
+      report.different.push(...different);
+    }
+    return report;
+  });
+}
+
+const COMPARED = ['message.timestamp.type', 'cleanup.policy', 'max.message.bytes', 'retention.ms', 'min.insync.replicas'];
+
+/** The decision for one topic. actual: its settings as the broker describes them. */
+export function differences(
+  { topic, partitions, config = {} }: TopicSpec,
+  settings: TopicSettings,
+  metadata: Pick<ITopicMetadata, 'partitions'> | undefined,
+  actual: ReadonlyMap<string, string>,
+): Pick<TopicReport, 'wrong' | 'different'> {
+  const wrong: string[] = [];
+  const different: string[] = [];
+  const set = (name: string, value: string) => `${topic} has ${name}=${actual.get(name)}; set it to ${value}`;
+
+  // event ids are made from the broker's clock, and a record's own time could be anything
+  const timestamps = config['message.timestamp.type'];
+  if (timestamps !== undefined && actual.get('message.timestamp.type') !== timestamps)
+    wrong.push(set('message.timestamp.type', timestamps));
+  const policy = config['cleanup.policy'] ?? 'delete';
+  if (actual.has('cleanup.policy') && actual.get('cleanup.policy') !== policy) wrong.push(set('cleanup.policy', policy));
+  const bytes = config['max.message.bytes'];
+  if (bytes !== undefined && Number(actual.get('max.message.bytes')) < Number(bytes)) wrong.push(set('max.message.bytes', bytes));
+
+  const retention = config['retention.ms'];
+  const kept = Number(actual.get('retention.ms') ?? -1);
+  if (retention !== undefined && kept >= 0 && kept < Number(retention)) different.push(set('retention.ms', `at least ${retention}`));
+  if (Number(actual.get('min.insync.replicas') ?? settings.minInSyncReplicas) < settings.minInSyncReplicas)
+    different.push(set('min.insync.replicas', String(settings.minInSyncReplicas)));
+  const wanted = partitions === 'one' ? 1 : settings.partitions;
+  const count = metadata?.partitions.length ?? wanted;
+  if (count !== wanted && partitions !== 'one')
+    different.push(`${topic} has ${count} partitions, and SLUICE_PARTITIONS is ${wanted}; the topic's number is used`);
+  const replicas = Math.min(...(metadata?.partitions.map((partition) => partition.replicas.length) ?? [settings.replicas]));
+  if (replicas < settings.replicas)
+    different.push(`${topic} has ${replicas} replicas, and SLUICE_REPLICATION_FACTOR is ${settings.replicas}`);
+  return { wrong, different };
+}
+
+async function withAdmin<T>(kafka: KafkaClient, work: (admin: Admin) => Promise<T>): Promise<T> {
+  const admin = kafka.admin();
+  await admin.connect();
+  try {
+    return await work(admin);
   } finally {
     await admin.disconnect();
   }

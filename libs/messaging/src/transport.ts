@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { type CustomTransportStrategy, type MessageHandler, Server } from '@nestjs/microservices';
-import type { Kafka } from 'kafkajs';
 import { lastValueFrom } from 'rxjs';
 import { requestsTopic, type Service, SluiceError } from '#contracts';
 import { type Log, withRequestId } from '#observability';
 import { sendToDeadLetter } from './dead-letter.js';
+import type { KafkaClient } from './kafka.js';
 import { LaneConsumer } from './lane-consumer.js';
 import type { Task } from './lanes.js';
 import type { LogRecord } from './log-record.js';
@@ -13,7 +13,7 @@ import { errorToWire, HEADER } from './wire.js';
 
 export interface TransportOptions {
   service: Service;
-  kafka: Kafka;
+  kafka: KafkaClient;
   publisher: Publisher;
   log: Log;
   /** Whether a handler's error will pass by itself (a database that is away), so that a fact waits for as long as it takes. */

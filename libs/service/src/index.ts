@@ -1,3 +1,8 @@
 export { PayloadPipe } from './payload-pipe.js';
 export { runService, type ServiceOptions } from './run-service.js';
 export { LogModule } from './log.module.js';
+export { type OpenCommand, runCommand } from './command-line.js';
+export { explain, logFatal } from './explain.js';
+export { CannotStart } from './cannot-start.js';
+export { COMMON_SETTINGS } from './run-service.js';
+export { untilAnswered } from './wait-for.js';

@@ -1,21 +1,38 @@
 import 'reflect-metadata';
 import { hostname } from 'node:os';
-import type { INestMicroservice, Type } from '@nestjs/common';
+import type { INestApplicationContext, INestMicroservice, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { ConfigError, readConfig } from '#config';
+import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
-import { isTransient } from '#database';
-import { createKafka, KafkaTransport, Messages, MessagingModule, Publisher, readKafkaConfig, type TransportOptions } from '#messaging';
+import { Database, DatabaseConfig, isTransient } from '#database';
+import {
+  explainKafkaError,
+  KafkaClient,
+  KafkaConfig,
+  KafkaTransport,
+  Messages,
+  MessagingModule,
+  Publisher,
+  TopicsConfig,
+  type TransportOptions,
+} from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
+import { CannotStart } from './cannot-start.js';
+import { logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
 import { PayloadPipe } from './payload-pipe.js';
 import { LogModule } from './log.module.js';
+import { Readiness } from './readiness.js';
 import { RpcErrors } from './rpc-errors.js';
+import { ServiceConfig } from './service.config.js';
+import { waitForStores } from './stores.js';
 
 export interface ServiceOptions {
   name: Service;
   module: Type;
+  /** The parts of the configuration that belong to this service alone. */
+  settings: readonly ConfigClass[];
   /** For a service that is asked over HTTP instead of Kafka: makes the HTTP application and says where it listens. */
   http?: {
     create(module: Type, log: Log): Promise<NestFastifyApplication>;
@@ -23,39 +40,67 @@ export interface ServiceOptions {
   };
 }
 
-/** Shorter than the patience of whoever stops us. */
-const SHUTDOWN_MS = 8_000;
+/** The parts of the configuration that every service has. */
+export const COMMON_SETTINGS: readonly ConfigClass[] = [ServiceConfig, KafkaConfig, TopicsConfig, DatabaseConfig];
+
+/** What is left of the shutdown time to commit, leave the groups and close the connections. */
+const CLOSING_MS = 3000;
+const LEAST_DRAIN_MS = 1000;
 
 /**
- * The life of an app's process: reads the configuration, connects, starts the module, says `ready` to whoever started
- * it, and stops in order on SIGTERM, SIGINT, or when its starter has gone.
+ * The life of an app's process:
+ *
+ *   read the configuration ─► wait for the stores ─► connect ─► start the module ─► ready ─► SIGTERM, SIGINT or the launcher's end: stop in order
+ *
+ * Whatever prevents a start is logged in one line each, and the exit code is 1.
  */
-export async function runService({ name, module, http }: ServiceOptions): Promise<void> {
+export async function runService({ name, module, settings, http }: ServiceOptions): Promise<void> {
   const log = createLog(name);
   // the launcher may go, even by kill -9, before there is anything to stop in order
-  const launcherGone = () => process.exit(0);
-  process.once('disconnect', launcherGone);
+  const exit = () => process.exit(0);
+  process.once('disconnect', exit);
+  process.once('SIGTERM', exit);
+  process.once('SIGINT', exit);
   process.on('uncaughtException', (error) => die(log, error, 'process.uncaught-exception'));
   process.on('unhandledRejection', (error) => die(log, error, 'process.unhandled-rejection'));
   try {
     collectProcessMetrics();
-    const config = readConfig((env) => ({
-      kafka: readKafkaConfig(env),
-      healthPort: env.integer('SLUICE_HEALTH_PORT', 0, { max: 65_535 }),
-    }));
-    // partitions are handed out in the order of these names: after an outage of the broker each process has its own again, and repeats less
-    const kafka = createKafka(config.kafka, `${name}-${hostname()}-${process.pid}`, log);
+    checkConfig([...COMMON_SETTINGS, ...settings]);
+    const config = ServiceConfig.read();
+    const kafkaConfig = KafkaConfig.read();
+    const deadline = Date.now() + config.startupTimeoutMs;
+    const readiness = new Readiness();
+    const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config.healthPort, readiness);
+
+    const clientId = `${name}-${hostname()}-${process.pid}`;
+    await waitForStores({
+      ...{ service: name, deadline, readiness, log, brokers: kafkaConfig.brokers },
+      kafka: new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 }),
+      topics: TopicsConfig.read(),
+      database: DatabaseConfig.read(),
+    });
+    // partitions are handed out in the order of the clients' ids: after an outage of the broker each process has its own again, and repeats less
+    const kafka = new KafkaClient(kafkaConfig, clientId, log, {
+      drainMs: Math.max(config.shutdownTimeoutMs - CLOSING_MS, LEAST_DRAIN_MS),
+      onFatal: (error, of) => {
+        const explanation = explainKafkaError(error);
+        die(log, explanation === undefined ? error : new CannotStart(`${explanation} (${of})`), 'kafka.failed');
+      },
+    });
     const publisher = new Publisher(kafka);
     const messages = new Messages(name, kafka, publisher, log);
+    readiness.starting('its consumers to join');
     await Promise.all([publisher.connect(), messages.connect()]);
 
     const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages }));
     const app = http
       ? await startHttp(http, root, log)
       : await startMicroservice(root, log, { service: name, kafka, publisher, log, isTransient });
-    const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config.healthPort);
-    process.off('disconnect', launcherGone);
-    stopInOrder(log, async () => {
+    const database = (app as INestApplicationContext).get(Database, { strict: false });
+    readiness.started(() => database.query('SELECT 1'));
+    process.off('disconnect', exit).off('SIGTERM', exit).off('SIGINT', exit);
+    stopInOrder(log, config.shutdownTimeoutMs, async () => {
+      readiness.stopping();
       await app.close();
       await messages.close();
       await publisher.close();
@@ -64,9 +109,7 @@ export async function runService({ name, module, http }: ServiceOptions): Promis
     log.info({ pid: process.pid }, 'service.ready');
     process.send?.({ type: 'ready' });
   } catch (error) {
-    if (error instanceof ConfigError) for (const problem of error.problems) log.fatal(problem);
-    else log.fatal({ err: error }, 'service.not-started');
-    process.exit(1);
+    die(log, error, 'service.not-started');
   }
 }
 
@@ -78,7 +121,12 @@ async function startHttp({ create, listen }: NonNullable<ServiceOptions['http']>
 
 /** Payloads are validated, and what a handler throws reaches the transport as it is. */
 async function startMicroservice(root: Type, log: Log, options: TransportOptions): Promise<INestMicroservice> {
-  const microservice = await NestFactory.createMicroservice(root, { strategy: new KafkaTransport(options), logger: new NestLog(log) });
+  const microservice = await NestFactory.createMicroservice(root, {
+    strategy: new KafkaTransport(options),
+    logger: new NestLog(log),
+    // what prevents a start is reported here
+    abortOnError: false,
+  });
   microservice.useGlobalPipes(new PayloadPipe());
   microservice.useGlobalFilters(new RpcErrors());
   await microservice.listen();
@@ -91,13 +139,13 @@ function rootModule(...imports: object[]): Type {
   return RootModule;
 }
 
-function stopInOrder(log: Log, close: () => Promise<void>): void {
+function stopInOrder(log: Log, timeoutMs: number, close: () => Promise<void>): void {
   let stopping = false;
   const stop = (reason: string) => {
     if (stopping) return;
     stopping = true;
     log.info({ reason }, 'service.stopping');
-    setTimeout(() => die(log, new Error(`not stopped after ${SHUTDOWN_MS} ms`), 'service.stop-timed-out'), SHUTDOWN_MS).unref();
+    setTimeout(() => die(log, new Error(`not stopped after ${timeoutMs} ms`), 'service.stop-timed-out'), timeoutMs).unref();
     close().then(
       () => process.exit(0),
       (error: Error) => die(log, error, 'service.stop-failed'),
@@ -110,7 +158,7 @@ function stopInOrder(log: Log, close: () => Promise<void>): void {
   if (process.send && !process.connected) stop('launcher gone');
 }
 
-function die(log: Log, error: unknown, what: string): void {
-  log.fatal({ err: error }, what);
+function die(log: Log, error: unknown, name: string): void {
+  logFatal(log, error, name);
   process.exit(1);
 }

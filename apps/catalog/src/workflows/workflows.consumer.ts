@@ -1,8 +1,7 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import type { Kafka } from 'kafkajs';
 import { WORKFLOWS_TOPIC } from '#contracts';
 import { isTransient } from '#database';
-import { KAFKA, LaneConsumer, type LogRecord, Publisher, sendToDeadLetter } from '#messaging';
+import { KAFKA, type KafkaClient, LaneConsumer, type LogRecord, Publisher, sendToDeadLetter } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { readWorkflowRecord } from './workflow-record.js';
 import { WorkflowsRepository } from './workflows.repository.js';
@@ -13,7 +12,7 @@ export class WorkflowsConsumer implements OnApplicationBootstrap, BeforeApplicat
   private readonly consumer: LaneConsumer;
 
   constructor(
-    @Inject(KAFKA) kafka: Kafka,
+    @Inject(KAFKA) kafka: KafkaClient,
     @Inject(LOG) private readonly log: Log,
     private readonly workflows: WorkflowsRepository,
     private readonly publisher: Publisher,

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { LogIntake, type Publisher } from '#messaging';
 import { createLog } from '#observability';
+import { EventStoreConfig } from '../event-store.config.js';
 import { AppendService } from './append.service.js';
 import { EventIntake } from './event-intake.js';
 import { type Random, seededRandom, TestLog } from './log-for-tests.js';
@@ -48,7 +49,8 @@ class Process {
     this.repository = new MemoryAppendRepository(world.tables, step, mutant as RepositoryMutant);
     const service = new MutantService(this.repository, new TrimCounter(world.random), world, mutant);
     const nobody = undefined as unknown as Publisher;
-    const events = new EventIntake(silent, nobody, service, { maxEventBytes: 1000, sweepEveryMs: 1, unknownEmittersKeptMs: 1 });
+    const config = Object.assign(EventStoreConfig.read({}), { maxEventBytes: 1000 });
+    const events = new EventIntake(silent, nobody, service, config);
     this.intake = new LogIntake(
       silent,
       {

@@ -1,7 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import type { Kafka } from 'kafkajs';
 import { EVENTS_TOPIC } from '#contracts';
-import { KAFKA, LogConsumer } from '#messaging';
+import { KAFKA, type KafkaClient, LogConsumer } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { AppendRepository } from './append.repository.js';
 import { EventIntake } from './event-intake.js';
@@ -14,7 +13,7 @@ const GATHER_MS = 20;
 export class EventLog implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly consumer: LogConsumer;
 
-  constructor(@Inject(KAFKA) kafka: Kafka, @Inject(LOG) log: Log, events: AppendRepository, intake: EventIntake) {
+  constructor(@Inject(KAFKA) kafka: KafkaClient, @Inject(LOG) log: Log, events: AppendRepository, intake: EventIntake) {
     this.consumer = new LogConsumer(kafka, log, {
       group: 'event-store.events',
       topic: EVENTS_TOPIC,

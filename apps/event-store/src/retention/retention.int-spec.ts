@@ -4,6 +4,7 @@ import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
 import { createLog } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { EventStoreConfig } from '../event-store.config.js';
 import { ForgetDeleted } from './forget-deleted.js';
 import { RetentionRepository } from './retention.repository.js';
 import { SweepService } from './sweep.service.js';
@@ -49,8 +50,7 @@ describe('retention', () => {
     catalog = new FakeCatalog();
     const repository = new RetentionRepository(db.database);
     directory = new EmitterDirectory(db.database, catalog as unknown as Messages, new ForgetDeleted(repository, log));
-    const config = { maxEventBytes: 1, sweepEveryMs: HOUR_MS, unknownEmittersKeptMs: 24 * HOUR_MS };
-    sweep = new SweepService(repository, directory, config, log);
+    sweep = new SweepService(repository, directory, EventStoreConfig.read({}), log);
   });
 
   const emit = (emitterId: string, count: number, ms = Date.now()) =>

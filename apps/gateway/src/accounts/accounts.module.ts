@@ -6,7 +6,7 @@ import { UsersController } from './users.controller.js';
 
 @Module({
   controllers: [UsersController],
-  providers: [{ provide: GatewayConfig, useFactory: GatewayConfig.read }, AccountsRepository, AccountsService],
+  providers: [{ provide: GatewayConfig, useFactory: () => GatewayConfig.read() }, AccountsRepository, AccountsService],
   exports: [AccountsService],
 })
 export class AccountsModule {}

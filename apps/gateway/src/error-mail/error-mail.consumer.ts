@@ -1,7 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import type { Kafka } from 'kafkajs';
 import { type ErrorRaised, errorRaised } from '#contracts';
-import { KAFKA, LaneConsumer, type LogRecord } from '#messaging';
+import { KAFKA, type KafkaClient, LaneConsumer, type LogRecord } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { errorMail } from './error-mail.js';
 import { ErrorNoticesRepository } from './error-notices.repository.js';
@@ -16,7 +15,7 @@ export class ErrorMailConsumer implements OnApplicationBootstrap, BeforeApplicat
   private forgetting: NodeJS.Timeout | undefined;
 
   constructor(
-    @Inject(KAFKA) kafka: Kafka,
+    @Inject(KAFKA) kafka: KafkaClient,
     @Inject(LOG) private readonly log: Log,
     private readonly notices: ErrorNoticesRepository,
     private readonly mailer: Mailer,
@@ -24,6 +23,7 @@ export class ErrorMailConsumer implements OnApplicationBootstrap, BeforeApplicat
     this.consumer = new LaneConsumer(kafka, log, {
       group: 'gateway.error-mail',
       topics: [errorRaised.topic],
+      vital: false,
       concurrency: 4,
       maxOutstanding: 1000,
       // a task that throws, for the mail server is away, runs again until it doesn't

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import type { Kafka } from 'kafkajs';
 import { EVENTS_TOPIC, Unavailable } from '#contracts';
-import { forgetConsumer, KAFKA, LogConsumer, type LogRecord, type Position } from '#messaging';
+import { KAFKA, type KafkaClient, LogConsumer, type LogRecord, type Position } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { LiveConfig } from './live.config.js';
 import { LiveHub, type LiveListener, type Seam } from './live-hub.js';
@@ -35,7 +34,7 @@ export class LiveReader {
   private idleTimer: NodeJS.Timeout | undefined;
 
   constructor(
-    @Inject(KAFKA) private readonly kafka: Kafka,
+    @Inject(KAFKA) private readonly kafka: KafkaClient,
     @Inject(LOG) private readonly log: Log,
     private readonly store: StorePositions,
     private readonly config: LiveConfig,
@@ -85,6 +84,9 @@ export class LiveReader {
     const consumer = new LogConsumer(this.kafka, this.log, {
       group: this.group,
       topic: EVENTS_TOPIC,
+      // the API is as ready without it
+      vital: false,
+      ownGroup: true,
       positions: async (partitions) => {
         const positions = await this.positionsOf(partitions);
         known.resolve();
@@ -92,8 +94,6 @@ export class LiveReader {
       },
       handle: (_partition, records) => this.handOut(records),
     });
-    // the API is as ready without it
-    forgetConsumer(this.group);
     const started = this.stopped.then(() => consumer.start());
     const reading: Reading = { consumer, started, ready: started.then(() => known.promise) };
     reading.ready.then(

@@ -1,22 +1,23 @@
-import { readConfig } from '#config';
-import { MAX_EVENT_BYTES } from '#contracts';
+import { Config, integer } from '#config';
+import { maxEventBytes } from '#contracts';
 
-export class LiveConfig {
-  /** How often each client gets a comment, so that nobody between takes the connection for dead. */
-  readonly heartbeatMs!: number;
-  /** Open streams of one account at a time, in this process. */
-  readonly maxPerAccount!: number;
-  /** How long the log is read on after the last client has gone. */
-  readonly lingerMs!: number;
-  /** The store's own limit: what it doesn't take isn't shown. */
-  readonly maxEventBytes!: number;
-
-  static read(): LiveConfig {
-    return readConfig((env) => ({
-      heartbeatMs: env.integer('SLUICE_SSE_HEARTBEAT_MS', 15_000, { min: 10, max: 600_000 }),
-      maxPerAccount: env.integer('SLUICE_SSE_STREAMS_PER_ACCOUNT', 2_000, { min: 1 }),
-      lingerMs: env.integer('SLUICE_SSE_LINGER_MS', 5_000, { max: 600_000 }),
-      maxEventBytes: env.integer('SLUICE_MAX_EVENT_BYTES', MAX_EVENT_BYTES, { min: 1024, max: MAX_EVENT_BYTES }),
-    }));
-  }
-}
+/** The part of the configuration that concerns live streams. */
+export class LiveConfig extends Config({
+  heartbeatMs: integer('SLUICE_SSE_HEARTBEAT_MS', {
+    fallback: 15_000,
+    min: 10,
+    max: 600_000,
+    description: 'Milliseconds between two comments on a live stream, which keep proxies from closing it.',
+  }),
+  maxPerAccount: integer('SLUICE_SSE_STREAMS_PER_ACCOUNT', {
+    fallback: 2_000,
+    min: 1,
+    description: 'Open live streams of one account in each gateway.',
+  }),
+  lingerMs: integer('SLUICE_SSE_LINGER_MS', {
+    fallback: 5_000,
+    max: 600_000,
+    description: 'Milliseconds for which a gateway keeps reading the log after its last live client has left.',
+  }),
+  maxEventBytes,
+}) {}

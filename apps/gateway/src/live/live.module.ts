@@ -10,6 +10,6 @@ import { StorePositions } from './store-positions.js';
 @Module({
   imports: [AccountsModule],
   controllers: [LiveController],
-  providers: [{ provide: LiveConfig, useFactory: LiveConfig.read }, EventsService, LiveReader, LiveStreamsService, StorePositions],
+  providers: [{ provide: LiveConfig, useFactory: () => LiveConfig.read() }, EventsService, LiveReader, LiveStreamsService, StorePositions],
 })
 export class LiveModule {}

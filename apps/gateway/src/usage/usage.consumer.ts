@@ -1,7 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import type { Kafka } from 'kafkajs';
 import { type RunFinished, runFinished } from '#contracts';
-import { KAFKA, LaneConsumer, type LogRecord } from '#messaging';
+import { KAFKA, type KafkaClient, LaneConsumer, type LogRecord } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { IdempotencyRepository } from '../idempotency/idempotency.repository.js';
 import { UsageRepository } from './usage.repository.js';
@@ -15,7 +14,7 @@ export class UsageConsumer implements OnApplicationBootstrap, BeforeApplicationS
   private forgetting: NodeJS.Timeout | undefined;
 
   constructor(
-    @Inject(KAFKA) kafka: Kafka,
+    @Inject(KAFKA) kafka: KafkaClient,
     @Inject(LOG) private readonly log: Log,
     private readonly usage: UsageRepository,
     private readonly requests: IdempotencyRepository,
@@ -23,6 +22,7 @@ export class UsageConsumer implements OnApplicationBootstrap, BeforeApplicationS
     this.consumer = new LaneConsumer(kafka, log, {
       group: 'gateway.usage',
       topics: [runFinished.topic],
+      vital: false,
       concurrency: 1,
       maxOutstanding: 1000,
       plan: async (records) => {

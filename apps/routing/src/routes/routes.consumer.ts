@@ -1,7 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import type { Kafka } from 'kafkajs';
 import { EVENTS_TOPIC } from '#contracts';
-import { KAFKA, LaneConsumer } from '#messaging';
+import { KAFKA, type KafkaClient, LaneConsumer } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { Dispatcher } from '../deliveries/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
@@ -19,7 +18,7 @@ const GATHER_MS = 3;
 export class RoutesConsumer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly consumer: LaneConsumer;
 
-  constructor(@Inject(KAFKA) kafka: Kafka, @Inject(LOG) log: Log, router: Router, dispatcher: Dispatcher, config: RoutingConfig) {
+  constructor(@Inject(KAFKA) kafka: KafkaClient, @Inject(LOG) log: Log, router: Router, dispatcher: Dispatcher, config: RoutingConfig) {
     this.consumer = new LaneConsumer(kafka, log, {
       group: 'routing.events',
       topics: [EVENTS_TOPIC],

@@ -1,7 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import type { Kafka } from 'kafkajs';
 import { type RunRequested, runRequested } from '#contracts';
-import { KAFKA, LaneConsumer, type LogRecord, Publisher, sendToDeadLetter } from '#messaging';
+import { KAFKA, type KafkaClient, LaneConsumer, type LogRecord, Publisher, sendToDeadLetter } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';
@@ -22,7 +21,7 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
   private forgetting: NodeJS.Timeout | undefined;
 
   constructor(
-    @Inject(KAFKA) kafka: Kafka,
+    @Inject(KAFKA) kafka: KafkaClient,
     @Inject(LOG) private readonly log: Log,
     config: RuntimeConfig,
     private readonly runs: RunsService,

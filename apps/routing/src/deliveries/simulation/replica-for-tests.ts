@@ -1,9 +1,8 @@
 import type { KafkaMessage } from 'kafkajs';
 import { type EmittedEvent, readEventRecord, type WebhookId } from '#contracts';
-import { AddressGuard } from '#egress';
 import { LaneIntake, type PartitionProgress } from '#messaging';
 import { createLog } from '#observability';
-import type { RoutingConfig } from '../../routing.config.js';
+import { RoutingConfig } from '../../routing.config.js';
 import { Attempts } from '../attempts.js';
 import { Backlogs } from '../backlogs.js';
 import { DeliveredLog } from '../delivered-log.js';
@@ -22,18 +21,13 @@ const log = createLog('simulation', process.env.SIMULATION_LOG_LEVEL ?? 'silent'
 export const MAX_OUTSTANDING = 200;
 const FETCHED = 25;
 
-export const CONFIG: RoutingConfig = {
+export const CONFIG = Object.assign(RoutingConfig.read({}), {
   // nothing is given up within a simulation
   retrySchedule: [1000, 2000, 4000, ...Array.from({ length: 200 }, () => 5000)],
   attemptTimeoutMs: TIMEOUT_MS,
   connectTimeoutMs: 5000,
   concurrency: 64,
-  webhookConcurrency: 4,
-  switchOffAfterMs: 5 * 24 * 3_600_000,
-  failedKeptMs: 7 * 24 * 3_600_000,
-  maxEventBytes: 1024 * 1024,
-  guard: AddressGuard.fromConfig(''),
-};
+});
 
 /** What a replica sees of the world. */
 export interface World {

@@ -1,0 +1,36 @@
+import { resolve } from 'node:path';
+import { boolean, choice, Config, text, variable } from '#config';
+import { allowPrivateHosts } from '#egress';
+
+/** The part of the configuration that concerns the sandbox. */
+export class RunnerConfig extends Config({
+  dataDir: text('SLUICE_DATA_DIR', {
+    fallback: '.sluice',
+    description: 'Folder for everything that is kept: with `npm start` all data, otherwise the root directory of the jail.',
+  }),
+  prebuiltJailRoots: variable('RUNNER_JAIL_ROOTS', {
+    fallback: '',
+    description:
+      'Folders with prebuilt root directories of the jail, separated by commas. The image sets it: a runtime with one writes nothing.',
+    parse: (text) =>
+      text
+        .split(',')
+        .filter((folder) => folder !== '')
+        .map((folder) => resolve(folder)),
+  }),
+  jail: choice('RUNNER_JAIL', {
+    words: ['auto', 'bwrap', 'unshare', 'setpriv', 'none'],
+    fallback: 'auto',
+    description: 'Jail of the processes that run components; `auto` takes the strongest that works here.',
+  }),
+  jailRequired: boolean('RUNNER_JAIL_REQUIRED', {
+    fallback: process.env.NODE_ENV === 'production',
+    description: 'Whether to refuse to start without a jail that holds hostile code; `true` where `NODE_ENV` is `production`.',
+  }),
+  isolation: choice('RUNNER_ISOLATION', {
+    words: ['account', 'source'],
+    fallback: 'account',
+    description: 'Whether the sources of an account share a process, or each has its own.',
+  }),
+  allowPrivateHosts,
+}) {}

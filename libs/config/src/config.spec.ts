@@ -1,0 +1,92 @@
+import { describe, expect, it } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { boolean, checkConfig, choice, Config, ConfigError, duration, durations, integer, optional, port, text } from './index.js';
+
+const description = 'A variable of the test.';
+
+class Sample extends Config({
+  name: text('NAME', { description }),
+  note: optional(text('NOTE', { description })),
+  password: optional(text('PASSWORD', { description, secret: true })),
+  size: integer('SIZE', { fallback: 10, min: 1, max: 20, description }),
+  port: port('PORT', { fallback: 3000, description }),
+  on: boolean('ON', { fallback: false, description }),
+  kind: choice('KIND', { words: ['one', 'two'], fallback: 'one', description }),
+  wait: duration('WAIT', { fallback: '5s', description }),
+  waits: durations('WAITS', { fallback: '5s,2m', description }),
+}) {
+  get double(): number {
+    return this.size * 2;
+  }
+  problems(): string[] {
+    return this.name === 'nobody' ? ['NAME must be somebody'] : [];
+  }
+}
+
+const problems = (env: Record<string, string>): string[] => {
+  try {
+    Sample.read(env);
+    return [];
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as ConfigError).problems;
+  }
+};
+
+it('uses the defaults where a variable is absent or empty', () => {
+  const sample = Sample.read({ NAME: 'x', SIZE: '' });
+  expect(sample).toBeInstanceOf(Sample);
+  expect(sample).toMatchObject({ name: 'x', note: undefined, size: 10, port: 3000, on: false, kind: 'one', wait: 5000 });
+  expect(sample.waits).toEqual([5000, 120_000]);
+  expect(sample.double).toBe(20);
+});
+
+it('reads words in any case', () => expect(Sample.read({ NAME: 'x', KIND: 'TWO' }).kind).toBe('two'));
+
+it('names every bad variable at once', () =>
+  expect(problems({ SIZE: '21', PORT: '0', ON: 'yes', KIND: 'three', WAIT: '5', WAITS: '5s,x' })).toEqual([
+    'NAME is required',
+    'SIZE must be a whole number from 1 to 20, not "21"',
+    'PORT must be a whole number from 1 to 65535, not "0"',
+    'ON must be true or false, not "yes"',
+    'KIND must be one of one, two, not "three"',
+    'WAIT must be a duration such as 500ms, 5s, 30m, 2h or 5d, not "5"',
+    'WAITS must list durations such as 5s,30m,2h, not "5s,x"',
+  ]));
+
+it('applies rules about several variables once each is right by itself', () => {
+  expect(problems({ NAME: 'nobody' })).toEqual(['NAME must be somebody']);
+  expect(problems({ NAME: 'nobody', SIZE: 'x' })).toHaveLength(1);
+});
+
+it('reports each problem of several parts once', () => {
+  class Other extends Config({ size: integer('SIZE', { fallback: 10, min: 1, max: 20, description }) }) {}
+  expect(() => checkConfig([Sample, Other], { NAME: 'x', SIZE: '0' })).toThrow(
+    new ConfigError(['SIZE must be a whole number from 1 to 20, not "0"']),
+  );
+});
+
+describe('a secret', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-config-'));
+  const file = join(folder, 'password');
+  writeFileSync(file, 'open sesame\n');
+
+  it('can be in a file, without its last line break', () =>
+    expect(Sample.read({ NAME: 'x', PASSWORD_FILE: file }).password).toBe('open sesame'));
+
+  it('is refused when it is given twice', () =>
+    expect(problems({ NAME: 'x', PASSWORD: 'a', PASSWORD_FILE: file })).toEqual([
+      'PASSWORD and PASSWORD_FILE are both set; set only one of them',
+    ]));
+
+  it('is refused when its file cannot be read', () => {
+    rmSync(folder, { recursive: true });
+    expect(problems({ NAME: 'x', PASSWORD_FILE: file })).toEqual([
+      `PASSWORD cannot be read from PASSWORD_FILE: ENOENT: no such file or directory, open '${file}'`,
+    ]);
+  });
+
+  it('may not be in a file where the variable is not a secret', () => expect(problems({ NAME_FILE: file })).toEqual(['NAME is required']));
+});

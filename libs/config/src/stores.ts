@@ -1,0 +1,36 @@
+import { BadValue, optional, text, variable } from './variable.js';
+
+/** Where the stores are: for those who connect to them, and for the guard that keeps users' calls away from them. */
+export const storeVariables = {
+  kafkaBrokers: variable('KAFKA_BROKERS', {
+    fallback: 'localhost:9092',
+    description: 'Bootstrap servers of the Kafka cluster, as `host:port,host:port`.',
+    parse: (value) => {
+      const brokers = value.split(',').map((broker) => broker.trim());
+      if (!brokers.every((broker) => /^[^\s:]+:\d+$/.test(broker))) throw new BadValue('must list host:port');
+      return brokers;
+    },
+  }),
+  databaseUrl: variable('DATABASE_URL', {
+    secret: true,
+    description:
+      'URL of the PostgreSQL server, such as `postgres://user@host:5432/postgres?sslmode=verify-full&sslrootcert=/path/ca.crt`. Its ' +
+      'database is used only to create the others.',
+    parse: (value) => {
+      if (!URL.canParse(value) || !/^postgres(ql)?:$/.test(new URL(value).protocol))
+        throw new BadValue('must be a URL such as postgres://user@host:5432/postgres');
+      return value;
+    },
+  }),
+  databasePassword: optional(
+    text('DATABASE_PASSWORD', { secret: true, description: 'Password for `DATABASE_URL`; takes precedence over one in the URL.' }),
+  ),
+};
+
+/** The server's URL with its password. */
+export function databaseUrlOf(config: { databaseUrl: string; databasePassword: string | undefined }): string {
+  if (config.databasePassword === undefined) return config.databaseUrl;
+  const url = new URL(config.databaseUrl);
+  url.password = encodeURIComponent(config.databasePassword);
+  return url.toString();
+}

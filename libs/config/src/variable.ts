@@ -1,0 +1,117 @@
+/** One environment variable: what the documentation says about it, and how its text becomes a value. */
+export interface Variable<T> {
+  readonly name: string;
+  /** One or two sentences for the operator. */
+  readonly description: string;
+  /** The default, as one would write it; undefined: there is none. */
+  readonly fallback?: string;
+  /** Its value is never shown, and it can be given as a file, named by `<NAME>_FILE`. */
+  readonly secret: boolean;
+  /**
+   * @param text undefined where the variable is absent or empty and has no default
+   * @throws BadValue
+   */
+  parse(text: string | undefined): T;
+}
+
+/** Why a text is not a value of its variable: the end of a sentence that begins with the variable's name. */
+export class BadValue extends Error {
+  override readonly name = 'BadValue';
+}
+
+interface Description {
+  description: string;
+  secret?: boolean;
+}
+
+/** A variable of a kind of its own. parse: throws an Error whose message is the end of a sentence that begins with the variable's name. */
+export function variable<T>(
+  name: string,
+  { description, secret = false, fallback, parse }: Description & { fallback?: string; parse(text: string): T },
+): Variable<T> {
+  return {
+    name,
+    description,
+    secret,
+    fallback,
+    parse: (text) => {
+      if (text === undefined) throw new BadValue('is required');
+      return parse(text);
+    },
+  };
+}
+
+/** A variable that may be absent: undefined then. */
+export function optional<T>(inner: Variable<T>): Variable<T | undefined> {
+  return { ...inner, fallback: undefined, parse: (text) => (text === undefined ? undefined : inner.parse(text)) };
+}
+
+/** Any text; required where there is no default. */
+export const text = (name: string, options: Description & { fallback?: string }): Variable<string> =>
+  variable(name, { ...options, parse: (value) => value });
+
+/** A whole number within bounds, both inclusive. */
+export function integer(
+  name: string,
+  { min = 0, max = Number.MAX_SAFE_INTEGER, fallback, ...options }: Description & { fallback: number; min?: number; max?: number },
+): Variable<number> {
+  const parse = (value: string): number => {
+    const number = Number(value);
+    if (Number.isInteger(number) && number >= min && number <= max) return number;
+    throw new BadValue(
+      max === Number.MAX_SAFE_INTEGER ? `must be a whole number of at least ${min}` : `must be a whole number from ${min} to ${max}`,
+    );
+  };
+  return variable(name, { ...options, fallback: String(fallback), parse });
+}
+
+export const port = (name: string, options: Description & { fallback: number }): Variable<number> =>
+  integer(name, { ...options, min: 1, max: 65_535 });
+
+export function boolean(name: string, { fallback, ...options }: Description & { fallback: boolean }): Variable<boolean> {
+  const parse = (value: string): boolean => {
+    if (value === 'true' || value === 'false') return value === 'true';
+    throw new BadValue('must be true or false');
+  };
+  return variable(name, { ...options, fallback: String(fallback), parse });
+}
+
+/** One of a few words, in any case. */
+export function choice<const T extends string>(
+  name: string,
+  { words, ...options }: Description & { words: readonly T[]; fallback: NoInfer<T> },
+): Variable<T> {
+  const parse = (value: string): T => {
+    const word = words.find((each) => each === value.toLowerCase());
+    if (word !== undefined) return word;
+    throw new BadValue(`must be one of ${words.join(', ')}`);
+  };
+  return variable(name, { ...options, parse });
+}
+
+const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function milliseconds(value: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(value);
+  return match ? Number(match[1]) * UNITS[match[2] as keyof typeof UNITS] : undefined;
+}
+
+/** A duration such as `5s` or `30m`, in ms. */
+export function duration(name: string, options: Description & { fallback: string }): Variable<number> {
+  const parse = (value: string): number => {
+    const ms = milliseconds(value);
+    if (ms === undefined) throw new BadValue('must be a duration such as 500ms, 5s, 30m, 2h or 5d');
+    return ms;
+  };
+  return variable(name, { ...options, parse });
+}
+
+/** Comma-separated durations, in ms. */
+export function durations(name: string, options: Description & { fallback: string }): Variable<number[]> {
+  const parse = (value: string): number[] => {
+    const parts = value.split(',').map((part) => milliseconds(part.trim()));
+    if (parts.includes(undefined)) throw new BadValue('must list durations such as 5s,30m,2h');
+    return parts as number[];
+  };
+  return variable(name, { ...options, parse });
+}

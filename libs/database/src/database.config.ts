@@ -1,0 +1,30 @@
+import { BadValue, Config, databaseUrlOf, integer, storeVariables, variable } from '#config';
+
+/** How an app reaches its database. */
+export class DatabaseConfig extends Config({
+  databaseUrl: storeVariables.databaseUrl,
+  databasePassword: storeVariables.databasePassword,
+  pool: integer('SLUICE_DATABASE_POOL', {
+    fallback: 0,
+    max: 1000,
+    description: 'PostgreSQL connections of each process at most; 0: 20 for routing and runtime, 10 for the others.',
+  }),
+  prefix: variable('SLUICE_DATABASE_PREFIX', {
+    fallback: '',
+    description: 'Prefix of the names of the five databases, such as `staging_`, so that several installations can share a server.',
+    parse: (value) => {
+      if (!/^[a-z0-9_]{0,32}$/.test(value)) throw new BadValue('must consist of at most 32 lower-case letters, digits and underscores');
+      return value;
+    },
+  }),
+}) {
+  /** URL of the server, with its password. */
+  get serverUrl(): string {
+    return databaseUrlOf(this);
+  }
+
+  /** The name of an app's database on the server. */
+  nameOf(app: string): string {
+    return `${this.prefix}${app.replaceAll('-', '_')}`;
+  }
+}

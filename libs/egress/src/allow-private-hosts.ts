@@ -1,0 +1,18 @@
+import { BadValue, variable } from '#config';
+import { AllowedHosts } from './allowed-hosts.js';
+
+/** The variable, as every service that calls users' hosts reads it. */
+export const allowPrivateHosts = variable('SLUICE_ALLOW_PRIVATE_HOSTS', {
+  fallback: '',
+  description:
+    'Private hosts that webhooks and components may call: addresses, networks (CIDR) and names, each optionally with `:port`, separated by ' +
+    'commas. `npm start` sets it to the loopback addresses. Our own stores stay out of reach.',
+  parse: (value) => {
+    try {
+      new AllowedHosts(value);
+      return value;
+    } catch (error) {
+      throw new BadValue(`cannot be used: ${(error as Error).message}`);
+    }
+  },
+});

@@ -1,0 +1,46 @@
+/** What kafkajs throws. */
+interface KafkaFailure {
+  name: string;
+  message: string;
+  /** Of the protocol, such as `TOPIC_AUTHORIZATION_FAILED`. */
+  type?: string;
+  /** Of the connection, such as `ECONNREFUSED`. */
+  code?: string | number;
+  broker?: string;
+  cause?: unknown;
+}
+
+const CERTIFICATE =
+  /self-signed certificate|unable to (get|verify)|certificate has expired|certificate is not yet valid|does not match certificate|Hostname\/IP|wrong version number|alert (unknown ca|certificate required|bad certificate|handshake failure)/i;
+
+/** The failure below the retries that kafkajs wraps around it. */
+function rootOf(error: unknown): KafkaFailure {
+  let root = error as KafkaFailure;
+  while (root.cause instanceof Error) root = root.cause;
+  return root;
+}
+
+/**
+ * One line that names the cause of a failure that repeating does not cure: certificates, credentials, permissions. undefined for any other,
+ * such as a broker that is away.
+ */
+export function explainKafkaError(error: unknown): string | undefined {
+  const { name, message, type = '', broker } = rootOf(error);
+  const place = broker ? `Kafka (${broker})` : 'Kafka';
+  if (name === 'KafkaJSSASLAuthenticationError' || type === 'SASL_AUTHENTICATION_FAILED' || type === 'UNSUPPORTED_SASL_MECHANISM')
+    return `${place} refuses the login: ${message}. Check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD.`;
+  if (/issued no token/.test(message)) return `No token to log in to Kafka: ${message}. Check KAFKA_SASL_OAUTHBEARER_….`;
+  if (CERTIFICATE.test(message))
+    return `The TLS connection to ${place} fails: ${message.replace(/^Connection error: /, '')}. Check KAFKA_SECURITY_PROTOCOL, KAFKA_SSL_CA_LOCATION and the names in the brokers' certificates.`;
+  if (/AUTHORIZATION_FAILED$/.test(type) || /not authorized/i.test(message))
+    return `Kafka denies access: ${message}. Grant the permissions that \`sluice kafka acls\` prints.`;
+  return undefined;
+}
+
+/** Whether the brokers are away or busy, so that it helps to try again. */
+export function isBrokerFailure(error: unknown): boolean {
+  return explainKafkaError(error) === undefined && /^KafkaJS/.test((error as Error | undefined)?.name ?? '');
+}
+
+/** A short reason for a person who waits: the failure below kafkajs's wrappings. */
+export const reasonOf = (error: unknown): string => rootOf(error).message;

@@ -1,0 +1,36 @@
+import { ConfigError } from '#config';
+import { SluiceError } from '#contracts';
+import { explainDatabaseError, isTransient, SchemaTooNew } from '#database';
+import { explainKafkaError, reasonOf } from '#messaging';
+import type { Log } from '#observability';
+import { CannotStart } from './cannot-start.js';
+
+/** Lines that name the cause of a failure and its remedy, where the reader can cure it; undefined for a bug. */
+export function explain(error: unknown): string[] | undefined {
+  if (error instanceof ConfigError) return error.problems;
+  if ([SluiceError, CannotStart, SchemaTooNew].some((kind) => error instanceof kind)) return [(error as Error).message];
+  const { code, address, port, path } = error as { code?: string; address?: string; port?: number; path?: string };
+  if (code === 'EADDRINUSE') return [`port ${port} on ${address} is taken by another program`];
+  if (code === 'EACCES' && port !== undefined) return [`port ${port} on ${address} may not be used by this user`];
+  if (code === 'EADDRNOTAVAIL') return [`${address} is not an address of this machine`];
+  if (code === 'ENOENT' && path !== undefined) return [`there is no file ${path}`];
+  const explained = explainKafkaError(error) ?? explainDatabaseError(error);
+  if (explained !== undefined) return [explained];
+  const away = absence(error);
+  return away === undefined ? undefined : [away];
+}
+
+/** A line about a store that is away, so that it helps to wait; undefined for any other failure. */
+export function absence(error: unknown): string | undefined {
+  if (explainKafkaError(error) !== undefined || explainDatabaseError(error) !== undefined) return undefined;
+  const { name, message, code } = error as { name?: string; message?: string; code?: string };
+  if (name?.startsWith('KafkaJS')) return `Kafka does not answer: ${reasonOf(error)}`;
+  return isTransient(error) ? `PostgreSQL does not answer: ${message || code}` : undefined;
+}
+
+/** Logs why the process ends: a line for each explained cause, otherwise the error with its stack under this name. */
+export function logFatal(log: Log, error: unknown, name: string): void {
+  const lines = explain(error);
+  if (lines === undefined) log.fatal({ err: error }, name);
+  else for (const line of lines) log.fatal(line);
+}

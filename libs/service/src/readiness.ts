@@ -1,0 +1,59 @@
+import { consumerStates } from '#messaging';
+
+/** A consumer that has no contact with the brokers for this long does not receive anything. */
+const SILENT_MS = 20_000;
+/** A look at the database serves the probes of this long. */
+const CHECK_EVERY_MS = 1000;
+
+/**
+ * Whether the process should get work, and if not, why:
+ *
+ *   starting: what it waits for ──► started: consumers and database ──► stopping
+ */
+export class Readiness {
+  private phase: 'starting' | 'started' | 'stopping' = 'starting';
+  private waitingFor = 'its configuration';
+  private checkDatabase: () => Promise<unknown> = () => Promise.resolve();
+  private lastCheck: { at: number; result: Promise<string | undefined> } | undefined;
+
+  starting(waitingFor: string): void {
+    this.waitingFor = waitingFor;
+  }
+
+  /** checkDatabase: rejects when the database does not answer. */
+  started(checkDatabase: () => Promise<unknown>): void {
+    this.checkDatabase = checkDatabase;
+    if (this.phase === 'starting') this.phase = 'started';
+  }
+
+  stopping(): void {
+    this.phase = 'stopping';
+  }
+
+  get isStopping(): boolean {
+    return this.phase === 'stopping';
+  }
+
+  /** Empty: ready. */
+  async reasons(): Promise<string[]> {
+    if (this.phase === 'stopping') return ['the service is stopping'];
+    if (this.phase === 'starting') return [`the service is starting: it waits for ${this.waitingFor}`];
+    const now = Date.now();
+    const silent = consumerStates().filter(({ vital, running, lastContactAt }) => vital && (!running || now - lastContactAt > SILENT_MS));
+    const database = await this.database(now);
+    return [
+      ...silent.map(({ group }) => `consumer group ${group} has no contact with Kafka`),
+      ...(database === undefined ? [] : [database]),
+    ];
+  }
+
+  private database(now: number): Promise<string | undefined> {
+    if (this.lastCheck && now - this.lastCheck.at < CHECK_EVERY_MS) return this.lastCheck.result;
+    const result = this.checkDatabase().then(
+      () => undefined,
+      (error: Error) => `PostgreSQL does not answer: ${error.message}`,
+    );
+    this.lastCheck = { at: now, result };
+    return result;
+  }
+}

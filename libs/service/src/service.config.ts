@@ -1,0 +1,20 @@
+import { Config, duration, integer } from '#config';
+
+/** The life of a process. Durations are milliseconds. */
+export class ServiceConfig extends Config({
+  healthPort: integer('SLUICE_HEALTH_PORT', {
+    fallback: 0,
+    max: 65_535,
+    description: 'Port of `/health/live`, `/health/ready` and `/metrics` of each service; 0: none. 8080 in the image.',
+  }),
+  startupTimeoutMs: duration('SLUICE_STARTUP_TIMEOUT', {
+    fallback: '2m',
+    description: 'How long a service that starts waits for Kafka, PostgreSQL and `sluice migrate` before it gives up with exit code 1.',
+  }),
+  shutdownTimeoutMs: duration('SLUICE_SHUTDOWN_TIMEOUT', {
+    fallback: '45s',
+    description:
+      'How long a service that stops waits for the runs, deliveries and requests under way. Longer than the longest of them, and shorter than ' +
+      'the time after which it is killed. `npm start` sets 8s.',
+  }),
+}) {}

@@ -1,0 +1,66 @@
+import { type Service, topicAccess, topicSpecs } from '#contracts';
+import { type DatabaseConfig, explainDatabaseError, migrationsOf, schemaState } from '#database';
+import { checkTopics, explainKafkaError, type KafkaClient, reasonOf, type TopicSettings } from '#messaging';
+import type { Log } from '#observability';
+import { CannotStart } from './cannot-start.js';
+import type { Readiness } from './readiness.js';
+import { waitFor } from './wait-for.js';
+
+export interface StoresOptions {
+  service: Service;
+  /** A client that does not retry by itself. */
+  kafka: KafkaClient;
+  brokers: string[];
+  topics: TopicSettings;
+  database: DatabaseConfig;
+  /** When to give up, in ms since the epoch. */
+  deadline: number;
+  readiness: Readiness;
+  log: Log;
+}
+
+/**
+ * Resolves when Kafka and PostgreSQL answer and `sluice migrate` has brought both to this version.
+ * @throws CannotStart when they do not until the deadline, or when waiting does not help: credentials, certificates, permissions, wrong topics
+ */
+export async function waitForStores({ service, kafka, brokers, topics, database, deadline, readiness, log }: StoresOptions): Promise<void> {
+  const kafkaName = `Kafka at ${brokers.join(',')}`;
+  const { reads, writes } = topicAccess(service);
+  const specs = topicSpecs().filter(({ topic }) => reads.includes(topic) || writes.includes(topic));
+  const checkKafka = async (): Promise<string | undefined> => {
+    try {
+      const { missing, wrong, different } = await checkTopics(kafka, specs, topics);
+      if (wrong.length > 0) throw new CannotStart(`Kafka's topics are not as needed: ${wrong.join('; ')}`);
+      if (missing.length > 0) return `${missing.join(', ')} missing; run \`sluice migrate\`, or grant what \`sluice kafka acls\` prints`;
+      for (const difference of different) log.warn(difference);
+      return undefined;
+    } catch (error) {
+      const explanation = explainKafkaError(error);
+      if (explanation !== undefined) throw new CannotStart(explanation);
+      if (error instanceof CannotStart) throw error;
+      return reasonOf(error);
+    }
+  };
+
+  const { host } = new URL(database.serverUrl);
+  const name = database.nameOf(service);
+  const checkDatabase = async (): Promise<string | undefined> => {
+    try {
+      const { missing, unknown } = await schemaState(database.serverUrl, name, migrationsOf(service));
+      if (missing.length > 0) return `the schema of database ${name} is older than this version; run \`sluice migrate\``;
+      // the order of an upgrade: first the schema, then the services
+      if (unknown.length > 0) log.warn({ database: name, unknown }, 'database.schema-newer');
+      return undefined;
+    } catch (error) {
+      const explanation = explainDatabaseError(error);
+      if (explanation !== undefined) throw new CannotStart(explanation);
+      return (error as Error).message || (error as { code?: string }).code || 'no connection';
+    }
+  };
+
+  readiness.starting(`${kafkaName} and PostgreSQL at ${host}`);
+  await Promise.all([
+    waitFor({ name: kafkaName, deadline, log, check: checkKafka }),
+    waitFor({ name: `PostgreSQL at ${host}`, deadline, log, check: checkDatabase }),
+  ]);
+}

@@ -1,0 +1,57 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '#observability';
+import { CannotStart } from './cannot-start.js';
+import { absence } from './explain.js';
+import { ServiceConfig } from './service.config.js';
+
+export interface WaitOptions {
+  /** What is awaited, such as "Kafka at kafka:9092". */
+  name: string;
+  /** When to give up, in ms since the epoch. */
+  deadline: number;
+  log: Log;
+  /**
+   * Resolves with the reason to wait further, or with undefined when there is nothing to wait for.
+   * @throws CannotStart when waiting does not help
+   */
+  check(): Promise<string | undefined>;
+}
+
+const PAUSE_MS = 500;
+const REPORT_EVERY_MS = 10_000;
+
+/** Waits, and logs every ten seconds what for. Throws CannotStart at the deadline. */
+export async function waitFor({ name, deadline, log, check }: WaitOptions): Promise<void> {
+  for (let reportAt = 0; ;) {
+    const reason = await check();
+    if (reason === undefined) return;
+    const now = Date.now();
+    if (now >= deadline) throw new CannotStart(`gave up waiting for ${name}: ${reason}`);
+    if (now >= reportAt) {
+      log.info({ reason }, `waiting for ${name}`);
+      reportAt = now + REPORT_EVERY_MS;
+    }
+    await sleep(PAUSE_MS);
+  }
+}
+
+/** Repeats work that needs the stores while they are away, for as long as a start may take. Throws at once what waiting does not cure. */
+export async function untilAnswered<T>(log: Log, work: () => Promise<T>): Promise<T> {
+  let result!: T;
+  await waitFor({
+    name: 'the stores',
+    deadline: Date.now() + ServiceConfig.read().startupTimeoutMs,
+    log,
+    check: async () => {
+      try {
+        result = await work();
+        return undefined;
+      } catch (error) {
+        const reason = absence(error);
+        if (reason === undefined) throw error;
+        return reason;
+      }
+    },
+  });
+  return result;
+}
