@@ -1,0 +1,54 @@
+#!/bin/sh
+# The image's entry point: sluice <command>. Paths are absolute, so that a command finds its files from any working directory.
+set -eu
+root=/app
+
+usage() {
+  cat <<'EOF'
+Usage: sluice <command>
+
+Services, one per container:
+  gateway | catalog | routing | event-store | runtime
+
+Commands that end:
+  migrate            create or update the databases and topics
+  account …          manage accounts
+  key …              manage API keys
+  registry …         manage the component registry
+  component …        check components in files
+  kafka acls         print the Kafka ACLs that each service needs
+  secrets init DIR   create the password and the first API key in DIR, unless they exist
+
+Add --help to account, key, registry or component for their options.
+EOF
+}
+
+app() {
+  exec node --enable-source-maps "$@"
+}
+
+case "${1-}" in
+  gateway | catalog | routing | event-store | runtime)
+    # Without SIGUSR1 nobody can open the inspector of a running service.
+    app --disable-sigusr1 "$root/dist/apps/$1/src/main.js"
+    ;;
+  migrate) app "$root/scripts/migrate.mjs" ;;
+  account | key) app "$root/dist/apps/gateway/src/cli.js" "$@" ;;
+  registry) app "$root/dist/apps/catalog/src/cli.js" "$@" ;;
+  component) app "$root/dist/apps/runtime/src/cli.js" "$@" ;;
+  kafka)
+    [ "${2-}" = acls ] || { usage >&2; exit 2; }
+    shift 2
+    app "$root/scripts/kafka-acls.mjs" "$@"
+    ;;
+  secrets)
+    [ "${2-}" = init ] || { usage >&2; exit 2; }
+    shift 2
+    app "$root/scripts/init-secrets.mjs" "$@"
+    ;;
+  help | --help | -h) usage ;;
+  *)
+    usage >&2
+    exit 2
+    ;;
+esac
