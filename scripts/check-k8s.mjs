@@ -25,6 +25,7 @@ if (spawnSync('kubectl', ['version', '--client']).status !== 0) {
   const dev = render('k8s/overlays/dev');
   check('overlays/dev', dev, version);
   check('overlays/production', render('k8s/overlays/production'), version);
+  check('overlays/external-stores', render('k8s/overlays/external-stores'), version);
   check('the alternative components', renderAlternatives(), version);
   check('nodes', render('k8s/nodes'), version);
 
