@@ -44,7 +44,11 @@ export const query =
   <Reply>() =>
   <Payload>(name: MessageName, payload: Type<Payload>): Query<Payload, Reply> => ({ kind: 'query', name, payload });
 
-export const fact = <Payload>(name: MessageName, payload: Type<Payload>, options: { compacted?: boolean; announcedTo?: readonly Service[] } = {}): Fact<Payload> => ({
+export const fact = <Payload>(
+  name: MessageName,
+  payload: Type<Payload>,
+  options: { compacted?: boolean; announcedTo?: readonly Service[] } = {},
+): Fact<Payload> => ({
   kind: 'fact',
   name,
   topic: kafkaName(name),

@@ -2,14 +2,7 @@ import { emitterChanged } from './emitters.js';
 import { kafkaName } from './kafka-name.js';
 import { errorRaised } from './raised-errors.js';
 import { runFinished, runRequested } from './runs.js';
-import {
-  deadLetterTopic,
-  EVENTS_TOPIC,
-  repliesTopic,
-  requestsTopic,
-  WORKFLOW_TRIGGERS_TOPIC,
-  WORKFLOWS_TOPIC,
-} from './topics.js';
+import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, requestsTopic, WORKFLOW_TRIGGERS_TOPIC, WORKFLOWS_TOPIC } from './topics.js';
 import { type Service, SERVICES } from './services.js';
 
 /** What a service does with Kafka beside answering its own requests. */

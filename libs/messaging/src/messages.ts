@@ -119,7 +119,7 @@ export class Messages {
         reject(error);
       };
       const late = () => giveUp(new TimedOut(`no answer to ${message} in ${timeoutMs} ms`));
-      const pending: Pending = { resolve: resolve as (reply: unknown) => void, reject, timer: setTimeout(late, timeoutMs) };
+      const pending: Pending = { resolve: resolve, reject, timer: setTimeout(late, timeoutMs) };
       const notSent = setTimeout(() => giveUp(new Unavailable('Kafka does not take requests')), Math.min(SEND_TIMEOUT_MS, timeoutMs));
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
