@@ -11,8 +11,18 @@ import { inRoot } from './lib/paths.mjs';
 import { dataFolderPath } from './lib/settings.mjs';
 import { ensureBuild, ensureDependencies } from './lib/setup.mjs';
 
-/** @type {Record<string, import('./lib/apps.mjs').App>} */
-const OWNERS = { account: 'gateway', key: 'gateway', registry: 'catalog', component: 'runtime' };
+/**
+ * The program of each command, and whether it works on the stores.
+ * @type {Record<string, { program: string[], usesStores: boolean }>}
+ */
+const COMMANDS = {
+  account: { program: ['dist', 'apps', 'gateway', 'src', 'cli.js'], usesStores: true },
+  key: { program: ['dist', 'apps', 'gateway', 'src', 'cli.js'], usesStores: true },
+  registry: { program: ['dist', 'apps', 'catalog', 'src', 'cli.js'], usesStores: true },
+  component: { program: ['dist', 'apps', 'runtime', 'src', 'cli.js'], usesStores: false },
+  migrate: { program: ['scripts', 'migrate.mjs'], usesStores: true },
+  kafka: { program: ['scripts', 'kafka-acls.mjs'], usesStores: false },
+};
 
 const USAGE = `Usage: npm run --silent sluice -- <command>
 
@@ -20,17 +30,19 @@ const USAGE = `Usage: npm run --silent sluice -- <command>
   key …         API keys
   registry …    the registry of components
   component …   components from files
+  migrate       bring databases and topics to this version; npm start does so by itself
+  kafka acls    print the permissions in Kafka that each service needs
 
-Each of them with --help says more.`;
+Add --help to a command for its options.`;
 
 const args = process.argv.slice(2);
-const owner = Object.hasOwn(OWNERS, args[0] ?? '') ? OWNERS[args[0] ?? ''] : undefined;
-if (owner === undefined) {
+const command = Object.hasOwn(COMMANDS, args[0] ?? '') ? COMMANDS[args[0] ?? ''] : undefined;
+if (command === undefined) {
   console.error(USAGE);
   process.exitCode = 2;
 } else {
   try {
-    process.exitCode = await runCommand(owner);
+    process.exitCode = await runCommand(command);
   } catch (error) {
     console.error(explain(error));
     process.exitCode = 1;
@@ -38,20 +50,19 @@ if (owner === undefined) {
 }
 
 /**
- * @param {import('./lib/apps.mjs').App} app
+ * @param {{ program: string[], usesStores: boolean }} command
  * @returns {Promise<number>} the exit code
  */
-async function runCommand(app) {
+async function runCommand({ program, usesStores }) {
   loadDotEnv();
   // Standard output belongs to the command: a program may be reading it.
   await ensureDependencies({ say: console.error });
   await ensureBuild({ say: console.error });
-  const cli = inRoot('dist', 'apps', app, 'src', 'cli.js');
-  if (!existsSync(cli)) throw new ExplainedError(`The app that owns "${args[0]}" is not part of this installation: ${cli} is missing.`);
-  const child = spawn(node24(), ['--enable-source-maps', cli, ...args], {
+  const file = inRoot(...program);
+  if (!existsSync(file)) throw new ExplainedError(`"${args[0]}" is not part of this installation: ${file} is missing.`);
+  const child = spawn(node24(), ['--enable-source-maps', file, ...args], {
     stdio: 'inherit',
-    // A look at a component's file needs no system that runs.
-    env: { ...appEnvironment(app === 'runtime' ? {} : addresses()), SLUICE_API_KEY: process.env.SLUICE_API_KEY },
+    env: { ...appEnvironment(usesStores ? addresses() : {}), SLUICE_API_KEY: process.env.SLUICE_API_KEY },
   });
   // Ctrl-C reaches the command by itself; this only waits for it.
   process.on('SIGINT', () => {});
@@ -64,7 +75,7 @@ async function runCommand(app) {
 
 /** The database and the broker to work on: the ones that are given, or those of the Sluice that runs here. */
 function addresses() {
-  if (process.env.DATABASE_URL) return {};
+  if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) return {};
   const running = findRunning(dataFolder(dataFolderPath(process.env)));
   if (!running) throw new ExplainedError('Sluice is not running here: start it with npm start, or set DATABASE_URL.');
   return { DATABASE_URL: running.database_url, KAFKA_BROKERS: running.kafka_brokers };

@@ -1,6 +1,5 @@
 // npm start: sets up what is missing, starts a broker, a database and the five apps, and keeps them running until it is told to stop.
 import './lib/check-platform.mjs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { appEnvironment, superviseApps } from './lib/apps.mjs';
 import { banner } from './lib/banner.mjs';
 import { startBroker } from './lib/broker.mjs';
@@ -8,12 +7,11 @@ import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder }
 import { loadDotEnv } from './lib/dot-env.mjs';
 import { explain, ExplainedError } from './lib/explained-error.mjs';
 import { ensureFirstAccount, keyWorks, readKeptKey } from './lib/first-account.mjs';
-import { kafkaAnswers } from './lib/kafka-answers.mjs';
 import { formatLogLine } from './lib/log-lines.mjs';
 import { node24 } from './lib/node24.mjs';
 import { inRoot, ROOT } from './lib/paths.mjs';
 import { whyNotListen } from './lib/ports.mjs';
-import { databaseAnswers, startPostgres } from './lib/postgres.mjs';
+import { startPostgres } from './lib/postgres.mjs';
 import { run, stopCommands } from './lib/run.mjs';
 import { liveServices } from './lib/service-process.mjs';
 import { portsInUse, readSettings } from './lib/settings.mjs';
@@ -58,14 +56,15 @@ async function start() {
 
   say(`starting on ${folder.dir}`);
   const [brokers, databaseUrl] = await Promise.all([
-    settings.kafkaBrokers ? useBrokers(settings.kafkaBrokers) : runBroker(folder, settings.kafkaPort),
-    settings.databaseUrl ? useDatabase(settings.databaseUrl) : runPostgres(folder, settings.postgresPort),
+    settings.kafkaBrokers ?? runBroker(folder, settings.kafkaPort),
+    settings.databaseUrl ?? runPostgres(folder, settings.postgresPort),
   ]);
   await goOn();
 
   const env = {
     KAFKA_BROKERS: brokers,
     DATABASE_URL: databaseUrl,
+    DATABASE_URL_FILE: '',
     SLUICE_HTTP_PORT: String(settings.httpPort),
     SLUICE_ENDPOINTS_PORT: String(settings.endpointsPort),
     SLUICE_ALLOW_PRIVATE_HOSTS: settings.allowPrivateHosts,
@@ -132,32 +131,10 @@ async function runPostgres(folder, port) {
   return (await postgres.start()).url;
 }
 
-/** @param {string} brokers */
-async function useBrokers(brokers) {
-  await untilTrue(() => kafkaAnswers(brokers), `No Kafka broker answers at KAFKA_BROKERS, ${brokers}.`);
-  return brokers;
-}
-
-/** @param {string} url */
-async function useDatabase(url) {
-  await untilTrue(() => databaseAnswers(url), `No PostgreSQL server lets us in at DATABASE_URL, on ${new URL(url).host}.`);
-  return url;
-}
-
 /**
- * What others run may be starting just now.
- * @param {() => Promise<boolean>} check
- * @param {string} otherwise
+ * Waits for stores that others run, too.
+ * @param {Record<string, string>} env
  */
-async function untilTrue(check, otherwise) {
-  const deadline = Date.now() + 30_000;
-  while (!(await check())) {
-    if (Date.now() > deadline) throw new ExplainedError(otherwise);
-    await sleep(500);
-  }
-}
-
-/** @param {Record<string, string>} env */
 async function migrate(env) {
   const { code, output } = await run(node24(), [inRoot('scripts', 'migrate.mjs')], { cwd: ROOT, env: appEnvironment(env) });
   for (const line of output.split('\n').filter(Boolean)) printLog('migrate', line);

@@ -1,9 +1,16 @@
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ExplainedError } from './explained-error.mjs';
 import { ROOT } from './paths.mjs';
 
 // Sources and webhooks on this machine are what a first try has: the loopback addresses are open to it.
 const LOOPBACK = '127.0.0.0/8,::1,localhost';
+
+/** The variables that only `npm start` reads; the services declare theirs. */
+export const LAUNCHER_VARIABLES = [
+  { name: 'SLUICE_KAFKA_PORT', fallback: '9092', description: 'Port of the embedded Kafka broker, on 127.0.0.1.' },
+  { name: 'SLUICE_POSTGRES_PORT', fallback: '5433', description: 'Port of the embedded PostgreSQL server, on 127.0.0.1.' },
+];
 
 /**
  * What `npm start` was asked for.
@@ -21,13 +28,14 @@ const LOOPBACK = '127.0.0.0/8,::1,localhost';
  */
 
 /**
- * @param {Record<string, string | undefined>} env
+ * @param {Record<string, string | undefined>} given
  * @returns {Settings}
  * @throws {ExplainedError} with a sentence for every variable that is wrong
  */
-export function readSettings(env) {
+export function readSettings(given) {
   /** @type {string[]} */
   const problems = [];
+  const env = withSecretsFromFiles(given, problems);
   /** @param {string} name @param {number} fallback */
   const port = (name, fallback) => {
     const text = env[name] || String(fallback);
@@ -59,6 +67,25 @@ export function readSettings(env) {
   problems.push(...portsGivenTwice(settings));
   if (problems.length > 0) throw new ExplainedError(problems.join('\n'));
   return settings;
+}
+
+/**
+ * A secret may be in a file, named by a variable with `_FILE` behind its name.
+ * @param {Record<string, string | undefined>} env
+ * @param {string[]} problems
+ */
+function withSecretsFromFiles(env, problems) {
+  const all = { ...env };
+  for (const name of ['DATABASE_URL', 'SLUICE_API_KEY']) {
+    const file = env[`${name}_FILE`];
+    if (!file) continue;
+    try {
+      all[name] = readFileSync(file, 'utf8').trim();
+    } catch (error) {
+      problems.push(`${name}_FILE cannot be read: ${/** @type {Error} */ (error).message}.`);
+    }
+  }
+  return all;
 }
 
 /** @param {Record<string, string | undefined>} env */
