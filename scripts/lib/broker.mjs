@@ -18,16 +18,26 @@ const PATIENCE_MS = 90_000;
 const GRACE_MS = 20_000;
 
 /**
+ * A broker that asks for logins.
+ * @typedef {object} BrokerSecurity
+ * @property {(ports: { port: number, controllerPort: number }) => string} properties that take precedence over the usual ones
+ * @property {Record<string, string>} users of SCRAM, with their passwords, made when the storage is prepared
+ * @property {{ ssl?: { ca: string }, sasl?: { mechanism: 'scram-sha-512', username: string, password: string } }} client how to log in for a
+ *   look whether it serves
+ */
+
+/**
  * Starts Apache Kafka: one node, on 127.0.0.1 only, all of it below one folder.
  *
  * @param {object} options
  * @param {string} options.dir
  * @param {number} options.port
  * @param {number} [options.controllerPort] for its inner voice; by default the one it had, or a free one
+ * @param {BrokerSecurity} [options.security] by default everyone who reaches the port may do everything
  * @param {(line: string) => void} [options.log]
  * @returns {Promise<import('./service-process.mjs').ServiceProcess & { brokers: string }>} once it serves
  */
-export async function startBroker({ dir, port, controllerPort, log = () => {} }) {
+export async function startBroker({ dir, port, controllerPort, security, log = () => {} }) {
   const config = join(dir, 'server.properties');
   const data = join(dir, 'data');
   const scratch = join(dir, 'tmp');
@@ -38,10 +48,11 @@ export async function startBroker({ dir, port, controllerPort, log = () => {} })
   await mkdir(scratch);
 
   const inner = controllerPort ?? (await chooseControllerPort(config, port));
-  await writeFile(config, brokerProperties({ port, controllerPort: inner, data }));
+  const properties = brokerProperties({ port, controllerPort: inner, data });
+  await writeFile(config, `${properties}${security?.properties({ port, controllerPort: inner }) ?? ''}`, { mode: 0o600 });
   if (!existsSync(join(data, 'meta.properties'))) {
     log("… preparing the broker's storage");
-    await formatStorage(config);
+    await formatStorage(config, security?.users ?? {});
   }
 
   const logFile = join(dir, 'broker.log');
@@ -57,8 +68,8 @@ export async function startBroker({ dir, port, controllerPort, log = () => {} })
   });
   output.close();
 
-  const brokers = `127.0.0.1:${port}`;
-  const exit = await Promise.race([broker.exited, untilServes(brokers, broker, logFile)]);
+  const brokers = `${security ? 'localhost' : '127.0.0.1'}:${port}`;
+  const exit = await Promise.race([broker.exited, untilServes(brokers, broker, logFile, security?.client)]);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nThe broker did not start (${describeExit(exit)}); its log is ${logFile}.`);
   return { ...broker, brokers };
 }
@@ -92,11 +103,15 @@ async function chooseControllerPort(config, port) {
   return last && last !== port && (await whyNotListen(last, ['127.0.0.1'])) === null ? last : freePort();
 }
 
-/** @param {string} config */
-async function formatStorage(config) {
+/**
+ * @param {string} config
+ * @param {Record<string, string>} users of SCRAM, with their passwords
+ */
+async function formatStorage(config, users) {
+  const scram = Object.entries(users).flatMap(([name, password]) => ['--add-scram', `SCRAM-SHA-512=[name=${name},password=${password}]`]);
   const { code, output } = await run(java, [
     ...JVM_FLAGS,
-    ...['-cp', join(brokerJars, '*'), 'kafka.tools.StorageTool', 'format', '--cluster-id', newClusterId(), '--config', config],
+    ...['-cp', join(brokerJars, '*'), 'kafka.tools.StorageTool', 'format', '--cluster-id', newClusterId(), '--config', config, ...scram],
   ]);
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe broker's storage could not be prepared, see above.`);
 }
@@ -114,12 +129,13 @@ function newClusterId() {
  * @param {string} brokers
  * @param {import('./service-process.mjs').ServiceProcess} broker
  * @param {string} logFile
+ * @param {BrokerSecurity['client']} [client]
  */
-async function untilServes(brokers, broker, logFile) {
+async function untilServes(brokers, broker, logFile, client) {
   const deadline = Date.now() + PATIENCE_MS;
   let ended = false;
   void broker.exited.then(() => (ended = true));
-  while (!(await kafkaAnswers(brokers, { groups: true }))) {
+  while (!(await kafkaAnswers(brokers, { groups: true, client }))) {
     if (ended) return broker.exited;
     if (Date.now() > deadline) {
       await broker.kill();

@@ -5,18 +5,19 @@ let kafkajs;
  * Whether a cluster is there and able to lead partitions.
  *
  * @param {string} brokers "host:port,…"
- * @param {{ groups?: boolean }} [options] `groups`: able to lead consumer groups too, which takes a new broker a second longer, and every
+ * @param {{ groups?: boolean, client?: import('./broker.mjs').BrokerSecurity['client'] }} [options] `groups`: able to lead consumer groups too, which takes a new broker a second longer, and every
  *   consumer that comes before that complains
  */
-export async function kafkaAnswers(brokers, { groups = false } = {}) {
+export async function kafkaAnswers(brokers, { groups = false, client = {} } = {}) {
   kafkajs ??= await loadKafkajs();
   const { Kafka, logLevel } = kafkajs;
   const kafka = new Kafka({
+    ...client,
     brokers: brokers.split(','),
     clientId: 'sluice-start',
     logLevel: logLevel.NOTHING,
-    connectionTimeout: 1000,
-    requestTimeout: 3000,
+    connectionTimeout: 3000,
+    requestTimeout: 10_000,
     retry: { retries: 0 },
   });
   const admin = kafka.admin();

@@ -23,15 +23,17 @@ const STOP = 'SIGINT';
  * @param {string} options.dir
  * @param {number} options.port
  * @param {boolean} [options.fast] for tests: quick rather than able to survive a power cut
+ * @param {{ cert: string, key: string }} [options.tls] PEM of the server's certificate: connections may use TLS
  * @param {(line: string) => void} [options.log]
  * @returns {Promise<import('./service-process.mjs').ServiceProcess & { url: string }>} once it serves
  */
-export async function startPostgres({ dir, port, fast = false, log = () => {} }) {
+export async function startPostgres({ dir, port, fast = false, tls, log = () => {} }) {
   const { initdb, postgres } = postgresBinaries();
   const data = join(dir, 'data');
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await stopLeftoverPostgres(dir);
   const account = await postgresAccount(initdb);
+  if (tls) await writeTlsFiles(dir, tls);
   if (!existsSync(join(data, 'PG_VERSION'))) {
     log("… preparing the database's storage");
     await createCluster({ dir, data, initdb, account, fast });
@@ -41,7 +43,8 @@ export async function startPostgres({ dir, port, fast = false, log = () => {} })
 
   const logFile = join(dir, 'postgres.log');
   const output = openLogFile(logFile);
-  const settings = Object.entries(serverSettings(port, fast)).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const tlsSettings = tls ? { ssl: 'on', ssl_cert_file: tlsFile(dir, 'crt'), ssl_key_file: tlsFile(dir, 'key') } : {};
+  const settings = Object.entries({ ...serverSettings(port, fast), ...tlsSettings }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const server = startServiceProcess({
     name: 'postgres',
     kind: 'store',
@@ -69,6 +72,18 @@ export const stopLeftoverPostgres = (dir) => stopLeftover(pidFile(dir), { signal
 
 /** @param {string} dir */
 const pidFile = (dir) => join(dir, 'postgres.pid');
+
+/** @param {string} dir @param {'crt' | 'key'} kind */
+const tlsFile = (dir, kind) => join(dir, `server.${kind}`);
+
+/**
+ * @param {string} dir
+ * @param {{ cert: string, key: string }} tls
+ */
+async function writeTlsFiles(dir, { cert, key }) {
+  await writeFile(tlsFile(dir, 'crt'), cert);
+  await writeFile(tlsFile(dir, 'key'), key, { mode: 0o600 });
+}
 
 /** @param {string} dir */
 const passwordFile = (dir) => join(dir, 'password');

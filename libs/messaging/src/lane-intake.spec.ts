@@ -67,6 +67,8 @@ class Process {
   /** The partitions that it has, and what it was told of them, if it was. */
   given = new Map<number, Progress | undefined>();
   rebalancing = false;
+  /** Of the group, when this process last took part in handing out the partitions. */
+  generation = 0;
   /** Tells what is committed, once. */
   tell: (() => void) | undefined;
   readonly intake: LaneIntake;
@@ -101,10 +103,13 @@ async function play(steps: Step[], uncommitted: Committing, told: Told = (progre
   const committed: Progress[] = Array.from({ length: PARTITIONS }, () => ({ offset: 0, clock: 0, ended: [] }));
   const processes = [new Process(effects), new Process(effects)];
   let owners = [0, 1];
+  let generation = 0;
 
   const assign = (absent?: number) => {
+    generation += 1;
     processes.forEach((process, index) => {
       if (index === absent) return;
+      process.generation = generation;
       const mine = owners.flatMap((owner, partition) => (owner === index ? [partition] : []));
       process.given = new Map(mine.map((partition) => [partition, undefined]));
       process.intake.keepOnly(mine.map((partition) => ({ topic: TOPIC, partition })));
@@ -123,8 +128,8 @@ async function play(steps: Step[], uncommitted: Committing, told: Told = (progre
   const commit = (process: Process) => {
     for (const progress of uncommitted(process.intake, process.fetched)) {
       const { partition, offset, clock, ended } = progress;
-      // Kafka knows who is a member now, and who owns what only as far as a member does
-      if (!process.given.has(partition) || processes[owners[partition]!] !== process) continue;
+      // Kafka refuses the commit of another generation; within one, a member commits only what it owns
+      if (process.generation !== generation || !process.given.has(partition)) continue;
       const before = committed[partition]!;
       for (let n = 0; n < RECORDS; n++) if (knows(before, n)) expect(knows(progress, n)).toBe(true);
       committed[partition] = { offset, clock, ended };
@@ -247,5 +252,64 @@ describe('keyed lanes with a low watermark', () => {
 
   it('would forget the clock if it were not committed with the position', async () => {
     expect(await breaks((intake) => intake.uncommitted().map((position) => ({ ...position, clock: 0 })))).toBe(true);
+  });
+});
+
+describe('a lane intake that is closed', () => {
+  /** Three records of one lane and one of another; the first of each is under way. */
+  async function begun() {
+    const ends: { offset: number; succeed(): void; fail(): void }[] = [];
+    const dropped: number[] = [];
+    const intake = new LaneIntake({
+      concurrency: 4,
+      maxOutstanding: 12,
+      plan: (records) =>
+        records.map(({ offset }) => [
+          {
+            lane: offset === 1 ? 'other' : 'one',
+            run: () =>
+              new Promise<void>((resolve, reject) => ends.push({ offset, succeed: resolve, fail: () => reject(new Error('failed')) })),
+            drop: () => void dropped.push(offset),
+          },
+        ]),
+    });
+    intake.keepOnly([{ topic: TOPIC, partition: 0 }]);
+    intake.assign([{ topic: TOPIC, partition: 0, offset: 0, clock: 0, ended: [] }]);
+    await intake.take(TOPIC, 0, log[0]!.slice(0, 4));
+    await settle();
+    expect(ends.map(({ offset }) => offset)).toEqual([0, 1]);
+    return { intake, ends, dropped, end: (offset: number) => ends.find((each) => each.offset === offset)! };
+  }
+
+  it('finishes what is under way, begins nothing more and leaves the rest uncommitted', async () => {
+    const { intake, ends, dropped, end } = await begun();
+    intake.close();
+    end(0).succeed();
+    end(1).succeed();
+    await intake.lanes.room(1);
+    expect(ends).toHaveLength(2);
+    expect(dropped).toEqual([2, 3]);
+    expect(intake.uncommitted()).toMatchObject([{ partition: 0, offset: 2, ended: [] }]);
+  });
+
+  it('does not repeat a task that fails, and leaves it uncommitted', async () => {
+    const { intake, ends, end } = await begun();
+    intake.close();
+    end(0).fail();
+    end(1).succeed();
+    await intake.lanes.room(1);
+    expect(ends).toHaveLength(2);
+    expect(intake.uncommitted()).toMatchObject([{ partition: 0, offset: 0, ended: [{ from: 1, to: 2 }] }]);
+  });
+
+  it('lets go of tasks that wait for the end of a rebalance', async () => {
+    const { intake, dropped, end } = await begun();
+    intake.suspend();
+    end(0).succeed();
+    end(1).succeed();
+    await settle();
+    intake.close();
+    await intake.lanes.room(1);
+    expect(dropped).toEqual([2, 3]);
   });
 });

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { PayloadPipe } from '#service';
+import { closeIdleConnections, PayloadPipe } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
 import { authenticate } from '../auth/authenticate.js';
 import { GatewayConfig } from '../gateway.config.js';
@@ -48,6 +48,10 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
   fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
+  fastify.addHook('preClose', (done) => {
+    closeIdleConnections(fastify.server);
+    done();
+  });
   readJsonBodies(fastify);
   app.useGlobalPipes(new PayloadPipe({ validateCustomDecorators: true }));
   app.useGlobalFilters(new ProblemFilter(log));

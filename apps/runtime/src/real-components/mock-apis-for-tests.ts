@@ -1,6 +1,6 @@
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { makeTestCertificate } from '../sandbox/egress/test-certificate.js';
+import { makeTestCertificate } from '#testing';
 
 export interface ApiRequest {
   /** `GET api.example.com/things`: without the query */

@@ -5,7 +5,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import { createServer, type AddressInfo, type Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { gzipSync } from 'node:zlib';
-import { makeTestCertificate } from './test-certificate.js';
+import { makeTestCertificate } from '#testing';
 
 /** Servers on loopback that stand for the internet in tests: plain, TLS, HTTP/2, one that speaks first, and one that nobody may reach. */
 export interface MockInternet {

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import kafkajs, { AclOperationTypes } from 'kafkajs';
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { type App, appEnvironment, APPS, startApp } from '../scripts/lib/apps.mjs';
+import { node24 } from '../scripts/lib/node24.mjs';
+import { inRoot } from '../scripts/lib/paths.mjs';
+import { freePort } from '../scripts/lib/ports.mjs';
+import { makeTestCertificate } from '../libs/testing/src/test-certificate.js';
+import { Api } from './support/api.js';
+import { eventually } from './support/eventually.js';
+import { Receiver } from './support/receiver.js';
+import { type SecuredStores, startSecuredStores } from './support/secured-stores.js';
+
+const run = promisify(execFile);
+
+let stores: SecuredStores;
+let ports: { http: string; endpoints: string };
+const running: ReturnType<typeof startApp>[] = [];
+
+const environment = (app: App | 'migrate', more: Record<string, string> = {}): Record<string, string> => ({
+  ...stores.environment(app),
+  SLUICE_HTTP_PORT: ports.http,
+  SLUICE_ENDPOINTS_PORT: ports.endpoints,
+  SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',
+  SLUICE_STARTUP_TIMEOUT: '30s',
+  ...more,
+});
+
+/** Starts an app; answers what it logs as fatal once it has ended, and its exit code. */
+async function failure(app: App, more: Record<string, string>): Promise<{ lines: string[]; code: number | null }> {
+  const lines: string[] = [];
+  const log = (_: string, line: string) => void (line.includes('"level":"fatal"') && lines.push((JSON.parse(line) as { msg: string }).msg));
+  const process = startApp({ app, env: environment(app, more), log });
+  const { code } = await process.exited;
+  return { lines, code };
+}
+
+async function migrate(more: Record<string, string> = {}): Promise<{ code: number; output: string }> {
+  const env = appEnvironment(environment('migrate', more));
+  try {
+    const { stdout } = await run(node24(), [inRoot('scripts/migrate.mjs')], { env });
+    return { code: 0, output: stdout };
+  } catch (error) {
+    const { code, stdout } = error as { code: number; stdout: string };
+    return { code, output: stdout };
+  }
+}
+
+beforeAll(async () => {
+  ports = { http: String(await freePort()), endpoints: String(await freePort()) };
+  stores = await startSecuredStores();
+});
+afterAll(async () => {
+  await Promise.all(running.map((app) => app.stop()));
+  await stores?.stop();
+});
+
+describe('Kafka with SASL_SSL, SCRAM and only the generated permissions, and PostgreSQL with verify-full', () => {
+  it('are missing their topics and schemas before sluice migrate, and a service says so in one line', async () => {
+    const { lines, code } = await failure('catalog', { SLUICE_STARTUP_TIMEOUT: '1s' });
+    expect(code).toBe(1);
+    expect(lines).toEqual([expect.stringMatching(/^gave up waiting for .*run `sluice migrate`/)]);
+  });
+
+  it('are migrated, and migrated again without a change', async () => {
+    expect(await migrate()).toMatchObject({ code: 0, output: expect.stringContaining('topics.created') });
+    expect(await migrate()).toEqual({ code: 0, output: '' });
+  });
+
+  it('carry an event from a request at an endpoint to a webhook and into the store', async () => {
+    const receiver = await Receiver.start();
+    running.push(...APPS.map((app) => startApp({ app, env: environment(app) })));
+    expect(await Promise.all(running.map((app) => app.ready))).toEqual(APPS.map(() => true));
+    const cli = [inRoot('dist/apps/gateway/src/cli.js'), 'account', 'create', '--email', 'someone@example.com', '--json'];
+    const { stdout } = await run(node24(), cli, { env: appEnvironment(environment('gateway')) });
+    const api = new Api(`http://127.0.0.1:${ports.http}/v1`, JSON.parse(stdout) as Api['account']);
+
+    const source = await api.source(
+      "export default { name: 'Secured', props: { http: '$.interface.http' }, run(e) { this.$emit({ got: e.body }) } };",
+    );
+    await api.subscribe(source.id, await api.webhook(`${receiver.url}hook`));
+    const relay = await api.source("export default { name: 'Relay', run(e) { this.$emit({ relayed: e }) } };");
+    await api.subscribe(source.id, relay.id);
+    await fetch(source.configured_props.http.endpoint_url, { method: 'POST', body: 'x' });
+    await eventually(() => expect(receiver.received.map(({ body }) => body)).toEqual([{ got: 'x' }]));
+    await eventually(async () =>
+      expect((await api.get(`/sources/${relay.id}/event_summaries`)).body.data).toMatchObject([{ event: { relayed: { got: 'x' } } }]),
+    );
+    expect((await api.delete(`/sources/${relay.id}`)).status).toBe(204);
+    await receiver.close();
+  });
+
+  it('need no permission that sluice kafka acls does not print, workflows and failures included', async () => {
+    const kafka = new kafkajs.Kafka(stores.client);
+    const [producer, admin] = [kafka.producer(), kafka.admin()];
+    await Promise.all([producer.connect(), admin.connect()]);
+    // what is no event, no workflow, no run and no fact goes to the dead letters, which need permissions too
+    for (const topic of ['events', 'workflows', 'runtime.run.requested', 'catalog.emitter.changed'])
+      await producer.send({ topic, messages: [{ key: 'nobody', value: 'no JSON' }] });
+    const deadLetters = async (service: string) =>
+      (await admin.fetchTopicOffsets(`${service}.dead-letter`)).reduce((sum, { offset }) => sum + Number(offset), 0);
+    await eventually(async () =>
+      expect(Object.fromEntries(await Promise.all(APPS.map(async (app) => [app, await deadLetters(app)])))).toEqual({
+        gateway: 0,
+        catalog: 1,
+        routing: 2,
+        'event-store': 2,
+        runtime: 2,
+      }),
+    );
+    await Promise.all([producer.disconnect(), admin.disconnect()]);
+    expect(running.map((app) => app.child.exitCode)).toEqual(APPS.map(() => null));
+  });
+});
+
+describe('a service ends with one line that names the cause', () => {
+  it('of a certificate authority that is not the one of Kafka', async () => {
+    const other = `${stores.caFile}.other`;
+    await writeFile(other, makeTestCertificate(['localhost']).cert);
+    const { lines, code } = await failure('event-store', { KAFKA_SSL_CA_LOCATION: other });
+    expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/TLS connection to Kafka .*KAFKA_SSL_CA_LOCATION/)] });
+  });
+
+  it('of a wrong password for Kafka', async () => {
+    const { lines, code } = await failure('event-store', { KAFKA_SASL_PASSWORD: 'wrong' });
+    expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/^Kafka.* refuses the login.*KAFKA_SASL_PASSWORD/)] });
+  });
+
+  it('of a certificate authority that is not the one of PostgreSQL', async () => {
+    const { DATABASE_URL = '' } = stores.environment('event-store');
+    const { lines, code } = await failure('event-store', { DATABASE_URL: DATABASE_URL.replace(/sslrootcert=.*/, 'x=1') });
+    expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/TLS connection to PostgreSQL fails.*sslrootcert/)] });
+  });
+
+  it('of a wrong password for PostgreSQL', async () => {
+    const { lines, code } = await failure('event-store', { DATABASE_PASSWORD: 'wrong' });
+    expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/^PostgreSQL refuses the login.*DATABASE_PASSWORD/)] });
+  });
+
+  it('of a permission in Kafka that it lacks', async () => {
+    await stores.revoke('sluice-event-store', 'events', AclOperationTypes.READ);
+    const { lines, code } = await failure('event-store', {});
+    expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/^Kafka denies access.*sluice kafka acls/)] });
+  });
+});
