@@ -5,6 +5,7 @@ import { eventually } from './support/eventually.js';
 import { sample } from './support/generate.js';
 import { operations } from './support/openapi.js';
 import { startSystem, type System } from './support/system.js';
+import { needing } from './support/target.js';
 
 let system: System;
 let owner: Api;
@@ -53,7 +54,7 @@ afterAll(() => system?.stop());
 /** The registry is everyone's. */
 const ofAccounts = operations.filter(({ path }) => path.includes('{') && !path.startsWith('/v1/components/registry/'));
 
-describe('an account does not exist for another one', () => {
+needing('accounts').describe('an account does not exist for another one', () => {
   it.each(ofAccounts.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))('%s', async (_, operation) => {
     const call = async (known: Record<string, string>): Promise<Answer> => {
       const path = operation.path.slice('/v1'.length).replace(/(\w+)\/\{\w+\}/g, (_match, kind: string) => {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { startSystem, type System } from './support/system.js';
+import { listenForTarget, needing } from './support/target.js';
 
 const files: Record<string, string> = {
   '/plain.mjs': "export default { name: 'plain', version: '1', run() { this.$emit('plain'); } }",
@@ -19,6 +19,7 @@ let system: System;
 let api: Api;
 let host: Server;
 let base: string;
+const { it: fetching } = needing('receiver');
 
 beforeAll(async () => {
   host = createServer((request, response) => {
@@ -26,8 +27,7 @@ beforeAll(async () => {
     const file = files[request.url ?? ''];
     response.writeHead(file === undefined ? 404 : 200).end(file);
   });
-  await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve));
-  base = `http://127.0.0.1:${(host.address() as AddressInfo).port}`;
+  base = `http://${await listenForTarget(host)}`;
   system = await startSystem();
   api = await system.account();
 });
@@ -38,13 +38,13 @@ afterAll(async () => {
 });
 
 describe('a component by URL', () => {
-  it('is the file that is there', async () => {
+  fetching('is the file that is there', async () => {
     const { body } = await api.post('/components', { component_url: `${base}/plain.mjs` });
     expect(body.data).toMatchObject({ code: files['/plain.mjs'], name: 'plain', version: '1' });
     expect((await api.post('/components', { component_url: `${base}/moved.mjs` })).body.data.code_hash).toBe(body.data.code_hash);
   });
 
-  it('is bundled with the neighbours that it imports, and runs', async () => {
+  fetching('is bundled with the neighbours that it imports, and runs', async () => {
     const { body } = await api.post('/sources', { component_url: `${base}/sources/main.mjs` });
     expect(body.data).toMatchObject({ name: 'bundled' });
     await api.post(`/sources/${body.data.id}/run`);
@@ -54,7 +54,7 @@ describe('a component by URL', () => {
     });
   });
 
-  it.each([
+  fetching.each([
     ['/missing.mjs', 'answered 404'],
     ['/lost.mjs', './nowhere.mjs'],
   ])('is refused when it can not be had: %s', async (path, why) => {

@@ -6,6 +6,7 @@ import { eventually } from './support/eventually.js';
 import { outsideProducer } from './support/producer.js';
 import { type Received, Receiver } from './support/receiver.js';
 import { startSystem, type System } from './support/system.js';
+import { needing } from './support/target.js';
 
 let system: System;
 let receiver: Receiver;
@@ -27,8 +28,10 @@ const arrived = (predicate: (request: Received) => boolean) =>
     return found;
   });
 
+const { it: delivering } = needing('receiver');
+
 describe('an event reaches a webhook', () => {
-  it('from an HTTP request to the endpoint of a source: signed, and kept', async () => {
+  delivering('from an HTTP request to the endpoint of a source: signed, and kept', async () => {
     const source = await api.source(await component('http-request'), { configured_props: { bodyOnly: true } });
     const webhook = await api.webhook(receiver.url);
     await api.subscribe(source.id, webhook);
@@ -58,7 +61,7 @@ describe('an event reaches a webhook', () => {
     });
   });
 
-  it('from a timer, by itself', async () => {
+  delivering('from a timer, by itself', async () => {
     const source = await api.source(await component('interval-timer'), { configured_props: { timer: { intervalSeconds: 1 } } });
     expect(source.configured_props.timer).toEqual({ cron: null, interval_seconds: 1 });
     await api.subscribe(source.id, await api.webhook(receiver.url));
@@ -66,7 +69,7 @@ describe('an event reaches a webhook', () => {
     expect(request.body).toMatchObject({ interval_seconds: 1 });
   });
 
-  it('from a Kafka producer outside, with nothing but a key and a JSON value', async () => {
+  delivering('from a Kafka producer outside, with nothing but a key and a JSON value', async () => {
     const source = await api.source(await component('http-request'));
     await api.subscribe(source.id, await api.webhook(receiver.url));
     const producer = await outsideProducer(system.brokers);
@@ -77,7 +80,7 @@ describe('an event reaches a webhook', () => {
     expect(body.data[0]).toMatchObject({ id: request.headers['ce-id'], event: { from: 'outside' } });
   });
 
-  it('after its receiver failed at first', async () => {
+  delivering('after its receiver failed at first', async () => {
     const failing = await Receiver.start();
     let calls = 0;
     failing.answer = () => (++calls === 1 ? 500 : 200);

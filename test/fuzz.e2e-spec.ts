@@ -3,6 +3,7 @@ import { type Api, http } from './support/api.js';
 import { anyText, anything, Chance, sample } from './support/generate.js';
 import { type Operation, operations } from './support/openapi.js';
 import { startSystem, type System } from './support/system.js';
+import { needing } from './support/target.js';
 
 const REQUESTS = Number(process.env.SLUICE_FUZZ_REQUESTS ?? 400);
 const SEED = Number(process.env.SLUICE_FUZZ_SEED ?? 4711);
@@ -83,7 +84,8 @@ function requestOf(chance: Chance, operation: Operation) {
   return { method: operation.method, path: `${path}${chance.happens(0.1) ? '/' : ''}?${query.toString()}`, headers, body };
 }
 
-it(
+// what it makes stays in its account
+needing('accounts').it(
   `${REQUESTS} requests of all kinds, seed ${SEED}: no fault of ours, and every answer as it is described`,
   async () => {
     const chance = new Chance(SEED);

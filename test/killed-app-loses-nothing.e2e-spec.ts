@@ -5,6 +5,7 @@ import { eventually } from './support/eventually.js';
 import { outsideProducer } from './support/producer.js';
 import { Receiver } from './support/receiver.js';
 import { startSystem, type System } from './support/system.js';
+import { needing } from './support/target.js';
 
 const SOURCES = 20;
 const EVENTS = 1000;
@@ -24,7 +25,7 @@ afterAll(async () => {
   await Promise.all([system?.stop(), receiver?.close(), producer?.close()]);
 });
 
-describe('1000 events while an app is killed', () => {
+needing('control', 'receiver').describe('1000 events while an app is killed', () => {
   it.each(APPS)('arrive all, in order, each stored once: %s', async (app) => {
     const component = (await api.post('/components', { component_code: CODE })).body.data.id as string;
     const sources: string[] = [];

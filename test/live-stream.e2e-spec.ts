@@ -4,6 +4,7 @@ import { EventStream } from './support/event-stream.js';
 import { eventually } from './support/eventually.js';
 import { outsideProducer } from './support/producer.js';
 import { startSystem, type System } from './support/system.js';
+import { can, needing } from './support/target.js';
 
 const CODE = "export default { name: 'silent', props: { http: '$.interface.http' } }";
 const HEARTBEAT_MS = 300;
@@ -18,11 +19,12 @@ let component: string;
 let streams: EventStream[] = [];
 
 beforeAll(async () => {
-  system = await startSystem({
+  const variables = {
     SLUICE_SSE_HEARTBEAT_MS: String(HEARTBEAT_MS),
     SLUICE_SSE_LINGER_MS: '200',
     SLUICE_SSE_STREAMS_PER_ACCOUNT: String(MAX_STREAMS),
-  });
+  };
+  system = await startSystem({ variables: can('variables') ? { gateway: variables } : {} });
   [api, producer] = await Promise.all([system.account(), outsideProducer(system.brokers)]);
   component = (await api.post('/components', { component_code: CODE })).body.data.id as string;
 });
@@ -103,7 +105,7 @@ describe('a live stream', () => {
     expect((await shown(byHeader, 2)).at(-1)?.event).toBe(4);
   });
 
-  it('has comments in between', async () => {
+  needing('variables').it('has comments in between', async () => {
     const stream = await open(`/sources/${await source()}/sse`);
     await eventually(() => expect(stream.comments.length).toBeGreaterThanOrEqual(2));
   });
@@ -166,7 +168,7 @@ describe('a live stream', () => {
     expect((await shown(reader, count + 1)).at(-1)?.event).toBe('and on');
   });
 
-  it('refuses what is not there, is not the caller’s, or is malformed', async () => {
+  needing('accounts').it('refuses what is not there, is not the caller’s, or is malformed', async () => {
     const id = await source();
     const stranger = await system.account('stranger@example.com');
     const status = async (path: string, headers = {}, who = api) => (await who.send('GET', path, undefined, headers)).status;
@@ -182,23 +184,20 @@ describe('a live stream', () => {
     expect([head.status, head.headers['content-type'], head.text]).toEqual([200, expect.stringMatching(/^text\/event-stream/), '']);
   });
 
-  it('ends soon after its key was revoked, and others go on', async () => {
+  needing('accounts').it('ends soon after its key was revoked, and others go on', async () => {
     const id = await source();
-    const { id: keyId, api_key } = (await system.command('gateway', 'key', 'create', '--account', api.account.id)) as {
-      id: string;
-      api_key: string;
-    };
+    const { id: keyId, api_key } = await system.sluice('key', 'create', '--account', api.account.id);
     const [stream, other] = [
       await open(`/sources/${id}/sse`, { headers: { authorization: `Bearer ${api_key}` } }),
       await open(`/sources/${id}/sse`),
     ];
-    await system.command('gateway', 'key', 'revoke', keyId);
+    await system.sluice('key', 'revoke', keyId);
     await stream.closed;
     await producer.emit(id, ['and on']);
     await shown(other, 1);
   });
 
-  it('is refused to an account that has as many as it may have', async () => {
+  needing('variables', 'accounts').it('is refused to an account that has as many as it may have', async () => {
     const crowded = await system.account('crowd@example.com');
     const { id } = await crowded.source(CODE);
     const path = `/sources/${id}/sse`;
@@ -210,19 +209,27 @@ describe('a live stream', () => {
     await open(`/sources/${await source()}/sse`);
   });
 
-  it('reads the log only while somebody listens', async () => {
-    const said = (what: string) => system.log.filter((line) => line.includes(what)).length;
-    await eventually(() => expect(said('live.idle')).toBe(said('live.reading')));
+  needing('variables', 'logs').it('reads the log only while somebody listens', async () => {
+    const count = async () => {
+      const lines = await system.apps.logs('gateway');
+      return ['live.reading', 'live.idle'].map((what) => lines.filter((line) => line.includes(what)).length);
+    };
+    const expectReading = (readers: number) =>
+      eventually(async () => {
+        const [begun, ended] = await count();
+        expect(begun! - ended!).toBe(readers);
+      });
+    await expectReading(0);
     const id = await source();
     const stream = await open(`/sources/${id}/sse`);
-    await eventually(() => expect(said('live.reading')).toBe(said('live.idle') + 1));
+    await expectReading(1);
     await producer.emit(id, ['an event']);
     await shown(stream, 1);
     stream.close();
-    await eventually(() => expect(said('live.idle')).toBe(said('live.reading')));
+    await expectReading(0);
   });
 
-  it('ends when the gateway stops, and goes on with the next one', async () => {
+  needing('control', 'logs').it('ends when the gateway stops, and goes on with the next one', async () => {
     const id = await source();
     const stream = await open(`/sources/${id}/sse`);
     await producer.emit(id, [1]);
@@ -231,7 +238,7 @@ describe('a live stream', () => {
     await stream.closed;
     await producer.emit(id, [2]);
     await system.apps.start('gateway');
-    expect(system.log.filter((line) => line.includes('stop-timed-out'))).toEqual([]);
+    expect((await system.apps.logs('gateway')).filter((line) => line.includes('stop-timed-out'))).toEqual([]);
     const next = await open(`/sources/${id}/sse`, { headers: { 'last-event-id': first?.id ?? '' } });
     await producer.emit(id, [3]);
     expect((await shown(next, 2)).map(({ event }) => event as unknown)).toEqual([2, 3]);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { Api } from './support/api.js';
 import { startSystem, type System } from './support/system.js';
+import { needing } from './support/target.js';
 
 let system: System;
 let api: Api;
@@ -22,7 +23,8 @@ const add = {
 const change = fc.record({ adds: fc.nat({ max: 2 }), removes: fc.array(fc.double({ min: 0, max: 0.999, noNaN: true }), { maxLength: 2 }) });
 const walk = fc.record({ limit: fc.integer({ min: 1, max: 7 }), forward: fc.boolean(), changes: fc.array(change, { maxLength: 6 }) });
 
-describe.each(['sources', 'webhooks'] as const)('walking over pages of %s while others come and go', (kind) => {
+// it walks over all that the account has
+needing('accounts').describe.each(['sources', 'webhooks'] as const)('walking over pages of %s while others come and go', (kind) => {
   it('shows none twice, and skips none that was there throughout', async () => {
     await Promise.all(Array.from({ length: 12 }, add[kind]));
     let present: string[] = [];

@@ -3,6 +3,7 @@ import type { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { outsideProducer } from './support/producer.js';
 import { startSystem, type System } from './support/system.js';
+import { needing } from './support/target.js';
 
 const SOURCES = 20;
 const RUNS = 1000;
@@ -29,7 +30,7 @@ afterAll(async () => {
   await Promise.all([system?.stop(), producer?.close()]);
 });
 
-describe('1000 triggered runs while the runtime is killed', () => {
+needing('control').describe('1000 triggered runs while the runtime is killed', () => {
   it('have their effects once each, in order', async () => {
     const silent = await api.source("export default { name: 'silent', props: { http: '$.interface.http' } }");
     const component = (await api.post('/components', { component_code: COUNTER })).body.data.id as string;

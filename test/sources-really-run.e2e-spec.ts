@@ -2,6 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Api, http } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { startSystem, type System } from './support/system.js';
+import { needing } from './support/target.js';
+
+const QUOTAS = { SLUICE_QUOTAS: 'free', SLUICE_DAILY_INVOCATIONS: '2' };
 
 let system: System;
 let api: Api;
@@ -222,10 +225,10 @@ describe('a source', () => {
   });
 });
 
-describe('over quota', () => {
+needing('variables', 'accounts').describe('over quota', () => {
   it('a source does not run, and its errors say so once', async () => {
     await system.stop();
-    system = await startSystem({ SLUICE_QUOTAS: 'free', SLUICE_DAILY_INVOCATIONS: '2' });
+    system = await startSystem({ variables: { gateway: QUOTAS, runtime: QUOTAS } });
     api = await system.account();
     const source = await api.source("export default { name: 'eager', run(e) { this.$emit(e); } }");
     for (let n = 0; n < 5; n++) await runNow(source, n);

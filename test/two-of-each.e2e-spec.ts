@@ -1,40 +1,29 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { APPS, startApp } from '../scripts/lib/apps.mjs';
-import { freePort } from '../scripts/lib/ports.mjs';
+import { APPS } from '../scripts/lib/apps.mjs';
 import { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { outsideProducer } from './support/producer.js';
 import { Receiver } from './support/receiver.js';
 import { startSystem, type System } from './support/system.js';
+import { needing } from './support/target.js';
 
 const CODE = "export default { name: 'Twice', run(event) { this.$emit(event) } };";
 
 let system: System;
 let receiver: Receiver;
 let producer: Awaited<ReturnType<typeof outsideProducer>>;
-let second: Record<string, ReturnType<typeof startApp>>;
-let env: Record<string, string>;
-/** One account, through either gateway. */
+/** One account, through either gateway; where a balancer stands before them, twice through that. */
 let gateways: [Api, Api];
 
 beforeAll(async () => {
   [system, receiver] = await Promise.all([startSystem(), Receiver.start()]);
   producer = await outsideProducer(system.brokers);
-  const port = await freePort();
-  env = {
-    DATABASE_URL: process.env.SLUICE_TEST_DATABASE_URL!,
-    KAFKA_BROKERS: process.env.SLUICE_TEST_KAFKA_BROKERS!,
-    SLUICE_HTTP_PORT: String(port),
-    SLUICE_ENDPOINTS_PORT: String(await freePort()),
-    SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',
-  };
-  second = Object.fromEntries(APPS.map((app) => [app, startApp({ app, env })]));
-  expect(await Promise.all(APPS.map((app) => second[app]!.ready))).toEqual(APPS.map(() => true));
-  const first = await system.account();
-  gateways = [first, new Api(`http://127.0.0.1:${port}/v1`, first.account)];
+  await system.apps.scale(Object.fromEntries(APPS.map((app) => [app, 2])));
+  const { account } = await system.account();
+  const [first, second] = system.apps.apiUrls();
+  gateways = [new Api(first!, account), new Api(second ?? first!, account)];
 });
 afterAll(async () => {
-  await Promise.all(Object.values(second ?? {}).map((app) => app.stop()));
   await Promise.all([producer?.close(), system?.stop(), receiver?.close()]);
 });
 
@@ -62,7 +51,7 @@ async function everything(round: string): Promise<void> {
   expect((await b.get(`/sources/${source.id}`)).status).toBe(404);
 }
 
-describe('two of each service', () => {
+needing('scale', 'receiver').describe('two of each service', () => {
   it('do everything right through either gateway', () => everything('both'));
 
   it('answer at once what both are asked', async () => {
@@ -75,20 +64,19 @@ describe('two of each service', () => {
   });
 
   it.each(['catalog', 'routing', 'event-store', 'runtime'] as const)('while one %s is stopped and started', async (app) => {
-    const stopped = second[app]!.stop();
+    const stopped = system.apps.scale({ [app]: 1 });
     await everything(`${app}-stops`);
     await stopped;
-    second[app] = startApp({ app, env });
+    const started = system.apps.scale({ [app]: 2 });
     await everything(`${app}-starts`);
-    expect(await second[app].ready).toBe(true);
+    await started;
     await everything(`${app}-is-back`);
   });
 
   it('while one gateway is stopped, the other answers', async () => {
-    await second.gateway!.stop();
+    await system.apps.scale({ gateway: 1 });
     for (let n = 0; n < 20; n++) expect((await gateways[0].get('/users/me/sources')).status).toBe(200);
-    second.gateway = startApp({ app: 'gateway', env });
-    expect(await second.gateway.ready).toBe(true);
+    await system.apps.scale({ gateway: 2 });
     await everything('gateway-is-back');
   });
 });

@@ -16,8 +16,8 @@ export async function kafkaAnswers(brokers, { groups = false, client = {} } = {}
     clientId: 'sluice-start',
     ...client,
     logLevel: logLevel.NOTHING,
-    connectionTimeout: 1000,
-    requestTimeout: 3000,
+    connectionTimeout: 3000,
+    requestTimeout: 10_000,
     retry: { retries: 0 },
   });
   const admin = kafka.admin();

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Api } from '../support/api.js';
+import { listenForTarget, needing } from '../support/target.js';
 import { componentOf, keysOf, QUIET, raw, type World } from './world.js';
 
 const FIELDS = ['code', 'code_hash', 'configurable_props', 'created_at', 'id', 'name', 'updated_at', 'version'];
@@ -77,7 +77,7 @@ export const components = (world: () => World) =>
       expect((await api.get('/components/my-own-key')).body).toEqual({ data: again });
     });
 
-    it('of another account, by id or key, are like none', async () => {
+    needing('accounts').it('of another account, by id or key, are like none', async () => {
       const { id } = (await create({ component_code: "export default { name: 'x', key: 'hidden-key' }" })).body.data;
       const mine = await stranger.get(`/components/${id}`);
       const none = await stranger.get('/components/sc_000000000000000000');
@@ -148,16 +148,16 @@ export const components = (world: () => World) =>
           if (request.url === '/there.js') response.end(componentOf('From There'));
           else response.writeHead(404).end();
         });
-        await new Promise<void>((resolve) => files.listen(0, '127.0.0.1', resolve));
+        base = `http://${await listenForTarget(files)}`;
         files.unref();
-        base = `http://127.0.0.1:${(files.address() as AddressInfo).port}`;
       });
+      const { it: fetching } = needing('receiver');
 
-      it('are fetched', async () => {
+      fetching('are fetched', async () => {
         const { data } = (await create({ component_url: `${base}/there.js` })).body;
         expect(data).toMatchObject({ name: 'From There', code: componentOf('From There') });
       });
-      it('that is not there: 400', async () => {
+      fetching('that is not there: 400', async () => {
         const answer = await create({ component_url: `${base}/gone.js` });
         expect(answer.status).toBe(400);
         expect(answer.body.errors).toEqual([{ field: 'component_url', message: expect.stringContaining('404') }]);

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Api } from '../support/api.js';
 import { eventually } from '../support/eventually.js';
+import { needing } from '../support/target.js';
 import { keysOf, QUIET, type World } from './world.js';
 
 export const events = (world: () => World) =>
@@ -73,7 +74,7 @@ export const events = (world: () => World) =>
         expect(keysOf((await page(source.id, '?include=id,event')).data[0])).toEqual(['event', 'id']);
         expect(keysOf((await page(source.id, '?exclude=event')).data[0])).toEqual(['id', 'indexed_at_ms', 'metadata']);
       });
-      it("and another account's like none that is there", async () => {
+      needing('accounts').it("and another account's like none that is there", async () => {
         for (const path of ['event_summaries', 'events', 'logs'])
           for (const id of [source.id, 'dc_000000000000000000', 'nope'])
             expect((await stranger.get(`/sources/${id}/${path}`)).status).toBe(404);

@@ -1,12 +1,13 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Api } from '../support/api.js';
+import { needing } from '../support/target.js';
 import { keysOf, QUIET, type World } from './world.js';
 
 const PAGE_INFO = ['count', 'end_cursor', 'start_cursor', 'total_count'];
 
-/** Lists of sources and of webhooks: pages, cursors, fields. */
+/** Lists of sources and of webhooks, of an account that has nothing else: pages, cursors, fields. */
 export const pages = (world: () => World) =>
-  describe('lists', () => {
+  needing('accounts').describe('lists', () => {
     let api: Api;
     const ids: Record<string, string[]> = { sources: [], webhooks: [] };
     beforeAll(async () => {

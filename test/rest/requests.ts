@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type Api, http } from '../support/api.js';
+import { needing, target } from '../support/target.js';
 import { keysOf, QUIET, raw, type World } from './world.js';
 
 const TWO_MIB = 2 * 1024 * 1024;
@@ -49,16 +50,13 @@ export const requests = (world: () => World) =>
             (await http('GET', `${origin}/v1/users/me`, { headers: { authorization: `${scheme} ${api.account.api_key}` } })).status,
           ).toBe(200);
       });
-      it('a revoked key is 401', async () => {
-        const { id, api_key } = (await world().system.command('gateway', 'key', 'create', '--account', api.account.id)) as {
-          id: string;
-          api_key: string;
-        };
+      needing('accounts').it('a revoked key is 401', async () => {
+        const { id, api_key } = await world().system.sluice('key', 'create', '--account', api.account.id);
         const me = () => http('GET', `${origin}/v1/users/me`, { headers: { authorization: `Bearer ${api_key}` } });
         expect((await me()).body.data.api_key).toBe(api_key);
-        await world().system.command('gateway', 'key', 'revoke', id);
+        await world().system.sluice('key', 'revoke', id);
         expect((await me()).status).toBe(401);
-        expect(await world().system.command('gateway', 'key', 'revoke', id)).toEqual({ id, revoked: true });
+        expect(await world().system.sluice('key', 'revoke', id)).toEqual({ id, revoked: true });
       });
     });
 
@@ -238,7 +236,7 @@ export const requests = (world: () => World) =>
       expect(page.text).not.toMatch(/(src|href)="https?:/);
     });
 
-    it('answer the user: an unlimited free account', async () => {
+    it('answer the user', async () => {
       const { data } = (await api.get('/users/me')).body;
       expect(keysOf(data)).toEqual(
         [
@@ -256,9 +254,9 @@ export const requests = (world: () => World) =>
         id: api.account.id,
         email: api.account.email,
         api_key: api.account.api_key,
-        daily_compute_time_quota: 2147483647,
-        daily_invocations_quota: 2147483647,
       });
+      for (const name of ['daily_compute_time_quota', 'daily_invocations_quota'])
+        expect(data[name]).toEqual(target.kind === 'running' ? expect.any(Number) : 2147483647);
       expect(data.id).toMatch(/^u_[A-Za-z0-9]{12,}$/);
     });
   });

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type Api, http } from '../support/api.js';
 import { eventually } from '../support/eventually.js';
-import { componentOf, keysOf, QUIET, type World } from './world.js';
+import { needing } from '../support/target.js';
+import { componentOf, keysOf, QUIET, STAMP, type World } from './world.js';
 
 const LISTED = ['active', 'component_id', 'configured_props', 'created_at', 'id', 'name', 'name_slug', 'updated_at'];
 const ANSWERED = [...LISTED, 'user_id'].sort();
@@ -20,15 +21,15 @@ export const sources = (world: () => World) =>
     const created = async (body: object) => (await create(body)).body.data;
 
     it('are made with exactly their fields, active; lists leave the owner away', async () => {
-      const { status, body } = await api.post('/sources/', { component_id: component.id, name: 'First' });
+      const { status, body } = await api.post('/sources/', { component_id: component.id, name: `First ${STAMP}` });
       expect(status).toBe(200);
       expect(keysOf(body.data)).toEqual(ANSWERED);
       expect(body.data).toMatchObject({
         user_id: api.account.id,
         component_id: component.id,
         active: true,
-        name: 'First',
-        name_slug: 'first',
+        name: `First ${STAMP}`,
+        name_slug: `first-${STAMP}`,
         configured_props: {},
       });
       expect(body.data.id).toMatch(/^dc_[A-Za-z0-9]{12,}$/);
@@ -70,12 +71,12 @@ export const sources = (world: () => World) =>
         ['no id at all', () => ({ component_id: 'nope' })],
         ['an unknown key', () => ({ key: 'nobody-has-this' })],
       ])('of %s: 404', async (_, body) => expect((await create(body())).status).toBe(404));
-      it("of another account's component: 404", async () => {
+      needing('accounts').it("of another account's component: 404", async () => {
         expect((await stranger.post('/sources', { component_id: component.id })).status).toBe(404);
       });
     });
 
-    it('have the slug of the component as name where none is given', async () => {
+    needing('accounts').it('have the slug of the component as name where none is given', async () => {
       const account = await world().system.account();
       const names = [];
       for (let i = 0; i < 3; i++) names.push((await account.post('/sources', { component_code: QUIET })).body.data);
@@ -190,7 +191,7 @@ export const sources = (world: () => World) =>
     });
 
     describe('by PUT', () => {
-      const withProps = componentOf('With Props', {
+      const withProps = componentOf(`With Props ${STAMP}`, {
         text: { type: 'string', default: 'd' },
         timer: { type: '$.interface.timer', default: { intervalSeconds: 3600 } },
       });
@@ -203,23 +204,23 @@ export const sources = (world: () => World) =>
       const put = (body: object) => api.put(`/sources/${source.id}`, body);
 
       it('answer like create, and without a name and active have their defaults', async () => {
-        const { status, body } = await put({ component_id: kept.id, active: false, name: 'Other Name' });
+        const { status, body } = await put({ component_id: kept.id, active: false, name: `Other Name ${STAMP}` });
         expect(status).toBe(200);
         expect(keysOf(body.data)).toEqual(ANSWERED);
         expect(body.data).toMatchObject({
           id: source.id,
           active: false,
-          name: 'Other Name',
-          name_slug: 'other-name',
+          name: `Other Name ${STAMP}`,
+          name_slug: `other-name-${STAMP}`,
           configured_props: { text: 'mine', timer: { cron: null, interval_seconds: 3600 } },
         });
         expect((await api.get(`/sources/${source.id}`)).body).toEqual(body);
         expect((await api.put(`/sources/${source.id}/`, { component_id: kept.id })).body.data).toMatchObject({
           active: true,
-          name: 'with-props',
-          name_slug: 'with-props',
+          name: `with-props-${STAMP}`,
+          name_slug: `with-props-${STAMP}`,
         });
-        expect((await put({ component_id: kept.id, name: 'with props' })).body.data.name_slug).toBe('with-props');
+        expect((await put({ component_id: kept.id, name: `with props ${STAMP}` })).body.data.name_slug).toBe(`with-props-${STAMP}`);
       });
       it('need one of the three: a key is none of them', async () => {
         for (const body of [{}, { active: false }, { key: 'http-request' }, { component_id: null }]) {
@@ -268,7 +269,7 @@ export const sources = (world: () => World) =>
           expect((await api.put(`/sources/${id}`, { component_id: kept.id })).status).toBe(404);
         }
       });
-      it("of another account's source: 404, and nothing of its body is carried out", async () => {
+      needing('accounts').it("of another account's source: 404, and nothing of its body is carried out", async () => {
         expect(
           (await stranger.put(`/sources/${source.id}`, { component_code: "export default { name: 'x', key: 'left-nothing' }" })).status,
         ).toBe(404);
@@ -278,7 +279,6 @@ export const sources = (world: () => World) =>
 
     it('are deleted with 204 and nothing, once', async () => {
       const source = await created({ component_id: component.id });
-      expect((await stranger.delete(`/sources/${source.id}`)).status).toBe(404);
       const answer = await api.delete(`/sources/${source.id}/`);
       expect([answer.status, answer.text]).toEqual([204, '']);
       for (const again of [
@@ -288,6 +288,12 @@ export const sources = (world: () => World) =>
       ])
         expect(again.status).toBe(404);
       expect((await api.get('/users/me/sources?limit=100')).body.data.map(({ id }: { id: string }) => id)).not.toContain(source.id);
+    });
+
+    needing('accounts').it('are not deleted by another account', async () => {
+      const source = await created({ component_id: component.id });
+      expect((await stranger.delete(`/sources/${source.id}`)).status).toBe(404);
+      expect((await api.get(`/sources/${source.id}`)).status).toBe(200);
     });
 
     it('run now, unless they are not active', async () => {

@@ -1,5 +1,5 @@
 import kafkajs from 'kafkajs';
-import { type Answer, type Api, http } from '../support/api.js';
+import type { Answer, Api } from '../support/api.js';
 import { outsideProducer } from '../support/producer.js';
 import { Receiver } from '../support/receiver.js';
 import { startSystem, type System } from '../support/system.js';
@@ -35,11 +35,11 @@ export const QUIET = "export default { name: 'Quiet Source', version: '0.0.1', r
 export const componentOf = (name: string, props: object = {}, more = ''): string =>
   `export default { name: ${JSON.stringify(name)}, version: '0.0.1', props: ${JSON.stringify(props)}, ${more} run() {} };`;
 
-/** A request with a body as it is, whatever it is. */
+/** A request with this body and content type, whatever they are. */
 export const raw = (api: Api, method: string, path: string, body: string | Buffer | undefined, contentType?: string): Promise<Answer> =>
-  http(method, `${api.baseUrl}${path}`, {
-    headers: { authorization: `Bearer ${api.account.api_key}`, ...(contentType === undefined ? {} : { 'content-type': contentType }) },
-    body,
-  });
+  api.raw(method, path, body, contentType === undefined ? {} : { 'content-type': contentType });
+
+/** Makes names unique in an account that has others already. */
+export const STAMP = Date.now().toString(36);
 
 export const keysOf = (value: object): string[] => Object.keys(value).sort();

@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import { request as requestTls } from 'node:https';
 import { answerProblem } from './openapi.js';
 
 export interface Answer {
@@ -25,7 +26,7 @@ export async function http(method: string, url: string, outgoing: Outgoing = {})
 
 function exchange(method: string, url: string, { headers = {}, body }: Outgoing): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const outgoing = request(
+    const outgoing = (url.startsWith('https:') ? requestTls : request)(
       url,
       { method, headers: { ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }), ...headers } },
       (response) => {
@@ -49,22 +50,43 @@ function exchange(method: string, url: string, { headers = {}, body }: Outgoing)
   });
 }
 
-/** A client of the REST API with an account of its own. */
+/** A client of the REST API with one account. */
 export class Api {
+  /** Paths of the sources and webhooks that this client has created. */
+  private readonly created = new Set<string>();
+
   constructor(
     readonly baseUrl: string,
     readonly account: { id: string; email: string; api_key: string },
   ) {}
 
   send(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
-    return http(method, `${this.baseUrl}${path}`, {
-      headers: {
-        authorization: `Bearer ${this.account.api_key}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...headers,
-      },
-      body: body === undefined ? undefined : JSON.stringify(body),
+    const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
+    return this.raw(method, path, body === undefined ? undefined : JSON.stringify(body), { ...type, ...headers });
+  }
+
+  /** A request with exactly this body. */
+  async raw(method: string, path: string, body: string | Buffer | undefined, headers: Record<string, string> = {}): Promise<Answer> {
+    const answer = await http(method, `${this.baseUrl}${path}`, {
+      headers: { authorization: `Bearer ${this.account.api_key}`, ...headers },
+      body,
     });
+    const collection = /^\/(sources|webhooks)\/?(\?|$)/.exec(path)?.[1];
+    if (method === 'POST' && collection && answer.status === 200 && answer.body.data.id)
+      this.created.add(`/${collection}/${answer.body.data.id}`);
+    return answer;
+  }
+
+  /** Deletes the sources and webhooks that this client has created. */
+  async removeAll(): Promise<void> {
+    const paths = [...this.created];
+    const removeNext = async (): Promise<void> => {
+      for (let path = paths.pop(); path; path = paths.pop()) {
+        await this.delete(path);
+        this.created.delete(path);
+      }
+    };
+    await Promise.all(Array.from({ length: 4 }, removeNext));
   }
 
   get = (path: string): Promise<Answer> => this.send('GET', path);
@@ -72,14 +94,14 @@ export class Api {
   post = (path: string, body?: object): Promise<Answer> => this.send('POST', path, body);
   put = (path: string, body?: object): Promise<Answer> => this.send('PUT', path, body);
 
-  /** A source made of this code; throws when it can't be had. */
+  /** A source made of this code; throws when it is refused. */
   async source(code: string, body: object = {}): Promise<any> {
     const answer = await this.post('/sources', { component_code: code, ...body });
     if (answer.status !== 200) throw new Error(`no source: ${answer.status} ${answer.text}`);
     return answer.body.data;
   }
 
-  /** A webhook to this URL; answers its id. */
+  /** A webhook to this URL; returns its id. */
   async webhook(url: string): Promise<string> {
     const answer = await this.post(`/webhooks?url=${encodeURIComponent(url)}`);
     if (answer.status !== 200) throw new Error(`no webhook: ${answer.status} ${answer.text}`);

@@ -1,4 +1,5 @@
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { request as requestTls } from 'node:https';
 import type { Api } from './api.js';
 
 export interface Streamed {
@@ -33,7 +34,7 @@ export class EventStream {
   /** Resolves when the headers have come; throws when they say another status than 200. */
   static open(api: Api, path: string, { headers = {}, reading = true } = {}): Promise<EventStream> {
     return new Promise((resolve, reject) => {
-      const outgoing = request(`${api.baseUrl}${path}`, {
+      const outgoing = (api.baseUrl.startsWith('https:') ? requestTls : request)(`${api.baseUrl}${path}`, {
         agent: false,
         headers: { authorization: `Bearer ${api.account.api_key}`, ...headers },
       });

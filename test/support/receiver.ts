@@ -1,5 +1,5 @@
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenForTarget } from './target.js';
 
 export interface Received {
   path: string;
@@ -7,19 +7,25 @@ export interface Received {
   headers: IncomingHttpHeaders;
   text: string;
   body: any;
+  /** When its headers arrived, in ms since the epoch. */
+  at: number;
 }
 
-/** An endpoint of ours that webhooks deliver to. `answer` decides the status of each request; by default 200. */
+/** An endpoint that webhooks deliver to. `answer` decides the status of each request; by default 200. */
 export class Receiver {
   readonly received: Received[] = [];
-  answer: (request: Received) => number = () => 200;
+  answer: (request: Received) => number | Promise<number> = () => 200;
 
-  private constructor(private readonly server: Server) {}
+  private constructor(
+    private readonly server: Server,
+    private readonly host: string,
+  ) {}
 
   static async start(): Promise<Receiver> {
     const server = createServer();
-    const receiver = new Receiver(server);
+    const receiver = new Receiver(server, await listenForTarget(server));
     server.on('request', (request, response) => {
+      const at = Date.now();
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
       request.on('end', () => {
@@ -30,18 +36,19 @@ export class Receiver {
           headers: request.headers,
           text,
           body: text === '' ? undefined : (JSON.parse(text) as unknown),
+          at,
         };
         const status = receiver.answer(received);
         receiver.received.push(received);
-        response.writeHead(status).end();
+        if (typeof status === 'number') response.writeHead(status).end();
+        else void status.then((later) => response.writeHead(later).end());
       });
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     return receiver;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}/`;
+    return `http://${this.host}/`;
   }
 
   async close(): Promise<void> {

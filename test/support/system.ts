@@ -1,70 +1,67 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-import { appEnvironment, superviseApps } from '../../scripts/lib/apps.mjs';
-import { node24 } from '../../scripts/lib/node24.mjs';
-import { inRoot } from '../../scripts/lib/paths.mjs';
-import { freePort } from '../../scripts/lib/ports.mjs';
-import { Api } from './api.js';
+import type { App } from '../../scripts/lib/apps.mjs';
+import type { Api } from './api.js';
+import { startLocalSystem } from './local-system.js';
+import { joinRunningSystem } from './running-system.js';
+import { target } from './target.js';
 
-const execute = promisify(execFile);
+/** Environment variables by the app that reads them. */
+export type Variables = Partial<Record<App, Record<string, string>>>;
 
-/** The five apps as processes, on the broker and the database of this run of the tests. */
+/** A whole instance of Sluice, wherever it runs. It need not be empty: accounts, components and events of others may be there. */
 export interface System {
   apiUrl: string;
   endpointsUrl: string;
   brokers: string;
-  apps: ReturnType<typeof superviseApps>;
-  /** What the apps have printed, for a test that failed. */
-  log: string[];
-  /** A client with a new account. */
+  /** A client with a new account; where there is no CLI (`accounts`), with the account of the key. */
   account(email?: string): Promise<Api>;
-  /** Runs the operator's command of an app; answers what it printed as JSON. */
-  command(app: string, ...args: string[]): Promise<unknown>;
+  /** Runs a command of the operator's CLI; returns what it printed as JSON. Needs `accounts`. */
+  sluice(...args: string[]): Promise<any>;
+  apps: Apps;
+  broker: Broker;
   stop(): Promise<void>;
 }
 
-export async function startSystem(variables: Record<string, string> = {}): Promise<System> {
-  const databaseUrl = process.env.SLUICE_TEST_DATABASE_URL;
-  const brokers = process.env.SLUICE_TEST_KAFKA_BROKERS;
-  if (!databaseUrl || !brokers) throw new Error('the test stack is not running: run the tests by npm test');
-  const [httpPort, endpointsPort] = [await freePort(), await freePort()];
-  const env = {
-    DATABASE_URL: databaseUrl,
-    KAFKA_BROKERS: brokers,
-    SLUICE_HTTP_PORT: String(httpPort),
-    SLUICE_ENDPOINTS_PORT: String(endpointsPort),
-    SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',
-    ...variables,
-  };
-  const log: string[] = [];
-  const print = (app: string, line: string) => {
-    log.push(`${app} ${line}`);
-    if (process.env.SLUICE_TEST_LOG) console.log(app, line);
-  };
-  const run = async (file: string, args: string[]) =>
-    (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment(env) })).stdout;
-  await run('scripts/migrate.mjs', []);
-  const apps = superviseApps({ env, log: print, say: (line: string) => print('sluice', line) });
-  try {
-    await apps.startAll();
-  } catch (error) {
-    await apps.stopAll();
-    throw new Error(`the system did not start:\n${log.filter((line) => /"level":"(error|fatal)"/.test(line)).join('\n')}`, {
-      cause: error,
-    });
-  }
-  const apiUrl = `http://127.0.0.1:${httpPort}/v1`;
-  const command = async (app: string, ...args: string[]): Promise<unknown> =>
-    JSON.parse(await run(`dist/apps/${app}/src/cli.js`, [...args, '--json']));
-  return {
-    apiUrl,
-    endpointsUrl: `http://localhost:${endpointsPort}`,
-    brokers,
-    apps,
-    log,
-    command,
-    account: async (email = 'someone@example.com') =>
-      new Api(apiUrl, (await command('gateway', 'account', 'create', '--email', email)) as Api['account']),
-    stop: () => apps.stopAll(),
-  };
+/** The apps' processes, containers or pods. */
+export interface Apps {
+  /** Ends one replica at once, as a crash does; it is started again. Needs `control`. */
+  kill(app: App): Promise<void>;
+  /** Stops all replicas in order; they stay down until `start`. Needs `control`. */
+  stop(app: App): Promise<void>;
+  /** Starts what was stopped; resolves when it is ready. Needs `control`. */
+  start(app: App): Promise<void>;
+  /** Restarts the replicas in order, one after the other, each when the one before is ready. Needs `control`. */
+  restart(app: App): Promise<void>;
+  /** Resolves when all replicas are ready. Needs `control`. */
+  whenReady(app: App): Promise<void>;
+  /** Freezes an app. Needs `pause`. */
+  pause(app: App): Promise<void>;
+  resume(app: App): Promise<void>;
+  /** Starts and stops replicas, in order; resolves when all are ready. Needs `scale`. */
+  scale(replicas: Partial<Record<App, number>>): Promise<void>;
+  /** Base URLs of the REST API: one for each gateway that can be reached by itself. */
+  apiUrls(): string[];
+  /** The same of the sources' endpoints. */
+  endpointsUrls(): string[];
+  /** What an app has printed since the system was started, line by line. Needs `logs`. */
+  logs(app: App): Promise<string[]>;
 }
+
+export interface Broker {
+  /** At once. Needs `broker`. */
+  kill(): Promise<void>;
+  /** Resolves when it serves. */
+  start(): Promise<void>;
+}
+
+export interface SystemOptions {
+  variables?: Variables;
+  /** The story kills the broker: a local system gets one of its own. */
+  killsBroker?: boolean;
+}
+
+/**
+ * Starts the apps as processes, on the broker and the database server of this run of the tests; or joins the instance that
+ * `SLUICE_E2E_TARGET` describes and brings it to the state that a story expects: all apps ready, one replica each, these variables.
+ */
+export const startSystem = (options: SystemOptions = {}): Promise<System> =>
+  target.kind === 'local' ? startLocalSystem(options) : joinRunningSystem(target, options);

@@ -1,5 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { kafkaName } from './kafka-name.js';
+import type { Service } from './services.js';
 
 /** Messages read `<owner>.<entity>.<verb>`. */
 export type MessageName = `${string}.${string}.${string}`;
@@ -31,6 +32,8 @@ export interface Fact<Payload> extends Contract<Payload> {
   readonly topic: string;
   /** Kafka keeps the newest record of each key only. */
   readonly compacted?: boolean;
+  /** The services that are handed the fact directly when it is announced; their handlers take it in any order, and twice. */
+  readonly announcedTo?: readonly Service[];
 }
 
 export const command =
@@ -41,7 +44,11 @@ export const query =
   <Reply>() =>
   <Payload>(name: MessageName, payload: Type<Payload>): Query<Payload, Reply> => ({ kind: 'query', name, payload });
 
-export const fact = <Payload>(name: MessageName, payload: Type<Payload>, options: { compacted?: boolean } = {}): Fact<Payload> => ({
+export const fact = <Payload>(
+  name: MessageName,
+  payload: Type<Payload>,
+  options: { compacted?: boolean; announcedTo?: readonly Service[] } = {},
+): Fact<Payload> => ({
   kind: 'fact',
   name,
   topic: kafkaName(name),

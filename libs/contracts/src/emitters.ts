@@ -38,7 +38,10 @@ export class EmitterState {
 }
 
 /** Key: the emitter's id. */
-export const emitterChanged = fact('catalog.emitter.changed', EmitterState, { compacted: true });
+export const emitterChanged = fact('catalog.emitter.changed', EmitterState, {
+  compacted: true,
+  announcedTo: ['routing', 'event-store', 'runtime'],
+});
 
 export class FindEmitters {
   @IsArray() ids!: string[];

@@ -16,6 +16,7 @@ export * from './original-event.js';
 export * from './page.js';
 export * from './raised-errors.js';
 export * from './runs.js';
+export * from './services.js';
 export * from './sources.js';
 export * from './streams.js';
 export * from './subscriptions.js';

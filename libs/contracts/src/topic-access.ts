@@ -2,16 +2,8 @@ import { emitterChanged } from './emitters.js';
 import { kafkaName } from './kafka-name.js';
 import { errorRaised } from './raised-errors.js';
 import { runFinished, runRequested } from './runs.js';
-import {
-  deadLetterTopic,
-  EVENTS_TOPIC,
-  repliesTopic,
-  requestsTopic,
-  type Service,
-  SERVICES,
-  WORKFLOW_TRIGGERS_TOPIC,
-  WORKFLOWS_TOPIC,
-} from './topics.js';
+import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, requestsTopic, WORKFLOW_TRIGGERS_TOPIC, WORKFLOWS_TOPIC } from './topics.js';
+import { type Service, SERVICES } from './services.js';
 
 /** What a service does with Kafka beside answering its own requests. */
 interface Conversation {
@@ -27,7 +19,7 @@ const conversations: Record<Service, Conversation> = {
     reads: [EVENTS_TOPIC, runFinished.topic, errorRaised.topic],
     writes: [EVENTS_TOPIC, runRequested.topic],
   },
-  catalog: { asks: ['runtime'], reads: [WORKFLOWS_TOPIC], writes: [emitterChanged.topic] },
+  catalog: { asks: ['runtime', 'routing', 'event-store'], reads: [WORKFLOWS_TOPIC], writes: [emitterChanged.topic] },
   routing: {
     asks: ['catalog'],
     reads: [EVENTS_TOPIC, emitterChanged.topic],

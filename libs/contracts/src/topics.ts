@@ -3,14 +3,12 @@ import { emitterChanged } from './emitters.js';
 import { kafkaName } from './kafka-name.js';
 import { errorRaised } from './raised-errors.js';
 import { runFinished, runRequested } from './runs.js';
+import { type Service, SERVICES } from './services.js';
 
 /** The public topics: stable, for producers and consumers outside. */
 export const EVENTS_TOPIC = kafkaName('events');
 export const WORKFLOWS_TOPIC = kafkaName('workflows');
 export const WORKFLOW_TRIGGERS_TOPIC = kafkaName('workflow-triggers');
-
-export const SERVICES = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'] as const;
-export type Service = (typeof SERVICES)[number];
 
 /** Where a service is asked; each record names its command or query. */
 export const requestsTopic = (service: Service): string => kafkaName(`${service}.requests`);

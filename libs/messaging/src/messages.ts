@@ -10,7 +10,7 @@ import {
   TimedOut,
   Unavailable,
 } from '#contracts';
-import { currentRequestId, type Log } from '#observability';
+import { counter, currentRequestId, type Log } from '#observability';
 import { deleteGroups, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
 import type { OutgoingRecord, Publisher } from './publisher.js';
@@ -23,9 +23,16 @@ interface Pending {
 }
 
 const TIMEOUT_MS = 10_000;
+/** How long an announcement waits for the services that act on a fact. */
+const ANNOUNCE_MS = 2000;
 /** A broker that doesn't take a request for so long is away. */
 const SEND_TIMEOUT_MS = 5000;
 const decoder = new TextDecoder();
+const lateAnnouncements = counter(
+  'announcements_late_total',
+  'Facts that a service did not take directly, before the answer to the request that caused them.',
+  ['service'],
+);
 
 /** How services talk: `request` asks one and waits for its answer, `publish` tells whoever wants to know. */
 export class Messages {
@@ -83,6 +90,27 @@ export class Messages {
     payload: Payload,
     { key, timeoutMs = TIMEOUT_MS }: { key: string; timeoutMs?: number },
   ): Promise<Reply> {
+    return this.ask(ownerOf(contract), contract.name, payload, key, timeoutMs);
+  }
+
+  /**
+   * Hands a fact directly to the services that act on it, and resolves when all of them have done so: whatever its author does next, they know. The
+   * fact also goes through the outbox. So a service that is away learns it later; the announcement waits for it at most two seconds.
+   */
+  async announce<Payload extends object>(contract: Fact<Payload>, payload: Payload, key: string): Promise<void> {
+    await Promise.all(
+      (contract.announcedTo ?? []).map(async (service) => {
+        try {
+          await this.ask(service, contract.topic, payload, key, ANNOUNCE_MS);
+        } catch (error) {
+          lateAnnouncements.inc({ service });
+          this.log.warn({ fact: contract.name, key, service, err: error }, 'fact.announced-late');
+        }
+      }),
+    );
+  }
+
+  private ask<Reply>(service: Service, message: string, payload: object, key: string, timeoutMs: number): Promise<Reply> {
     const correlationId = randomUUID();
     return new Promise<Reply>((resolve, reject) => {
       const giveUp = (error: SluiceError) => {
@@ -90,22 +118,22 @@ export class Messages {
         clearTimeout(pending.timer);
         reject(error);
       };
-      const late = () => giveUp(new TimedOut(`no answer to ${contract.name} in ${timeoutMs} ms`));
-      const pending: Pending = { resolve, reject, timer: setTimeout(late, timeoutMs) };
+      const late = () => giveUp(new TimedOut(`no answer to ${message} in ${timeoutMs} ms`));
+      const pending: Pending = { resolve: resolve, reject, timer: setTimeout(late, timeoutMs) };
       const notSent = setTimeout(() => giveUp(new Unavailable('Kafka does not take requests')), Math.min(SEND_TIMEOUT_MS, timeoutMs));
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
-        [HEADER.message]: contract.name,
+        [HEADER.message]: message,
         [HEADER.correlationId]: correlationId,
         [HEADER.replyTo]: this.repliesTo,
         [HEADER.deadline]: String(Date.now() + timeoutMs),
         ...requestIdHeader(),
       };
-      this.publisher.send([{ topic: requestsTopic(ownerOf(contract)), key, value: JSON.stringify(payload), headers }]).then(
+      this.publisher.send([{ topic: requestsTopic(service), key, value: JSON.stringify(payload), headers }]).then(
         () => clearTimeout(notSent),
         (error: Error) => {
           clearTimeout(notSent);
-          this.log.warn({ message: contract.name, err: error }, 'request.not-sent');
+          this.log.warn({ message, err: error }, 'request.not-sent');
           giveUp(new Unavailable('Kafka does not take requests'));
         },
       );

@@ -30,6 +30,7 @@ const FACTS_AT_ONCE = 32;
  * so that neither waits for the other.
  *
  *   request ─► expired? drop ─► handler ─► reply: the answer, or the SluiceError; another Error is a bug: logged, `internal`
+ *   announced fact ─► as a request, with the handler of the fact
  *   fact ────► handler ─► done │ transient: again, for ever │ otherwise: a few tries, then the dead-letter topic
  */
 export class KafkaTransport extends Server implements CustomTransportStrategy {

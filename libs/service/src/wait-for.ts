@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '#observability';
 import { CannotStart } from './cannot-start.js';
 import { absence } from './explain.js';
@@ -31,7 +30,7 @@ export async function waitFor({ name, deadline, log, check }: WaitOptions): Prom
       log.info({ reason }, `waiting for ${name}`);
       reportAt = now + REPORT_EVERY_MS;
     }
-    await sleep(PAUSE_MS);
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }
 

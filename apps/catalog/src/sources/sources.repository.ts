@@ -83,26 +83,30 @@ export class SourcesRepository {
     });
   }
 
-  /** Makes the source inactive; nothing else of it changes. */
-  async switchOff(ownerId: UserId, id: SourceId): Promise<void> {
-    await this.database.transaction(async (transaction) => {
+  /** Makes the source inactive; nothing else of it changes. Undefined when it was inactive, or the owner has no such source. */
+  async switchOff(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
+    return this.database.transaction(async (transaction) => {
       const { rowCount } = await transaction.query(
         'UPDATE source SET active = false, version = version + 1, updated_at = now() WHERE owner_id = $1 AND id = $2 AND active',
         [ownerId, id],
       );
-      if (rowCount === 1) await this.tell(transaction, sourceState(await this.reread(transaction, ownerId, id)));
+      if (rowCount !== 1) return undefined;
+      const state = sourceState(await this.reread(transaction, ownerId, id));
+      await this.tell(transaction, state);
+      return state;
     });
   }
 
-  /** Removes the source. False when the owner has no such source. */
-  async delete(ownerId: UserId, id: SourceId): Promise<boolean> {
+  /** Removes the source and returns its last state. Undefined when the owner has no such source. */
+  async delete(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
     return this.database.transaction(async (transaction) => {
       const { rowCount } = await transaction.query('SELECT FROM source WHERE owner_id = $1 AND id = $2 FOR UPDATE', [ownerId, id]);
-      if (rowCount === 0) return false;
+      if (rowCount === 0) return undefined;
       const row = await this.reread(transaction, ownerId, id);
       await transaction.query('DELETE FROM source WHERE owner_id = $1 AND id = $2', [ownerId, id]);
-      await this.tell(transaction, sourceState({ ...row, version: row.version + 1 }, { deleted: true }));
-      return true;
+      const state = sourceState({ ...row, version: row.version + 1 }, { deleted: true });
+      await this.tell(transaction, state);
+      return state;
     });
   }
 

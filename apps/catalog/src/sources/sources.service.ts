@@ -4,6 +4,8 @@ import {
   type ComponentId,
   type CreateSource,
   cursorOf,
+  emitterChanged,
+  type EmitterState,
   idOfCursor,
   Invalid,
   type ListSources,
@@ -18,13 +20,14 @@ import {
   type UpdateSource,
   type UserId,
 } from '#contracts';
+import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { CatalogConfig } from '../catalog.config.js';
 import type { ComponentRow, NewComponent } from '../components/component.entity.js';
 import { ComponentsService } from '../components/components.service.js';
 import { checkPropValues } from './prop-values.js';
 import { slugOf } from './slug.js';
-import { type SourceChange, type SourceRow, sourceOf } from './source.entity.js';
+import { type SourceChange, type SourceRow, sourceOf, sourceState } from './source.entity.js';
 import { SourcesRepository } from './sources.repository.js';
 
 /** 143 bits: nobody guesses an endpoint. */
@@ -42,6 +45,7 @@ export class SourcesService {
   constructor(
     private readonly sources: SourcesRepository,
     private readonly components: ComponentsService,
+    private readonly messages: Messages,
     private readonly config: CatalogConfig,
     @Inject(LOG) private readonly log: Log,
   ) {}
@@ -52,7 +56,7 @@ export class SourcesService {
     const component = await this.component(owner_id, new_component_id, choice);
     const change = this.change(component, choice, { active: true });
     if (component.fresh) await this.components.keep(component.fresh);
-    return this.answer(await this.sources.create(owner_id, id, change));
+    return this.announced(await this.sources.create(owner_id, id, change));
   }
 
   /** Sets the component, the name and whether it's active; configured props stay unless new ones are given. */
@@ -68,7 +72,7 @@ export class SourcesService {
     if (component.fresh) await this.components.keep(component.fresh);
     const row = await this.sources.update(owner_id, id, (before) => this.change(component, choice, { active: active ?? true, before }));
     if (!row) throw new NotFound('source', id);
-    return this.answer(row);
+    return this.announced(row);
   }
 
   async get({ owner_id, id }: SourceReference): Promise<Source> {
@@ -78,7 +82,8 @@ export class SourcesService {
   }
 
   async switchOff({ owner_id, id, reason }: SwitchOffSource): Promise<void> {
-    await this.sources.switchOff(owner_id, id);
+    const state = await this.sources.switchOff(owner_id, id);
+    if (state) await this.announce(state);
     this.log.warn({ source_id: id, owner_id, reason }, 'source.switched-off');
   }
 
@@ -90,7 +95,9 @@ export class SourcesService {
   }
 
   async delete({ owner_id, id }: SourceReference): Promise<void> {
-    if (!(await this.sources.delete(owner_id, id))) throw new NotFound('source', id);
+    const state = await this.sources.delete(owner_id, id);
+    if (!state) throw new NotFound('source', id);
+    await this.announce(state);
   }
 
   /** What loses by precedence isn't even looked at. */
@@ -125,6 +132,16 @@ export class SourcesService {
       active,
       endpoint_key: hasEndpoint ? randomText(ENDPOINT_KEY_LENGTH) : null,
     };
+  }
+
+  private async announced(row: SourceRow): Promise<Source> {
+    await this.announce(sourceState(row));
+    return this.answer(row);
+  }
+
+  /** Before the caller is answered, every service acts on the change: runs, matching and endpoints are as the answer says. */
+  private announce(state: EmitterState): Promise<void> {
+    return this.messages.announce(emitterChanged, state, state.emitter_id);
   }
 
   private answer(row: SourceRow): Source {

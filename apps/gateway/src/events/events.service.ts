@@ -1,8 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import {
   comparePlaces,
-  DEFAULT_STREAM,
   deletionRecord,
   type EmitterId,
   EVENTS_TOPIC,
@@ -18,10 +16,6 @@ import {
 } from '#contracts';
 import { Messages, Publisher } from '#messaging';
 import type { DeleteEventsQuery, EventPageQuery } from './event-queries.js';
-
-/** How long a deletion waits for the store to hear of it, and how often that's looked for. */
-const FORGOTTEN_IN_MS = 2000;
-const FORGOTTEN_LOOK_MS = 20;
 
 @Injectable()
 export class EventsService {
@@ -50,18 +44,6 @@ export class EventsService {
       page = towardsNewer ? joined(more, page, more.cut) : joined(page, more, more.cut);
     }
     return page;
-  }
-
-  /** Resolves when the store has heard that the emitter is gone, so that who was told so isn't shown its events; or soon. */
-  async untilForgotten(owner_id: UserId, emitter_id: EmitterId): Promise<void> {
-    const query = { owner_id, emitter_id, stream: DEFAULT_STREAM, limit: 1 };
-    for (const deadline = Date.now() + FORGOTTEN_IN_MS; Date.now() < deadline; await sleep(FORGOTTEN_LOOK_MS)) {
-      try {
-        await this.messages.request(listEvents, query, { key: emitter_id });
-      } catch {
-        return;
-      }
-    }
   }
 
   /**

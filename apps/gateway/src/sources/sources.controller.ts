@@ -16,7 +16,6 @@ import {
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
-import { EventsService } from '../events/events.service.js';
 import { AnswersAccepted, AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { RunNow } from './run-now.js';
@@ -28,7 +27,6 @@ export class SourcesController {
   constructor(
     private readonly messages: Messages,
     private readonly runNow: RunNow,
-    private readonly events: EventsService,
   ) {}
 
   @Get('users/me/sources')
@@ -87,7 +85,6 @@ export class SourcesController {
   @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<void> {
     await this.messages.request(deleteSource, { owner_id, id }, { key: owner_id });
-    await this.events.untilForgotten(owner_id, id);
   }
 
   @Post('sources/:id/run')

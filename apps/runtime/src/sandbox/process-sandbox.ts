@@ -3,8 +3,7 @@ import { bundleFiles } from './bundle-files.js';
 import { AddressGuard } from '#egress';
 import { ExchangeBase } from './processes/exchange.js';
 import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
-import { buildJailRoot } from './jail/jail-root.js';
-import { jailRootParent } from './jail/jail-root-parent.js';
+import { openJailRoot } from './jail/jail-root.js';
 import { RunnerUsers } from './jail/runner-users.js';
 import { RunnerPool, type Purpose } from './processes/runner-pool.js';
 import { RunnerProcess } from './processes/runner-process.js';
@@ -34,7 +33,7 @@ export class ProcessSandbox implements Sandbox {
 
   /** Builds the jail's root if need be and finds out which jail works here. @throws Error that says why none does */
   static async start(config: SandboxConfig): Promise<ProcessSandbox> {
-    const root = await buildJailRoot(await jailRootParent(config.dataDir), config.modules);
+    const root = await openJailRoot(config.prebuiltJailRoots, config.dataDir, config.modules);
     const sandbox = new ProcessSandbox(config, await chooseJail(root, config.jail, config.jailRequired, new RunnerUsers().next()));
     // If a runner cannot start (a Node without the internals that the guest needs), it shows now and not at the first run
     await sandbox.pool.fill().catch(async (error: unknown) => {

@@ -1,4 +1,5 @@
-import { boolean, choice, Config, text } from '#config';
+import { resolve } from 'node:path';
+import { boolean, choice, Config, text, variable } from '#config';
 import { allowPrivateHosts } from '#egress';
 
 /** The part of the configuration that concerns the sandbox. */
@@ -6,6 +7,16 @@ export class RunnerConfig extends Config({
   dataDir: text('SLUICE_DATA_DIR', {
     fallback: '.sluice',
     description: 'Folder for everything that is kept: with `npm start` all data, otherwise the root directory of the jail.',
+  }),
+  prebuiltJailRoots: variable('RUNNER_JAIL_ROOTS', {
+    fallback: '',
+    description:
+      'Folders with prebuilt root directories of the jail, separated by commas. The image sets it: a runtime with one writes nothing.',
+    parse: (text) =>
+      text
+        .split(',')
+        .filter((folder) => folder !== '')
+        .map((folder) => resolve(folder)),
   }),
   jail: choice('RUNNER_JAIL', {
     words: ['auto', 'bwrap', 'unshare', 'setpriv', 'none'],

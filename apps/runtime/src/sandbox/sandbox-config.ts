@@ -7,6 +7,8 @@ import { defaultLimits, type SandboxLimits } from './sandbox-limits.js';
 export interface SandboxConfig {
   /** Where the jail's root directory is kept over restarts. A folder that other users can reach, or it goes to the temporary one. */
   dataDir: string;
+  /** Folders that may hold a jail's root built beforehand: with one that fits, nothing is written to `dataDir` */
+  prebuiltJailRoots: string[];
   jail: JailChoice;
   /** Refuse to start without a jail that holds hostile code */
   jailRequired: boolean;
@@ -39,6 +41,7 @@ export interface SandboxConfig {
 }
 
 export const defaultSandboxConfig: Omit<SandboxConfig, 'dataDir'> = {
+  prebuiltJailRoots: [],
   jail: 'auto',
   jailRequired: true,
   allowPrivateHosts: '',

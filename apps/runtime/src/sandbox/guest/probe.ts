@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 
-// Started in a jail before it is used: prints what it reached and should not have. The arguments: a port that listens on this machine, and a file
-// and a process of the parent's.
+// Runs in a jail before the jail is used, and prints what it can reach but must not. Arguments: a port on 127.0.0.1 where the parent listens, a
+// file of the parent, and the parent's process id.
 const [port, file, parent] = process.argv.slice(2);
 
 const reached: string[] = [];
@@ -18,7 +18,10 @@ function attempt(what: string, action: () => void): void {
 
 attempt('files', () => readFileSync(file!));
 attempt('processes', () => readdirSync(`/proc/${parent}`));
-attempt('signals', () => process.kill(Number(parent), 0));
+// With a PID namespace of its own the probe has no parent in it, nothing outside can be signalled, and the parent's number means another process
+// there: in a container, where process ids are small, often one of the probe's own threads.
+const seesParent = process.ppid !== 0;
+if (seesParent) attempt('signals', () => process.kill(Number(parent), 0));
 
 const socket = createConnection({ host: '127.0.0.1', port: Number(port), autoSelectFamily: false });
 socket.on('connect', () => finish('network'));

@@ -5,22 +5,22 @@ import { bundlerFile } from './jail-programs.js';
 
 const run = promisify(execFile);
 
-/** The code of the jail's two programs of ours. */
+/** The two programs that run inside the jail, bundled. */
 export interface BundledGuest {
   runner: string;
   probe: string;
 }
 
-/** The guest in one file of CommonJS: its sources lie here as TypeScript or compiled, and it needs nothing of this repository then. */
+/** Bundles each program into one CommonJS file, from TypeScript sources or from compiled ones, so that it needs nothing else of this repository. */
 export async function bundleGuest(): Promise<BundledGuest> {
   const bundle = async (entry: string) => {
-    const source = join(import.meta.dirname, '..', 'guest', entry + extname(import.meta.filename));
+    const folder = join(import.meta.dirname, '..', 'guest');
+    const source = join(folder, entry + extname(import.meta.filename));
     const { stdout } = await run(
       bundlerFile(),
       [source, '--bundle', '--platform=node', '--format=cjs', '--target=node24', '--log-level=error'],
-      {
-        maxBuffer: 16 << 20,
-      },
+      // The bundle names its sources relative to the working directory: without a fixed one it would differ from start to start
+      { cwd: folder, maxBuffer: 16 << 20 },
     );
     return stdout;
   };

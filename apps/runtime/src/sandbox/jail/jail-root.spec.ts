@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { lstatSync, readdirSync } from 'node:fs';
-import { rm, stat } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { curatedModules } from '../curated-modules.js';
-import { buildJailRoot, type JailRoot } from './jail-root.js';
+import { buildJailRoot, openJailRoot, type JailRoot } from './jail-root.js';
 
 describe('the root of the jail', () => {
   const parent = join(tmpdir(), `sluice-test-${process.getuid?.() ?? ''}`, 'sandbox');
@@ -32,6 +32,29 @@ describe('the root of the jail', () => {
     expect(new Set(roots.map(({ dir }) => dir))).toEqual(new Set([name]));
     expect(readdirSync(join(name, 'runner', 'node_modules')).sort()).toEqual(modules);
     expect(readdirSync(parent).filter((entry) => entry.includes('.'))).toEqual([]);
+  }, 30_000);
+
+  it('is taken prebuilt, without the data folder', async () => {
+    const opened = await openJailRoot(['/nonexistent', parent], '/proc/no-data-folder', curatedModules);
+    expect(opened).toEqual(root);
+  });
+
+  it('is built in the data folder where no prebuilt one is for the same packages', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
+    await chmod(dataDir, 0o755);
+    const opened = await openJailRoot([join(parent, 'empty')], dataDir, ['lodash.get']);
+    expect(opened.dir.startsWith(join(dataDir, 'sandbox'))).toBe(true);
+    await rm(dataDir, { recursive: true });
+  }, 30_000);
+
+  it('is not taken prebuilt when others can write to it', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
+    await chmod(dataDir, 0o755);
+    const prebuilt = await openJailRoot([], dataDir, ['lodash.get']);
+    await chmod(join(prebuilt.dir, '..'), 0o777);
+    const opened = await openJailRoot([join(dataDir, 'sandbox')], join(dataDir, 'data'), ['lodash.get']);
+    expect(opened.dir.startsWith(join(dataDir, 'data', 'sandbox'))).toBe(true);
+    await rm(dataDir, { recursive: true });
   }, 30_000);
 
   it('holds programs, libraries and the runner, and nothing of this machine', () => {

@@ -4,7 +4,7 @@ import { seccompFilter } from './seccomp-filter.js';
 const verdicts: Record<number, string> = { 0x7fff0000: 'allowed', 0x00050001: 'EPERM', 0x00050026: 'ENOSYS', 0x80000000: 'killed' };
 const audit = { x64: 0xc000003e, arm64: 0xc00000b7 };
 
-/** What the kernel would answer: the few instructions of BPF that the filter is made of. */
+/** The kernel's verdict: interprets the few BPF instructions that the filter uses. */
 function judge(filter: Buffer, call: number, args: number[] = [], arch: number = audit.x64): string {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(call, 0);
@@ -68,12 +68,29 @@ describe('the seccomp filter', () => {
 
   it.each<[string, number, number[], string]>([
     ['read', 63, [], 'allowed'],
+    ['mmap', 222, [], 'allowed'],
+    ['connect', 203, [], 'allowed'],
+    ['execve, which the jail itself needs', 221, [], 'allowed'],
     ['socket(AF_UNIX)', 198, [unix], 'allowed'],
     ['socket(AF_INET)', 198, [inet], 'EPERM'],
+    ['socket(AF_NETLINK)', 198, [netlink], 'EPERM'],
     ['clone of a thread', 220, [thread], 'allowed'],
     ['clone of a process', 220, [17], 'EPERM'],
+    ['clone of a user namespace', 220, [newUser], 'EPERM'],
+    ['clone3', 435, [], 'ENOSYS'],
+    ['bind', 200, [], 'EPERM'],
+    ['listen', 201, [], 'EPERM'],
     ['kill', 129, [], 'EPERM'],
+    ['ptrace', 117, [], 'EPERM'],
     ['mount', 40, [], 'EPERM'],
+    ['unshare', 97, [], 'EPERM'],
+    ['bpf', 280, [], 'EPERM'],
+    ['io_uring_setup', 425, [], 'EPERM'],
+    ['process_vm_readv', 270, [], 'EPERM'],
+    ['memfd_create', 279, [], 'EPERM'],
+    ['ioctl(TIOCSTI)', 29, [0, 0x5412], 'EPERM'],
+    ['ioctl(FIONBIO)', 29, [0, 0x5421], 'allowed'],
+    ['a call of tomorrow', 500, [], 'ENOSYS'],
   ])('on arm64: %s', (_, call, args, verdict) => {
     expect(judge(arm64, call, args, audit.arm64)).toBe(verdict);
   });

@@ -1,60 +1,72 @@
-/**
- * The system calls that a runner does not get, as a BPF program for `bwrap --seccomp` and `setpriv --seccomp-filter`. A deny list: Node uses
- * too many calls, and others with each version, for a list of what is allowed. The arm64 numbers come from the kernel's table and have not run.
- */
-interface CallNumbers {
-  arch: number;
-  socket: number;
-  clone: number;
-  clone3: number;
-  ioctl: number;
-  newest: number;
-  denied: Record<string, number[]>;
-}
+import { newestSystemCall, systemCalls, type SystemCall } from './system-calls.js';
 
-const numbers: Partial<Record<NodeJS.Architecture, CallNumbers>> = {
-  x64: {
-    arch: 0xc000003e,
-    socket: 41,
-    clone: 56,
-    clone3: 435,
-    ioctl: 16,
-    newest: 462,
-    denied: {
-      processes: [57, 58],
-      servers: [49, 50, 43, 288],
-      signals: [62, 200, 234, 129, 297, 424, 434, 438],
-      tracing: [101, 310, 311, 312, 440, 448, 298, 321],
-      namespaces: [272, 308, 165, 166, 155, 161, 428, 429, 430, 431, 432, 433, 442],
-      rings: [425, 426, 427],
-      keys: [248, 249, 250],
-      files: [303, 304, 133, 259, 319, 322, 323, 167, 168],
-      modules: [175, 313, 176, 246, 320],
-      systemVIpc: [29, 30, 31, 64, 65, 66, 67, 68, 69, 70, 71, 220, 240, 241, 242, 243, 244, 245],
-      machine: [135, 163, 164, 169, 170, 171, 172, 173, 227, 159, 305, 112, 109, 278],
-    },
-  },
-  arm64: {
-    arch: 0xc00000b7,
-    socket: 198,
-    clone: 220,
-    clone3: 435,
-    ioctl: 29,
-    newest: 462,
-    denied: {
-      processes: [],
-      servers: [200, 201, 202, 242],
-      signals: [129, 130, 131, 138, 240, 424, 434, 438],
-      tracing: [117, 270, 271, 272, 440, 448, 241, 280],
-      namespaces: [97, 268, 40, 39, 41, 51, 428, 429, 430, 431, 432, 433, 442],
-      rings: [425, 426, 427],
-      keys: [217, 218, 219],
-      files: [264, 265, 33, 279, 281, 282, 224, 225],
-      modules: [105, 273, 106, 104, 294],
-      systemVIpc: [194, 195, 196, 197, 190, 191, 192, 193, 186, 187, 188, 189, 180, 181, 182, 183, 184, 185],
-      machine: [92, 142, 89, 161, 162, 170, 112, 171, 266, 157, 154, 75],
-    },
-  },
+/** A deny list: Node uses too many calls, and others with each version, for a list of what is allowed. */
+const denied: Record<string, SystemCall[]> = {
+  processes: ['fork', 'vfork'],
+  servers: ['bind', 'listen', 'accept', 'accept4'],
+  signals: ['kill', 'tkill', 'tgkill', 'rt_sigqueueinfo', 'rt_tgsigqueueinfo', 'pidfd_send_signal', 'pidfd_open', 'pidfd_getfd'],
+  tracing: ['ptrace', 'process_vm_readv', 'process_vm_writev', 'kcmp', 'process_madvise', 'process_mrelease', 'perf_event_open', 'bpf'],
+  namespaces: [
+    'unshare',
+    'setns',
+    'mount',
+    'umount2',
+    'pivot_root',
+    'chroot',
+    'open_tree',
+    'move_mount',
+    'fsopen',
+    'fsconfig',
+    'fsmount',
+    'fspick',
+    'mount_setattr',
+  ],
+  rings: ['io_uring_setup', 'io_uring_enter', 'io_uring_register'],
+  keys: ['add_key', 'request_key', 'keyctl'],
+  files: ['name_to_handle_at', 'open_by_handle_at', 'mknod', 'mknodat', 'memfd_create', 'execveat', 'userfaultfd', 'swapon', 'swapoff'],
+  modules: ['init_module', 'finit_module', 'delete_module', 'kexec_load', 'kexec_file_load'],
+  systemVIpc: [
+    'shmget',
+    'shmat',
+    'shmctl',
+    'shmdt',
+    'semget',
+    'semop',
+    'semctl',
+    'semtimedop',
+    'msgget',
+    'msgsnd',
+    'msgrcv',
+    'msgctl',
+    'mq_open',
+    'mq_unlink',
+    'mq_timedsend',
+    'mq_timedreceive',
+    'mq_notify',
+    'mq_getsetattr',
+  ],
+  machine: [
+    'personality',
+    'acct',
+    'settimeofday',
+    'reboot',
+    'sethostname',
+    'setdomainname',
+    'iopl',
+    'ioperm',
+    'clock_settime',
+    'adjtimex',
+    'clock_adjtime',
+    'setsid',
+    'setpgid',
+    'vmsplice',
+  ],
+};
+
+/** AUDIT_ARCH_* of linux/audit.h, and the column of the table. */
+const processors: Partial<Record<NodeJS.Architecture, { audit: number; column: 0 | 1 }>> = {
+  x64: { audit: 0xc000003e, column: 0 },
+  arm64: { audit: 0xc00000b7, column: 1 },
 };
 
 const verdict = { allow: 0x7fff0000, eperm: 0x00050001, enosys: 0x00050026, kill: 0x80000000 };
@@ -64,43 +76,45 @@ const unixSocket = 1;
 const cloneThread = 0x10000;
 const pushToTerminal = 0x5412;
 
-/** null: there is no table for this processor. */
+/** The system calls that a runner does not get, as a BPF program for `bwrap --seccomp` and `setpriv --seccomp-filter`. null: there is no table for this processor. */
 export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer | null {
-  const calls = numbers[arch];
-  if (!calls) return null;
+  const processor = processors[arch];
+  if (!processor) return null;
 
   const program: [code: number, ifTrue: number, ifFalse: number, value: number][] = [];
   const load = (from: number) => program.push([code.load, 0, 0, from]);
   const answer = (value: number) => program.push([code.verdict, 0, 0, value]);
-  const forCall = (call: number, body: () => void) => {
-    const jump = program.push([code.ifEqual, 0, 0, call]) - 1;
+  const forCall = (name: SystemCall, body: () => void) => {
+    const number = systemCalls[name][processor.column];
+    if (number === null) return;
+    const jump = program.push([code.ifEqual, 0, 0, number]) - 1;
     body();
     program[jump]![2] = program.length - jump - 1;
   };
 
   load(offset.arch);
-  program.push([code.ifEqual, 1, 0, calls.arch]);
+  program.push([code.ifEqual, 1, 0, processor.audit]);
   answer(verdict.kill);
   load(offset.call);
-  // Calls that are newer than this list, and on x64 those of the x32 table, which begin far above
-  program.push([code.ifAtLeast, 0, 1, calls.newest + 1]);
+  // Calls that are newer than the table, and on x64 those of the x32 table, which begin far above
+  program.push([code.ifAtLeast, 0, 1, newestSystemCall + 1]);
   answer(verdict.enosys);
-  for (const call of Object.values(calls.denied).flat()) forCall(call, () => answer(verdict.eperm));
-  // Its flags are behind a pointer, where a filter cannot look: not being there, glibc falls back to clone
-  forCall(calls.clone3, () => answer(verdict.enosys));
-  forCall(calls.socket, () => {
+  for (const call of Object.values(denied).flat()) forCall(call, () => answer(verdict.eperm));
+  // Its flags are behind a pointer, which a filter cannot follow. Without it, glibc falls back to clone.
+  forCall('clone3', () => answer(verdict.enosys));
+  forCall('socket', () => {
     load(offset.firstArgument);
     program.push([code.ifEqual, 0, 1, unixSocket]);
     answer(verdict.allow);
     answer(verdict.eperm);
   });
-  forCall(calls.clone, () => {
+  forCall('clone', () => {
     load(offset.firstArgument);
     program.push([code.ifAnyBit, 0, 1, cloneThread]);
     answer(verdict.allow);
     answer(verdict.eperm);
   });
-  forCall(calls.ioctl, () => {
+  forCall('ioctl', () => {
     load(offset.secondArgument);
     program.push([code.ifEqual, 0, 1, pushToTerminal]);
     answer(verdict.eperm);

@@ -1,0 +1,44 @@
+import { describe, expect, it } from '@jest/globals';
+import { explainKafkaError, isBrokerFailure, reasonOf } from './kafka-errors.js';
+
+const failure = (name: string, message: string, more: object = {}): Error => Object.assign(new Error(message), { name, ...more });
+const retried = (cause: Error): Error => failure('KafkaJSNumberOfRetriesExceeded', cause.message, { cause });
+
+describe('a failure of Kafka that waiting does not cure', () => {
+  it.each([
+    [
+      failure('KafkaJSSASLAuthenticationError', 'SASL SCRAM SHA512 authentication failed'),
+      /^Kafka refuses the login: .*KAFKA_SASL_PASSWORD/,
+    ],
+    [
+      failure('KafkaJSConnectionError', 'Connection error: self-signed certificate in certificate chain', { broker: 'kafka:9093' }),
+      /^The TLS connection to Kafka \(kafka:9093\) fails: self-signed certificate .*KAFKA_SSL_CA_LOCATION/,
+    ],
+    [failure('KafkaJSConnectionError', "Connection error: Hostname/IP does not match certificate's altnames"), /^The TLS connection/],
+    [
+      failure('KafkaJSProtocolError', 'Not authorized to access topics: [Topic authorization failed]', {
+        type: 'TOPIC_AUTHORIZATION_FAILED',
+      }),
+      /^Kafka denies access: .*sluice kafka acls/,
+    ],
+    [failure('Error', 'id.example.com issued no token: 401 invalid_client'), /^No token to log in to Kafka/],
+  ])('%s is explained in one line', (error, line) => {
+    expect(explainKafkaError(error)).toMatch(line);
+    expect(explainKafkaError(retried(error))).toMatch(line);
+    expect(isBrokerFailure(error)).toBe(false);
+  });
+});
+
+describe('a broker that is away', () => {
+  const away = failure('KafkaJSConnectionError', 'Connection error: connect ECONNREFUSED 127.0.0.1:9092', { code: 'ECONNREFUSED' });
+
+  it('is no failure that a person must cure', () => {
+    for (const error of [away, retried(away), failure('KafkaJSGroupCoordinatorNotFound', 'Failed to find group coordinator')]) {
+      expect(explainKafkaError(error)).toBeUndefined();
+      expect(isBrokerFailure(error)).toBe(true);
+    }
+    expect(reasonOf(retried(away))).toBe('Connection error: connect ECONNREFUSED 127.0.0.1:9092');
+  });
+
+  it('is not confused with a bug', () => expect(isBrokerFailure(new TypeError('x is undefined'))).toBe(false));
+});

@@ -1,0 +1,62 @@
+import { describe, expect, it } from '@jest/globals';
+import type { TopicSpec } from '#contracts';
+import { differences } from './topics.js';
+
+const settings = { partitions: 4, replicas: 3, minInSyncReplicas: 2 };
+const partitions = (count: number, replicas = 3) =>
+  ({ partitions: Array.from({ length: count }, () => ({ replicas: Array.from({ length: replicas }, (_, node) => node) })) }) as never;
+
+const events: TopicSpec = {
+  topic: 'events',
+  partitions: 'configured',
+  config: { 'message.timestamp.type': 'LogAppendTime', 'retention.ms': '1000', 'max.message.bytes': '2000' },
+};
+const right: Record<string, string> = {
+  'message.timestamp.type': 'LogAppendTime',
+  'cleanup.policy': 'delete',
+  'max.message.bytes': '2000',
+  'retention.ms': '1000',
+  'min.insync.replicas': '2',
+};
+
+const found = (changed: Record<string, string>, metadata = partitions(4), spec = events) =>
+  differences(spec, settings, metadata, new Map(Object.entries({ ...right, ...changed })));
+
+describe('an existing topic', () => {
+  it('is right as it is created', () => expect(found({})).toEqual({ wrong: [], different: [] }));
+
+  it.each([
+    [{ 'retention.ms': '-1' }, partitions(4)],
+    [{ 'retention.ms': '5000' }, partitions(4)],
+    [{ 'max.message.bytes': '9000' }, partitions(4)],
+    [{ 'min.insync.replicas': '3' }, partitions(4)],
+    [{}, partitions(4, 5)],
+  ])('may exceed what is needed: %j', (changed, metadata) =>
+    expect(found(changed as never, metadata)).toEqual({ wrong: [], different: [] }),
+  );
+
+  it.each([
+    [{ 'message.timestamp.type': 'CreateTime' }, 'events has message.timestamp.type=CreateTime; set it to LogAppendTime'],
+    [{ 'cleanup.policy': 'compact' }, 'events has cleanup.policy=compact; set it to delete'],
+    [{ 'max.message.bytes': '1999' }, 'events has max.message.bytes=1999; set it to 2000'],
+  ])('is wrong with %j', (changed, sentence) => expect(found(changed as never)).toEqual({ wrong: [sentence], different: [] }));
+
+  it.each([
+    [{ 'retention.ms': '999' }, partitions(4), 'events has retention.ms=999; set it to at least 1000'],
+    [{ 'min.insync.replicas': '1' }, partitions(4), 'events has min.insync.replicas=1; set it to 2'],
+    [{}, partitions(3), "events has 3 partitions, and SLUICE_PARTITIONS is 4; the topic's number is used"],
+    [{}, partitions(4, 1), 'events has 1 replicas, and SLUICE_REPLICATION_FACTOR is 3'],
+  ])('is different with %j', (changed, metadata, sentence) =>
+    expect(found(changed as never, metadata)).toEqual({ wrong: [], different: [sentence] }),
+  );
+
+  it('must be compacted where its specification says so', () => {
+    const spec: TopicSpec = { topic: 'workflows', partitions: 'configured', config: { 'cleanup.policy': 'compact' } };
+    expect(found({}, partitions(4), spec).wrong).toEqual(['workflows has cleanup.policy=delete; set it to compact']);
+  });
+
+  it('may have any number of partitions where one would do', () => {
+    const spec: TopicSpec = { topic: 'gateway.replies', partitions: 'one' };
+    expect(found({}, partitions(8), spec)).toEqual({ wrong: [], different: [] });
+  });
+});

@@ -1,0 +1,34 @@
+import { expect, it } from '@jest/globals';
+import { Readiness } from './readiness.js';
+
+it('says what a starting service waits for', async () => {
+  const readiness = new Readiness();
+  readiness.starting('Kafka at kafka:9092');
+  expect(await readiness.reasons()).toEqual(['the service is starting: it waits for Kafka at kafka:9092']);
+});
+
+it('has no reason against a service that has started and whose database answers', async () => {
+  const readiness = new Readiness();
+  readiness.started(() => Promise.resolve());
+  expect(await readiness.reasons()).toEqual([]);
+});
+
+it('names a database that does not answer, and asks it once for probes that come together', async () => {
+  let looks = 0;
+  const readiness = new Readiness();
+  readiness.started(() => {
+    looks += 1;
+    return Promise.reject(new Error('connection refused'));
+  });
+  const reasons = await Promise.all([readiness.reasons(), readiness.reasons()]);
+  expect(reasons).toEqual([['PostgreSQL does not answer: connection refused'], ['PostgreSQL does not answer: connection refused']]);
+  expect(looks).toBe(1);
+});
+
+it('is over at once when the service stops', async () => {
+  const readiness = new Readiness();
+  readiness.started(() => Promise.resolve());
+  readiness.stopping();
+  readiness.started(() => Promise.resolve());
+  expect(await readiness.reasons()).toEqual(['the service is stopping']);
+});

@@ -1,0 +1,41 @@
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import type { Log } from '#observability';
+import { CannotStart } from './cannot-start.js';
+import { waitFor } from './wait-for.js';
+
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
+
+const lines: string[] = [];
+const log = { info: (_: object, line: string) => void lines.push(line) } as unknown as Log;
+
+/** Lets the timers run until the promise has settled. */
+async function settled<T>(promise: Promise<T>): Promise<T> {
+  let done = false;
+  void promise.then(
+    () => (done = true),
+    () => (done = true),
+  );
+  while (!done) await jest.advanceTimersByTimeAsync(100);
+  return promise;
+}
+
+it('resolves once there is no reason to wait', async () => {
+  const reasons: (string | undefined)[] = ['away', 'away', undefined];
+  await settled(waitFor({ name: 'Kafka', deadline: Date.now() + 10_000, log, check: async () => reasons.shift() }));
+  expect(reasons).toEqual([]);
+});
+
+it('logs every ten seconds what it waits for, and gives up at the deadline with the last reason', async () => {
+  lines.length = 0;
+  const waiting = settled(waitFor({ name: 'Kafka', deadline: Date.now() + 25_000, log, check: async () => 'away' }));
+  await expect(waiting).rejects.toThrow(new CannotStart('gave up waiting for Kafka: away'));
+  expect(lines).toEqual(['waiting for Kafka', 'waiting for Kafka', 'waiting for Kafka']);
+});
+
+it('ends at once when waiting does not help', async () => {
+  const check = async () => {
+    throw new CannotStart('wrong password');
+  };
+  await expect(settled(waitFor({ name: 'Kafka', deadline: Date.now() + 10_000, log, check }))).rejects.toThrow('wrong password');
+});

@@ -1,0 +1,28 @@
+// sluice secrets init DIR: writes the password of PostgreSQL and the API key of the first account to files that only this user and its group can read.
+// POSTGRES_PASSWORD and SLUICE_API_KEY give the values; without them they are random, and generated only once. No value is ever printed.
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { newApiKey } from '../dist/apps/gateway/src/accounts/api-key.js';
+import { keepSecret } from './lib/secret-file.mjs';
+
+const SECRETS = [
+  { name: 'postgres-password', variable: 'POSTGRES_PASSWORD', generate: () => randomBytes(24).toString('base64url') },
+  { name: 'api-key', variable: 'SLUICE_API_KEY', generate: newApiKey },
+];
+
+const [dir, ...others] = process.argv.slice(2);
+if (!dir || others.length > 0) {
+  console.error('Usage: sluice secrets init DIR');
+  process.exit(2);
+}
+try {
+  mkdirSync(dir, { recursive: true, mode: 0o750 });
+  for (const { name, variable, generate } of SECRETS) {
+    const file = join(dir, name);
+    console.log(`${file}: ${keepSecret(file, { given: process.env[variable], generate })}`);
+  }
+} catch (error) {
+  console.error(`The secrets cannot be written: ${error.message}`);
+  process.exitCode = 1;
+}

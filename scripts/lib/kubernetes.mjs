@@ -1,0 +1,34 @@
+import { ExplainedError } from './explained-error.mjs';
+import { run } from './run.mjs';
+
+/**
+ * The namespace of the tests in a cluster.
+ *
+ * @typedef {object} KubernetesSettings
+ * @property {string} namespace
+ * @property {string} [context] of kubectl; by default its current one
+ */
+
+/**
+ * Runs `kubectl` in the namespace; fails with what it printed.
+ *
+ * @param {KubernetesSettings} settings
+ * @param {string[]} args
+ * @returns {Promise<string>} its standard output
+ */
+export async function kubectl(settings, args) {
+  const { code, stdout, output } = await run('kubectl', kubectlArguments(settings, args));
+  if (code !== 0) throw new ExplainedError(`kubectl ${args.join(' ')} failed:\n${output.trim()}`);
+  return stdout;
+}
+
+/**
+ * @param {KubernetesSettings} settings
+ * @param {string[]} args
+ */
+export const kubectlArguments = ({ namespace, context }, args) => [
+  ...(context ? ['--context', context] : []),
+  '--namespace',
+  namespace,
+  ...args,
+];

@@ -1,0 +1,96 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { node24 } from './node24.mjs';
+import { inRoot, ROOT } from './paths.mjs';
+
+// Time for jest to leave once it has written its results: a test that left something open would keep it for ever.
+const LEAVE_MS = 15_000;
+
+/** @type {Set<import('node:child_process').ChildProcess>} */
+const running = new Set();
+
+/** @param {NodeJS.Signals} signal */
+export const signalJest = (signal) => running.forEach((child) => child.kill(signal));
+
+/**
+ * Runs jest, which writes to standard error.
+ *
+ * @param {string[]} args
+ * @param {Record<string, string>} [env]
+ * @returns {Promise<{ code: number, summary: string }>} the exit code, and what is to be printed at the end: why tests were skipped, and as
+ *   the last line `N passed, N failed, N skipped`
+ */
+export async function runJest(args, env = {}) {
+  const results = join(tmpdir(), `sluice-test-results-${process.pid}.json`);
+  const child = spawn(
+    node24(),
+    [inRoot('node_modules', 'jest', 'bin', 'jest.js'), ...args, '--json', `--outputFile=${results}`],
+    // With --json jest prints its results a second time, on its standard output.
+    { cwd: ROOT, stdio: ['inherit', 'ignore', 'inherit'], env: { ...jestEnvironment(), ...env } },
+  );
+  running.add(child);
+
+  const watch = setInterval(() => {
+    if (!existsSync(results)) return;
+    clearInterval(watch);
+    setTimeout(() => {
+      console.error('Jest has not left after its last test: a test has left something open. Ending it.');
+      child.kill('SIGKILL');
+    }, LEAVE_MS).unref();
+  }, 500).unref();
+
+  const code = await new Promise((resolve) => child.on('exit', resolve));
+  running.delete(child);
+  const summary = readSummary(results);
+  rmSync(results, { force: true });
+  return {
+    code: summary.success && (code === 0 || code === null) ? 0 : (code ?? 1) || 1,
+    summary: [
+      ...[...summary.reasons].map(([reason, count]) => `Skipped ${count}: ${reason}`),
+      `${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped`,
+    ].join('\n'),
+  };
+}
+
+function jestEnvironment() {
+  return {
+    ...process.env,
+    NODE_OPTIONS: '--experimental-vm-modules --disable-warning=ExperimentalWarning --disable-warning=TimeoutNegativeWarning',
+    KAFKAJS_NO_PARTITIONER_WARNING: '1',
+  };
+}
+
+/** @param {string} file */
+function readSummary(file) {
+  try {
+    const results = JSON.parse(readFileSync(file, 'utf8'));
+    return {
+      passed: results.numPassedTests,
+      // A file that could not even be loaded counts as one failure.
+      failed: results.numFailedTests + results.numRuntimeErrorTestSuites,
+      skipped: results.numPendingTests + results.numTodoTests,
+      reasons: skipReasons(results),
+      success: results.success,
+    };
+  } catch {
+    // Jest has died.
+    return { passed: 0, failed: 1, skipped: 0, reasons: new Map(), success: false };
+  }
+}
+
+/**
+ * Why tests were skipped: `needing` in `test/support/target.ts` puts it into their names.
+ *
+ * @param {{ testResults: { assertionResults: { status: string, fullName: string }[] }[] }} results
+ * @returns {Map<string, number>} how many for each reason
+ */
+function skipReasons({ testResults }) {
+  const counts = new Map();
+  for (const { status, fullName } of testResults.flatMap(({ assertionResults }) => assertionResults)) {
+    const reason = status === 'pending' && /\[skipped: (.*?)\]/.exec(fullName)?.[1];
+    if (reason) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  }
+  return counts;
+}

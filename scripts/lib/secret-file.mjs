@@ -1,0 +1,41 @@
+import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+
+/**
+ * Makes sure that a file holds a secret. A given value always wins; without one, what the file has is kept, and a new value is generated only once.
+ *
+ * @param {string} file readable by its owner and group only
+ * @param {{ given: string | undefined, generate: () => string }} options an empty `given` counts as none
+ * @returns {'created' | 'replaced' | 'kept'}
+ */
+export function keepSecret(file, { given, generate }) {
+  const kept = read(file);
+  if (kept !== undefined && (!given || given === kept)) return 'kept';
+  write(file, given || generate());
+  return kept === undefined ? 'created' : 'replaced';
+}
+
+/**
+ * @param {string} file
+ * @returns {string | undefined} undefined when there is no secret in it
+ */
+function read(file) {
+  try {
+    return readFileSync(file, 'utf8').replace(/\n$/, '') || undefined;
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * All or nothing: half a secret would be kept for ever. The mode is set separately because the umask restricts that of a new file.
+ * @param {string} file
+ * @param {string} secret
+ */
+function write(file, secret) {
+  const draft = `${file}.new`;
+  rmSync(draft, { force: true });
+  writeFileSync(draft, `${secret}\n`, { mode: 0o400 });
+  chmodSync(draft, 0o440);
+  renameSync(draft, file);
+}

@@ -1,0 +1,40 @@
+import { afterAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { keepSecret } from './secret-file.mjs';
+
+describe('a file with a secret', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'sluice-secret-'));
+  const file = join(dir, 'secret');
+  beforeEach(() => rmSync(file, { force: true }));
+  afterAll(() => rmSync(dir, { recursive: true }));
+
+  const generate = () => 'generated';
+
+  it('is created with a generated value, for the owner and the group only', () => {
+    expect(keepSecret(file, { given: undefined, generate })).toBe('created');
+    expect(readFileSync(file, 'utf8')).toBe('generated\n');
+    expect(statSync(file).mode & 0o777).toBe(0o440);
+    expect(readdirSync(dir)).toEqual(['secret']);
+  });
+
+  it('keeps its value', () => {
+    keepSecret(file, { given: undefined, generate });
+    expect(keepSecret(file, { given: '', generate: () => 'another' })).toBe('kept');
+    expect(readFileSync(file, 'utf8')).toBe('generated\n');
+  });
+
+  it('takes over a given value, at first and later', () => {
+    expect(keepSecret(file, { given: 'given', generate })).toBe('created');
+    expect(keepSecret(file, { given: 'given', generate })).toBe('kept');
+    expect(keepSecret(file, { given: 'other', generate })).toBe('replaced');
+    expect(readFileSync(file, 'utf8')).toBe('other\n');
+  });
+
+  it('is created anew when it is empty', () => {
+    writeFileSync(file, '');
+    expect(keepSecret(file, { given: undefined, generate })).toBe('created');
+    expect(readFileSync(file, 'utf8')).toBe('generated\n');
+  });
+});

@@ -1,0 +1,186 @@
+// npm run test:compose [-- options] [-- arguments of jest]: the stories of test/ against the containers of docker-compose.yml.
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { networkInterfaces, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { compose, docker, overrideFile } from './lib/compose.mjs';
+import { explain, ExplainedError } from './lib/explained-error.mjs';
+import { interruptible } from './lib/interruptible.mjs';
+import { inRoot } from './lib/paths.mjs';
+import { freePort } from './lib/ports.mjs';
+import { runJest } from './lib/run-jest.mjs';
+import { run } from './lib/run.mjs';
+import { ensureDependencies } from './lib/setup.mjs';
+import { timed, times } from './lib/timed.mjs';
+
+const USAGE = `Usage: npm run test:compose -- [options] [-- arguments of jest]
+
+Builds the image, starts docker-compose.yml as a project beside everything else, runs the stories of test/ against it, and removes what it made.
+
+  --project NAME   of Compose (default: sluice-test)
+  --keep           leave the containers running, and print how to remove them
+  --if-possible    succeed without testing where there is no container engine, or an image is missing that cannot be pulled
+
+npm run test:compose -- test/page-walk runs one story.`;
+
+try {
+  process.exitCode = await testCompose();
+} catch (error) {
+  console.error(explain(error));
+  process.exitCode = 1;
+}
+
+async function testCompose() {
+  const { values: options, positionals } = readArguments();
+  if (options.help) {
+    console.log(USAGE);
+    return 0;
+  }
+  await ensureDependencies({ say: console.error });
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-compose-'));
+  const settings = {
+    project: options.project,
+    folder,
+    httpPorts: [await freePort(), await freePort()],
+    endpointsPorts: [await freePort(), await freePort()],
+  };
+  const cleanUp = async () => {
+    await compose(settings, ['down', '--volumes', '--remove-orphans', '--timeout', '10']).catch((error) => console.error(explain(error)));
+    await docker(['image', 'rm', '--force', `sluice:${settings.project}`]).catch(() => {});
+    await rm(folder, { recursive: true, force: true });
+  };
+  const missing = await whyNot();
+  if (missing) {
+    await rm(folder, { recursive: true, force: true });
+    if (!options['if-possible']) throw new ExplainedError(missing);
+    console.log(`The stories on Compose are skipped: ${missing}`);
+    return 0;
+  }
+  const { code, summary } = await interruptible(
+    async () => {
+      const target = await start(settings);
+      const result = await timed('stories', () => runStories(target, positionals));
+      if (result.code !== 0) await printErrors(settings);
+      return result;
+    },
+    async () => {
+      if (options.keep) console.log(keptHint(settings));
+      else await timed('removal', cleanUp);
+    },
+  );
+  console.log(`${times()}\n${summary}`);
+  return code;
+}
+
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        project: { type: 'string', default: 'sluice-test' },
+        keep: { type: 'boolean', default: false },
+        'if-possible': { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+  } catch (error) {
+    throw new ExplainedError(`${/** @type {Error} */ (error).message}\n\n${USAGE}`);
+  }
+}
+
+/** Why this machine cannot run the containers; undefined where it can. */
+async function whyNot() {
+  const { code, output } = await run('docker', ['info', '--format', '{{.ServerVersion}}']);
+  if (code !== 0) return `no container engine answers (docker info: ${output.trim().split('\n').at(-1)}).`;
+  if ((await run('docker', ['compose', 'version'])).code !== 0) return 'Docker has no Compose plugin (docker compose version fails).';
+  const problems = await Promise.all((await baseImages()).map(fetchImage));
+  return problems.find((problem) => problem !== undefined);
+}
+
+/** The images of the Dockerfile's stages and of the services that are not built. */
+async function baseImages() {
+  const [dockerfile, composeFile] = await Promise.all(['Dockerfile', 'docker-compose.yml'].map((file) => readFile(inRoot(file), 'utf8')));
+  const stages = [...(dockerfile ?? '').matchAll(/^FROM\s+\S+\s+AS\s+(\S+)/gim)].map(([, name]) => name);
+  const from = [...(dockerfile ?? '').matchAll(/^FROM\s+(\S+)/gim)].map(([, image]) => image ?? '');
+  const services = [...(composeFile ?? '').matchAll(/^\s+image:\s*['"]?([\w./:-]+)['"]?\s*$/gm)].map(([, image]) => image ?? '');
+  return [...new Set([...from, ...services])].filter((image) => !stages.includes(image));
+}
+
+/**
+ * @param {string} image
+ * @returns {Promise<string | undefined>} why it is neither here nor can be fetched
+ */
+async function fetchImage(image) {
+  if ((await run('docker', ['image', 'inspect', image])).code === 0) return undefined;
+  const { code, output } = await run('docker', ['pull', '--quiet', image]);
+  return code === 0 ? undefined : `the image ${image} is not here and cannot be pulled (${output.trim().split('\n').at(-1)}).`;
+}
+
+/** @param {import('./lib/compose.mjs').ComposeSettings} settings */
+async function start(settings) {
+  const [httpPort, endpointsPort, kafkaPort] = [settings.httpPorts[0], settings.endpointsPorts[0], await freePort()];
+  const receiverHost = await hostOfThisMachine();
+  const variables = {
+    SLUICE_VERSION: settings.project,
+    SLUICE_HTTP_PORT: httpPort,
+    SLUICE_ENDPOINTS_PORT: endpointsPort,
+    SLUICE_ENDPOINTS_URL: `http://localhost:${endpointsPort}`,
+    SLUICE_KAFKA_PORT: kafkaPort,
+    SLUICE_ALLOW_PRIVATE_HOSTS: receiverHost,
+  };
+  const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
+  await writeFile(join(settings.folder, '.env'), lines.join(''));
+  await writeFile(overrideFile(settings), '{"services":{}}');
+  // what a killed run has left
+  await compose(settings, ['down', '--volumes', '--remove-orphans', '--timeout', '1']);
+  await timed('build', () => compose(settings, ['build']));
+  await timed('start', () => compose(settings, ['up', '--detach', '--wait', '--no-build']));
+  const target = {
+    kind: 'compose',
+    apiUrl: `http://localhost:${httpPort}/v1`,
+    endpointsUrl: `http://localhost:${endpointsPort}`,
+    brokers: `localhost:${kafkaPort}`,
+    apiKey: '',
+    cli: `docker exec --interactive ${settings.project}-gateway-1 sluice`,
+    receiverHost,
+    lacks: {},
+    compose: settings,
+  };
+  await writeFile(targetFile(settings), JSON.stringify(target));
+  return target;
+}
+
+/** Under which name containers reach this machine: on Linux the address of the bridge, elsewhere the name that Docker Desktop provides. */
+async function hostOfThisMachine() {
+  const gateway = (await docker(['network', 'inspect', 'bridge', '--format', '{{(index .IPAM.Config 0).Gateway}}'])).trim();
+  const ours = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return ours.some(({ address }) => address === gateway) ? gateway : 'host.docker.internal';
+}
+
+/**
+ * @param {object} target
+ * @param {string[]} args
+ */
+function runStories(target, args) {
+  return runJest([...args, '--selectProjects', 'e2e'], { SLUICE_E2E_TARGET: JSON.stringify(target) });
+}
+
+/** @param {import('./lib/compose.mjs').ComposeSettings} settings */
+function targetFile({ folder }) {
+  return join(folder, 'target.json');
+}
+
+/** @param {import('./lib/compose.mjs').ComposeSettings} settings */
+function keptHint(settings) {
+  return `Left running.
+Run a story again: SLUICE_E2E_TARGET="$(cat ${targetFile(settings)})" npm test -- test/page-walk --selectProjects e2e
+Remove it:         docker compose --project-name ${settings.project} down --volumes`;
+}
+
+/** @param {import('./lib/compose.mjs').ComposeSettings} settings */
+async function printErrors(settings) {
+  const printed = await compose(settings, ['logs', '--no-color']);
+  const errors = printed.split('\n').filter((line) => /"level":"(error|fatal)"/.test(line));
+  if (errors.length > 0) console.error(['What the services reported:', ...errors.slice(-40).map((line) => line.slice(0, 1000))].join('\n'));
+}
+

@@ -1,0 +1,195 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type App, APPS, appEnvironment, startApp, superviseApps } from '../../scripts/lib/apps.mjs';
+import { startBroker } from '../../scripts/lib/broker.mjs';
+import { node24 } from '../../scripts/lib/node24.mjs';
+import { inRoot } from '../../scripts/lib/paths.mjs';
+import { freePort } from '../../scripts/lib/ports.mjs';
+import { Api } from './api.js';
+import type { Apps, System, SystemOptions } from './system.js';
+
+const execute = promisify(execFile);
+
+/** The app that owns a command of the operator's CLI. */
+const OWNERS: Record<string, App> = { account: 'gateway', key: 'gateway', registry: 'catalog', component: 'runtime' };
+
+/** The five apps as processes, on the broker and the database server of this run of the tests. */
+export async function startLocalSystem({ variables = {}, killsBroker = false }: SystemOptions): Promise<System> {
+  const databaseUrl = process.env.SLUICE_TEST_DATABASE_URL;
+  const sharedBrokers = process.env.SLUICE_TEST_KAFKA_BROKERS;
+  if (!databaseUrl || !sharedBrokers) throw new Error('the test stack is not running: run the tests by npm test');
+  const broker = killsBroker ? await OwnBroker.start() : undefined;
+  const brokers = broker?.brokers ?? sharedBrokers;
+  const env = {
+    DATABASE_URL: databaseUrl,
+    KAFKA_BROKERS: brokers,
+    SLUICE_HTTP_PORT: String(await freePort()),
+    SLUICE_ENDPOINTS_PORT: String(await freePort()),
+    SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',
+    ...Object.assign({}, ...Object.values(variables)),
+  };
+  const run = async (file: string, args: string[]) =>
+    (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment(env) })).stdout;
+  const apps = new LocalApps(env);
+  const stop = async () => {
+    await apps.stopAll();
+    await broker?.stop();
+  };
+  try {
+    await run('scripts/migrate.mjs', []);
+    await apps.startAll();
+  } catch (error) {
+    await stop();
+    throw new Error(`the system did not start:\n${apps.complaints()}`, { cause: error });
+  }
+  const sluice = async (...args: string[]): Promise<unknown> => {
+    const owner = OWNERS[args[0] ?? ''];
+    if (!owner) throw new Error(`no app owns the command "${args[0]}"`);
+    return JSON.parse(await run(`dist/apps/${owner}/src/cli.js`, [...args, '--json']));
+  };
+  const [apiUrl, endpointsUrl] = [apps.apiUrls()[0]!, `http://localhost:${env.SLUICE_ENDPOINTS_PORT}`];
+  return {
+    apiUrl,
+    endpointsUrl,
+    brokers,
+    apps,
+    broker: {
+      kill: async () => broker?.kill(),
+      start: async () => broker?.restart(),
+    },
+    sluice,
+    account: async (email = 'someone@example.com') =>
+      new Api(apiUrl, (await sluice('account', 'create', '--email', email)) as Api['account']),
+    stop,
+  };
+}
+
+type Replica = ReturnType<typeof startApp> & { env: Record<string, string> };
+
+class LocalApps implements Apps {
+  private readonly first: ReturnType<typeof superviseApps>;
+  /** Further replicas, each on ports of its own. */
+  private readonly more = new Map<App, Replica[]>();
+  private readonly envs: Promise<Record<string, string>>[] = [];
+  private readonly printed: { app: string; line: string }[] = [];
+
+  constructor(private readonly env: Record<string, string>) {
+    this.first = superviseApps({ env, log: this.print, say: (line: string) => this.print('sluice', line) });
+  }
+
+  private readonly print = (app: string, line: string): void => {
+    this.printed.push({ app, line });
+    if (process.env.SLUICE_TEST_LOG) console.log(app, line);
+  };
+
+  startAll = (): Promise<void> => this.first.startAll();
+
+  async stopAll(): Promise<void> {
+    await Promise.all([this.first.stopAll(), ...[...this.more.values()].flat().map((replica) => replica.stop())]);
+  }
+
+  complaints(): string {
+    return this.printed
+      .filter(({ line }) => /"level":"(error|fatal)"/.test(line))
+      .map(({ app, line }) => `${app} ${line}`)
+      .join('\n');
+  }
+
+  kill = (app: App): Promise<void> => this.first.kill(app);
+  pause = (app: App): Promise<void> => this.first.kill(app, 'SIGSTOP');
+  resume = (app: App): Promise<void> => this.first.kill(app, 'SIGCONT');
+  whenReady = (app: App): Promise<void> => this.first.whenReady(app);
+
+  async stop(app: App): Promise<void> {
+    await Promise.all([this.first.stop(app), ...this.replicas(app).map((replica) => replica.stop())]);
+  }
+
+  async start(app: App): Promise<void> {
+    await this.first.start(app);
+    const envs = this.replicas(app).map(({ env }) => env);
+    this.more.set(app, await Promise.all(envs.map((env) => this.startReplica(app, env))));
+  }
+
+  async restart(app: App): Promise<void> {
+    await this.first.stop(app);
+    await this.first.start(app);
+    for (const [n, replica] of this.replicas(app).entries()) {
+      await replica.stop();
+      this.replicas(app)[n] = await this.startReplica(app, replica.env);
+    }
+  }
+
+  async scale(replicas: Partial<Record<App, number>>): Promise<void> {
+    await Promise.all(
+      APPS.map(async (app) => {
+        const wanted = (replicas[app] ?? this.replicas(app).length + 1) - 1;
+        const surplus = this.replicas(app).splice(wanted);
+        await Promise.all(surplus.map((replica) => replica.stop()));
+        const missing = Array.from({ length: wanted - this.replicas(app).length }, (_, n) => this.replicas(app).length + n);
+        this.replicas(app).push(...(await Promise.all(missing.map(async (n) => this.startReplica(app, await this.envOf(n))))));
+      }),
+    );
+  }
+
+  apiUrls = (): string[] => this.ports('gateway', 'SLUICE_HTTP_PORT').map((port) => `http://127.0.0.1:${port}/v1`);
+  endpointsUrls = (): string[] => this.ports('runtime', 'SLUICE_ENDPOINTS_PORT').map((port) => `http://127.0.0.1:${port}`);
+  logs = async (app: App): Promise<string[]> => this.printed.filter((each) => each.app === app).map(({ line }) => line);
+
+  private ports(app: App, variable: string): string[] {
+    return [this.env, ...this.replicas(app).map(({ env }) => env)].map((env) => env[variable]!);
+  }
+
+  private replicas(app: App): Replica[] {
+    if (!this.more.has(app)) this.more.set(app, []);
+    return this.more.get(app)!;
+  }
+
+  /** Of the further replicas with this number: their ports stay the same when they are started again. */
+  private envOf(n: number): Promise<Record<string, string>> {
+    this.envs[n] ??= Promise.all([freePort(), freePort()]).then(([http, endpoints]) => ({
+      ...this.env,
+      SLUICE_HTTP_PORT: String(http),
+      SLUICE_ENDPOINTS_PORT: String(endpoints),
+      SLUICE_ENDPOINTS_URL: `http://localhost:${this.env.SLUICE_ENDPOINTS_PORT}`,
+    }));
+    return this.envs[n];
+  }
+
+  private async startReplica(app: App, env: Record<string, string>): Promise<Replica> {
+    const replica = startApp({ app, env, log: this.print });
+    if (!(await replica.ready)) throw new Error(`a second ${app} did not start:\n${this.complaints()}`);
+    return { ...replica, env };
+  }
+}
+
+/** A broker for one story, which kills it. */
+class OwnBroker {
+  private constructor(
+    private broker: Awaited<ReturnType<typeof startBroker>>,
+    private readonly dir: string,
+    private readonly port: number,
+  ) {}
+
+  static async start(): Promise<OwnBroker> {
+    const [dir, port] = [await mkdtemp(join(tmpdir(), 'sluice-test-')), await freePort()];
+    return new OwnBroker(await startBroker({ dir, port }), dir, port);
+  }
+
+  get brokers(): string {
+    return this.broker.brokers;
+  }
+
+  kill = (): Promise<void> => this.broker.kill();
+
+  async restart(): Promise<void> {
+    this.broker = await startBroker({ dir: this.dir, port: this.port });
+  }
+
+  async stop(): Promise<void> {
+    await this.broker.stop();
+    await rm(this.dir, { recursive: true, force: true });
+  }
+}

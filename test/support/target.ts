@@ -1,0 +1,74 @@
+import { describe, it } from '@jest/globals';
+import type { AddressInfo, Server } from 'node:net';
+import { networkInterfaces } from 'node:os';
+
+/**
+ * What a story may need beyond the REST API, the sources' endpoints and Kafka:
+ *
+ * - `accounts`: the operator's CLI, which creates accounts and keys. Without it `System.account()` returns the key's own account.
+ * - `receiver`: the instance can call servers of the tests: webhook receivers, files of components, a mail server
+ * - `control`: apps can be killed, stopped and started
+ * - `pause`: apps can be frozen and thawed
+ * - `scale`: apps can have more replicas
+ * - `broker`: Kafka can be killed and started
+ * - `variables`: apps can be given other environment variables
+ * - `logs`: the apps' log lines can be read
+ */
+export type Capability = 'accounts' | 'receiver' | 'control' | 'pause' | 'scale' | 'broker' | 'variables' | 'logs';
+
+/** An instance that runs already; the scripts `test:e2e`, `test:compose` and `test:k8s` describe it in `SLUICE_E2E_TARGET`. */
+export interface RunningTarget {
+  kind: 'running' | 'compose' | 'kubernetes';
+  apiUrl: string;
+  endpointsUrl: string;
+  brokers: string;
+  /** An API key of the instance. */
+  apiKey: string;
+  /** A shell command that runs the operator's CLI. */
+  cli?: string;
+  /** The address or name under which the instance reaches this machine. */
+  receiverHost?: string;
+  /** Why the target lacks a capability. */
+  lacks: Partial<Record<Capability, string>>;
+  compose?: import('../../scripts/lib/compose.mjs').ComposeSettings;
+  kubernetes?: import('../../scripts/lib/kubernetes.mjs').KubernetesSettings;
+}
+
+/** `local`: each story starts the five apps as processes. */
+export type Target = { kind: 'local'; lacks: RunningTarget['lacks'] } | RunningTarget;
+
+const described = process.env.SLUICE_E2E_TARGET;
+export const target: Target = described ? (JSON.parse(described) as RunningTarget) : { kind: 'local', lacks: {} };
+
+export const can = (capability: Capability): boolean => target.lacks[capability] === undefined;
+
+/**
+ * `describe` and `it` for stories that need more than every target has. Where the target lacks it they are skipped, and the reason is part
+ * of their names; the runner sums these up.
+ */
+export function needing(...needed: Capability[]): { describe: typeof describe; it: typeof it } {
+  const reason = needed.map((capability) => target.lacks[capability]).find((lack) => lack !== undefined);
+  return reason === undefined ? { describe, it } : { describe: skipping(describe, reason), it: skipping(it, reason) };
+}
+
+function skipping<T extends typeof describe | typeof it>(all: T, reason: string): T {
+  // `%` would be a placeholder in the names of `each`
+  const named = (name: string) => `${name} [skipped: ${reason.replaceAll('%', '%%')}]`;
+  const skip = all.skip as any;
+  const each =
+    (...table: unknown[]) =>
+    (name: string, ...rest: unknown[]) =>
+      skip.each(...table)(named(name), ...rest);
+  return Object.assign((name: string, ...rest: unknown[]) => skip(named(name), ...rest), { each, skip, only: skip }) as unknown as T;
+}
+
+/** Listens on a free port where the target can reach it; returns `host:port`. */
+export async function listenForTarget(server: Server): Promise<string> {
+  const host = target.kind === 'local' ? '127.0.0.1' : (target.receiverHost ?? '127.0.0.1');
+  const ours = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === host));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, ours ? host : '0.0.0.0', resolve);
+  });
+  return `${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
+}
