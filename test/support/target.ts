@@ -29,6 +29,8 @@ export interface RunningTarget {
   cli?: string;
   /** The address or name under which the instance reaches this machine. */
   receiverHost?: string;
+  /** `SLUICE_TOPIC_PREFIX` of the instance. */
+  topicPrefix?: string;
   /** Why the target lacks a capability. */
   lacks: Partial<Record<Capability, string>>;
   compose?: import('../../scripts/lib/compose.mjs').ComposeSettings;
@@ -42,6 +44,9 @@ const described = process.env.SLUICE_E2E_TARGET;
 export const target: Target = described ? (JSON.parse(described) as RunningTarget) : { kind: 'local', lacks: {} };
 
 export const can = (capability: Capability): boolean => target.lacks[capability] === undefined;
+
+/** The name of a topic in the instance's Kafka. */
+export const topic = (name: string): string => `${target.kind === 'local' ? '' : (target.topicPrefix ?? '')}${name}`;
 
 /**
  * `describe` and `it` for stories that need more than every target has. Where the target lacks it they are skipped, and the reason is part
