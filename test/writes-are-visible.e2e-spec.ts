@@ -64,11 +64,12 @@ describe('what follows an answer sees the change', () => {
       await api.put(`/sources/${listener.id}`, { component_id: listener.component_id, active: false });
       await api.put(`/sources/${listener.id}`, { component_id: listener.component_id, active: true });
       await producer.emit(emitter.id, [n]);
+      // before it is switched off again: what is inactive when an event is matched is skipped
+      await eventually(async () => {
+        const { body } = await api.get(`/sources/${listener.id}/event_summaries?limit=1`);
+        expect(body.data[0]?.event.body).toBe(n);
+      });
     }
-    await eventually(async () => {
-      const { body } = await api.get(`/sources/${listener.id}/event_summaries?limit=100`);
-      expect(body.data.map(({ event }: any) => event.body).reverse()).toEqual(rounds);
-    });
   });
 
   delivering('of a subscription and its deletion: exactly the events between them are delivered', async () => {

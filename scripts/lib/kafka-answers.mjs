@@ -12,9 +12,9 @@ export async function kafkaAnswers(brokers, { groups = false, client = {} } = {}
   kafkajs ??= await loadKafkajs();
   const { Kafka, logLevel } = kafkajs;
   const kafka = new Kafka({
+    ...client,
     brokers: brokers.split(','),
     clientId: 'sluice-start',
-    ...client,
     logLevel: logLevel.NOTHING,
     connectionTimeout: 3000,
     requestTimeout: 10_000,

@@ -1,0 +1,49 @@
+import { describe, expect, it } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { CORE_SCHEMA, load, mergeTag } from 'js-yaml';
+import { brokerProperties } from './lib/broker-properties.mjs';
+
+const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
+
+const file = readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8');
+/** @type {{ services: Record<string, any>, networks: Record<string, any> }} */
+const compose = /** @type {any} */ (load(file, { schema: CORE_SCHEMA.withTags([mergeTag]) }));
+const services = Object.entries(compose.services);
+
+describe('docker-compose.yml', () => {
+  it('sets Kafka up as npm start does, but for addresses', () => {
+    const properties = brokerProperties({ port: 1, controllerPort: 2, data: '/data' })
+      .split('\n')
+      .filter((line) => line.includes('=') && !line.startsWith('#'))
+      .map((line) => /** @type {[string, string]} */ (line.split(/=(.*)/)))
+      .filter(([name]) => !/listener|voters|log\.dirs/.test(name));
+    const environment = compose.services.kafka.environment;
+    const set = properties.map(([name]) => [name, String(environment[`KAFKA_${name.replaceAll('.', '_').toUpperCase()}`])]);
+    expect(Object.fromEntries(set)).toEqual(Object.fromEntries(properties));
+  });
+
+  it('publishes the API, the endpoints and Kafka, on an address that one has to choose to open', () => {
+    const ports = services.flatMap(([name, { ports = [] }]) => ports.map((/** @type {string} */ port) => `${name} ${port}`));
+    expect(ports).toEqual([
+      'kafka 127.0.0.1:${SLUICE_KAFKA_PORT:-9092}:9092',
+      'gateway ${SLUICE_HOST:-127.0.0.1}:${SLUICE_HTTP_PORT:-3000}:3000',
+      'runtime ${SLUICE_HOST:-127.0.0.1}:${SLUICE_ENDPOINTS_PORT:-3001}:3001',
+    ]);
+    expect(compose.networks.stores.internal).toBe(true);
+  });
+
+  it.each(services)('%s has no capabilities and gains none', (_, { cap_drop, security_opt }) => {
+    expect(cap_drop).toEqual(['ALL']);
+    expect(security_opt).toContain('no-new-privileges:true');
+  });
+
+  it.each(APPS)('%s can be replicated and has a read-only root', (name) => {
+    expect(compose.services[name]).toMatchObject({ read_only: true, tmpfs: ['/tmp'], restart: 'unless-stopped', stop_grace_period: '60s' });
+    expect(compose.services[name]).not.toHaveProperty('container_name');
+  });
+
+  it('contains no password', () => {
+    expect(file).not.toMatch(/(PASSWORD|KEY): *[^ \n$/]/);
+    expect(file).not.toMatch(/:\/\/\w+:\w+@/);
+  });
+});
