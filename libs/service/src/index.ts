@@ -1,5 +1,4 @@
 export { closeIdleConnections } from './close-idle-connections.js';
-export { PayloadPipe } from './payload-pipe.js';
 export { runService, type ServiceOptions } from './run-service.js';
 export { LogModule } from './log.module.js';
 export { type OpenCommand, runCommand } from './command-line.js';
