@@ -22,6 +22,7 @@ if (spawnSync('kubectl', ['version', '--client']).status !== 0) {
     `${GENERATED}# One user per service, with the permissions that \`sluice kafka acls\` derives from the contracts.\n`,
     run(process.execPath, ['scripts/kafka-acls.mjs', '--format', 'strimzi', '--cluster', 'sluice']),
   );
+  generated('k8s/nodes/sluice-runtime.json', '', `${JSON.stringify(seccompProfile(), null, 2)}\n`);
   const dev = render('k8s/overlays/dev');
   check('overlays/dev', dev, version);
   check('overlays/production', render('k8s/overlays/production'), version);
@@ -68,6 +69,25 @@ function generated(path, header, text) {
   if (process.argv.includes('--write')) writeFileSync(inRoot(path), header + text);
   else if (JSON.stringify(loadAll(read(path))) !== JSON.stringify(loadAll(text)))
     problems.push(`${path} is out of date: run npm run check:k8s -- --write`);
+}
+
+/**
+ * docker/seccomp-runtime.json as Kubernetes needs it. Docker resolves conditions (`includes`, `excludes`) itself; a container runtime ignores
+ * them in a profile of a node, which would allow what only holders of capabilities may do. The runtime's pods hold no capability.
+ */
+function seccompProfile() {
+  const { defaultAction, defaultErrnoRet, syscalls } = JSON.parse(read('docker/seccomp-runtime.json'));
+  const architectures = ['amd64', 'x86', 'x32', 'arm64', 'arm'];
+  return {
+    defaultAction,
+    defaultErrnoRet,
+    architectures: ['SCMP_ARCH_X86_64', 'SCMP_ARCH_X86', 'SCMP_ARCH_X32', 'SCMP_ARCH_AARCH64', 'SCMP_ARCH_ARM'],
+    syscalls: syscalls
+      .filter(
+        (/** @type {any} */ { includes }) => !includes?.caps && architectures.some((each) => includes?.arches?.includes(each) ?? true),
+      )
+      .map((/** @type {any} */ { names, action, errnoRet, args }) => ({ names, action, errnoRet, args })),
+  };
 }
 
 /** Kustomize reads folders only, so the combination is written to one. */

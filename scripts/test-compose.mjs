@@ -183,4 +183,3 @@ async function printErrors(settings) {
   const errors = printed.split('\n').filter((line) => /"level":"(error|fatal)"/.test(line));
   if (errors.length > 0) console.error(['What the services reported:', ...errors.slice(-40).map((line) => line.slice(0, 1000))].join('\n'));
 }
-

@@ -1,6 +1,8 @@
-// npm run configuration: writes .env.example and docs/operations/configuration.md from what the services declare. With --check it compares instead.
+// npm run configuration: writes .env.example and docs/operations/configuration.md from what the services declare. With --check it compares instead,
+// and checks that docker-compose.yml passes every variable of a service on to it.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { CORE_SCHEMA, load, mergeTag } from 'js-yaml';
 import { SERVICES } from '../dist/libs/contracts/src/index.js';
 import { COMMON_SETTINGS } from '../dist/libs/service/src/index.js';
 import { FirstAccountConfig } from '../dist/apps/gateway/src/gateway.config.js';
@@ -27,6 +29,43 @@ for (const [file, text] of Object.entries(files)) {
     console.error(`${file} is not up to date; run npm run configuration`);
     process.exitCode = 1;
   }
+}
+
+if (isCheck) {
+  for (const problem of composeProblems(variables)) {
+    console.error(problem);
+    process.exitCode = 1;
+  }
+}
+
+/**
+ * A variable that Compose does not pass on cannot be set there, and one that no service declares does nothing.
+ * @param {Documented[]} all
+ */
+function composeProblems(all) {
+  // What the containers themselves determine: ports are published, folders are the image's.
+  const fixed = [
+    'SLUICE_HTTP_HOST',
+    'SLUICE_HTTP_PORT',
+    'SLUICE_ENDPOINTS_HOST',
+    'SLUICE_ENDPOINTS_PORT',
+    'SLUICE_HEALTH_PORT',
+    'SLUICE_DATA_DIR',
+  ];
+  const image = readFileSync(inRoot('Dockerfile'), 'utf8');
+  const text = readFileSync(inRoot('docker-compose.yml'), 'utf8');
+  /** @type {any} */
+  const compose = load(text, { schema: CORE_SCHEMA.withTags([mergeTag]) });
+  return SERVICES.flatMap((service) => {
+    const declared = all.filter(({ users }) => users.includes(service)).map(({ name }) => name);
+    const passed = Object.keys(compose.services[service].environment);
+    const missing = declared.filter((name) => !passed.includes(name) && !fixed.includes(name) && !image.includes(` ${name}=`));
+    const unknown = passed.filter((name) => !declared.includes(name.replace(/_FILE$/, '')));
+    return [
+      ...missing.map((name) => `docker-compose.yml does not pass ${name} on to ${service}`),
+      ...unknown.map((name) => `docker-compose.yml sets ${name} for ${service}, which does not read it`),
+    ];
+  });
 }
 
 /**

@@ -108,6 +108,7 @@ export function appEnvironment(env) {
     NODE_COMPILE_CACHE: inRoot('.cache', 'node'),
     // Ctrl-C should not take as long as the longest run.
     SLUICE_SHUTDOWN_TIMEOUT: process.env['SLUICE_SHUTDOWN_TIMEOUT'] || '8s',
+    SLUICE_SHUTDOWN_DELAY: process.env['SLUICE_SHUTDOWN_DELAY'] || '0s',
     ...env,
   };
 }

@@ -13,6 +13,8 @@ export interface Answer {
 interface Outgoing {
   headers?: Record<string, string>;
   body?: string | Buffer;
+  /** `false`: over a connection of its own. */
+  agent?: false;
 }
 
 /** One HTTP request, with nothing added to what the test says. What the REST API answers must be as its description says. */
@@ -24,11 +26,11 @@ export async function http(method: string, url: string, outgoing: Outgoing = {})
   return answer;
 }
 
-function exchange(method: string, url: string, { headers = {}, body }: Outgoing): Promise<Answer> {
+function exchange(method: string, url: string, { headers = {}, body, agent }: Outgoing): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const outgoing = (url.startsWith('https:') ? requestTls : request)(
       url,
-      { method, headers: { ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }), ...headers } },
+      { method, agent, headers: { ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }), ...headers } },
       (response) => {
         const chunks: Buffer[] = [];
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -93,6 +95,13 @@ export class Api {
   delete = (path: string): Promise<Answer> => this.send('DELETE', path);
   post = (path: string, body?: object): Promise<Answer> => this.send('POST', path, body);
   put = (path: string, body?: object): Promise<Answer> => this.send('PUT', path, body);
+
+  /** A component made of this code; returns its id. */
+  async component(code: string): Promise<string> {
+    const answer = await this.post('/components', { component_code: code });
+    if (answer.status !== 200) throw new Error(`no component: ${answer.status} ${answer.text}`);
+    return answer.body.data.id as string;
+  }
 
   /** A source made of this code; throws when it is refused. */
   async source(code: string, body: object = {}): Promise<any> {

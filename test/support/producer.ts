@@ -13,6 +13,11 @@ export async function outsideProducer(brokers: string) {
         messages: events.map((event) => ({ key: emitterId, value: JSON.stringify(event), headers })),
       });
     },
+    /** Events of several emitters in one request. */
+    emitAll: async (records: { emitterId: string; event: unknown }[]): Promise<void> => {
+      const messages = records.map(({ emitterId, event }) => ({ key: emitterId, value: JSON.stringify(event) }));
+      await producer.send({ topic: 'events', acks: -1, messages });
+    },
     send: async (emitterId: string, value: Buffer, headers: Record<string, string> = {}): Promise<void> => {
       await producer.send({ topic: 'events', acks: -1, messages: [{ key: emitterId, value, headers }] });
     },

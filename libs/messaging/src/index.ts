@@ -1,5 +1,5 @@
 export { type ConsumerState, consumerStates } from './consumer-life.js';
-export { sendToDeadLetter } from './dead-letter.js';
+export { sendToDeadLetter, setAside } from './dead-letter.js';
 export { Answers, Hears } from './handlers.js';
 export { explainKafkaError, reasonOf } from './kafka-errors.js';
 export { KafkaClient } from './kafka.js';
@@ -12,6 +12,8 @@ export { type FetchedBatch, Fenced, LogIntake, type LogIntakeOptions } from './l
 export { LogRecord } from './log-record.js';
 export { factRecord, Messages } from './messages.js';
 export { KAFKA, MessagingModule } from './messaging.module.js';
+export { BadRecord, jsonOf, payloadOf } from './payload.js';
+export { PayloadPipe } from './payload-pipe.js';
 export { type OutgoingRecord, Publisher } from './publisher.js';
 export { shares } from './shares.js';
 export { checkTopics, createTopics, type TopicReport, type TopicSettings } from './topics.js';

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { type CustomTransportStrategy, type MessageHandler, Server } from '@nestjs/microservices';
 import { lastValueFrom } from 'rxjs';
-import { requestsTopic, type Service, SluiceError } from '#contracts';
+import { Invalid, requestsTopic, type Service, SluiceError } from '#contracts';
 import { type Log, withRequestId } from '#observability';
 import { sendToDeadLetter } from './dead-letter.js';
 import type { KafkaClient } from './kafka.js';
 import { LaneConsumer } from './lane-consumer.js';
 import type { Task } from './lanes.js';
 import type { LogRecord } from './log-record.js';
+import { BadRecord, jsonOf } from './payload.js';
 import type { Publisher } from './publisher.js';
 import { errorToWire, HEADER } from './wire.js';
 
@@ -31,7 +32,7 @@ const FACTS_AT_ONCE = 32;
  *
  *   request ─► expired? drop ─► handler ─► reply: the answer, or the SluiceError; another Error is a bug: logged, `internal`
  *   announced fact ─► as a request, with the handler of the fact
- *   fact ────► handler ─► done │ transient: again, for ever │ otherwise: a few tries, then the dead-letter topic
+ *   fact ────► handler ─► done │ transient: again, for ever │ not what the topic is for: the dead-letter topic │ otherwise: a few tries, then there
  */
 export class KafkaTransport extends Server implements CustomTransportStrategy {
   private consumers: LaneConsumer[] = [];
@@ -90,7 +91,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     const correlationId = record.header(HEADER.correlationId);
     const requestId = record.header(HEADER.requestId);
     const message = record.header(HEADER.message) ?? '';
-    if (!replyTo || !correlationId) return log.warn({ message, offset: record.offset }, 'request.nobody-asked');
+    if (!replyTo || !correlationId) return this.setAside(record, 'not a request: it names no topic for the reply');
     if (Date.now() > Number(record.header(HEADER.deadline) ?? Infinity))
       return log.warn({ message, request_id: requestId }, 'request.expired');
     const reply = { topic: replyTo, key: correlationId, headers: { [HEADER.correlationId]: correlationId } };
@@ -101,7 +102,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       // a reply that Kafka doesn't take is sent again with the same answer: the handler isn't run twice for it
       await retry(() => publisher.send([{ ...reply, value }]));
     } catch (error) {
-      let meant = error instanceof SluiceError ? error : undefined;
+      let meant = error instanceof SluiceError ? error : error instanceof BadRecord ? new Invalid(error.message) : undefined;
       if (!meant && this.options.isTransient(error)) {
         log.warn({ message, request_id: requestId, err: error }, 'request.unavailable');
         meant = new SluiceError('unavailable', 'a service that is needed is away');
@@ -116,7 +117,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   }
 
   private async hear(record: LogRecord): Promise<void> {
-    const { log, publisher, service } = this.options;
+    const { log } = this.options;
     for (let tries = 1, pause = 100; ; pause = Math.min(pause * 3, 5000)) {
       try {
         await this.invoke(record.topic, record, record.header(HEADER.requestId));
@@ -125,10 +126,11 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
         const transient =
           this.options.isTransient(error) || (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code));
         const fields = { topic: record.topic, partition: record.partition, offset: record.offset, tries, err: error };
-        if (!transient && tries >= FACT_TRIES) {
-          log.error(fields, 'fact.dead-lettered');
-          await sendToDeadLetter(publisher, service, record, error instanceof Error ? error.message : String(error));
-          return;
+        // what the record itself is wrong with does not change
+        const isBad = error instanceof BadRecord || (error instanceof SluiceError && error.code === 'invalid');
+        if (isBad || (!transient && tries >= FACT_TRIES)) {
+          if (!isBad) log.error(fields, 'fact.failed-for-good');
+          return this.setAside(record, error instanceof Error ? error.message : String(error));
         }
         log.warn(fields, 'fact.failed');
         if (!transient) tries += 1;
@@ -137,10 +139,16 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     }
   }
 
+  private async setAside(record: LogRecord, reason: string): Promise<void> {
+    const { publisher, service, log } = this.options;
+    log.warn({ topic: record.topic, partition: record.partition, offset: record.offset, reason }, 'record.set-aside');
+    await retry(() => sendToDeadLetter(publisher, service, record, reason));
+  }
+
   private async invoke(pattern: string, record: LogRecord, requestId: string | undefined): Promise<unknown> {
     let handler: MessageHandler | undefined = this.messageHandlers.get(pattern);
-    if (!handler) throw new Error(`no handler for ${pattern}`);
-    const payload: unknown = record.value === null ? null : JSON.parse(record.value.toString('utf8'));
+    if (!handler) throw new BadRecord(`there is no message ${pattern}`);
+    const payload = jsonOf(record);
     const call = async () => {
       let result: unknown;
       // several handlers of one fact form a chain

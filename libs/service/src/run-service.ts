@@ -13,6 +13,7 @@ import {
   KafkaTransport,
   Messages,
   MessagingModule,
+  PayloadPipe,
   Publisher,
   TopicsConfig,
   type TransportOptions,
@@ -21,7 +22,6 @@ import { collectProcessMetrics, createLog, type Log, NestLog } from '#observabil
 import { CannotStart } from './cannot-start.js';
 import { logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
-import { PayloadPipe } from './payload-pipe.js';
 import { LogModule } from './log.module.js';
 import { Readiness } from './readiness.js';
 import { RpcErrors } from './rpc-errors.js';

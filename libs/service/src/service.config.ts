@@ -17,4 +17,10 @@ export class ServiceConfig extends Config({
       'How long a service that stops waits for the runs, deliveries and requests under way. Longer than the longest of them, and shorter than ' +
       'the time after which it is killed. `npm start` sets 8s.',
   }),
+  shutdownDelayMs: duration('SLUICE_SHUTDOWN_DELAY', {
+    fallback: '2s',
+    description:
+      'How long the REST API and the endpoints keep answering once they are told to stop, with `Connection: close`, so that clients open their ' +
+      'next connection elsewhere. Ends early when nobody is connected. `npm start` sets 0s.',
+  }),
 }) {}

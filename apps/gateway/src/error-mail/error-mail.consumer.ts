@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { type ErrorRaised, errorRaised } from '#contracts';
-import { KAFKA, type KafkaClient, LaneConsumer, type LogRecord } from '#messaging';
+import { type BadRecord, KAFKA, type KafkaClient, LaneConsumer, payloadOf, Publisher, setAside, type Task } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { errorMail } from './error-mail.js';
 import { ErrorNoticesRepository } from './error-notices.repository.js';
@@ -19,6 +19,7 @@ export class ErrorMailConsumer implements OnApplicationBootstrap, BeforeApplicat
     @Inject(LOG) private readonly log: Log,
     private readonly notices: ErrorNoticesRepository,
     private readonly mailer: Mailer,
+    publisher: Publisher,
   ) {
     this.consumer = new LaneConsumer(kafka, log, {
       group: 'gateway.error-mail',
@@ -26,8 +27,16 @@ export class ErrorMailConsumer implements OnApplicationBootstrap, BeforeApplicat
       vital: false,
       concurrency: 4,
       maxOutstanding: 1000,
-      // a task that throws, for the mail server is away, runs again until it doesn't
-      plan: (records) => records.map((record) => [{ lane: record.key ?? '', run: () => this.tell(record) }]),
+      plan: (records) =>
+        Promise.all(
+          records.map((record) =>
+            payloadOf(errorRaised, record).then(
+              // a task that throws, because the mail server is away, runs again until it doesn't
+              (error): Task[] => [{ lane: record.key ?? '', run: () => this.notify(error) }],
+              (error: BadRecord) => [setAside(publisher, 'gateway', record, error.message)],
+            ),
+          ),
+        ),
     });
   }
 
@@ -44,9 +53,7 @@ export class ErrorMailConsumer implements OnApplicationBootstrap, BeforeApplicat
     await this.consumer.stop();
   }
 
-  private async tell(record: LogRecord): Promise<void> {
-    const error = JSON.parse(record.value?.toString('utf8') ?? 'null') as ErrorRaised | null;
-    if (!error || typeof error.id !== 'string') return this.log.warn({ offset: record.offset }, 'error.malformed');
+  private async notify(error: ErrorRaised): Promise<void> {
     await this.notices.count(error, ({ email, since }) => this.mailer.send({ to: email, ...errorMail(error, since) }));
   }
 }

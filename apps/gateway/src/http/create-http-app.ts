@@ -5,7 +5,8 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { closeIdleConnections, PayloadPipe } from '#service';
+import { PayloadPipe } from '#messaging';
+import { closeIdleConnections, letClientsLeave, ServiceConfig } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
 import { authenticate } from '../auth/authenticate.js';
 import { GatewayConfig } from '../gateway.config.js';
@@ -48,9 +49,9 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
   fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
-  fastify.addHook('preClose', (done) => {
+  fastify.addHook('preClose', async () => {
+    await letClientsLeave(fastify.server, ServiceConfig.read().shutdownDelayMs);
     closeIdleConnections(fastify.server);
-    done();
   });
   readJsonBodies(fastify);
   app.useGlobalPipes(new PayloadPipe({ validateCustomDecorators: true }));

@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { type RunFinished, runFinished } from '#contracts';
-import { KAFKA, type KafkaClient, LaneConsumer, type LogRecord } from '#messaging';
+import { type BadRecord, KAFKA, type KafkaClient, LaneConsumer, payloadOf, Publisher, setAside, type Task } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { IdempotencyRepository } from '../idempotency/idempotency.repository.js';
 import { UsageRepository } from './usage.repository.js';
@@ -18,6 +18,7 @@ export class UsageConsumer implements OnApplicationBootstrap, BeforeApplicationS
     @Inject(LOG) private readonly log: Log,
     private readonly usage: UsageRepository,
     private readonly requests: IdempotencyRepository,
+    publisher: Publisher,
   ) {
     this.consumer = new LaneConsumer(kafka, log, {
       group: 'gateway.usage',
@@ -26,9 +27,17 @@ export class UsageConsumer implements OnApplicationBootstrap, BeforeApplicationS
       concurrency: 1,
       maxOutstanding: 1000,
       plan: async (records) => {
-        const runs = records.flatMap(readFinished);
+        const runs: RunFinished[] = [];
+        const plans = await Promise.all(
+          records.map((record) =>
+            payloadOf(runFinished, record).then(
+              (run): Task[] => (runs.push(run), []),
+              (error: BadRecord) => [setAside(publisher, 'gateway', record, error.message)],
+            ),
+          ),
+        );
         if (runs.length > 0) await this.usage.count(runs);
-        return records.map(() => []);
+        return plans;
       },
     });
   }
@@ -47,10 +56,4 @@ export class UsageConsumer implements OnApplicationBootstrap, BeforeApplicationS
     clearInterval(this.forgetting);
     await this.consumer.stop();
   }
-}
-
-/** None for what isn't a finished run: only the runtime writes here. */
-function readFinished(record: LogRecord): RunFinished[] {
-  const run = JSON.parse(record.value?.toString('utf8') ?? 'null') as RunFinished | null;
-  return run && typeof run.run_id === 'string' && typeof run.owner_id === 'string' ? [run] : [];
 }

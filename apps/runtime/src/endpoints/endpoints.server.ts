@@ -5,7 +5,7 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { SluiceError } from '#contracts';
 import { isTransient } from '#database';
 import { LOG, type Log } from '#observability';
-import { closeIdleConnections } from '#service';
+import { closeIdleConnections, letClientsLeave, ServiceConfig } from '#service';
 import { RuntimeConfig } from '../runtime.config.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
 import { EndpointsService } from './endpoints.service.js';
@@ -62,6 +62,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   }
 
   async beforeApplicationShutdown(): Promise<void> {
+    await letClientsLeave(this.server, ServiceConfig.read().shutdownDelayMs);
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     closeIdleConnections(this.server);
     await closed;

@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { type RunRequested, runRequested } from '#contracts';
-import { KAFKA, type KafkaClient, LaneConsumer, type LogRecord, Publisher, sendToDeadLetter } from '#messaging';
+import { type BadRecord, KAFKA, type KafkaClient, LaneConsumer, payloadOf, Publisher, setAside, type Task } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';
@@ -29,7 +29,7 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
     private readonly locks: SourceLocks,
     private readonly repository: RunsRepository,
     private readonly quotas: QuotasRepository,
-    private readonly publisher: Publisher,
+    publisher: Publisher,
   ) {
     this.consumer = new LaneConsumer(kafka, log, {
       group: 'runtime.runs',
@@ -38,11 +38,16 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
       groupConcurrency: PER_ACCOUNT,
       maxOutstanding: config.concurrency * 20,
       plan: (records) =>
-        records.map((record) => {
-          const run = readRun(record);
-          if (!run) return [{ lane: 'malformed', run: () => this.refuse(record) }];
-          return [{ lane: this.lanes.laneOf(run), group: run.owner_id, run: async () => void (await this.runs.execute(run)) }];
-        }),
+        Promise.all(
+          records.map((record) =>
+            payloadOf(runRequested, record).then(
+              (run): Task[] => [
+                { lane: this.lanes.laneOf(run), group: run.owner_id, run: async () => void (await this.runs.execute(run)) },
+              ],
+              (error: BadRecord) => [setAside(publisher, 'runtime', record, error.message)],
+            ),
+          ),
+        ),
     });
   }
 
@@ -69,19 +74,5 @@ export class RunsConsumer implements OnApplicationBootstrap, BeforeApplicationSh
         () => {},
       );
     });
-  }
-
-  private async refuse(record: LogRecord): Promise<void> {
-    this.log.warn({ partition: record.partition, offset: record.offset }, 'run.malformed');
-    await sendToDeadLetter(this.publisher, 'runtime', record, 'not a run');
-  }
-}
-
-function readRun(record: LogRecord): RunRequested | undefined {
-  try {
-    const run = JSON.parse(record.value?.toString('utf8') ?? 'null') as RunRequested | null;
-    return run && typeof run.run_id === 'string' && typeof run.source_id === 'string' ? run : undefined;
-  } catch {
-    return undefined;
   }
 }

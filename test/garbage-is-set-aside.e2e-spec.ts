@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import kafkajs from 'kafkajs';
+import { randomUUID } from 'node:crypto';
+import { deadLetterTopic, repliesTopic, type Service, SERVICES, topicAccess } from '../libs/contracts/src/index.js';
+import type { Api } from './support/api.js';
+import { eventually } from './support/eventually.js';
+import { startSystem, type System } from './support/system.js';
+
+/** What anyone with access to Kafka may write by mistake, beside a record without JSON, in the name of some emitter. */
+const GARBAGE: [string, Buffer | null][] = [
+  ['no JSON', Buffer.from('{')],
+  ['bytes', Buffer.from([0xff, 0x00, 0xfe])],
+  ['NUL', Buffer.from('\0')],
+  ['another shape', Buffer.from('{"unexpected":[1,2,3]}')],
+  ['an array', Buffer.from('[]')],
+  ['nothing', Buffer.alloc(0)],
+  ['1 MiB', Buffer.from(JSON.stringify('x'.repeat(1024 * 1024)))],
+  ['10 000 levels', Buffer.from('['.repeat(10_000) + ']'.repeat(10_000))],
+];
+/** Any JSON is an event, so only these are no events. */
+const NO_EVENTS = ['no JSON', 'bytes', 'NUL', 'nothing', '1 MiB', '10 000 levels'];
+/** Each process reads the replies to all processes of its service and takes its own: others are not its business. */
+const isExempt = (service: Service, topic: string): boolean => topic === repliesTopic(service);
+
+let system: System;
+let api: Api;
+let kafka: kafkajs.Kafka;
+let producer: kafkajs.Producer;
+let consumer: kafkajs.Consumer;
+const setAside: { service: string; topic: string; reason: string; name: string }[] = [];
+
+beforeAll(async () => {
+  system = await startSystem();
+  api = await system.account();
+  kafka = new kafkajs.Kafka({ clientId: 'outside', brokers: [system.brokers], logLevel: kafkajs.logLevel.NOTHING });
+  [producer, consumer] = [kafka.producer(), kafka.consumer({ groupId: `test.${randomUUID()}` })];
+  await Promise.all([producer.connect(), consumer.connect()]);
+  await consumer.subscribe({ topics: SERVICES.map(deadLetterTopic), fromBeginning: true });
+  await consumer.run({
+    eachMessage: async ({ topic, message }) => {
+      const header = (name: string) => message.headers?.[name]?.toString() ?? '';
+      const service = topic.replace(/\.dead-letter$/, '');
+      setAside.push({ service, topic: header('dead-letter-topic'), reason: header('dead-letter-reason'), name: header('garbage') });
+    },
+  });
+});
+afterAll(async () => {
+  await Promise.all([producer?.disconnect(), consumer?.disconnect()]);
+  await system?.stop();
+});
+
+const topicsRead = SERVICES.flatMap((service) =>
+  topicAccess(service)
+    .reads.filter((topic) => !isExempt(service, topic))
+    .map((topic): [Service, string] => [service, topic]),
+);
+
+describe('a record that is not what its topic is for', () => {
+  it('is written to every topic that a service reads', async () => {
+    for (const topic of new Set(topicsRead.map(([, topic]) => topic)))
+      await producer.send({ topic, messages: GARBAGE.map(([name, value]) => ({ key: 'dc_nobody', value, headers: { garbage: name } })) });
+  });
+
+  it.each(topicsRead)('ends, for %s, as a dead letter of %s with its reason', async (service, topic) => {
+    const expected = topic === 'events' ? NO_EVENTS : GARBAGE.map(([name]) => name);
+    await eventually(
+      () => {
+        const found = setAside.filter((each) => each.service === service && each.topic === topic);
+        expect([...new Set(found.map(({ name }) => name))].sort()).toEqual([...expected].sort());
+        expect(found.every(({ reason }) => reason !== '')).toBe(true);
+      },
+      { withinMs: 30_000 },
+    );
+  });
+});
+
+describe('what comes behind it', () => {
+  it('is handled: sources are created, run, and their events stored and counted', async () => {
+    const source = await api.source("export default { name: 'Behind', run(e) { this.$emit(e); throw new Error('after the emit'); } };");
+    expect((await api.post(`/sources/${source.id}/run`, { event: { n: 1 } })).status).toBe(202);
+    await eventually(async () => {
+      const { body } = await api.get(`/sources/${source.id}/event_summaries`);
+      expect(body.data.map(({ event }: any) => event)).toEqual([{ n: 1 }]);
+    });
+    await eventually(async () => expect((await api.get('/users/me')).body.data.daily_invocations_used).toBe(1));
+  });
+
+  it('is handled within a second, and what a later version adds to it is ignored', async () => {
+    const emitter = await api.source("export default { name: 'Emitter' };");
+    const listener = await api.source("export default { name: 'Listener', run(e) { this.$emit({ heard: e }); } };");
+    await api.subscribe(emitter.id, listener.id);
+    const run = { run_id: randomUUID(), owner_id: api.account.id, source_id: listener.id, trigger: 'manual', due_at_ms: Date.now() };
+    await producer.send({
+      topic: 'runtime.run.requested',
+      messages: [
+        { key: api.account.id, value: '{' },
+        { key: api.account.id, value: JSON.stringify({ ...run, event: '"direct"', of_a_later_version: { x: 1 } }) },
+      ],
+    });
+    await producer.send({
+      topic: 'events',
+      messages: [
+        { key: emitter.id, value: '{' },
+        { key: emitter.id, value: '"routed"' },
+      ],
+    });
+    await eventually(async () => {
+      const { body } = await api.get(`/sources/${listener.id}/event_summaries`);
+      expect(body.data.map(({ event }: any) => event.heard).sort()).toEqual(['direct', 'routed']);
+    });
+  });
+});

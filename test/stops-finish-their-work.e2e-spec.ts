@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { createServer } from 'node:http';
+import { type Api, http } from './support/api.js';
+import { eventually } from './support/eventually.js';
+import { outsideProducer } from './support/producer.js';
+import { Receiver } from './support/receiver.js';
+import { startSystem, type System } from './support/system.js';
+import { listenForTarget, needing } from './support/target.js';
+
+const RUN_MS = 12_000;
+const DELIVERY_MS = 10_000;
+const FETCH_MS = 3_000;
+
+let system: System;
+let api: Api;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  [system, receiver] = await Promise.all([startSystem(), Receiver.start()]);
+  api = await system.account();
+});
+afterAll(async () => {
+  await Promise.all([system?.stop(), receiver?.close()]);
+});
+
+const requestsAt = (path: string) => receiver.received.filter((request) => request.path === path);
+const arrival = (path: string) => eventually(() => expect(requestsAt(path)).toHaveLength(1));
+const eventsOf = async (source: { id: string }): Promise<unknown[]> => {
+  const { body } = await api.get(`/sources/${source.id}/event_summaries`);
+  return body.data.map(({ event }: { event: unknown }) => event).reverse();
+};
+
+const { describe } = needing('control', 'receiver');
+
+describe('a service that is told to stop', () => {
+  it(`finishes runs of ${RUN_MS / 1000} s, answers the client that waits for one, and no other process repeats them`, async () => {
+    const slow = (name: string, more: string) => `export default { name: '${name}', ${more}
+      async run(event) {
+        const { word, ms } = event.body ?? event;
+        await fetch('${receiver.url}' + word, { method: 'POST' });
+        await new Promise((resolve) => setTimeout(resolve, ms));
+        this.http?.respond({ status: 200, body: { word } });
+        this.$emit(word);
+      } }`;
+    const answering = await api.source(slow('answering', "props: { http: { type: '$.interface.http', customResponse: true } },"));
+    const emitting = await api.source(slow('emitting', ''));
+    const call = (body: object) =>
+      http('POST', answering.configured_props.http.endpoint_url, {
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+    const answer = call({ word: 'answered', ms: RUN_MS });
+    await api.post(`/sources/${emitting.id}/run`, { event: { word: 'emitted', ms: RUN_MS } });
+    await Promise.all([arrival('/answered'), arrival('/emitted')]);
+
+    await system.apps.stop('runtime');
+    expect(await answer).toMatchObject({ status: 200, body: { word: 'answered' } });
+    await system.apps.start('runtime');
+    // what comes afterwards shows that nothing is left to be repeated
+    await api.post(`/sources/${emitting.id}/run`, { event: { word: 'emitted-later', ms: 0 } });
+    expect((await call({ word: 'answered-later', ms: 0 })).status).toBe(200);
+    await eventually(async () => expect(await eventsOf(emitting)).toEqual(['emitted', 'emitted-later']));
+    await eventually(async () => expect(await eventsOf(answering)).toEqual(['answered', 'answered-later']));
+    expect([requestsAt('/answered'), requestsAt('/emitted')].map(({ length }) => length)).toEqual([1, 1]);
+  });
+
+  it(`finishes a delivery to a webhook that takes ${DELIVERY_MS / 1000} s, and does not deliver the event again`, async () => {
+    receiver.answer = ({ body }) => (body?.n === 1 ? new Promise((resolve) => setTimeout(() => resolve(200), DELIVERY_MS)) : 200);
+    const source = await api.source("export default { name: 'delivered' }");
+    await api.subscribe(source.id, await api.webhook(`${receiver.url}delivered`));
+    const producer = await outsideProducer(system.brokers);
+    await producer.emit(source.id, [{ n: 1 }]);
+    await arrival('/delivered');
+
+    await system.apps.stop('routing');
+    await producer.emit(source.id, [{ n: 2 }]);
+    await system.apps.start('routing');
+    await eventually(() => expect(requestsAt('/delivered').map(({ body }) => body)).toEqual([{ n: 1 }, { n: 2 }]), { withinMs: 30_000 });
+    await producer.close();
+  });
+
+  it(`answers a request of ${FETCH_MS / 1000} s to the REST API`, async () => {
+    const files = createServer((_, response) => setTimeout(() => response.end("export default { name: 'slowly fetched' }"), FETCH_MS));
+    const asked = new Promise((resolve) => files.once('request', resolve));
+    const answer = api.post('/components', { component_url: `http://${await listenForTarget(files)}/component.mjs` });
+    await asked;
+
+    await system.apps.stop('gateway');
+    expect(await answer).toMatchObject({ status: 200, body: { data: { name: 'slowly fetched' } } });
+    await system.apps.start('gateway');
+    expect((await api.get('/users/me')).status).toBe(200);
+    files.close();
+  });
+});

@@ -1,0 +1,97 @@
+import type { Api } from './api.js';
+import { eventually } from './eventually.js';
+import { outsideProducer } from './producer.js';
+import type { Received, Receiver } from './receiver.js';
+
+const SOURCES = 20;
+const EVERY_MS = 100;
+const CODE = "export default { name: 'loaded' };";
+
+/** Emits events at a steady rate through a producer outside, and compares them with the deliveries to one webhook. */
+export class Load {
+  private emitted = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private sending: Promise<unknown> = Promise.resolve();
+  private broken: unknown;
+
+  private constructor(
+    private readonly receiver: Receiver,
+    private readonly producer: Awaited<ReturnType<typeof outsideProducer>>,
+    private readonly sources: string[],
+    private readonly path: string,
+  ) {}
+
+  static async start(api: Api, receiver: Receiver, { brokers, perSecond }: { brokers: string; perSecond: number }): Promise<Load> {
+    const component = await api.component(CODE);
+    const created = await Promise.all(Array.from({ length: SOURCES }, () => api.post('/sources', { component_id: component })));
+    const sources = created.map(({ body }) => body.data.id as string);
+    const path = `/load-${component}`;
+    const webhook = await api.webhook(new URL(path, receiver.url).href);
+    for (const source of sources) await api.subscribe(source, webhook);
+    const load = new Load(receiver, await outsideProducer(brokers), sources, path);
+    await load.flow();
+    load.timer = setInterval(() => load.tick(Math.round((perSecond * EVERY_MS) / 1000)), EVERY_MS);
+    return load;
+  }
+
+  /** Resolves when every event emitted so far has arrived. */
+  async settled({ withinMs = 60_000 } = {}): Promise<void> {
+    await this.sending;
+    const upTo = this.emitted;
+    await eventually(
+      () => {
+        if (this.broken) throw new Error('an event could not be produced', { cause: this.broken });
+        const arrived = new Set(this.deliveries().map(({ body }) => body.n as number));
+        const missing = Array.from({ length: upTo }, (_, n) => n).filter((n) => !arrived.has(n));
+        if (missing.length > 0) throw new Error(`${missing.length} of ${upTo} events have not arrived, the first is ${missing[0]}`);
+      },
+      { withinMs },
+    );
+  }
+
+  /** How many deliveries there were, and how many of them repeated one that had arrived. */
+  counted(): { deliveries: number; repeats: number } {
+    const deliveries = this.deliveries();
+    return {
+      deliveries: deliveries.length,
+      repeats: deliveries.length - new Set(deliveries.map(({ headers }) => headers['webhook-id'])).size,
+    };
+  }
+
+  /** The last 100 events of each source, newest first. */
+  lastHundred(): [source: string, numbers: number[]][] {
+    return this.sources.map((source, at) => {
+      const all = Array.from({ length: this.emitted }, (_, n) => n).filter((n) => n % SOURCES === at);
+      return [source, all.slice(-100).reverse()];
+    });
+  }
+
+  /** Emits no more; resolves when everything has arrived. */
+  async finish(): Promise<void> {
+    clearInterval(this.timer);
+    await this.settled();
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    await this.sending;
+    await this.producer.close();
+  }
+
+  /** The first events of new sources may take longer: they are not part of the load. */
+  private async flow(): Promise<void> {
+    this.tick(SOURCES);
+    await this.settled();
+  }
+
+  private tick(count: number): void {
+    const events = Array.from({ length: count }, () => this.emitted++);
+    const records = events.map((n) => ({ emitterId: this.sources[n % SOURCES]!, event: { n } }));
+    // one batch after the other, so that each source's events keep their order
+    this.sending = this.sending.then(() => this.producer.emitAll(records)).catch((error: unknown) => (this.broken ??= error));
+  }
+
+  private deliveries(): Received[] {
+    return this.receiver.received.filter(({ path }) => path === this.path);
+  }
+}
