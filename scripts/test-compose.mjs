@@ -1,17 +1,19 @@
 // npm run test:compose [-- options] [-- arguments of jest]: the stories of test/ against the containers of docker-compose.yml.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { networkInterfaces, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { compose, docker, overrideFile } from './lib/compose.mjs';
 import { explain, ExplainedError } from './lib/explained-error.mjs';
 import { interruptible } from './lib/interruptible.mjs';
 import { inRoot } from './lib/paths.mjs';
-import { freePort } from './lib/ports.mjs';
+import { freePort, isOwnAddress } from './lib/ports.mjs';
 import { runJest } from './lib/run-jest.mjs';
 import { run } from './lib/run.mjs';
 import { ensureDependencies } from './lib/setup.mjs';
 import { timed, times } from './lib/timed.mjs';
+
+const DOCKER_DESKTOP = 'host.docker.internal';
 
 const USAGE = `Usage: npm run test:compose -- [options] [-- arguments of jest]
 
@@ -100,10 +102,10 @@ async function whyNot() {
 /** The images of the Dockerfile's stages and of the services that are not built. */
 async function baseImages() {
   const [dockerfile, composeFile] = await Promise.all(['Dockerfile', 'docker-compose.yml'].map((file) => readFile(inRoot(file), 'utf8')));
-  const stages = [...(dockerfile ?? '').matchAll(/^FROM\s+(?:--\S+\s+)?\S+\s+AS\s+(\S+)/gim)].map(([, name]) => name);
-  const from = [...(dockerfile ?? '').matchAll(/^FROM\s+(?:--\S+\s+)?(\S+)/gim)].map(([, image]) => image ?? '');
+  const froms = [...(dockerfile ?? '').matchAll(/^FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?/gim)];
   const services = [...(composeFile ?? '').matchAll(/^\s+image:\s*['"]?([\w./:-]+)['"]?\s*$/gm)].map(([, image]) => image ?? '');
-  return [...new Set([...from, ...services])].filter((image) => !stages.includes(image));
+  const stages = froms.map(([, , stage]) => stage);
+  return [...new Set([...froms.map(([, image]) => image ?? ''), ...services])].filter((image) => !stages.includes(image));
 }
 
 /**
@@ -120,11 +122,14 @@ async function fetchImage(image) {
 async function start(settings) {
   const [httpPort, endpointsPort, kafkaPort] = [settings.httpPorts[0], settings.endpointsPorts[0], await freePort()];
   const receiverHost = await hostOfThisMachine();
+  // an address of this machine that containers reach, and nobody outside; unlike 127.0.0.1 it leads to them without a proxy between
+  const host = receiverHost === DOCKER_DESKTOP ? 'localhost' : receiverHost;
   const variables = {
     SLUICE_VERSION: settings.project,
+    ...(host === receiverHost ? { SLUICE_HOST: host } : {}),
     SLUICE_HTTP_PORT: httpPort,
     SLUICE_ENDPOINTS_PORT: endpointsPort,
-    SLUICE_ENDPOINTS_URL: `http://localhost:${endpointsPort}`,
+    SLUICE_ENDPOINTS_URL: `http://${host}:${endpointsPort}`,
     SLUICE_KAFKA_PORT: kafkaPort,
     SLUICE_ALLOW_PRIVATE_HOSTS: receiverHost,
   };
@@ -137,13 +142,13 @@ async function start(settings) {
   await timed('start', () => compose(settings, ['up', '--detach', '--wait', '--no-build']));
   const target = {
     kind: 'compose',
-    apiUrl: `http://localhost:${httpPort}/v1`,
-    endpointsUrl: `http://localhost:${endpointsPort}`,
+    apiUrl: `http://${host}:${httpPort}/v1`,
+    endpointsUrl: `http://${host}:${endpointsPort}`,
     brokers: `localhost:${kafkaPort}`,
     apiKey: '',
     cli: `docker exec --interactive ${settings.project}-gateway-1 sluice`,
     receiverHost,
-    lacks: {},
+    lacks: { processes: 'starts stores and apps itself; npm test runs it' },
     compose: settings,
   };
   await writeFile(targetFile(settings), JSON.stringify(target));
@@ -153,8 +158,7 @@ async function start(settings) {
 /** Under which name containers reach this machine: on Linux the address of the bridge, elsewhere the name that Docker Desktop provides. */
 async function hostOfThisMachine() {
   const gateway = (await docker(['network', 'inspect', 'bridge', '--format', '{{(index .IPAM.Config 0).Gateway}}'])).trim();
-  const ours = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  return ours.some(({ address }) => address === gateway) ? gateway : 'host.docker.internal';
+  return (await isOwnAddress(gateway)) ? gateway : DOCKER_DESKTOP;
 }
 
 /**

@@ -5,7 +5,7 @@ import { eventually } from './support/eventually.js';
 import { sample } from './support/generate.js';
 import { operations } from './support/openapi.js';
 import { startSystem, type System } from './support/system.js';
-import { needing } from './support/target.js';
+import { needing, topic } from './support/target.js';
 
 let system: System;
 let owner: Api;
@@ -37,14 +37,18 @@ beforeAll(async () => {
   });
   await owner.subscribe(source.id, ids.webhooks!);
   ownComponent = (await stranger.source(CODE)).component_id;
-  const producer = new kafkajs.Kafka({ clientId: 'outside', brokers: [system.brokers], logLevel: kafkajs.logLevel.NOTHING }).producer();
+  const producer = new kafkajs.Kafka({
+    clientId: 'outside',
+    brokers: system.brokers.split(','),
+    logLevel: kafkajs.logLevel.NOTHING,
+  }).producer();
   await producer.connect();
   await producer.send({
-    topic: 'workflows',
+    topic: topic('workflows'),
     messages: [{ key: WORKFLOW, value: JSON.stringify({ id: WORKFLOW, owner_id: owner.account.id, name: 'w', active: true }) }],
   });
   // the webhook's endpoint is closed: its delivery fails and stays
-  await producer.send({ topic: 'events', messages: [{ key: source.id, value: '{}' }] });
+  await producer.send({ topic: topic('events'), messages: [{ key: source.id, value: '{}' }] });
   await producer.disconnect();
   await eventually(async () => expect((await owner.get(`/workflows/${WORKFLOW}/event_summaries`)).status).toBe(200));
   ids.deliveries = await eventually(async () => (await owner.get(`/webhooks/${ids.webhooks}/deliveries`)).body.data[0].id as string);

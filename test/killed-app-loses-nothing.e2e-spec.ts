@@ -27,7 +27,7 @@ afterAll(async () => {
 
 needing('control', 'receiver').describe('1000 events while an app is killed', () => {
   it.each(APPS)('arrive all, in order, each stored once: %s', async (app) => {
-    const component = (await api.post('/components', { component_code: CODE })).body.data.id as string;
+    const component = await api.component(CODE);
     const sources: string[] = [];
     for (let n = 0; n < SOURCES; n++) sources.push((await api.post('/sources', { component_id: component })).body.data.id as string);
     const webhook = await api.webhook(`${receiver.url}${app}`);

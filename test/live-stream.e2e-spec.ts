@@ -26,7 +26,7 @@ beforeAll(async () => {
   };
   system = await startSystem({ variables: can('variables') ? { gateway: variables } : {} });
   [api, producer] = await Promise.all([system.account(), outsideProducer(system.brokers)]);
-  component = (await api.post('/components', { component_code: CODE })).body.data.id as string;
+  component = await api.component(CODE);
 });
 afterEach(() => {
   for (const stream of streams) stream.close();

@@ -10,7 +10,7 @@ let component: string;
 beforeAll(async () => {
   system = await startSystem();
   api = await system.account();
-  component = (await api.post('/components', { component_code: "export default { name: 'Paged' }" })).body.data.id;
+  component = await api.component("export default { name: 'Paged' }");
 });
 afterAll(() => system?.stop());
 

@@ -33,7 +33,7 @@ afterAll(async () => {
 needing('control').describe('1000 triggered runs while the runtime is killed', () => {
   it('have their effects once each, in order', async () => {
     const silent = await api.source("export default { name: 'silent', props: { http: '$.interface.http' } }");
-    const component = (await api.post('/components', { component_code: COUNTER })).body.data.id as string;
+    const component = await api.component(COUNTER);
     const counters: string[] = [];
     for (let n = 0; n < SOURCES; n++) counters.push((await api.post('/sources', { component_id: component })).body.data.id as string);
     for (const counter of counters) await api.subscribe(silent.id, counter);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import kafkajs, { AclOperationTypes } from 'kafkajs';
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -12,8 +12,11 @@ import { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { Receiver } from './support/receiver.js';
 import { type SecuredStores, startSecuredStores } from './support/secured-stores.js';
+import { needing } from './support/target.js';
 
 const run = promisify(execFile);
+
+const { describe } = needing('processes');
 
 let stores: SecuredStores;
 let ports: { http: string; endpoints: string };

@@ -14,13 +14,14 @@ const FETCH_MS = 3_000;
 let system: System;
 let api: Api;
 let receiver: Receiver;
+let producer: Awaited<ReturnType<typeof outsideProducer>>;
 
 beforeAll(async () => {
   [system, receiver] = await Promise.all([startSystem(), Receiver.start()]);
-  api = await system.account();
+  [api, producer] = await Promise.all([system.account(), outsideProducer(system.brokers)]);
 });
 afterAll(async () => {
-  await Promise.all([system?.stop(), receiver?.close()]);
+  await Promise.all([system?.stop(), receiver?.close(), producer?.close()]);
 });
 
 const requestsAt = (path: string) => receiver.received.filter((request) => request.path === path);
@@ -68,7 +69,6 @@ describe('a service that is told to stop', () => {
     receiver.answer = ({ body }) => (body?.n === 1 ? new Promise((resolve) => setTimeout(() => resolve(200), DELIVERY_MS)) : 200);
     const source = await api.source("export default { name: 'delivered' }");
     await api.subscribe(source.id, await api.webhook(`${receiver.url}delivered`));
-    const producer = await outsideProducer(system.brokers);
     await producer.emit(source.id, [{ n: 1 }]);
     await arrival('/delivered');
 
@@ -76,7 +76,6 @@ describe('a service that is told to stop', () => {
     await producer.emit(source.id, [{ n: 2 }]);
     await system.apps.start('routing');
     await eventually(() => expect(requestsAt('/delivered').map(({ body }) => body)).toEqual([{ n: 1 }, { n: 2 }]), { withinMs: 30_000 });
-    await producer.close();
   });
 
   it(`answers a request of ${FETCH_MS / 1000} s to the REST API`, async () => {

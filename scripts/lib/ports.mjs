@@ -16,6 +16,13 @@ export async function whyNotListen(port, hosts = ['127.0.0.1', '0.0.0.0', '::'])
 }
 
 /**
+ * Whether programs on this machine can listen on an address. The list of network interfaces does not show it: a bridge without containers
+ * is missing there.
+ * @param {string} host
+ */
+export const isOwnAddress = async (host) => (await tryToListen(0, host)) === null;
+
+/**
  * A port that nobody listens on, of the system's choice.
  * @returns {Promise<number>}
  */

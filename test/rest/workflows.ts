@@ -3,7 +3,7 @@ import type { Consumer, Producer } from 'kafkajs';
 import type { Api } from '../support/api.js';
 import { EventStream } from '../support/event-stream.js';
 import { eventually } from '../support/eventually.js';
-import { needing } from '../support/target.js';
+import { needing, topic } from '../support/target.js';
 import { QUIET, type World } from './world.js';
 
 /** Workflows run elsewhere: the topics `workflows`, `events` and `workflow-triggers` are all that we have of them. */
@@ -17,7 +17,7 @@ export const workflows = (world: () => World) =>
     const id = `p_${Date.now().toString(36)}`;
     const other = `${id}2`;
     const register = (workflow: string, value: object | null) =>
-      producer.send({ topic: 'workflows', messages: [{ key: workflow, value: value && JSON.stringify(value) }] });
+      producer.send({ topic: topic('workflows'), messages: [{ key: workflow, value: value && JSON.stringify(value) }] });
     const summaries = (path = 'event_summaries') => api.get(`/workflows/${id}/${path}`);
 
     beforeAll(async () => {
@@ -25,7 +25,7 @@ export const workflows = (world: () => World) =>
       producer = world().kafka.producer();
       consumer = world().kafka.consumer({ groupId: `test-${id}` });
       await Promise.all([producer.connect(), consumer.connect()]);
-      await consumer.subscribe({ topics: ['workflow-triggers'], fromBeginning: true });
+      await consumer.subscribe({ topics: [topic('workflow-triggers')], fromBeginning: true });
       await consumer.run({
         eachMessage: async ({ message }) => {
           const headers = Object.fromEntries(Object.entries(message.headers ?? {}).map(([name, value]) => [name, String(value)]));

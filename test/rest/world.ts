@@ -16,7 +16,7 @@ export interface World {
 export async function startWorld(): Promise<World> {
   const [system, receiver] = await Promise.all([startSystem(), Receiver.start()]);
   const producer = await outsideProducer(system.brokers);
-  const kafka = new kafkajs.Kafka({ clientId: 'outside', brokers: [system.brokers], logLevel: kafkajs.logLevel.NOTHING });
+  const kafka = new kafkajs.Kafka({ clientId: 'outside', brokers: system.brokers.split(','), logLevel: kafkajs.logLevel.NOTHING });
   return {
     system,
     receiver,

@@ -4,8 +4,9 @@ import { http } from './api.js';
 const EVERY_MS = 50;
 
 /**
- * Calls the REST API again and again, each time over a new connection and through the next gateway. A gateway that refuses the connection
- * is passed over, as every load balancer does; whatever else goes wrong is a failure.
+ * Calls the REST API again and again, each time over a new connection and through the next gateway. A gateway that refuses the connection,
+ * or drops it without an answer, is passed over, as load balancers do with requests that are safe to repeat. Whatever else goes wrong is a
+ * failure; so is a connection that breaks where there is one address only.
  */
 export class Calls {
   private made = 0;
@@ -49,7 +50,8 @@ export class Calls {
         return;
       } catch (error) {
         const { code, message } = error as NodeJS.ErrnoException;
-        if (code !== 'ECONNREFUSED' || at === inTurn.length - 1) return void this.failures.push(`${path}: ${message}`);
+        if (!['ECONNREFUSED', 'ECONNRESET'].includes(code ?? '') || at === inTurn.length - 1)
+          return void this.failures.push(`${path}: ${message}`);
       }
     }
   }

@@ -1,14 +1,15 @@
 import kafkajs from 'kafkajs';
+import { topic } from './target.js';
 
 /** A Kafka producer that knows nothing of us: a key, a value, perhaps headers. */
 export async function outsideProducer(brokers: string) {
-  const kafka = new kafkajs.Kafka({ clientId: 'outside', brokers: [brokers], logLevel: kafkajs.logLevel.NOTHING });
+  const kafka = new kafkajs.Kafka({ clientId: 'outside', brokers: brokers.split(','), logLevel: kafkajs.logLevel.NOTHING });
   const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner });
   await producer.connect();
   return {
     emit: async (emitterId: string, events: unknown[], headers: Record<string, string> = {}): Promise<void> => {
       await producer.send({
-        topic: 'events',
+        topic: topic('events'),
         acks: -1,
         messages: events.map((event) => ({ key: emitterId, value: JSON.stringify(event), headers })),
       });
@@ -16,10 +17,10 @@ export async function outsideProducer(brokers: string) {
     /** Events of several emitters in one request. */
     emitAll: async (records: { emitterId: string; event: unknown }[]): Promise<void> => {
       const messages = records.map(({ emitterId, event }) => ({ key: emitterId, value: JSON.stringify(event) }));
-      await producer.send({ topic: 'events', acks: -1, messages });
+      await producer.send({ topic: topic('events'), acks: -1, messages });
     },
     send: async (emitterId: string, value: Buffer, headers: Record<string, string> = {}): Promise<void> => {
-      await producer.send({ topic: 'events', acks: -1, messages: [{ key: emitterId, value, headers }] });
+      await producer.send({ topic: topic('events'), acks: -1, messages: [{ key: emitterId, value, headers }] });
     },
     close: () => producer.disconnect(),
   };

@@ -1,6 +1,6 @@
 import { describe, it } from '@jest/globals';
 import type { AddressInfo, Server } from 'node:net';
-import { networkInterfaces } from 'node:os';
+import { isOwnAddress } from '../../scripts/lib/ports.mjs';
 
 /**
  * What a story may need beyond the REST API, the sources' endpoints and Kafka:
@@ -13,8 +13,9 @@ import { networkInterfaces } from 'node:os';
  * - `broker`: Kafka can be killed and started
  * - `variables`: apps can be given other environment variables
  * - `logs`: the apps' log lines can be read
+ * - `processes`: the story starts stores and apps itself, which only `npm test` prepares
  */
-export type Capability = 'accounts' | 'receiver' | 'control' | 'pause' | 'scale' | 'broker' | 'variables' | 'logs';
+export type Capability = 'accounts' | 'receiver' | 'control' | 'pause' | 'scale' | 'broker' | 'variables' | 'logs' | 'processes';
 
 /** An instance that runs already; the scripts `test:e2e`, `test:compose` and `test:k8s` describe it in `SLUICE_E2E_TARGET`. */
 export interface RunningTarget {
@@ -28,6 +29,8 @@ export interface RunningTarget {
   cli?: string;
   /** The address or name under which the instance reaches this machine. */
   receiverHost?: string;
+  /** `SLUICE_TOPIC_PREFIX` of the instance. */
+  topicPrefix?: string;
   /** Why the target lacks a capability. */
   lacks: Partial<Record<Capability, string>>;
   compose?: import('../../scripts/lib/compose.mjs').ComposeSettings;
@@ -41,6 +44,9 @@ const described = process.env.SLUICE_E2E_TARGET;
 export const target: Target = described ? (JSON.parse(described) as RunningTarget) : { kind: 'local', lacks: {} };
 
 export const can = (capability: Capability): boolean => target.lacks[capability] === undefined;
+
+/** The name of a topic in the instance's Kafka. */
+export const topic = (name: string): string => `${target.kind === 'local' ? '' : (target.topicPrefix ?? '')}${name}`;
 
 /**
  * `describe` and `it` for stories that need more than every target has. Where the target lacks it they are skipped, and the reason is part
@@ -65,10 +71,11 @@ function skipping<T extends typeof describe | typeof it>(all: T, reason: string)
 /** Listens on a free port where the target can reach it; returns `host:port`. */
 export async function listenForTarget(server: Server): Promise<string> {
   const host = target.kind === 'local' ? '127.0.0.1' : (target.receiverHost ?? '127.0.0.1');
-  const ours = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === host));
+  // it may be a name that only the target knows, or an address that leads here by a detour
+  const own = await isOwnAddress(host);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, ours ? host : '0.0.0.0', resolve);
+    server.listen(0, own ? host : '0.0.0.0', resolve);
   });
   return `${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
 }
