@@ -1,10 +1,12 @@
 import { Inject, Injectable, type OnApplicationShutdown, type Provider } from '@nestjs/common';
 import { resolve } from 'node:path';
 import { LOG, type Log } from '#observability';
+import { CannotStart } from '#service';
 import { ProcessSandbox } from './sandbox/process-sandbox.js';
 import { RunnerConfig } from './sandbox/runner.config.js';
 import { defaultSandboxConfig, type SandboxConfig } from './sandbox/sandbox-config.js';
 import type { Sandbox } from './sandbox/sandbox.js';
+import { SandboxUnavailable } from './sandbox/sandbox-unavailable.js';
 
 /** Injection token of the sandbox. */
 export const SANDBOX = Symbol('sandbox');
@@ -18,7 +20,9 @@ export const sandboxProvider: Provider = {
   provide: SANDBOX,
   inject: [LOG],
   useFactory: async (log: Log): Promise<Sandbox> => {
-    const sandbox = await ProcessSandbox.start(readSandboxConfig());
+    const sandbox = await ProcessSandbox.start(readSandboxConfig()).catch((error: unknown) => {
+      throw error instanceof SandboxUnavailable ? new CannotStart(error.message) : error;
+    });
     const { jail, refused } = sandbox.health();
     log.info({ jail, refused }, 'sandbox.started');
     return sandbox;

@@ -45,7 +45,8 @@ export function topicAccess(service: Service): TopicAccess {
   const { asks, reads, writes } = conversations[service];
   const askers = SERVICES.filter((other) => conversations[other].asks.includes(service));
   return {
-    reads: [requestsTopic(service), repliesTopic(service), ...reads],
+    // the gateway is asked over HTTP
+    reads: [...(askers.length > 0 ? [requestsTopic(service)] : []), repliesTopic(service), ...reads],
     writes: [...asks.map(requestsTopic), ...askers.map(repliesTopic), ...writes, deadLetterTopic(service)],
     groupPrefix: kafkaName(`${service}.`),
   };

@@ -6,11 +6,12 @@ import { BwrapJail } from './bwrap-jail.js';
 import type { Jail, Rung } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 import { OpenJail } from './open-jail.js';
+import { SandboxUnavailable } from '../sandbox-unavailable.js';
 import { runInJail } from './run-in-jail.js';
 import { SetprivJail } from './setpriv-jail.js';
 import { UnshareJail } from './unshare-jail.js';
 
-/** From the strongest down; what is below `weakestSafe` is no jail that hostile code could be put in. */
+/** From the strongest down; rungs below `weakestSafe` cannot contain hostile code. */
 export const ladder: Rung[] = ['bwrap', 'unshare', 'setpriv-lsm', 'setpriv', 'none'];
 const weakestSafe: Rung = 'setpriv-lsm';
 const probeMs = 10_000;
@@ -28,16 +29,16 @@ export function isSafe(rung: Rung): boolean {
 }
 
 /**
- * The first rung in which a node starts and reaches nothing. Looking for the programs would not do: whether the kernel, the container and the
- * security modules let them work shows only when they are used.
- * @param required refuse what is not safe
- * @throws Error that says for each rung why not
+ * Returns the first rung in which Node starts and reaches nothing. Looking for the programs would not be enough: whether the kernel, the container
+ * and the security modules let them work shows only when they are used.
+ * @param required refuse rungs that are not safe
+ * @throws SandboxUnavailable with the reason for each rung
  */
 export async function chooseJail(root: JailRoot, choice: JailChoice, required: boolean, uid: number): Promise<ChosenJail> {
   const refused: ChosenJail['refused'] = [];
   for (const rung of rungsOf(choice)) {
     if (required && !isSafe(rung)) {
-      refused.push({ jail: rung, reason: 'is no jail for code of strangers' });
+      refused.push({ jail: rung, reason: 'cannot contain hostile code' });
       continue;
     }
     const jail = jailOf(rung, root);
@@ -46,8 +47,10 @@ export async function chooseJail(root: JailRoot, choice: JailChoice, required: b
     refused.push({ jail: rung, reason });
   }
   const reasons = refused.map(({ jail, reason }) => `${jail}: ${reason}`).join('; ');
-  const advice = required ? '. Install bubblewrap, or set RUNNER_JAIL_REQUIRED=false to run without one' : '';
-  throw new Error(`No jail for components works here (${reasons})${advice}`);
+  const advice = required
+    ? '. Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile. Or accept the risk by RUNNER_JAIL_REQUIRED=false'
+    : '';
+  throw new SandboxUnavailable(`No jail for components works here (${reasons})${advice}`);
 }
 
 function rungsOf(choice: JailChoice): Rung[] {

@@ -1,20 +1,22 @@
 import { lstat, mkdir, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { SandboxUnavailable } from '../sandbox-unavailable.js';
 
 /**
- * Where the jail's root can be: in the data folder, unless a folder above it (`/root`, a home) is closed to other users, because as root the
- * jailed processes are other users. Then in the temporary directory, in a folder that nobody else could have made.
+ * Returns the folder for the jail's root: in the data folder, unless a folder above it (`/root`, a home) is closed to other users. When we are root, the
+ * jailed processes run as other users, and the root has to be in the temporary directory, in a folder that nobody else could have made.
+ * @throws SandboxUnavailable when the folder cannot be created
  */
 export async function jailRootParent(dataDir: string): Promise<string> {
   const wanted = resolve(dataDir, 'sandbox');
-  await mkdir(wanted, { recursive: true, mode: 0o755 });
+  await makeFolder(wanted);
   if (process.getuid?.() !== 0 || (await isOpenToAll(wanted))) return wanted;
   const fallback = join(tmpdir(), `sluice-jail-${process.getuid()}`);
-  await mkdir(fallback, { recursive: true, mode: 0o755 });
+  await makeFolder(fallback);
   const info = await lstat(fallback);
   if (!info.isDirectory() || info.uid !== process.getuid() || (info.mode & 0o022) !== 0)
-    throw new Error(`${fallback} belongs to somebody else`);
+    throw new SandboxUnavailable(`${fallback} belongs to another user`);
   return fallback;
 }
 
@@ -23,4 +25,10 @@ async function isOpenToAll(dir: string): Promise<boolean> {
     if (((await stat(path)).mode & 0o001) === 0) return false;
     if (path === dirname(path)) return true;
   }
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o755 }).catch((error: Error) => {
+    throw new SandboxUnavailable(`The jail needs a folder that can be written to (SLUICE_DATA_DIR): ${error.message}`);
+  });
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { access, lstat, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { assembleJailRoot, collectJailRootParts, fingerprint, type JailRootParts } from './assemble-jail-root.js';
+import { SandboxUnavailable } from '../sandbox-unavailable.js';
 import { jailRootParent } from './jail-root-parent.js';
 
 const oldestNode = 24;
@@ -39,7 +40,7 @@ export async function buildJailRoot(parent: string, modules: string[]): Promise<
 
 async function partsForThisNode(modules: string[]): Promise<JailRootParts> {
   if (Number(process.versions.node.split('.')[0]) < oldestNode)
-    throw new Error(`Components need Node ${oldestNode}; this is ${process.version}`);
+    throw new SandboxUnavailable(`Components need Node ${oldestNode}; this is ${process.version}`);
   return collectJailRootParts(modules);
 }
 
