@@ -1,6 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:http';
 import { ExplainedError } from './explained-error.mjs';
+import { loadKafkajs } from './kafka-answers.mjs';
 import { isOwnAddress } from './ports.mjs';
 import { run } from './run.mjs';
 
@@ -82,7 +83,7 @@ async function checkApi(apiUrl, key) {
  * @param {string} topic
  */
 async function checkKafka(brokers, topic) {
-  const { default: kafkajs } = await import('kafkajs');
+  const kafkajs = await loadKafkajs();
   const kafka = new kafkajs.Kafka({
     clientId: 'sluice-test',
     brokers: brokers.split(','),
