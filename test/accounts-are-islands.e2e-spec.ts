@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import kafkajs from 'kafkajs';
 import type { Answer, Api } from './support/api.js';
 import { eventually } from './support/eventually.js';

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect } from '@jest/globals';
 import { type Api, http } from './support/api.js';
 import { anyText, anything, Chance, sample } from './support/generate.js';
 import { type Operation, operations } from './support/openapi.js';

@@ -6,8 +6,6 @@ import { can, needing } from './support/target.js';
 
 const LIMIT = 100;
 const CODE = "export default { name: 'Here', run() {} }";
-/** Kafka's outage ends with its start, which takes a while, and its clients' reconnecting. */
-const RECOVERY_MS = 60_000;
 
 let system: System;
 let api: Api;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, it } from '@jest/globals';
+import { afterAll, beforeAll, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { Api } from './support/api.js';
 import { startSystem, type System } from './support/system.js';

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { APPS } from '../scripts/lib/apps.mjs';
 import type { Api } from './support/api.js';
 import { Calls } from './support/calls.js';

@@ -130,9 +130,10 @@ async function checkCli(cli, account) {
 async function findReceiver(apiUrl, key, wanted) {
   const host = wanted ?? (await addressTowards(new URL(apiUrl).hostname));
   const server = createServer((_, response) => response.end("export default { name: 'Reachable' }"));
-  await new Promise(async (resolve, reject) => {
+  const address = (await isOwnAddress(host)) ? host : '0.0.0.0';
+  await new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, (await isOwnAddress(host)) ? host : '0.0.0.0', () => resolve(undefined));
+    server.listen(0, address, () => resolve(undefined));
   });
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startMockInternet, type MockInternet } from '../egress/mock-internet.js';
+import { startMockInternet, type MockInternet } from '../egress/mock-internet-for-tests.js';
 import type { JailChoice } from '../jail/choose-jail.js';
 import type { ProcessSandbox } from '../process-sandbox.js';
 import { jobOf, startTestSandbox } from '../sandbox-for-tests.js';

@@ -3,7 +3,7 @@ import { curatedModules } from '../curated-modules.js';
 import type { ProcessSandbox } from '../process-sandbox.js';
 import { jobOf, startTestSandbox } from '../sandbox-for-tests.js';
 import { defaultEgressLimits } from './egress-limits.js';
-import { startMockInternet, type MockInternet } from './mock-internet.js';
+import { startMockInternet, type MockInternet } from './mock-internet-for-tests.js';
 
 // Everything in one process: only the first of them pays for the libraries
 describe('the way out of a component', () => {

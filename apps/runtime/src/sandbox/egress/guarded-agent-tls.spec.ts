@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { request } from 'undici';
 import { AddressGuard, guardedAgent } from '#egress';
-import { startMockInternet, type MockInternet } from './mock-internet.js';
+import { startMockInternet, type MockInternet } from './mock-internet-for-tests.js';
 
 // Here and not in the library, because the servers with their certificate are here
 describe('guardedAgent over TLS', () => {

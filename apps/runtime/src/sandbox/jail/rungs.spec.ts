@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { startMockInternet } from '../egress/mock-internet.js';
+import { startMockInternet } from '../egress/mock-internet-for-tests.js';
 import type { ProcessSandbox } from '../process-sandbox.js';
 import { jobOf, startTestSandbox } from '../sandbox-for-tests.js';
 import type { JailChoice } from './choose-jail.js';
