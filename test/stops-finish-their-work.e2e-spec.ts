@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
+import type { App } from '../scripts/lib/apps.mjs';
 import { type Api, http } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { outsideProducer } from './support/producer.js';
@@ -14,6 +15,8 @@ const FETCH_MS = 3_000;
 let system: System;
 let api: Api;
 let receiver: Receiver;
+/** For a component by URL. */
+let files: Server | undefined;
 let producer: Awaited<ReturnType<typeof outsideProducer>>;
 
 beforeAll(async () => {
@@ -21,6 +24,7 @@ beforeAll(async () => {
   [api, producer] = await Promise.all([system.account(), outsideProducer(system.brokers)]);
 });
 afterAll(async () => {
+  files?.close();
   await Promise.all([system?.stop(), receiver?.close(), producer?.close()]);
 });
 
@@ -30,6 +34,15 @@ const eventsOf = async (source: { id: string }): Promise<unknown[]> => {
   const { body } = await api.get(`/sources/${source.id}/event_summaries`);
   return body.data.map(({ event }: { event: unknown }) => event).reverse();
 };
+
+async function whileStopped(app: App, action: () => Promise<unknown>): Promise<void> {
+  await system.apps.stop(app);
+  try {
+    await action();
+  } finally {
+    await system.apps.start(app);
+  }
+}
 
 const { describe } = needing('control', 'receiver');
 
@@ -54,9 +67,7 @@ describe('a service that is told to stop', () => {
     await api.post(`/sources/${emitting.id}/run`, { event: { word: 'emitted', ms: RUN_MS } });
     await Promise.all([arrival('/answered'), arrival('/emitted')]);
 
-    await system.apps.stop('runtime');
-    expect(await answer).toMatchObject({ status: 200, body: { word: 'answered' } });
-    await system.apps.start('runtime');
+    await whileStopped('runtime', async () => expect(await answer).toMatchObject({ status: 200, body: { word: 'answered' } }));
     // what comes afterwards shows that nothing is left to be repeated
     await api.post(`/sources/${emitting.id}/run`, { event: { word: 'emitted-later', ms: 0 } });
     expect((await call({ word: 'answered-later', ms: 0 })).status).toBe(200);
@@ -72,22 +83,19 @@ describe('a service that is told to stop', () => {
     await producer.emit(source.id, [{ n: 1 }]);
     await arrival('/delivered');
 
-    await system.apps.stop('routing');
-    await producer.emit(source.id, [{ n: 2 }]);
-    await system.apps.start('routing');
+    await whileStopped('routing', () => producer.emit(source.id, [{ n: 2 }]));
     await eventually(() => expect(requestsAt('/delivered').map(({ body }) => body)).toEqual([{ n: 1 }, { n: 2 }]), { withinMs: 30_000 });
   });
 
   it(`answers a request of ${FETCH_MS / 1000} s to the REST API`, async () => {
-    const files = createServer((_, response) => setTimeout(() => response.end("export default { name: 'slowly fetched' }"), FETCH_MS));
-    const asked = new Promise((resolve) => files.once('request', resolve));
+    files = createServer((_, response) => setTimeout(() => response.end("export default { name: 'slowly fetched' }"), FETCH_MS));
+    const asked = new Promise((resolve) => files?.once('request', resolve));
     const answer = api.post('/components', { component_url: `http://${await listenForTarget(files)}/component.mjs` });
     await asked;
 
-    await system.apps.stop('gateway');
-    expect(await answer).toMatchObject({ status: 200, body: { data: { name: 'slowly fetched' } } });
-    await system.apps.start('gateway');
+    await whileStopped('gateway', async () =>
+      expect(await answer).toMatchObject({ status: 200, body: { data: { name: 'slowly fetched' } } }),
+    );
     expect((await api.get('/users/me')).status).toBe(200);
-    files.close();
   });
 });

@@ -14,6 +14,7 @@ export const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
  * @property {Record<string, string | undefined>} env on top of this process's own
  * @property {(app: App, line: string) => void} [log] what the app prints, line by line
  * @property {(app: App) => string} [pidFile]
+ * @property {number} [graceMs] how long an app may take to stop before it is killed
  */
 
 /**
@@ -22,7 +23,7 @@ export const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
  * @param {AppOptions & { app: App, onExit?: (exit: import('./service-process.mjs').Exit) => void }} options
  * @returns {import('./service-process.mjs').ServiceProcess & { ready: Promise<boolean> }} `ready`: false when it ended before
  */
-export function startApp({ app, env, log, pidFile, onExit }) {
+export function startApp({ app, env, log, pidFile, graceMs, onExit }) {
   const service = startServiceProcess({
     name: app,
     kind: 'app',
@@ -30,6 +31,7 @@ export function startApp({ app, env, log, pidFile, onExit }) {
     args: ['--enable-source-maps', '--disable-sigusr1', inRoot('dist', 'apps', app, 'src', 'main.js')],
     spawn: { cwd: ROOT, env: appEnvironment(env), stdio: ['ignore', 'pipe', 'pipe', 'ipc'] },
     pidFile: pidFile?.(app),
+    graceMs,
   });
   const { child, exited } = service;
   for (const stream of [child.stdout, child.stderr]) {

@@ -13,6 +13,9 @@ import type { Apps, System, SystemOptions } from './system.js';
 
 const execute = promisify(execFile);
 
+/** As in docker-compose.yml and the manifests of Kubernetes: longer than SLUICE_SHUTDOWN_TIMEOUT. */
+const GRACE_MS = 60_000;
+
 /** The app that owns a command of the operator's CLI. */
 const OWNERS: Record<string, App> = { account: 'gateway', key: 'gateway', registry: 'catalog', component: 'runtime' };
 
@@ -29,6 +32,8 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
     SLUICE_HTTP_PORT: String(await freePort()),
     SLUICE_ENDPOINTS_PORT: String(await freePort()),
     SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',
+    // what npm start shortens
+    SLUICE_SHUTDOWN_TIMEOUT: '45s',
     ...Object.assign({}, ...Object.values(variables)),
   };
   const run = async (file: string, args: string[]) =>
@@ -77,7 +82,7 @@ class LocalApps implements Apps {
   private readonly printed: { app: string; line: string }[] = [];
 
   constructor(private readonly env: Record<string, string>) {
-    this.first = superviseApps({ env, log: this.print, say: (line: string) => this.print('sluice', line) });
+    this.first = superviseApps({ env, graceMs: GRACE_MS, log: this.print, say: (line: string) => this.print('sluice', line) });
   }
 
   private readonly print = (app: string, line: string): void => {
@@ -159,7 +164,7 @@ class LocalApps implements Apps {
   }
 
   private async startReplica(app: App, env: Record<string, string>): Promise<Replica> {
-    const replica = startApp({ app, env, log: this.print });
+    const replica = startApp({ app, env, graceMs: GRACE_MS, log: this.print });
     if (!(await replica.ready)) throw new Error(`a second ${app} did not start:\n${this.complaints()}`);
     return { ...replica, env };
   }
