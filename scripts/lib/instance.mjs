@@ -6,7 +6,7 @@ import { isOwnAddress } from './ports.mjs';
 import { run } from './run.mjs';
 
 const PATIENCE_MS = 15_000;
-const NOT_CONTROLLED = 'controls the containers or pods; npm test, test:compose and test:k8s run it';
+const NOT_CONTROLLED = 'needs control of the containers or pods, as npm test, test:compose and test:k8s have it';
 
 /**
  * How an instance of Sluice is reached.
@@ -165,7 +165,7 @@ async function findReceiver(apiUrl, key, wanted) {
  * @param {string} host
  * @returns {Promise<string>}
  */
-function addressTowards(host) {
+export function addressTowards(host) {
   return new Promise((resolve) => {
     const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
     const done = (/** @type {string} */ address) => {
