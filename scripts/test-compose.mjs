@@ -13,13 +13,14 @@ import { run } from './lib/run.mjs';
 import { ensureDependencies } from './lib/setup.mjs';
 import { timed, times } from './lib/timed.mjs';
 
+const PROJECT = 'sluice-test';
 const DOCKER_DESKTOP = 'host.docker.internal';
 
 const USAGE = `Usage: npm run test:compose -- [options] [-- arguments of jest]
 
 Builds the image, starts docker-compose.yml as a project beside everything else, runs the stories of test/ against it, and removes what it made.
 
-  --project NAME   of Compose (default: sluice-test)
+  --project NAME   of Compose (default: sluice-test-PID, and with --keep sluice-kept-PID)
   --keep           leave the containers running, and print how to remove them
   --if-possible    succeed without testing where there is no container engine, or an image is missing that cannot be pulled
 
@@ -41,7 +42,7 @@ async function testCompose() {
   await ensureDependencies({ say: console.error });
   const folder = await mkdtemp(join(tmpdir(), 'sluice-compose-'));
   const settings = {
-    project: options.project,
+    project: options.project ?? `${options.keep ? 'sluice-kept' : PROJECT}-${process.pid}`,
     folder,
     httpPorts: [await freePort(), await freePort()],
     endpointsPorts: [await freePort(), await freePort()],
@@ -79,7 +80,7 @@ function readArguments() {
     return parseArgs({
       allowPositionals: true,
       options: {
-        project: { type: 'string', default: 'sluice-test' },
+        project: { type: 'string' },
         keep: { type: 'boolean', default: false },
         'if-possible': { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
@@ -136,8 +137,7 @@ async function start(settings) {
   const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
   await writeFile(join(settings.folder, '.env'), lines.join(''));
   await writeFile(overrideFile(settings), '{"services":{}}');
-  // what a killed run has left
-  await compose(settings, ['down', '--volumes', '--remove-orphans', '--timeout', '1']);
+  await removeLeftovers();
   await timed('build', () => compose(settings, ['build']));
   await timed('start', () => compose(settings, ['up', '--detach', '--wait', '--no-build']));
   const target = {
@@ -153,6 +153,27 @@ async function start(settings) {
   };
   await writeFile(targetFile(settings), JSON.stringify(target));
   return target;
+}
+
+/** Removes the projects of runs that were killed. */
+async function removeLeftovers() {
+  const labels = await docker(['ps', '--all', '--format', '{{.Label "com.docker.compose.project"}}']);
+  for (const project of new Set(labels.split('\n'))) {
+    const pid = new RegExp(`^${PROJECT}-(\\d+)$`).exec(project)?.[1];
+    if (!pid || isAlive(Number(pid))) continue;
+    await docker(['compose', '--project-name', project, 'down', '--volumes', '--timeout', '1']);
+    await docker(['image', 'rm', '--force', `sluice:${project}`]).catch(() => {});
+  }
+}
+
+/** @param {number} pid */
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM';
+  }
 }
 
 /** Under which name containers reach this machine: on Linux the address of the bridge, elsewhere the name that Docker Desktop provides. */

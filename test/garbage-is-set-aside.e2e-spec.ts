@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import kafkajs from 'kafkajs';
 import { randomUUID } from 'node:crypto';
 import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, type Service, SERVICES, topicAccess } from '../libs/contracts/src/index.js';
@@ -7,6 +7,7 @@ import '../libs/messaging/src/kafka.js';
 import type { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { startSystem, type System } from './support/system.js';
+import { needing } from './support/target.js';
 
 /** What anyone with access to Kafka may write by mistake, beside a record without JSON, in the name of some emitter. */
 const GARBAGE: [string, Buffer | null][] = [
@@ -28,6 +29,9 @@ const NO_EVENTS = ['no JSON', 'bytes', 'NUL', 'nothing', '1 MiB', '10 000 levels
 const isExempt = (service: Service, topic: string): boolean =>
   topic === repliesTopic(service) || (service === 'gateway' && topic === EVENTS_TOPIC);
 
+// not in an instance that others use
+const { describe } = needing('control');
+
 let system: System;
 let api: Api;
 let kafka: kafkajs.Kafka;
@@ -38,7 +42,7 @@ const setAside: { service: string; topic: string; reason: string; name: string }
 beforeAll(async () => {
   system = await startSystem();
   api = await system.account();
-  kafka = new kafkajs.Kafka({ clientId: 'outside', brokers: [system.brokers], logLevel: kafkajs.logLevel.NOTHING });
+  kafka = new kafkajs.Kafka({ clientId: 'outside', brokers: system.brokers.split(','), logLevel: kafkajs.logLevel.NOTHING });
   [producer, consumer] = [kafka.producer(), kafka.consumer({ groupId: `test.${randomUUID()}` })];
   await Promise.all([producer.connect(), consumer.connect()]);
   await consumer.subscribe({ topics: SERVICES.map(deadLetterTopic), fromBeginning: true });

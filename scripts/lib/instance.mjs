@@ -1,11 +1,12 @@
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:http';
 import { ExplainedError } from './explained-error.mjs';
+import { loadKafkajs } from './kafka-answers.mjs';
 import { isOwnAddress } from './ports.mjs';
 import { run } from './run.mjs';
 
 const PATIENCE_MS = 15_000;
-const NOT_CONTROLLED = 'controls the containers or pods; npm test, test:compose and test:k8s run it';
+const NOT_CONTROLLED = 'needs control of the containers or pods, as npm test, test:compose and test:k8s have it';
 
 /**
  * How an instance of Sluice is reached.
@@ -82,7 +83,7 @@ async function checkApi(apiUrl, key) {
  * @param {string} topic
  */
 async function checkKafka(brokers, topic) {
-  const { default: kafkajs } = await import('kafkajs');
+  const kafkajs = await loadKafkajs();
   const kafka = new kafkajs.Kafka({
     clientId: 'sluice-test',
     brokers: brokers.split(','),
@@ -164,7 +165,7 @@ async function findReceiver(apiUrl, key, wanted) {
  * @param {string} host
  * @returns {Promise<string>}
  */
-function addressTowards(host) {
+export function addressTowards(host) {
   return new Promise((resolve) => {
     const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
     const done = (/** @type {string} */ address) => {

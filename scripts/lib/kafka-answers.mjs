@@ -34,7 +34,7 @@ export async function kafkaAnswers(brokers, { groups = false, client = {} } = {}
 }
 
 /** Loaded late: at the very first start it is not installed yet when this file is read. */
-async function loadKafkajs() {
+export async function loadKafkajs() {
   const { emitWarning } = process;
   // kafkajs sets timers into the past, harmlessly, and Node 24 warns each time.
   process.emitWarning = (/** @type {any[]} */ ...args) =>
