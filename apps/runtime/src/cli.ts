@@ -5,8 +5,7 @@ import { runCommand } from '#service';
 import { checkComponent } from './components/check-component.js';
 import { localFiles } from './components/local-files.js';
 import { showComponent } from './components/show-component.js';
-import { readSandboxConfig } from './sandbox.provider.js';
-import { ProcessSandbox } from './sandbox/process-sandbox.js';
+import { readSandboxConfig, startSandbox } from './sandbox.provider.js';
 
 class CheckConfig extends Config({ maxCodeBytes }) {}
 
@@ -22,7 +21,7 @@ program
     const files = await localFiles(file);
     const { maxCodeBytes: maxBytes } = CheckConfig.read();
     // one look at one component: nothing has to be ready or warm
-    const sandbox = await ProcessSandbox.start({ ...readSandboxConfig(), blanks: 0, warmModules: [] });
+    const sandbox = await startSandbox({ ...readSandboxConfig(), blanks: 0, warmModules: [] });
     try {
       const checked = await checkComponent(sandbox, files, maxBytes);
       if (json) console.log(JSON.stringify(checked));

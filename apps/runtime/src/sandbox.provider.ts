@@ -16,13 +16,18 @@ export function readSandboxConfig(): SandboxConfig {
   return { ...defaultSandboxConfig, ...config, dataDir: resolve(config.dataDir) };
 }
 
+/** @throws CannotStart when this machine cannot run a sandbox */
+export function startSandbox(config: SandboxConfig): Promise<ProcessSandbox> {
+  return ProcessSandbox.start(config).catch((error: unknown) => {
+    throw error instanceof SandboxUnavailable ? new CannotStart(error.message) : error;
+  });
+}
+
 export const sandboxProvider: Provider = {
   provide: SANDBOX,
   inject: [LOG],
   useFactory: async (log: Log): Promise<Sandbox> => {
-    const sandbox = await ProcessSandbox.start(readSandboxConfig()).catch((error: unknown) => {
-      throw error instanceof SandboxUnavailable ? new CannotStart(error.message) : error;
-    });
+    const sandbox = await startSandbox(readSandboxConfig());
     const { jail, refused } = sandbox.health();
     log.info({ jail, refused }, 'sandbox.started');
     return sandbox;

@@ -4,7 +4,7 @@ import type { Sandbox } from './sandbox.js';
 
 describe('inspecting a component', () => {
   let sandbox: Sandbox;
-  beforeAll(async () => (sandbox = await startTestSandbox({ blanks: 2, limits: { inspectMs: 5000, silenceCpuMs: 700 } })), 30_000);
+  beforeAll(async () => (sandbox = await startTestSandbox({ blanks: 2, limits: { inspectMs: 3000, silenceCpuMs: 700 } })), 30_000);
   afterAll(() => sandbox.close());
 
   const inspect = (code: string) => sandbox.inspect(componentOf(code));
@@ -183,7 +183,7 @@ describe('inspecting a component', () => {
     [
       'loading that never ends',
       'await new Promise(() => {}); export default { name: "n" }',
-      'The code took longer than 5000 ms to load',
+      'The code took longer than 3000 ms to load',
       null,
     ],
     // which of the two limits it meets first depends on what else the machine does

@@ -73,9 +73,11 @@ export function jailOf(rung: Rung, root: JailRoot): Jail {
   }
 }
 
-/** Why this jail cannot be used; null: it can. */
+/** Returns why this jail cannot be used; null: it can. */
 async function failure(jail: Jail, uid: number): Promise<string | null> {
-  const exchangeDir = await mkdtemp(join(tmpdir(), 'sluice-probe-'));
+  const exchangeDir = await mkdtemp(join(tmpdir(), 'sluice-probe-')).catch((error: Error) => {
+    throw new SandboxUnavailable(`The sandbox needs a temporary directory that can be written to (TMPDIR): ${error.message}`);
+  });
   const secret = `${exchangeDir}.secret`;
   const server = createServer((socket) => socket.destroy());
   try {
