@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import kafkajs from 'kafkajs';
 import type { Answer, Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { sample } from './support/generate.js';
 import { operations } from './support/openapi.js';
+import { outsideKafka } from './support/outside-kafka.js';
 import { startSystem, type System } from './support/system.js';
 import { needing, topic } from './support/target.js';
 
@@ -37,11 +37,7 @@ beforeAll(async () => {
   });
   await owner.subscribe(source.id, ids.webhooks!);
   ownComponent = (await stranger.source(CODE)).component_id;
-  const producer = new kafkajs.Kafka({
-    clientId: 'outside',
-    brokers: system.brokers.split(','),
-    logLevel: kafkajs.logLevel.NOTHING,
-  }).producer();
+  const producer = outsideKafka(system.brokers).producer();
   await producer.connect();
   await producer.send({
     topic: topic('workflows'),

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import kafkajs from 'kafkajs';
+import type kafkajs from 'kafkajs';
 import { randomUUID } from 'node:crypto';
 import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, type Service, SERVICES, topicAccess } from '../libs/contracts/src/index.js';
 // dead letters are compressed by zstd, for which kafkajs has no codec
 import '../libs/messaging/src/kafka.js';
 import type { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
+import { outsideKafka } from './support/outside-kafka.js';
 import { startSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
@@ -42,7 +43,7 @@ const setAside: { service: string; topic: string; reason: string; name: string }
 beforeAll(async () => {
   system = await startSystem();
   api = await system.account();
-  kafka = new kafkajs.Kafka({ clientId: 'outside', brokers: system.brokers.split(','), logLevel: kafkajs.logLevel.NOTHING });
+  kafka = outsideKafka(system.brokers);
   [producer, consumer] = [kafka.producer(), kafka.consumer({ groupId: `test.${randomUUID()}` })];
   await Promise.all([producer.connect(), consumer.connect()]);
   await consumer.subscribe({ topics: SERVICES.map(deadLetterTopic), fromBeginning: true });

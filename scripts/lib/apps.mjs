@@ -51,10 +51,16 @@ export function startApp({ app, env, log, pidFile, graceMs, onExit }) {
 /**
  * The apps of a whole system, started again when they die.
  *
- * @param {AppOptions & { say?: (line: string) => void }} options `say` is told when an app died
+ * @param {AppOptions & { say?: (line: string) => void, envOf?: (app: App) => Record<string, string> }} options `say` is called when an app died;
+ *   `envOf`: what one app has on top of `env`
  */
-export function superviseApps({ say, ...options }) {
-  const supervised = new Map(APPS.map((app) => [app, supervise({ name: app, say, launch: async () => startApp({ ...options, app }) })]));
+export function superviseApps({ say, envOf = () => ({}), ...options }) {
+  const supervised = new Map(
+    APPS.map((app) => [
+      app,
+      supervise({ name: app, say, launch: async () => startApp({ ...options, env: { ...options.env, ...envOf(app) }, app }) }),
+    ]),
+  );
   /** @param {App} app */
   const one = (app) => {
     const found = supervised.get(app);

@@ -1,7 +1,8 @@
-import kafkajs from 'kafkajs';
+import type kafkajs from 'kafkajs';
 import type { Answer, Api } from '../support/api.js';
 import { outsideProducer } from '../support/producer.js';
 import { Receiver } from '../support/receiver.js';
+import { outsideKafka } from '../support/outside-kafka.js';
 import { startSystem, type System } from '../support/system.js';
 
 /** What the stories of the REST API share: one system, a receiver of webhooks, a producer of events. */
@@ -16,7 +17,7 @@ export interface World {
 export async function startWorld(): Promise<World> {
   const [system, receiver] = await Promise.all([startSystem(), Receiver.start()]);
   const producer = await outsideProducer(system.brokers);
-  const kafka = new kafkajs.Kafka({ clientId: 'outside', brokers: system.brokers.split(','), logLevel: kafkajs.logLevel.NOTHING });
+  const kafka = outsideKafka(system.brokers);
   return {
     system,
     receiver,

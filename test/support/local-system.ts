@@ -9,7 +9,10 @@ import { node24 } from '../../scripts/lib/node24.mjs';
 import { inRoot } from '../../scripts/lib/paths.mjs';
 import { freePort } from '../../scripts/lib/ports.mjs';
 import { Api } from './api.js';
+import { logins } from './outside-kafka.js';
+import { startSecuredStores } from './secured-stores.js';
 import type { Apps, System, SystemOptions } from './system.js';
+import { isSecured } from './target.js';
 
 const execute = promisify(execFile);
 
@@ -25,7 +28,10 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
   const sharedBrokers = process.env.SLUICE_TEST_KAFKA_BROKERS;
   if (!databaseUrl || !sharedBrokers) throw new Error('the test stack is not running: run the tests by npm test');
   const broker = killsBroker ? await OwnBroker.start() : undefined;
-  const brokers = broker?.brokers ?? sharedBrokers;
+  const secured = isSecured ? await startSecuredStores() : undefined;
+  const brokers = secured?.brokers ?? broker?.brokers ?? sharedBrokers;
+  if (secured) logins.set(brokers, secured.client);
+  const login = (user: App | 'migrate'): Record<string, string> => secured?.environment(user) ?? {};
   const env = {
     DATABASE_URL: databaseUrl,
     KAFKA_BROKERS: brokers,
@@ -36,15 +42,15 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
     SLUICE_SHUTDOWN_TIMEOUT: '45s',
     ...Object.assign({}, ...Object.values(variables)),
   };
-  const run = async (file: string, args: string[]) =>
-    (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment(env) })).stdout;
-  const apps = new LocalApps(env);
+  const run = async (user: App | 'migrate', file: string, args: string[]) =>
+    (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment({ ...env, ...login(user) }) })).stdout;
+  const apps = new LocalApps(env, login);
   const stop = async () => {
     await apps.stopAll();
-    await broker?.stop();
+    await Promise.all([broker?.stop(), secured?.stop()]);
   };
   try {
-    await run('scripts/migrate.mjs', []);
+    await run('migrate', 'scripts/migrate.mjs', []);
     await apps.startAll();
   } catch (error) {
     await stop();
@@ -53,7 +59,7 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
   const sluice = async (...args: string[]): Promise<unknown> => {
     const owner = OWNERS[args[0] ?? ''];
     if (!owner) throw new Error(`no app owns the command "${args[0]}"`);
-    return JSON.parse(await run(`dist/apps/${owner}/src/cli.js`, [...args, '--json']));
+    return JSON.parse(await run(owner, `dist/apps/${owner}/src/cli.js`, [...args, '--json']));
   };
   const [apiUrl, endpointsUrl] = [apps.apiUrls()[0]!, `http://localhost:${env.SLUICE_ENDPOINTS_PORT}`];
   return {
@@ -81,8 +87,17 @@ class LocalApps implements Apps {
   private readonly envs: Promise<Record<string, string>>[] = [];
   private readonly printed: { app: string; line: string }[] = [];
 
-  constructor(private readonly env: Record<string, string>) {
-    this.first = superviseApps({ env, graceMs: GRACE_MS, log: this.print, say: (line: string) => this.print('sluice', line) });
+  constructor(
+    private readonly env: Record<string, string>,
+    private readonly login: (app: App) => Record<string, string>,
+  ) {
+    this.first = superviseApps({
+      env,
+      envOf: login,
+      graceMs: GRACE_MS,
+      log: this.print,
+      say: (line: string) => this.print('sluice', line),
+    });
   }
 
   private readonly print = (app: string, line: string): void => {
@@ -164,7 +179,7 @@ class LocalApps implements Apps {
   }
 
   private async startReplica(app: App, env: Record<string, string>): Promise<Replica> {
-    const replica = startApp({ app, env, graceMs: GRACE_MS, log: this.print });
+    const replica = startApp({ app, env: { ...env, ...this.login(app) }, graceMs: GRACE_MS, log: this.print });
     if (!(await replica.ready)) throw new Error(`a second ${app} did not start:\n${this.complaints()}`);
     return { ...replica, env };
   }

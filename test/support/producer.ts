@@ -1,10 +1,10 @@
 import kafkajs from 'kafkajs';
+import { outsideKafka } from './outside-kafka.js';
 import { topic } from './target.js';
 
 /** A Kafka producer that knows nothing of us: a key, a value, perhaps headers. */
 export async function outsideProducer(brokers: string) {
-  const kafka = new kafkajs.Kafka({ clientId: 'outside', brokers: brokers.split(','), logLevel: kafkajs.logLevel.NOTHING });
-  const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner });
+  const producer = outsideKafka(brokers).producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner });
   await producer.connect();
   return {
     emit: async (emitterId: string, events: unknown[], headers: Record<string, string> = {}): Promise<void> => {

@@ -15,6 +15,8 @@ import { makeTestCertificate } from '../../libs/testing/src/test-certificate.js'
 
 /** A Kafka and a PostgreSQL as a company runs them: TLS, a login for each service, and no permission beyond what `sluice kafka acls` prints. */
 export interface SecuredStores {
+  /** Bootstrap servers. */
+  brokers: string;
   /** File with the certificate of the authority. */
   caFile: string;
   /** What a service, or `migrate`, needs to reach them. */
@@ -83,6 +85,7 @@ export async function startSecuredStores(): Promise<SecuredStores> {
   await withAdmin((admin) => admin.createAcls({ acl: (JSON.parse(stdout) as Grant[]).flatMap(aclEntries) }));
 
   return {
+    brokers: broker.brokers,
     caFile,
     client,
     stop,

@@ -41,7 +41,11 @@ export interface RunningTarget {
 export type Target = { kind: 'local'; lacks: RunningTarget['lacks'] } | RunningTarget;
 
 const described = process.env.SLUICE_E2E_TARGET;
-export const target: Target = described ? (JSON.parse(described) as RunningTarget) : { kind: 'local', lacks: {} };
+/** Each local story gets a Kafka and a PostgreSQL that ask for logins (`npm run test:secured`). */
+export const isSecured = process.env.SLUICE_TEST_SECURED === '1';
+export const target: Target = described
+  ? (JSON.parse(described) as RunningTarget)
+  : { kind: 'local', lacks: isSecured ? { broker: 'the secured broker is not killed' } : {} };
 
 export const can = (capability: Capability): boolean => target.lacks[capability] === undefined;
 
