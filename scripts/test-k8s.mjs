@@ -130,7 +130,11 @@ async function start(settings, folder, options) {
   await writeManifest(join(folder, 'kustomization.yaml'), [overlay]);
   await kubectl(settings, ['apply', '--kustomize', folder]);
   const workloads = (await kubectl(settings, ['get', 'statefulsets,deployments', '--output=name'])).trim().split('\n');
-  await Promise.all(workloads.map((workload) => kubectl(settings, ['rollout', 'status', workload, '--timeout=300s'])));
+  try {
+    await Promise.all(workloads.map((workload) => kubectl(settings, ['rollout', 'status', workload, '--timeout=300s'])));
+  } catch {
+    throw new ExplainedError(`Not everything became ready:\n${await kubectl(settings, ['get', 'pods', '--output=wide'])}`);
+  }
   const context = settings.context ? `--context ${settings.context} ` : '';
   return {
     kind: 'kubernetes',
@@ -218,7 +222,8 @@ async function makeOverlay(folder, { namespace, image, variables, kafkaAddress }
   const kafka = rendered.find(({ kind, metadata }) => kind === 'StatefulSet' && metadata.name === 'kafka');
   const [container] = kafka.spec.template.spec.containers;
   const { name, value } = container.env.find((/** @type {{ name: string }} */ each) => each.name === 'KAFKA_ADVERTISED_LISTENERS');
-  const advertised = { name, value: value.replace(/(?<=FORWARDED:\/\/)[^,]+/, kafkaAddress) };
+  // a patched variable comes first in the list, before the one that it would refer to
+  const listeners = value.replaceAll('$(POD_NAMESPACE)', namespace).replace(/(?<=FORWARDED:\/\/)[^,]+/, kafkaAddress);
   const [, newName, newTag] = /^(.*?)(?::([^:/]+))?$/.exec(image ?? '') ?? [];
   return {
     apiVersion: 'kustomize.config.k8s.io/v1beta1',
@@ -241,7 +246,7 @@ async function makeOverlay(folder, { namespace, image, variables, kafkaAddress }
           apiVersion: 'apps/v1',
           kind: 'StatefulSet',
           metadata: { name: 'kafka' },
-          spec: { template: { spec: { containers: [{ name: container.name, env: [advertised] }] } } },
+          spec: { template: { spec: { containers: [{ name: container.name, env: [{ name, value: listeners }] }] } } },
         }),
       },
     ],
