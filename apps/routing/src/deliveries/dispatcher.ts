@@ -57,6 +57,7 @@ interface InFlight {
 @Injectable()
 export class Dispatcher implements OnApplicationShutdown {
   private readonly inFlight = new Set<InFlight>();
+  private readonly underWay = new Set<Promise<void>>();
   private readonly ticker = setInterval(() => this.tick(), TICK_MS).unref();
   /** Whether the room for deliveries in memory gets short. */
   private pressed: () => boolean = () => false;
@@ -76,6 +77,11 @@ export class Dispatcher implements OnApplicationShutdown {
   // not before: until the lanes are empty, slow attempts have to be parked
   onApplicationShutdown(): void {
     clearInterval(this.ticker);
+  }
+
+  /** Resolves when no attempt is under way: slow ones, which have left their lanes, included. */
+  async idle(): Promise<void> {
+    await Promise.all(this.underWay);
   }
 
   /** Tells how to find out that room gets short. */
@@ -155,13 +161,17 @@ export class Dispatcher implements OnApplicationShutdown {
       const attempt: InFlight = { line, delivery, since: performance.now(), done: () => resolve(undefined) };
       this.inFlight.add(attempt);
       line.held += 1;
-      void this.attempts.make(target, delivery, 1).then(async (outcome) => {
-        this.inFlight.delete(attempt);
-        line.held -= 1;
-        line.took(outcome.attempt.duration_ms);
-        if (attempt.parking && (await attempt.parking)) await this.settleParked(line, target, delivery, outcome);
-        else resolve(outcome);
-      });
+      const made: Promise<void> = this.attempts
+        .make(target, delivery, 1)
+        .then(async (outcome) => {
+          this.inFlight.delete(attempt);
+          line.held -= 1;
+          line.took(outcome.attempt.duration_ms);
+          if (attempt.parking && (await attempt.parking)) await this.settleParked(line, target, delivery, outcome);
+          else resolve(outcome);
+        })
+        .finally(() => this.underWay.delete(made));
+      this.underWay.add(made);
     });
   }
 

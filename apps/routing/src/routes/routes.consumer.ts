@@ -18,7 +18,13 @@ const GATHER_MS = 3;
 export class RoutesConsumer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly consumer: LaneConsumer;
 
-  constructor(@Inject(KAFKA) kafka: KafkaClient, @Inject(LOG) log: Log, router: Router, dispatcher: Dispatcher, config: RoutingConfig) {
+  constructor(
+    @Inject(KAFKA) kafka: KafkaClient,
+    @Inject(LOG) log: Log,
+    router: Router,
+    private readonly dispatcher: Dispatcher,
+    config: RoutingConfig,
+  ) {
     this.consumer = new LaneConsumer(kafka, log, {
       group: 'routing.events',
       topics: [EVENTS_TOPIC],
@@ -36,7 +42,9 @@ export class RoutesConsumer implements OnApplicationBootstrap, BeforeApplication
     return this.consumer.start();
   }
 
-  beforeApplicationShutdown(): Promise<void> {
-    return this.consumer.stop();
+  /** A slow attempt goes on after its event is committed; cut off, it would be repeated. */
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.consumer.stop();
+    await this.dispatcher.idle();
   }
 }
