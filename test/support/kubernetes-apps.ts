@@ -1,5 +1,6 @@
 import { type App, APPS } from '../../scripts/lib/apps.mjs';
 import { kubectl, type KubernetesSettings } from '../../scripts/lib/kubernetes.mjs';
+import { http } from './api.js';
 import { eventually } from './eventually.js';
 import type { Orchestrated } from './running-system.js';
 import type { Variables } from './system.js';
@@ -72,6 +73,9 @@ export class KubernetesApps implements Orchestrated {
 
   async whenReady(app: App): Promise<void> {
     await this.kubectl('rollout', 'status', `deployment/${app}`, READY);
+    // the nodes learn of the first pod behind a Service a moment after it is ready
+    const address = { gateway: this.target.apiUrl, runtime: this.target.endpointsUrl }[app as string];
+    if (address) await eventually(() => http('GET', address, { agent: false }));
   }
 
   async scale(replicas: Partial<Record<App, number>>): Promise<void> {
