@@ -43,7 +43,7 @@ export class UsageConsumer implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   onApplicationBootstrap(): void {
-    // not awaited: after a crash the group waits for the dead member, and the API need not; a failure ends the process
+    // not awaited: after a crash the group waits for the dead member, and the API need not; a failure to start ends the process
     void this.consumer.start();
     this.forgetting = setInterval(() => {
       Promise.all([this.usage.forgetCounted(), this.requests.forgetOld()]).catch((error: Error) =>
