@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
 /**
@@ -22,19 +24,35 @@ export async function whyNotListen(port, hosts = ['127.0.0.1', '0.0.0.0', '::'])
  */
 export const isOwnAddress = async (host) => (await tryToListen(0, host)) === null;
 
+/** Ports that this process has handed out: whoever got one may not listen on it yet. */
+const handedOut = new Set();
+
 /**
- * A port that nobody listens on, of the system's choice.
+ * A port that nobody listens on. It lies outside the range from which the system takes ports for outgoing connections: otherwise any
+ * connection could take it before the caller listens on it.
  * @returns {Promise<number>}
  */
-export function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-      server.close(() => resolve(port));
-    });
-  });
+export async function freePort() {
+  const end = firstOutgoingPort();
+  for (;;) {
+    const port = randomInt(LOWEST_PORT, end);
+    if (handedOut.has(port) || (await whyNotListen(port)) !== null) continue;
+    handedOut.add(port);
+    return port;
+  }
+}
+
+/** Above the ports of well-known services. */
+const LOWEST_PORT = 12_000;
+
+function firstOutgoingPort() {
+  try {
+    const first = Number.parseInt(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8'), 10);
+    if (first >= LOWEST_PORT + 2000) return first;
+  } catch {
+    // Not Linux.
+  }
+  return 32_768;
 }
 
 /**
