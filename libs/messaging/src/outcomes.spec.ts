@@ -1,3 +1,4 @@
+import { expect, it } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
 import { Invalid, TimedOut } from '#contracts';
 import { createLog } from '#observability';
