@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { boolean, choice, Config, text, variable } from '#config';
-import { allowPrivateHosts } from '#egress';
+import { allowPrivateHosts, protectedHosts } from '#egress';
 
 /** The part of the configuration that concerns the sandbox. */
 export class RunnerConfig extends Config({
@@ -33,4 +33,5 @@ export class RunnerConfig extends Config({
     description: 'Whether the sources of an account share a process, or each has its own.',
   }),
   allowPrivateHosts,
+  protectedHosts,
 }) {}
