@@ -108,6 +108,7 @@ async function createCluster({ dir, data, initdb, account, fast }) {
   await writeFile(passwordFile(dir), `${randomBytes(24).toString('base64url')}\n`, { mode: 0o600 });
   await chmod(passwordFile(dir), 0o600);
   await account.own(dir);
+  if (account.ids.uid !== undefined) await chown(passwordFile(dir), account.ids.uid, account.ids.gid ?? 0);
   const [command, ...args] = [
     ...[...account.prefix, initdb, '-D', half, '--username=postgres', `--pwfile=${passwordFile(dir)}`, '--auth=scram-sha-256'],
     // Text is sorted by its bytes, whatever the machine's language.

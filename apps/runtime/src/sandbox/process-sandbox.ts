@@ -27,14 +27,15 @@ export class ProcessSandbox implements Sandbox {
     private readonly config: SandboxConfig,
     private readonly chosen: ChosenJail,
   ) {
-    this.guard = AddressGuard.fromConfig(config.allowPrivateHosts, config.lookup ? { lookup: config.lookup } : {});
+    const { lookup, ownHosts } = config;
+    this.guard = AddressGuard.fromConfig(config.allowPrivateHosts, { ...(lookup && { lookup }), ...(ownHosts && { ownHosts }) });
     this.pool = new RunnerPool((purpose) => this.launch(purpose), config);
   }
 
   /** Builds the jail's root if need be and finds out which jail works here. @throws Error that says why none does */
   static async start(config: SandboxConfig): Promise<ProcessSandbox> {
     const root = await openJailRoot(config.prebuiltJailRoots, config.dataDir, config.modules);
-    const sandbox = new ProcessSandbox(config, await chooseJail(root, config.jail, config.jailRequired, new RunnerUsers().next()));
+    const sandbox = new ProcessSandbox(config, await chooseJail(root, config.jail, !config.trustsComponents, new RunnerUsers().next()));
     // If a runner cannot start (a Node without the internals that the guest needs), it shows now and not at the first run
     await sandbox.pool.fill().catch(async (error: unknown) => {
       await sandbox.close();
@@ -55,7 +56,7 @@ export class ProcessSandbox implements Sandbox {
   async bundle(files: ComponentFiles): Promise<string> {
     await this.inspections.take();
     const uid = this.users.next();
-    const exchangeDir = await this.exchanges.folder(uid);
+    const exchangeDir = await this.exchanges.folder();
     try {
       return await bundleFiles(files, { jail: this.chosen.jail, uid, exchangeDir, ms: this.config.limits.inspectMs });
     } finally {
