@@ -102,7 +102,12 @@ async function failure(jail: Jail, uid: number): Promise<string | null> {
 }
 
 async function probe(jail: Jail, uid: number, exchangeDir: string, args: string[]): Promise<{ output: string; reason: string | null }> {
-  const { exit, output, errors } = await runInJail(jail, { kind: 'probe', exchangeDir, uid, heapMb: 64, args }, probeMs, 65_536);
+  const { exit, output, errors } = await runInJail(
+    jail,
+    { kind: 'probe', exchangeDir, uid, heapMb: 64, args },
+    { wallMs: probeMs },
+    65_536,
+  );
   const failed = exit !== '0' || !output.startsWith('{');
   return { output, reason: failed ? errors.trim().split('\n')[0] || (confineFailure(exit) ?? `ended with ${exit}`) : null };
 }
