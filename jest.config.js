@@ -1,4 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { testSeed } from './scripts/lib/test-seed.mjs';
+
+// The workers inherit it. Randomised tests read it from there.
+process.env.SLUICE_SEED = String(testSeed());
 
 const { imports } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
 const libraries = Object.keys(imports).map((name) => name.slice(1));
@@ -22,6 +26,8 @@ const common = {
   extensionsToTreatAsEsm: ['.ts'],
   transform: { '\\.ts$': ['@swc/jest', swc] },
   moduleNameMapper: {
+    // Sets the seed of every property.
+    '^fast-check$': '<rootDir>/test/support/seeded-fast-check.mjs',
     // Libraries from their sources: a unit test needs no build.
     [`^#(${libraries.join('|')})$`]: '<rootDir>/libs/$1/src/index.ts',
     // TypeScript sources import each other by the names of their output.
