@@ -4,7 +4,7 @@ import type { Sandbox } from './sandbox.js';
 
 describe('inspecting a component', () => {
   let sandbox: Sandbox;
-  beforeAll(async () => (sandbox = await startTestSandbox({ blanks: 2, limits: { inspectMs: 3000, silenceCpuMs: 700 } })), 30_000);
+  beforeAll(async () => (sandbox = await startTestSandbox({ blanks: 2 })));
   afterAll(() => sandbox.close());
 
   const inspect = (code: string) => sandbox.inspect(componentOf(code));
@@ -180,14 +180,7 @@ describe('inspecting a component', () => {
       'The code threw while it was loaded: SyntaxError: Expected property name',
       2,
     ],
-    [
-      'loading that never ends',
-      'await new Promise(() => {}); export default { name: "n" }',
-      'The code took longer than 3000 ms to load',
-      null,
-    ],
-    // which of the two limits it meets first depends on what else the machine does
-    ['loading that loops', 'for (;;);', /The code (?:blocked the event loop|took longer than)/, null],
+    ['loading that loops', 'for (;;);', 'The code blocked the event loop', null],
     ['loading that ends its process', 'process.exit(0)', 'process.exit() is not available to a component', 1],
     [
       'a getter that throws',
@@ -195,15 +188,18 @@ describe('inspecting a component', () => {
       'The code threw while it was loaded: Error: g (line 1)',
       1,
     ],
-  ])(
-    'refuses %s',
-    async (_, code, message, line) => {
-      const rejection = await inspect(code).catch((error: Error) => error);
-      const said = typeof message === 'string' ? expect.stringContaining(message) : expect.stringMatching(message);
-      expect(rejection).toMatchObject({ name: 'ComponentRejected', message: said, line });
-    },
-    15_000,
-  );
+  ])('refuses %s', async (_, code, message, line) => {
+    const rejection = await inspect(code).catch((error: Error) => error);
+    expect(rejection).toMatchObject({ name: 'ComponentRejected', message: expect.stringContaining(message), line });
+  });
+
+  it('refuses loading that never ends', async () => {
+    const impatient = await startTestSandbox({ limits: { inspectMs: 1000 } });
+    const code = 'await new Promise(() => {}); export default { name: "n" }';
+    const rejection = await impatient.inspect(componentOf(code)).catch((error: Error) => error);
+    await impatient.close();
+    expect(rejection).toMatchObject({ name: 'ComponentRejected', message: 'The code took longer than 1000 ms to load' });
+  });
 
   it.each([
     'import { axios } from "@pipedream/platform"; axios.x',

@@ -2,13 +2,15 @@ import type { GuestLimits } from './wire/messages.js';
 
 /** Times in ms, sizes in bytes unless the name says otherwise. */
 export interface SandboxLimits extends GuestLimits {
+  /** The start of a process, on the wall's clock */
+  startMs: number;
   /** A run, on the wall's clock */
   wallMs: number;
   /** An inspection or a bundling, from start to answer */
   inspectMs: number;
   /** A run, on its process's CPU clock */
   cpuMs: number;
-  /** How much CPU a process may burn without answering a ping (four times as much wall time, if it burns none) */
+  /** How much CPU a process may burn without answering a ping. If it burns none: four times as much wall time, less its waiting for a CPU */
   silenceCpuMs: number;
   /** Resident memory of a process */
   memoryMb: number;
@@ -21,6 +23,7 @@ export interface SandboxLimits extends GuestLimits {
 }
 
 export const defaultLimits: SandboxLimits = {
+  startMs: 15_000,
   wallMs: 30_000,
   inspectMs: 10_000,
   cpuMs: 5_000,

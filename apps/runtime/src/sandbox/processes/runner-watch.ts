@@ -29,6 +29,8 @@ export class RunnerWatch {
   private heardAt = performance.now();
   /** CPU when it was last heard of; null until the next tick looks */
   private heardCpu: number | null = null;
+  /** How long its main thread had waited for a CPU by then */
+  private heardWaitMs = 0;
   private idleCpu: number | null = null;
 
   constructor(
@@ -95,6 +97,12 @@ export class RunnerWatch {
     this.clock.close();
   }
 
+  private silentMs(now: number): number {
+    const sinceHeard = now - this.heardAt;
+    // Most answers come at once and need no look at the waiting
+    return sinceHeard > 4 * this.limits.silenceCpuMs ? sinceHeard - (this.clock.waitedMs() - this.heardWaitMs) : sinceHeard;
+  }
+
   private heard(): void {
     this.heardAt = performance.now();
     this.heardCpu = null;
@@ -116,11 +124,15 @@ export class RunnerWatch {
         if ((usage.cpuMs - account.cpuAtStart) / this.accounts.size > limits.cpuMs)
           return this.stop({ status: 'killed', code: 'CPU', message: `The code used more than ${limits.cpuMs} ms of CPU` });
       }
-      this.heardCpu ??= usage.cpuMs;
+      if (this.heardCpu === null) {
+        this.heardCpu = usage.cpuMs;
+        this.heardWaitMs = this.clock.waitedMs();
+      }
     }
-    // Silence is counted in the process's own CPU, so that a crowded machine does not look like a loop; waiting burns none
+    // A crowded machine must not look like a loop: silence is counted in the process's own CPU, and on the wall without the time in which it
+    // was ready to run and had no CPU
     const silentCpu = usage && this.heardCpu !== null ? usage.cpuMs - this.heardCpu : 0;
-    if (silentCpu > limits.silenceCpuMs || now - this.heardAt > 4 * limits.silenceCpuMs) return this.stop(blocked);
+    if (silentCpu > limits.silenceCpuMs || this.silentMs(now) > 4 * limits.silenceCpuMs) return this.stop(blocked);
     if (now - this.lastPing > pingMs) {
       this.lastPing = Math.round(now);
       this.ping(this.lastPing);
