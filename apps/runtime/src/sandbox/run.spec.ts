@@ -405,7 +405,7 @@ describe('running a component', () => {
       let release: Promise<RunOutcome> | undefined;
       const outcome = await run('this.http.respond({}); await new Promise((r) => (globalThis.release = r))', {
         ...job,
-        onRespond: () => (release = run('globalThis.release()', job)),
+        onRespond: () => void (release = run('globalThis.release()', job)),
       });
       expect(outcome).toMatchObject({ status: 'ok', responded: true });
       expect(await release).toMatchObject({ status: 'ok' });
