@@ -19,10 +19,7 @@ export const describedAs = (changes: Partial<ComponentDescription> = {}): Compon
 });
 
 /** In place of ComponentsRepository. */
-export class ComponentsInMemory implements Pick<
-  ComponentsRepository,
-  'findNewest' | 'findRegistered' | 'findUsable' | 'findCode' | 'add'
-> {
+export class ComponentsInMemory implements Pick<ComponentsRepository, 'findNewest' | 'findRegistered' | 'findUsable' | 'findCode' | 'add'> {
   readonly rows: Stored[] = [];
   readonly codes = new Map<string, InspectedCode>();
 

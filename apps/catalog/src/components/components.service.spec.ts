@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { type ComponentDescription, inspectComponent, Invalid, SluiceError } from '#contracts';
+import { type ComponentDescription, inspectComponent, Invalid, type SluiceError } from '#contracts';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
 import { CatalogConfig } from '../catalog.config.js';
