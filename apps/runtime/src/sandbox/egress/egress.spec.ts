@@ -16,7 +16,7 @@ describe('the way out of a component', () => {
       lookup: internet.lookup,
       trustedCa: internet.ca,
       modules: [...curatedModules, 'undici'],
-      egress: { ...defaultEgressLimits, connectMs: 60_000 },
+      egress: { ...defaultEgressLimits, headMs: 60_000, connectMs: 60_000 },
       limits: { cpuMs: 60_000, silenceCpuMs: 20_000 },
     });
   });
