@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import type { UserId } from '#contracts';
 import { Database } from '#database';
 import { GatewayConfig } from '../gateway.config.js';
 import type { AccountRow } from './account.entity.js';

@@ -83,7 +83,7 @@ describe('the HTTP side of the gateway', () => {
     const type = body === undefined ? {} : { 'content-type': 'application/json' };
     const response = await app.inject({ method, url, headers: { ...KEY, ...type, ...headers } as Record<string, string>, ...payload });
     const { statusCode: status } = response;
-    return { status, headers: response.headers, body: response.body === '' ? undefined : (JSON.parse(response.body)) };
+    return { status, headers: response.headers, body: response.body === '' ? undefined : JSON.parse(response.body) };
   };
 
   describe('before a controller is reached', () => {

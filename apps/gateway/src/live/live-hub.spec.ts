@@ -22,13 +22,8 @@ describe('the hub of live streams', () => {
     hub = new LiveHub({ maxEventBytes: 100 });
   });
 
-  const take = (offset: number, emitId: string, { emitterId = ONE, stream = '', json = '{}', partition = 0 } = {}) => {
-    const { key, value, headers } = eventRecord({
-      emitterId: emitterId,
-      stream: stream,
-      emitId,
-      json: Buffer.from(json),
-    });
+  const take = (offset: number, emitId: string, { emitterId = ONE as EmitterId, stream = '', json = '{}', partition = 0 } = {}) => {
+    const { key, value, headers } = eventRecord({ emitterId, stream, emitId, json: Buffer.from(json) });
     const message = { key: Buffer.from(key), value, headers, offset: String(offset), timestamp: '1000', attributes: 0 };
     hub.take(new LogRecord('events', partition, message, 1000));
   };
