@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect } from '@jest/globals';
 import { type Api, http } from './support/api.js';
 import { anyText, anything, Chance, sample } from './support/generate.js';
 import { type Operation, operations } from './support/openapi.js';
-import { startSystem, type System } from './support/system.js';
+import { joinSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
 const REQUESTS = Number(process.env.SLUICE_FUZZ_REQUESTS ?? 400);
@@ -27,7 +27,7 @@ let other: Api;
 /** Values that name something, by the parameter or the part of a path. */
 let known: string[];
 beforeAll(async () => {
-  system = await startSystem();
+  system = await joinSystem();
   api = await system.account();
   other = await system.account();
 });

@@ -3,7 +3,8 @@ import { eventRecord, type EmitterId } from '#contracts';
 import { LogRecord } from '#messaging';
 import { isBelow, LiveHub, type LiveListener } from './live-hub.js';
 
-const [ONE, OTHER] = ['dc_000000000000000001', 'dc_000000000000000002'] as const;
+const ONE: EmitterId = 'dc_000000000000000001';
+const OTHER: EmitterId = 'dc_000000000000000002';
 
 class Listener implements LiveListener {
   readonly taken: string[] = [];
@@ -22,7 +23,7 @@ describe('the hub of live streams', () => {
     hub = new LiveHub({ maxEventBytes: 100 });
   });
 
-  const take = (offset: number, emitId: string, { emitterId = ONE as EmitterId, stream = '', json = '{}', partition = 0 } = {}) => {
+  const take = (offset: number, emitId: string, { emitterId = ONE, stream = '', json = '{}', partition = 0 } = {}) => {
     const { key, value, headers } = eventRecord({ emitterId, stream, emitId, json: Buffer.from(json) });
     const message = { key: Buffer.from(key), value, headers, offset: String(offset), timestamp: '1000', attributes: 0 };
     hub.take(new LogRecord('events', partition, message, 1000));
