@@ -55,7 +55,7 @@ describe('a component by URL', () => {
   });
 
   fetching.each([
-    ['/missing.mjs', 'answered 404'],
+    ['/missing.mjs', 'returned status 404'],
     ['/lost.mjs', './nowhere.mjs'],
   ])('is refused when it can not be had: %s', async (path, why) => {
     const { status, body } = await api.post('/components', { component_url: base + path });

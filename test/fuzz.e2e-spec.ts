@@ -86,7 +86,7 @@ function requestOf(chance: Chance, operation: Operation) {
 
 // what it makes stays in its account
 needing('accounts').it(
-  `${REQUESTS} requests of all kinds, seed ${SEED}: no fault of ours, and every answer as it is described`,
+  `${REQUESTS} requests of all kinds, seed ${SEED}: no internal error, and every response matches its description`,
   async () => {
     const chance = new Chance(SEED);
     const origin = new URL(api.baseUrl).origin;

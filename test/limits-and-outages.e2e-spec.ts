@@ -43,7 +43,7 @@ needing('variables', 'accounts').describe('a limit of requests per key', () => {
     expect(problem(refused)).toMatchObject({
       type: 'application/problem+json',
       id: true,
-      body: { status: 429, title: 'Too Many Requests', error: `at most ${LIMIT} requests a minute are allowed with this API key` },
+      body: { status: 429, title: 'Too Many Requests', error: `this API key allows at most ${LIMIT} requests per minute` },
     });
     // what has no account counts for nobody, and another key has its own
     expect((await http('GET', `${api.baseUrl}/users/me`, { headers: { authorization: 'Bearer nothing' } })).status).toBe(401);

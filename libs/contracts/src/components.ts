@@ -39,7 +39,7 @@ export class Component {
   @ApiProperty({ type: String, nullable: true }) version!: string | null;
   @ApiProperty({
     type: 'array',
-    description: 'In the order of declaration; further attributes of a prop are passed through.',
+    description: 'In the order of declaration; additional attributes of a prop are returned unchanged.',
     items: {
       type: 'object',
       required: ['name', 'type'],
@@ -65,7 +65,7 @@ export class CodeSource {
   @IsText()
   component_code?: string;
 
-  @ApiPropertyOptional({ description: 'Where the code lives: an http or https URL.' })
+  @ApiPropertyOptional({ description: 'The http or https URL of the code.' })
   // beside component_code it's only kept, so that then anything may stand in it that is text
   @IsOptional()
   @IsText()

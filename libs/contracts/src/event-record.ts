@@ -134,8 +134,8 @@ export function readEventRecord(
   const json = attributes.text ?? Buffer.from(JSON.stringify(attributes.data));
   const stream = streamOf(attributes.get('type'));
   const streamProblem = readableStreamProblem(stream);
-  if (streamProblem) return malformed(`ce_type names no stream: ${streamProblem}`);
-  if (json.length > maxBytes) return malformed(`the event has ${json.length} bytes of JSON: ${maxBytes} are allowed`);
+  if (streamProblem) return malformed(`ce_type is not a stream: ${streamProblem}`);
+  if (json.length > maxBytes) return malformed(`the event has ${json.length} bytes of JSON; the limit is ${maxBytes}`);
   const emitId = attributes.get('id') || placeEmitId(record);
   if (emitId.length > MAX_EMIT_ID_LENGTH) return malformed(`ce_id is longer than ${MAX_EMIT_ID_LENGTH} characters`);
   const [summary, itemId, time] = [attributes.get('summary'), attributes.get('itemid'), attributes.get('time')];

@@ -7,9 +7,9 @@ import { PageInfo, PageRequest } from './page.js';
 export class EventMetadata {
   @ApiProperty({ type: String }) emitter_id!: EmitterId;
   @ApiProperty() emit_id!: string;
-  @ApiProperty({ description: 'The stream: empty for the default one.' }) name!: string;
+  @ApiProperty({ description: 'The name of the stream; empty for the default one.' }) name!: string;
   @ApiPropertyOptional() summary?: string;
-  @ApiPropertyOptional({ description: "The emitter's own id of the item." }) id?: string;
+  @ApiPropertyOptional({ description: "The emitter's id of the item." }) id?: string;
   @ApiPropertyOptional({ type: 'integer', description: 'Milliseconds.' }) ts?: number;
 }
 
@@ -26,7 +26,7 @@ export class EventSummary {
       { type: 'boolean' },
       { type: 'null' },
     ],
-    description: 'Any JSON value; over 1 KB and without expand=event, an object with its leading members and "$truncated": true.',
+    description: 'Any JSON value. Without expand=event, an event over 1 KB is an object with its first members and "$truncated": true.',
   })
   event!: unknown;
   @ApiProperty({ type: EventMetadata }) metadata!: EventMetadata;

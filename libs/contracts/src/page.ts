@@ -6,7 +6,7 @@ import { type IdKind, isId } from './ids.js';
 
 /** Which part of a list is wanted. Lists are newest first: `after` walks to older items, `before` to newer ones. */
 export class PageRequest {
-  @ApiPropertyOptional({ type: 'integer', minimum: 1, maximum: 100, default: 10, description: 'Items in a page.' })
+  @ApiPropertyOptional({ type: 'integer', minimum: 1, maximum: 100, default: 10, description: 'The number of items per page.' })
   @IsOptional()
   // only digits: Number would take 1e1, 0x10 and an empty text too
   @Transform(({ value }) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : (value as unknown)))
@@ -15,25 +15,25 @@ export class PageRequest {
   @Max(100, { message: 'limit must be an integer from 1 to 100' })
   limit: number = 10;
 
-  @ApiPropertyOptional({ description: 'A cursor: only items after it, that is older ones.' })
+  @ApiPropertyOptional({ description: 'A cursor: return only items after it, that is, older ones.' })
   @IsOptional()
   @IsString()
   after?: string;
 
-  @ApiPropertyOptional({ description: 'A cursor: only items before it, that is newer ones.' })
+  @ApiPropertyOptional({ description: 'A cursor: return only items before it, that is, newer ones.' })
   @IsOptional()
   @IsString()
   before?: string;
 }
 
 export class PageInfo {
-  @ApiProperty({ type: 'integer', description: 'Items in the whole collection, whatever the cursors.' })
+  @ApiProperty({ type: 'integer', description: 'The number of items in the whole collection, regardless of the cursors.' })
   total_count!: number;
-  @ApiProperty({ type: 'integer', description: 'Items in this page.' })
+  @ApiProperty({ type: 'integer', description: 'The number of items in this page.' })
   count!: number;
-  @ApiProperty({ type: String, nullable: true, description: 'Cursor of the first item in the page; null when it is empty.' })
+  @ApiProperty({ type: String, nullable: true, description: 'The cursor of the first item in the page; null if the page is empty.' })
   start_cursor!: string | null;
-  @ApiProperty({ type: String, nullable: true, description: 'Cursor of the last item in the page; null when it is empty.' })
+  @ApiProperty({ type: String, nullable: true, description: 'The cursor of the last item in the page; null if the page is empty.' })
   end_cursor!: string | null;
 }
 

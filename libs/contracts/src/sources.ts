@@ -9,12 +9,12 @@ import { IsText } from './validators.js';
 /** A source as the API answers it. Times are Unix seconds. */
 export class Source {
   @ApiProperty({ type: String, example: 'dc_0Vg2mXq1Zk3TnB7cYw' }) id!: SourceId;
-  @ApiPropertyOptional({ type: String, description: 'The owner; not in lists.', example: 'u_0Vg2mXq1Zk3TnB7cYw' }) user_id?: UserId;
+  @ApiPropertyOptional({ type: String, description: 'The owner; omitted in lists.', example: 'u_0Vg2mXq1Zk3TnB7cYw' }) user_id?: UserId;
   @ApiProperty({ type: String, example: 'sc_0Vg2mXq1Zk3TnB7cYw' }) component_id!: ComponentId;
   @ApiProperty({
     type: 'object',
     additionalProperties: true,
-    description: 'By prop. A timer reads `{cron, interval_seconds}`; an HTTP interface `{endpoint_url}`.',
+    description: 'The values by prop. The value of a timer is `{cron, interval_seconds}`; that of an HTTP interface is `{endpoint_url}`.',
     example: { timer: { cron: null, interval_seconds: 60 } },
   })
   configured_props!: Record<string, unknown>;
@@ -22,7 +22,7 @@ export class Source {
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
   @ApiProperty() name!: string;
-  @ApiProperty({ description: 'Unique in the account.' }) name_slug!: string;
+  @ApiProperty({ description: 'Unique within the account.' }) name_slug!: string;
 }
 
 const hasNoId = ({ component_id }: { component_id?: unknown }): boolean => typeof component_id !== 'string';
@@ -33,7 +33,10 @@ export class ComponentChoice extends CodeSource {
   @ValidateIf(hasNoId) override component_code?: string;
   @ValidateIf(hasNoId) override component_url?: string;
 
-  @ApiPropertyOptional({ type: String, description: 'The id of a component created before; preferred over the others.' })
+  @ApiPropertyOptional({
+    type: String,
+    description: 'The id of an existing component; takes precedence over the other ways to choose one.',
+  })
   @IsOptional()
   @IsText()
   component_id?: string;

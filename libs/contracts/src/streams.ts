@@ -21,7 +21,7 @@ export const ceTypeOf = (stream: Stream): string => (stream === DEFAULT_STREAM ?
 export function eventNameProblem(eventName: string): string | null {
   // CloudEvents forbids it, and PostgreSQL has no text with it
   if (eventName.includes('\0')) return 'event_name must not contain a NUL character';
-  if (!eventName.isWellFormed()) return 'event_name must not contain half a character';
+  if (!eventName.isWellFormed()) return 'event_name must not contain an unpaired surrogate';
   if ([...eventName].length > NAME_LENGTH) return `event_name must be at most ${NAME_LENGTH} characters long`;
   if (eventName.startsWith('$') && !OURS.has(eventName)) return 'event_name may begin with $ only as $errors or $logs';
   return null;

@@ -6,9 +6,9 @@ import { type Id, IsId, type ListenerId, type SubscriptionId, type UserId } from
 /** A subscription as the API answers it. */
 export class Subscription {
   @ApiProperty({ type: String, example: 'sub_0Vg2mXq1Zk3TnB7cYw' }) id!: SubscriptionId;
-  @ApiProperty({ description: "A source's or workflow's id, a glob (`dc_*`, `p_*`) or the caller's own id." }) emitter_id!: string;
+  @ApiProperty({ description: 'The id of a source or workflow, a glob (`dc_*`, `p_*`) or your user id.' }) emitter_id!: string;
   @ApiProperty({ type: String }) listener_id!: ListenerId;
-  @ApiProperty({ description: 'As it was sent; empty for the default stream.' }) event_name!: string;
+  @ApiProperty({ description: 'The event name as it was sent; empty for the default stream.' }) event_name!: string;
 }
 
 /** What names a subscription. A missing `event_name` is the empty one. */
@@ -31,7 +31,7 @@ export const listSubscriptions = query<Subscription[]>()('routing.subscription.l
 /** A subscription to every emitter that is created later, as the API answers it. */
 export class AutoSubscription {
   @ApiProperty({ type: String, example: 'asub_0Vg2mXq1Zk3TnB7cYw' }) id!: Id<'autoSubscription'>;
-  @ApiProperty({ description: 'As it was sent; empty for the default stream.' }) event_name!: string;
+  @ApiProperty({ description: 'The event name as it was sent; empty for the default stream.' }) event_name!: string;
   @ApiProperty({ type: String }) listener_id!: ListenerId;
 }
 

@@ -8,12 +8,12 @@ import { type Page, PageRequest } from './page.js';
 /** A webhook as the API answers it. Times are Unix seconds. */
 export class Webhook {
   @ApiProperty({ type: String, example: 'wh_0Vg2mXq1Zk3TnB7cYw' }) id!: WebhookId;
-  @ApiPropertyOptional({ type: String, description: 'The owner; not in lists.' }) user_id?: UserId;
+  @ApiPropertyOptional({ type: String, description: 'The owner; omitted in lists.' }) user_id?: UserId;
   @ApiProperty({ type: String, nullable: true }) name!: string | null;
   @ApiProperty({ type: String, nullable: true }) description!: string | null;
   @ApiProperty({ example: 'https://example.com/hooks' }) url!: string;
   @ApiProperty() active!: boolean;
-  @ApiPropertyOptional({ type: 'integer', description: 'Deliveries per second; absent when there is no limit.' }) rate_limit?: number;
+  @ApiPropertyOptional({ type: 'integer', description: 'Deliveries per second; omitted if there is no limit.' }) rate_limit?: number;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
 }
@@ -97,11 +97,11 @@ export const rotateWebhookSecret = command<WebhookSecret>()('routing.webhook.rot
 
 /** One try of a delivery. */
 export class DeliveryAttempt {
-  @ApiProperty({ type: 'integer', description: 'When it began, in ms.' }) ts!: number;
-  @ApiProperty({ type: 'integer', nullable: true, description: 'null: no answer.' }) status_code!: number | null;
+  @ApiProperty({ type: 'integer', description: 'The start of the attempt, in milliseconds.' }) ts!: number;
+  @ApiProperty({ type: 'integer', nullable: true, description: 'null if there was no response.' }) status_code!: number | null;
   @ApiProperty({ type: 'integer' }) duration_ms!: number;
-  @ApiProperty({ type: String, nullable: true, description: 'Why there was no answer.' }) error!: string | null;
-  @ApiProperty({ type: String, nullable: true, description: 'The first KB of the answer.' }) response_body!: string | null;
+  @ApiProperty({ type: String, nullable: true, description: 'Why there was no response.' }) error!: string | null;
+  @ApiProperty({ type: String, nullable: true, description: 'The first KB of the response.' }) response_body!: string | null;
 }
 
 export type DeliveryStatus = 'succeeded' | 'pending' | 'failed';
@@ -112,10 +112,10 @@ export class WebhookDelivery {
   @ApiProperty({ example: '1763715600123-40960' }) event_id!: string;
   @ApiProperty({ type: String }) emitter_id!: EmitterId;
   @ApiProperty({ enum: ['succeeded', 'pending', 'failed'] }) status!: DeliveryStatus;
-  @ApiProperty({ type: 'integer', nullable: true, description: 'Unix seconds; null unless it is pending.' }) next_attempt_at!:
+  @ApiProperty({ type: 'integer', nullable: true, description: 'Unix seconds; null unless the delivery is pending.' }) next_attempt_at!:
     number | null;
   @ApiProperty({ type: 'integer', description: 'Unix seconds: when the event was emitted.' }) created_at!: number;
-  @ApiProperty({ type: [DeliveryAttempt], description: 'The newest twenty, the oldest of them first.' }) attempts!: DeliveryAttempt[];
+  @ApiProperty({ type: [DeliveryAttempt], description: 'The last twenty attempts, oldest first.' }) attempts!: DeliveryAttempt[];
 }
 
 export class ListDeliveries extends PageRequest {

@@ -19,7 +19,7 @@ const states = new Map<string, ConsumerState>();
 /** The state of every consumer of this process. */
 export const consumerStates = (): ConsumerState[] => [...states.values()];
 
-const revivals = counter('consumer_revivals_total', 'Consumers that failed and were started again.', ['group']);
+const revivals = counter('consumer_revivals_total', 'Consumers that failed and were restarted.', ['group']);
 
 const defaults = {
   // a process killed without leaving blocks its group for this long

@@ -30,7 +30,7 @@ const SEND_TIMEOUT_MS = 5000;
 const decoder = new TextDecoder();
 const lateAnnouncements = counter(
   'announcements_late_total',
-  'Facts that a service did not take directly, before the answer to the request that caused them.',
+  'Facts that a service did not apply before the response to the request that caused them.',
   ['service'],
 );
 

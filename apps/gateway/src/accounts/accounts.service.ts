@@ -68,7 +68,7 @@ export class AccountsService {
     const id = newId('user');
     await this.database.transaction(async (transaction) => {
       await this.accounts.create(transaction, { id, email, username: username ?? email.split('@')[0] ?? email });
-      if (!(await this.addKey(id, apiKey, null, transaction))) throw new SluiceError('conflict', 'this API key is in use already');
+      if (!(await this.addKey(id, apiKey, null, transaction))) throw new SluiceError('conflict', 'this API key is already in use');
     });
     return { id, email, api_key: apiKey };
   }
@@ -115,7 +115,7 @@ export class AccountsService {
       !(await this.accounts.findByKeyHash(apiKeyHash(apiKey))) &&
       !(await this.addKey(first.id, apiKey, null, this.database))
     ) {
-      throw new SluiceError('conflict', 'SLUICE_API_KEY is a key that was revoked');
+      throw new SluiceError('conflict', 'SLUICE_API_KEY has been revoked');
     }
     return { id: first.id, email: first.email, api_key: apiKey ?? null, created: false };
   }

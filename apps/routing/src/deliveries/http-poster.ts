@@ -87,7 +87,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   expire(timeoutMs: number): void {
     // who has answered with a status has answered, however long the rest takes
-    this.end(this.status === undefined ? { kind: 'failed', timeout: true, reason: `no answer in ${timeoutMs / 1000} s` } : undefined);
+    this.end(this.status === undefined ? { kind: 'failed', timeout: true, reason: `no response within ${timeoutMs / 1000} s` } : undefined);
     this.controller?.abort(new Error('too late'));
   }
 

@@ -31,6 +31,6 @@ async function acceptable<T>(field: string, look: () => Promise<T>): Promise<T> 
     return await look();
   } catch (error) {
     if (!(error instanceof ComponentRejected)) throw error;
-    throw new Invalid([{ field, message: `the component's code is not acceptable: ${error.message}` }]);
+    throw new Invalid([{ field, message: `the component is invalid: ${error.message}` }]);
   }
 }

@@ -37,8 +37,8 @@ export async function bundleFiles({ entry, files }: ComponentFiles, { jail, uid,
     mostBytes,
   );
   if (exit === '0') return output;
-  if (exit === 'time') throw new ComponentRejected(`The component and its neighbours could not be bundled in ${ms} ms`);
-  if (exit === 'output') throw new ComponentRejected(`The component and its neighbours have more than ${mostBytes} bytes together`);
+  if (exit === 'time') throw new ComponentRejected(`The component and its relative imports could not be bundled within ${ms} ms`);
+  if (exit === 'output') throw new ComponentRejected(`The component and its relative imports have more than ${mostBytes} bytes in total`);
   throw rejection(errors) ?? new SandboxUnavailable(`The bundler ended with ${exit}: ${errors.trim().split('\n')[0] ?? ''}`);
 }
 

@@ -50,7 +50,7 @@ export async function chooseJail(root: JailRoot, choice: JailChoice, required: b
   const advice = required
     ? '. Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile. Or accept the risk by RUNNER_JAIL_REQUIRED=false'
     : '';
-  throw new SandboxUnavailable(`No jail for components works here (${reasons})${advice}`);
+  throw new SandboxUnavailable(`No jail for components works on this machine (${reasons})${advice}`);
 }
 
 function rungsOf(choice: JailChoice): Rung[] {
@@ -76,7 +76,7 @@ export function jailOf(rung: Rung, root: JailRoot): Jail {
 /** Returns why this jail cannot be used; null: it can. */
 async function failure(jail: Jail, uid: number): Promise<string | null> {
   const exchangeDir = await mkdtemp(join(tmpdir(), 'sluice-probe-')).catch((error: Error) => {
-    throw new SandboxUnavailable(`The sandbox needs a temporary directory that can be written to (TMPDIR): ${error.message}`);
+    throw new SandboxUnavailable(`The sandbox needs a writable temporary directory (TMPDIR): ${error.message}`);
   });
   const secret = `${exchangeDir}.secret`;
   const server = createServer((socket) => socket.destroy());

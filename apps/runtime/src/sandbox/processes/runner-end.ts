@@ -7,6 +7,6 @@ export interface RunnerEnd {
   message: string;
 }
 
-export const retired: RunnerEnd = { status: 'retired', code: 'RETIRED', message: 'its time was up' };
+export const retired: RunnerEnd = { status: 'retired', code: 'RETIRED', message: 'the process was replaced because of its age' };
 export const closed: RunnerEnd = { status: 'killed', code: 'CLOSED', message: 'The sandbox was closed' };
 export const blocked: RunnerEnd = { status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' };

@@ -96,7 +96,10 @@ export class RunnerProcess {
       this.failToStart = reject;
     });
     this.ended = new Promise((resolve) => (this.finish = resolve));
-    const late = setTimeout(() => this.stop({ status: 'crashed', code: 'START', message: `it was not ready in ${startMs} ms` }), startMs);
+    const late = setTimeout(
+      () => this.stop({ status: 'crashed', code: 'START', message: `it was not ready within ${startMs} ms` }),
+      startMs,
+    );
     this.ready.catch(() => {}).finally(() => clearTimeout(late));
 
     const { jail, uid, limits, modules, warm, trustedCa, hardened } = settings;
@@ -264,7 +267,7 @@ export class RunnerProcess {
 
   private broken(error: Error, run: RunInFlight | null): void {
     if (error instanceof TooMuchOutput)
-      return this.stop({ status: 'killed', code: 'OUTPUT', message: `The run put out ${error.message}` }, run);
+      return this.stop({ status: 'killed', code: 'OUTPUT', message: `The run wrote ${error.message}` }, run);
     const what = error instanceof ProtocolBroken ? 'The process of the code sent' : 'What the process of the code sent could not be taken:';
     this.stop({ status: 'crashed', code: 'PROTOCOL', message: `${what} ${error.message}` }, run);
   }
@@ -334,6 +337,6 @@ function isOutOfMemory({ code, message }: RunError): boolean {
 /** In the jail a process that V8 aborts ends with a status like any other: what it said last tells more. */
 function ownEnd(errors: string, exit: string): RunnerEnd {
   if (/out of memory|allocation fail|ERR_MEMORY_ALLOCATION_FAILED|std::bad_alloc/i.test(errors))
-    return { status: 'memory', code: 'MEMORY', message: 'The code needed more memory than there is' };
-  return { status: 'crashed', code: 'CRASHED', message: `The process of the code ended (${exit})` };
+    return { status: 'memory', code: 'MEMORY', message: 'The code needed more memory than is available' };
+  return { status: 'crashed', code: 'CRASHED', message: `The process that ran the code exited (${exit})` };
 }
