@@ -43,7 +43,7 @@ it('uses the defaults where a variable is absent or empty', () => {
   expect(sample.double).toBe(20);
 });
 
-it('reads words in any case', () => expect(Sample.read({ NAME: 'x', KIND: 'TWO' }).kind).toBe('two'));
+it('accepts the words of a choice in any case', () => expect(Sample.read({ NAME: 'x', KIND: 'TWO' }).kind).toBe('two'));
 
 it('names every bad variable at once', () =>
   expect(problems({ SIZE: '21', PORT: '0', ON: 'yes', KIND: 'three', WAIT: '5', WAITS: '5s,x' })).toEqual([
@@ -61,7 +61,7 @@ it('applies rules about several variables once each is right by itself', () => {
   expect(problems({ NAME: 'nobody', SIZE: 'x' })).toHaveLength(1);
 });
 
-it('reports each problem of several parts once', () => {
+it('reports a problem that several parts share only once', () => {
   class Other extends Config({ size: integer('SIZE', { fallback: 10, min: 1, max: 20, description }) }) {}
   expect(() => checkConfig([Sample, Other], { NAME: 'x', SIZE: '0' })).toThrow(
     new ConfigError(['SIZE must be a whole number from 1 to 20, not "0"']),

@@ -4,11 +4,11 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Invalid } from './errors.js';
 import { type IdKind, isId } from './ids.js';
 
-/** Which part of a list is wanted. Lists are newest first: `after` walks to older items, `before` to newer ones. */
+/** The requested part of a list. Lists are newest first: `after` returns older items, `before` newer ones. */
 export class PageRequest {
   @ApiPropertyOptional({ type: 'integer', minimum: 1, maximum: 100, default: 10, description: 'The number of items per page.' })
   @IsOptional()
-  // only digits: Number would take 1e1, 0x10 and an empty text too
+  // digits only: Number would accept 1e1, 0x10 and the empty string, too
   @Transform(({ value }) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : (value as unknown)))
   @IsInt({ message: 'limit must be an integer from 1 to 100' })
   @Min(1, { message: 'limit must be an integer from 1 to 100' })
@@ -42,7 +42,7 @@ export interface Page<T> {
   data: T[];
 }
 
-/** A list's page as the API answers it; `cursor` gives an item's. */
+/** A page of a list as the API returns it. cursor: returns the cursor of an item. */
 export function pageOf<T>(items: T[], totalCount: number, cursor: (item: T) => string): Page<T> {
   const first = items[0];
   const last = items.at(-1);
@@ -60,12 +60,12 @@ export function pageOf<T>(items: T[], totalCount: number, cursor: (item: T) => s
 /** The opaque cursor of a list's item: the unpadded base64url of its id. */
 export const cursorOf = (id: string): string => Buffer.from(id, 'utf8').toString('base64url');
 
-/** The id behind a cursor of a list of this kind. Throws Invalid, naming the field, when it isn't one. */
+/** The id in a cursor of a list of this kind. Throws Invalid, naming the field, if the text is not such a cursor. */
 export function idOfCursor(kind: IdKind, field: 'after' | 'before', cursor: string | undefined): string | undefined {
-  // an empty cursor is as if absent
+  // an empty cursor counts as absent
   if (cursor === undefined || cursor === '') return undefined;
   const id = Buffer.from(cursor, 'base64url').toString('utf8');
-  // read back, because the decoder skips what isn't base64url
+  // encoded again for comparison, because the decoder skips characters that are not base64url
   if (!isId(kind, id) || cursorOf(id) !== cursor) throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
   return id;
 }

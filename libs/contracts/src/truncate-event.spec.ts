@@ -29,7 +29,7 @@ describe('a truncated event', () => {
     expect(truncated(json)).toEqual(expected);
   });
 
-  it('of a text has its beginning under value, cut between characters', () => {
+  it('of a string has its beginning under value, cut between characters', () => {
     for (const character of ['x', 'é', '€', '😀', '\\n', '\\u20ac', '\\ud83d\\ude00']) {
       for (let shift = 0; shift < 12; shift++) {
         const json = `"${'.'.repeat(shift)}${character.repeat(2000)}"`;
@@ -41,11 +41,11 @@ describe('a truncated event', () => {
     }
   });
 
-  it('of arrays in one another half a million deep takes no stack', () => {
+  it('is computed without recursion from arrays nested half a million levels deep', () => {
     expect(truncated('['.repeat(500_000) + ']'.repeat(500_000))).toEqual({ value: [], $truncated: true });
   });
 
-  it('is an object of at most 1 KB that begins as the event does, whatever the event', () => {
+  it('is an object of at most 1 KB with the same beginning as the event', () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: 'binary' }), fc.constantFrom(undefined, 1, '\t'), (value, indent) => {
         const json = Buffer.from(JSON.stringify(value, null, indent));

@@ -8,9 +8,9 @@ describe('our own ports', () => {
     [{ DATABASE_URL: 'postgres://u:p@db/postgres' }, [9092, 5432]],
     [{ KAFKA_BROKERS: '' }, [9092]],
     [{}, [9092]],
-  ])('of %j', (env, ports) => expect(ownPorts(env)).toEqual(ports));
+  ])('with %j are %j', (env, ports) => expect(ownPorts(env)).toEqual(ports));
 
-  it('are refused on private hosts that may be called otherwise', async () => {
+  it('are refused on private hosts that are otherwise allowed', async () => {
     const guard = AddressGuard.fromConfig('127.0.0.0/8', { ownPorts: [5433] });
     await expect(guard.resolve('127.0.0.1', 4000)).resolves.toMatchObject({ address: '127.0.0.1' });
     await expect(guard.resolve('127.0.0.1', 5433)).rejects.toThrow('may not be called');

@@ -5,7 +5,7 @@ class Stores extends Config({
   databaseUrl: { ...storeVariables.databaseUrl, fallback: 'postgres:' },
 }) {}
 
-/** Ports of the broker and the database that we use ourselves: even a host on the list of private hosts is refused on these. */
+/** The ports of our broker and database: they are refused even on private hosts that are allowed. */
 export function ownPorts(env: Record<string, string | undefined> = process.env): number[] {
   const { brokers, databaseUrl } = Stores.read(env);
   const ports = brokers.map((broker) => Number(broker.slice(broker.lastIndexOf(':') + 1)));

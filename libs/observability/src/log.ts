@@ -8,10 +8,10 @@ export const LOG = Symbol('log');
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
-/** The level is SLUICE_LOG_LEVEL unless one is given; of a level that there isn't the log itself complains. */
+/** level: defaults to SLUICE_LOG_LEVEL. An unknown level is reported. */
 export function createLog(service: string, level: string = process.env.SLUICE_LOG_LEVEL || 'info'): Log {
   const log = pinoLog(service, LEVELS.includes(level) ? level : 'info');
-  if (!LEVELS.includes(level)) log.warn(`SLUICE_LOG_LEVEL must be one of ${LEVELS.join(', ')}, not "${level}": it is taken for info`);
+  if (!LEVELS.includes(level)) log.warn(`SLUICE_LOG_LEVEL must be one of ${LEVELS.join(', ')}, not "${level}"; using info`);
   return log;
 }
 

@@ -5,7 +5,7 @@ import { explainKafkaError, reasonOf } from '#messaging';
 import type { Log } from '#observability';
 import { CannotStart } from './cannot-start.js';
 
-/** Lines that name the cause of a failure and its remedy, where the reader can cure it; undefined for a bug. */
+/** Lines that name the cause of a failure and its remedy, if the reader can fix it; undefined for a bug. */
 export function explain(error: unknown): string[] | undefined {
   if (error instanceof ConfigError) return error.problems;
   if ([SluiceError, CannotStart, SchemaTooNew].some((kind) => error instanceof kind)) return [(error as Error).message];
@@ -20,7 +20,7 @@ export function explain(error: unknown): string[] | undefined {
   return away === undefined ? undefined : [away];
 }
 
-/** A line about a store that is away, so that it helps to wait; undefined for any other failure. */
+/** A line about a store that is down, so that waiting helps; undefined for any other failure. */
 export function absence(error: unknown): string | undefined {
   if (explainKafkaError(error) !== undefined || explainDatabaseError(error) !== undefined) return undefined;
   const { name, message, code } = error as { name?: string; message?: string; code?: string };
@@ -28,7 +28,7 @@ export function absence(error: unknown): string | undefined {
   return isTransient(error) ? `PostgreSQL does not answer: ${message || code}` : undefined;
 }
 
-/** Logs why the process ends: a line for each explained cause, otherwise the error with its stack under this name. */
+/** Logs why the process ends: one line per explained cause, otherwise the error with its stack under this name. */
 export function logFatal(log: Log, error: unknown, name: string): void {
   const lines = explain(error);
   if (lines === undefined) log.fatal({ err: error }, name);

@@ -1,6 +1,6 @@
 import { Config, duration, integer } from '#config';
 
-/** The life of a process. Durations are milliseconds. */
+/** The lifecycle of a process. Durations are milliseconds. */
 export class ServiceConfig extends Config({
   healthPort: integer('SLUICE_HEALTH_PORT', {
     fallback: 0,
