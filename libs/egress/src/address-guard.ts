@@ -61,9 +61,9 @@ export class AddressGuard {
    * @throws EgressRefused
    */
   async resolve(host: string, port: number): Promise<Resolution> {
-    if (!Number.isInteger(port) || port < 1 || port > 65535) throw new EgressRefused('EPROTO', `${port} is no port`);
+    if (!Number.isInteger(port) || port < 1 || port > 65535) throw new EgressRefused('EPROTO', `${port} is not a port`);
     const name = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
-    if (isIP(name) === 0 && !hostName.test(name)) throw new EgressRefused('EPROTO', `"${host.slice(0, 253)}" is no host name`);
+    if (isIP(name) === 0 && !hostName.test(name)) throw new EgressRefused('EPROTO', `"${host.slice(0, 253)}" is not a host name`);
 
     const addresses = isIP(name) === 0 ? await this.addressesOf(name) : [{ address: name }];
     const byName = this.allowed.allowsName(name.replace(/\.$/, ''), port);
@@ -81,7 +81,7 @@ export class AddressGuard {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(
-        () => reject(new EgressRefused('ETIMEDOUT', `${name} could not be resolved in ${this.lookupMs} ms`)),
+        () => reject(new EgressRefused('ETIMEDOUT', `${name} could not be resolved within ${this.lookupMs} ms`)),
         this.lookupMs,
       );
     });

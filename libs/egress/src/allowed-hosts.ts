@@ -68,5 +68,5 @@ function readPort(text: string | undefined, entry: string): number | null {
 }
 
 function unreadable(entry: string): Error {
-  return new Error(`"${entry}" is no CIDR, address or host name (each optionally followed by :port)`);
+  return new Error(`"${entry}" is not a CIDR, address or host name (each optionally followed by :port)`);
 }

@@ -4,13 +4,13 @@ import { counter, type Log } from '#observability';
 import { explainKafkaError, isBrokerFailure } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
 
-/** How a consumer is doing, for the health endpoint. */
+/** The state of a consumer, for the health endpoint. */
 export interface ConsumerState {
   group: string;
   /** Whether the service is not ready without it. */
   vital: boolean;
   running: boolean;
-  /** When the brokers last answered a fetch or a heartbeat, in ms. */
+  /** When the brokers last responded to a fetch or a heartbeat, in ms. */
   lastContactAt: number;
 }
 
@@ -22,11 +22,11 @@ export const consumerStates = (): ConsumerState[] => [...states.values()];
 const revivals = counter('consumer_revivals_total', 'Consumers that failed and were restarted.', ['group']);
 
 const defaults = {
-  // a process killed without leaving blocks its group for this long
+  // a process that was killed blocks its group for this long
   sessionTimeout: 10_000,
   rebalanceTimeout: 20_000,
   heartbeatInterval: 1500,
-  // a fetch is answered at once when there is data: this bounds only idle polls, the notice of a rebalance and the shutdown
+  // a fetch returns at once if there is data: this only limits idle polls, the detection of a rebalance, and the shutdown
   maxWaitTimeInMs: 250,
   maxBytes: 16 * 1024 * 1024,
   allowAutoTopicCreation: false,
@@ -36,19 +36,19 @@ const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 15_000;
 
 export interface WatchedConsumerOptions {
-  /** false: the service is ready without it, and the process goes on without it. */
+  /** false: the service is ready without it, and continues if it fails. */
   vital?: boolean;
-  /** The group belongs to this process alone: it is deleted at the end. */
+  /** The group belongs to this process alone and is deleted at the end. */
   ownGroup?: boolean;
   config?: Partial<ConsumerConfig>;
 }
 
 /**
- * A consumer with our settings that keeps running:
+ * A consumer with our settings that is restarted when it fails:
  *
- *   start ──► running ──► crashed: kafkajs starts it again, or, where it gives up,
- *                           brokers away, or not vital ──► a pause of 1 … 15 s ──► started again
- *                           permission denied, or a bug ──► `onFatal`: a process that lives on without consuming looks well and does nothing
+ *   start ──► running ──► crashed: kafkajs restarts it or, if it gives up,
+ *                           brokers down, or not vital ──► a pause of 1 … 15 s ──► restarted
+ *                           permission denied, or a bug ──► `onFatal`: a process that does not consume looks healthy and does nothing
  */
 export class WatchedConsumer {
   readonly consumer: Consumer;
@@ -68,7 +68,7 @@ export class WatchedConsumer {
     states.set(group, this.state);
   }
 
-  /** Joins the group and begins to fetch. */
+  /** Joins the group and starts to fetch. */
   async start(topics: string[], { fromBeginning, ...run }: ConsumerRunConfig & { fromBeginning: boolean }): Promise<void> {
     const { consumer, state, log, group } = this;
     const contact = () => void (state.lastContactAt = Date.now());
@@ -117,7 +117,7 @@ export class WatchedConsumer {
   }
 }
 
-/** Deletes the empty groups that are meant. Best effort: Kafka forgets them by itself, but only after days. */
+/** Deletes the empty groups that match. Best effort: Kafka deletes them itself, but only after days. */
 export async function deleteGroups(kafka: KafkaClient, log: Log, isMeant: (group: string) => boolean): Promise<void> {
   const admin = kafka.admin({ retry: { retries: 0 } });
   try {

@@ -6,7 +6,7 @@ import type { Publisher } from './publisher.js';
 
 const deadLetters = counter('dead_letters_total', 'Records that were copied to a dead-letter topic.', ['topic']);
 
-/** Keeps a record that can't be handled, byte for byte, with the reason and where it stood. */
+/** Copies a record that cannot be handled, byte for byte, with the reason and its position. */
 export async function sendToDeadLetter(publisher: Publisher, service: Service, record: LogRecord, reason: string): Promise<void> {
   deadLetters.inc({ topic: record.topic });
   await publisher.send([
@@ -25,7 +25,7 @@ export async function sendToDeadLetter(publisher: Publisher, service: Service, r
   ]);
 }
 
-/** A task that keeps the record with the reason. The lane repeats it until Kafka has it. */
+/** A task that copies the record with the reason. The lane repeats it until Kafka has acknowledged the copy. */
 export const setAside = (publisher: Publisher, service: Service, record: LogRecord, reason: string): Task => ({
   lane: `dead letters ${record.topic}`,
   run: () => sendToDeadLetter(publisher, service, record, reason),

@@ -3,7 +3,7 @@ import { shares } from './shares.js';
 
 const KIB = 1024;
 
-describe('what is sent together', () => {
+describe('records are divided into shares', () => {
   it.each<[string, (number | null)[], number[]]>([
     ['nothing', [], []],
     ['small ones', [1, 2, 3], [3]],

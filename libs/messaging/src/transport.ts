@@ -17,22 +17,22 @@ export interface TransportOptions {
   kafka: KafkaClient;
   publisher: Publisher;
   log: Log;
-  /** Whether a handler's error will pass by itself (a database that is away), so that a fact waits for as long as it takes. */
+  /** Whether the error of a handler is transient (such as a database that is down), so that a fact is retried until it succeeds. */
   isTransient(error: unknown): boolean;
 }
 
-/** Tries of a fact whose handler throws something that doesn't pass by itself. */
+/** The number of attempts for a fact whose handler throws an error that is not transient. */
 const FACT_TRIES = 4;
 const REQUESTS_AT_ONCE = 64;
 const FACTS_AT_ONCE = 32;
 
 /**
- * Nest's handlers over Kafka. Requests (commands and queries) run side by side, facts in lanes by key: two consumers,
+ * Nest's handlers over Kafka. Requests (commands and queries) run concurrently, facts in lanes by key: two consumers,
  * so that neither waits for the other.
  *
- *   request ─► expired? drop ─► handler ─► reply: the answer, or the SluiceError; another Error is a bug: logged, `internal`
- *   announced fact ─► as a request, with the handler of the fact
- *   fact ────► handler ─► done │ transient: again, for ever │ not what the topic is for: the dead-letter topic │ otherwise: a few tries, then there
+ *   request ─► expired? drop ─► handler ─► reply: the result, or the SluiceError; another Error is a bug: logged, `internal`
+ *   announced fact ─► like a request, with the handler of the fact
+ *   fact ────► handler ─► done │ transient: retried until it succeeds │ not for this topic: dead-letter topic │ otherwise: retried a few times, then there
  */
 export class KafkaTransport extends Server implements CustomTransportStrategy {
   private consumers: LaneConsumer[] = [];
@@ -49,7 +49,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     await Promise.all(this.consumers.map((consumer) => consumer.stop()));
   }
 
-  // what Nest's Server asks for and a Kafka transport has no use for
+  // methods that Nest's Server requires and a Kafka transport does not use
   on(): void {
     throw new Error('not supported');
   }
@@ -75,7 +75,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
             }),
           ];
     this.consumers = [
-      // a lane of its own for each request: they don't wait for each other
+      // each request has its own lane, so that requests do not wait for each other
       ...consumer('requests', requests, REQUESTS_AT_ONCE, (record) => ({ lane: randomUUID(), run: () => this.answer(record) })),
       ...consumer('facts', facts, FACTS_AT_ONCE, (record) => ({
         lane: `${record.topic} ${record.key}`,
@@ -99,13 +99,13 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     try {
       const result = await this.invoke(message, record, requestId);
       if (result !== undefined) value = JSON.stringify(result);
-      // a reply that Kafka doesn't take is sent again with the same answer: the handler isn't run twice for it
+      // a reply that Kafka does not accept is sent again unchanged: the handler does not run twice for it
       await retry(() => publisher.send([{ ...reply, value }]));
     } catch (error) {
       let meant = error instanceof SluiceError ? error : error instanceof BadRecord ? new Invalid(error.message) : undefined;
       if (!meant && this.options.isTransient(error)) {
         log.warn({ message, request_id: requestId, err: error }, 'request.unavailable');
-        meant = new SluiceError('unavailable', 'a service that is needed is away');
+        meant = new SluiceError('unavailable', 'a required service is unavailable');
       }
       if (!meant) {
         log.error({ message, request_id: requestId, err: error }, 'request.failed');
@@ -126,7 +126,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
         const transient =
           this.options.isTransient(error) || (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code));
         const fields = { topic: record.topic, partition: record.partition, offset: record.offset, tries, err: error };
-        // what the record itself is wrong with does not change
+        // an error in the record itself does not go away
         const isBad = error instanceof BadRecord || (error instanceof SluiceError && error.code === 'invalid');
         if (isBad || (!transient && tries >= FACT_TRIES)) {
           if (!isBad) log.error(fields, 'fact.failed-for-good');
@@ -147,7 +147,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
 
   private async invoke(pattern: string, record: LogRecord, requestId: string | undefined): Promise<unknown> {
     let handler: MessageHandler | undefined = this.messageHandlers.get(pattern);
-    if (!handler) throw new BadRecord(`there is no message ${pattern}`);
+    if (!handler) throw new BadRecord(`unknown message ${pattern}`);
     const payload = jsonOf(record);
     const call = async () => {
       let result: unknown;
@@ -161,7 +161,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   }
 }
 
-/** For what only a broker that is away can prevent. */
+/** For operations that fail only while a broker is down. */
 async function retry(send: () => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
