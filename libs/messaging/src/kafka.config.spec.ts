@@ -70,7 +70,7 @@ describe('the connection to Kafka', () => {
         'KAFKA_SASL_OAUTHBEARER_CLIENT_SECRET is required where KAFKA_SASL_MECHANISM is oauthbearer',
       ],
     ],
-    [{ KAFKA_SASL_PASSWORD: 'p' }, ['KAFKA_SASL_PASSWORD is set, but KAFKA_SECURITY_PROTOCOL is plaintext, which uses none']],
+    [{ KAFKA_SASL_PASSWORD: 'p' }, ['KAFKA_SASL_PASSWORD is set, but KAFKA_SECURITY_PROTOCOL is plaintext, which does not use it']],
     [
       { KAFKA_SECURITY_PROTOCOL: 'ssl', KAFKA_SSL_CERTIFICATE_LOCATION: pem },
       ['KAFKA_SSL_CERTIFICATE_LOCATION and KAFKA_SSL_KEY_LOCATION must be set together'],
