@@ -6,6 +6,7 @@ import { WatchedConsumer } from './consumer-life.js';
 import { Gathering } from './gathering.js';
 import type { KafkaClient } from './kafka.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
+import type { Task } from './lanes.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
   group: string;
@@ -39,7 +40,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
  * The metadata also contains the clock, so that event ids are the same after a restart.
  */
 export class LaneConsumer {
-  readonly intake: LaneIntake;
+  private readonly intake: LaneIntake;
   private readonly watched: WatchedConsumer;
   private readonly consumer: Consumer;
   private readonly group: string;
@@ -72,7 +73,17 @@ export class LaneConsumer {
     this.consumer = this.watched.consumer;
   }
 
-  /** Joins the group; resolves when the first fetch is in progress. */
+  /** Tasks that have not ended. */
+  get outstanding(): number {
+    return this.intake.lanes.outstanding;
+  }
+
+  /** Runs a task in turn with those of the records. */
+  push(task: Task): void {
+    this.intake.lanes.push(task, () => {});
+  }
+
+  /** Joins the group; resolves when the first fetch is on its way. */
   async start(): Promise<void> {
     this.consumer.on(this.consumer.events.GROUP_JOIN, ({ payload }) => {
       void this.assign(payload.memberAssignment);
@@ -164,7 +175,8 @@ export class LaneConsumer {
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
     const { assignment } = this;
-    // a batch may outlive the assignment under which it was fetched
+    this.watched.fetched(batch);
+    // a batch may outlive the assignment that it was fetched under
     const isOver = () => this.stopping || !isRunning() || isStale() || assignment !== this.assignment;
     while (!this.intake.isAssigned) {
       if (isOver()) return;
