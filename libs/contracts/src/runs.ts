@@ -15,7 +15,7 @@ export interface HookRun {
   final: boolean;
 }
 
-/** A run that is due. Key: the account. A run is at least once; its id makes its effects happen once. */
+/** A run that is due. Key: the account. Executed at least once; the id ensures that its effects are stored once. */
 export class RunRequest {
   @IsString() run_id!: string;
   @IsId('user') owner_id!: UserId;
@@ -29,7 +29,7 @@ export class RunRequest {
   @IsOptional() @IsInt() hops?: number;
   @IsOptional() @IsObject() hook?: HookRun;
 }
-/** Written together with what makes the run due (a timer that moves on, a hook's change); executed once its turn comes. */
+/** Written in the transaction that makes the run due (a timer's tick, a change with hooks); executed when its turn comes. */
 export const executeRun = queuedCommand('runtime.run.execute', RunRequest);
 
 /** A run that has ended. Key: the account. */

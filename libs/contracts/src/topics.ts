@@ -25,7 +25,7 @@ export interface TopicSpec {
 const DAY_MS = 86_400_000;
 const MAX_MESSAGE_BYTES = String(4 * 1024 * 1024);
 
-/** Messages that have a topic of their own. */
+/** Messages with their own topic. */
 const withTopics: (Pick<Fact<never>, 'topic' | 'compacted'> | QueuedCommand<never>)[] = [
   emitterChanged,
   executeRun,

@@ -59,7 +59,7 @@ export class EmitterDirectory {
     return emitter && !emitter.deleted && emitter.owner_id === ownerId ? emitter : undefined;
   }
 
-  /** Takes in a state, and returns whether it was newer than the known one. Facts may come twice, and after the answer to a question. */
+  /** Stores a state, and returns whether it was newer than the stored one. Facts may arrive twice, and later than the reply to a query. */
   async learn(state: EmitterState): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<{ first: boolean }>({

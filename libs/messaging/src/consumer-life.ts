@@ -72,13 +72,13 @@ export class WatchedConsumer {
     states.set(group, this.state);
   }
 
-  /** Joins the group and begins to fetch: before it resolves, or, when the consumer is not vital, some time later. */
+  /** Joins the group and begins to fetch: before it resolves or, if the consumer is not vital, some time later. */
   async start(topics: string[], { fromBeginning, ...run }: ConsumerRunConfig & { fromBeginning: boolean }): Promise<void> {
     const { consumer, state, log, group } = this;
     const contact = () => void (state.lastContactAt = Date.now());
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       state.running = true;
-      // the others' partitions are theirs to count
+      // other processes report the lag of their own partitions
       this.lags.clear();
       contact();
       log.debug({ group, assignment: payload.memberAssignment }, 'consumer.joined');
@@ -97,11 +97,11 @@ export class WatchedConsumer {
       await consumer.run(run);
     };
     if (state.vital) return begin();
-    // nobody waits for it: after a crash the group first waits for the dead member
+    // nothing waits for it: after a crash, the group first waits for the dead member
     void begin().catch((error: Error) => this.revive(error, begin));
   }
 
-  /** Notes how far behind the end of its partition a fetched batch is. */
+  /** Records the lag of a fetched batch behind the end of its partition. */
   fetched(batch: Batch): void {
     this.lags.set(`${batch.topic}/${batch.partition}`, Number(batch.offsetLag()));
     lag.set(

@@ -73,17 +73,17 @@ export class LaneConsumer {
     this.consumer = this.watched.consumer;
   }
 
-  /** Tasks that have not ended. */
+  /** The number of unfinished tasks. */
   get outstanding(): number {
     return this.intake.lanes.outstanding;
   }
 
-  /** Runs a task in turn with those of the records. */
+  /** Runs a task in its lane, in turn with those of the records. */
   push(task: Task): void {
     this.intake.lanes.push(task, () => {});
   }
 
-  /** Joins the group; resolves when the first fetch is on its way. */
+  /** Joins the group; resolves when the first fetch is in progress. */
   async start(): Promise<void> {
     this.consumer.on(this.consumer.events.GROUP_JOIN, ({ payload }) => {
       void this.assign(payload.memberAssignment);
@@ -176,7 +176,7 @@ export class LaneConsumer {
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
     const { assignment } = this;
     this.watched.fetched(batch);
-    // a batch may outlive the assignment that it was fetched under
+    // a batch may outlive the assignment under which it was fetched
     const isOver = () => this.stopping || !isRunning() || isStale() || assignment !== this.assignment;
     while (!this.intake.isAssigned) {
       if (isOver()) return;

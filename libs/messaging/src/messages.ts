@@ -142,7 +142,7 @@ export class Messages {
   }
 
   /**
-   * Publishes a fact or a queued command; resolves when Kafka has it. One that belongs to a change of rows goes through the outbox instead.
+   * Publishes a fact or a queued command; resolves when Kafka has acknowledged it. One about a change of rows goes through the outbox instead.
    */
   publish<Payload extends object>(contract: Fact<Payload> | QueuedCommand<Payload>, payload: Payload, key: string): Promise<void> {
     return this.publisher.send([recordOf(contract, payload, key)]);

@@ -11,7 +11,7 @@ export class PayloadPipe extends ValidationPipe {
   }
 
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
-    // validated already, by the consumer
+    // the consumer has validated it
     if (metadata.metatype !== undefined && value instanceof metadata.metatype) return value;
     return super.transform(value, metadata);
   }

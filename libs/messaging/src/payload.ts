@@ -23,7 +23,7 @@ export function jsonOf(record: LogRecord): unknown {
   return value;
 }
 
-/** The payload of a message, validated by its class; fields that the class does not name are left out. Throws BadRecord. */
+/** The payload of a message, validated by its class; fields that the class does not name are omitted. Throws BadRecord. */
 export async function payloadOf<Payload extends object>(payload: Type<Payload>, record: LogRecord): Promise<Payload> {
   const value = jsonOf(record);
   try {

@@ -128,14 +128,14 @@ async function startHttp(
 }
 
 async function startMicroservice(root: Type, log: Log, strategy: KafkaTransport): Promise<INestMicroservice> {
-  // what prevents a start is reported here
+  // causes that prevent a start are reported here
   const microservice = await NestFactory.createMicroservice(root, { strategy, logger: new NestLog(log), abortOnError: false });
   handleRecords(microservice);
   await microservice.listen();
   return microservice;
 }
 
-/** Payloads are validated, and what a handler throws reaches the transport as it is. */
+/** Validates payloads, and passes the errors of handlers to the transport unchanged. */
 function handleRecords(microservice: INestMicroservice): void {
   microservice.useGlobalPipes(new PayloadPipe());
   microservice.useGlobalFilters(new RpcErrors());
