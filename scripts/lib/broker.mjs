@@ -12,30 +12,30 @@ import { freePort, whyNotListen } from './ports.mjs';
 import { run } from './run.mjs';
 import { describeExit, openLogFile, startServiceProcess, tailOf } from './service-process.mjs';
 
-// After kill -9 a broker waits for its own old registration to expire (5 to 9 s) and reads its logs again.
+// After kill -9, a broker waits for its old registration to expire (5 to 9 s) and reads its logs again.
 const PATIENCE_MS = 90_000;
-// An orderly stop takes 1 s; a broker that is cut off in the middle of it checks all its logs on the next start.
+// A graceful stop takes 1 s. A broker that is killed during it checks all its logs at the next start.
 const GRACE_MS = 20_000;
 
 /**
- * A broker that asks for logins.
+ * A broker that requires logins.
  * @typedef {object} BrokerSecurity
  * @property {(ports: { port: number, controllerPort: number }) => string} properties that take precedence over the usual ones
- * @property {Record<string, string>} users of SCRAM, with their passwords, made when the storage is prepared
- * @property {{ ssl?: { ca: string }, sasl?: { mechanism: 'scram-sha-512', username: string, password: string } }} client how to log in for a
- *   look whether it serves
+ * @property {Record<string, string>} users of SCRAM, with their passwords; created when the storage is formatted
+ * @property {{ ssl?: { ca: string }, sasl?: { mechanism: 'scram-sha-512', username: string, password: string } }} client how the
+ *   readiness check logs in
  */
 
 /**
- * Starts Apache Kafka: one node, on 127.0.0.1 only, all of it below one folder.
+ * Starts Apache Kafka: one node, on 127.0.0.1 only, with all of its files in one folder.
  *
  * @param {object} options
  * @param {string} options.dir
  * @param {number} options.port
- * @param {number} [options.controllerPort] for its inner voice; by default the one it had, or a free one
- * @param {BrokerSecurity} [options.security] by default everyone who reaches the port may do everything
+ * @param {number} [options.controllerPort] for the controller; default: the previous one, or a free port
+ * @param {BrokerSecurity} [options.security] default: everyone who reaches the port has all permissions
  * @param {(line: string) => void} [options.log]
- * @returns {Promise<import('./service-process.mjs').ServiceProcess & { brokers: string }>} once it serves
+ * @returns {Promise<import('./service-process.mjs').ServiceProcess & { brokers: string }>} once it responds
  */
 export async function startBroker({ dir, port, controllerPort, security, log = () => {} }) {
   const config = join(dir, 'server.properties');
@@ -43,7 +43,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   const scratch = join(dir, 'tmp');
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await stopLeftoverBroker(dir);
-  // Java unpacks native libraries there and does not tidy up when killed.
+  // Java unpacks native libraries there and does not remove them when killed.
   await rm(scratch, { recursive: true, force: true });
   await mkdir(scratch);
 
@@ -75,7 +75,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
 }
 
 /**
- * Stops the broker that a killed launcher has left on this folder.
+ * Stops the broker that a killed launcher has left running on this folder.
  * @param {string} dir
  */
 export const stopLeftoverBroker = (dir) => stopLeftover(pidFile(dir), { graceMs: GRACE_MS });
@@ -83,8 +83,8 @@ export const stopLeftoverBroker = (dir) => stopLeftover(pidFile(dir), { graceMs:
 /** @param {string} dir */
 const pidFile = (dir) => join(dir, 'broker.pid');
 
-// A small heap, and only the first compiler: what matters beside five apps on two cores is memory
-// and a quick start. The young generation is kept small because all of it is used, sooner or later.
+// A small heap, and only the first compiler: beside five apps on two cores, memory and a quick start
+// matter most. The young generation is small because all of it is used sooner or later.
 const JVM_FLAGS = [
   ...['-Xms64m', '-Xmx256m', '-Xmn32m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:+ExitOnOutOfMemoryError', '-XX:-UsePerfData'],
   ...['-Djava.awt.headless=true', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-Dorg.slf4j.simpleLogger.showDateTime=true'],
@@ -92,7 +92,7 @@ const JVM_FLAGS = [
 ];
 
 /**
- * The port it had last time, unless somebody has taken it since: nobody outside needs to know it.
+ * The previous port, unless another program has taken it since: no other program needs to know it.
  * @param {string} config
  * @param {number} port
  */
@@ -113,10 +113,10 @@ async function formatStorage(config, users) {
     ...JVM_FLAGS,
     ...['-cp', join(brokerJars, '*'), 'kafka.tools.StorageTool', 'format', '--cluster-id', newClusterId(), '--config', config, ...scram],
   ]);
-  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe broker's storage could not be prepared, see above.`);
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe broker's storage could not be formatted, see above.`);
 }
 
-/** Kafka refuses an id that begins with a dash: on a command line it would look like an option. */
+/** Kafka rejects an id that begins with a dash, because it would look like an option on a command line. */
 function newClusterId() {
   for (;;) {
     const id = randomBytes(16).toString('base64url');
@@ -125,7 +125,7 @@ function newClusterId() {
 }
 
 /**
- * Resolves when the broker answers: its port is open a while before that.
+ * Resolves when the broker responds, which is some time after its port opens.
  * @param {string} brokers
  * @param {import('./service-process.mjs').ServiceProcess} broker
  * @param {string} logFile
@@ -139,7 +139,7 @@ async function untilServes(brokers, broker, logFile, client) {
     if (ended) return broker.exited;
     if (Date.now() > deadline) {
       await broker.kill();
-      throw new ExplainedError(`The broker does not answer after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
+      throw new ExplainedError(`The broker does not respond after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
     }
     await sleep(100);
   }

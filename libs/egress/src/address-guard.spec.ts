@@ -148,7 +148,7 @@ describe('exceptions of the operator', () => {
   it.each(['10.0.0.0/33', '10.0.0/x', '::1/129', 'host:0', 'host:99999', 'host:x', 'a b', 'host/8', '10.0.0.0/8/8', '[::1', '*'])(
     'an entry that cannot be read is named: "%s"',
     (entry) => {
-      expect(() => AddressGuard.fromConfig(`localhost,${entry}`)).toThrow(`"${entry}" is no CIDR, address or host name`);
+      expect(() => AddressGuard.fromConfig(`localhost,${entry}`)).toThrow(`"${entry}" is not a CIDR, address or host name`);
     },
   );
 });
@@ -170,7 +170,7 @@ describe('refusals', () => {
     const guard = AddressGuard.fromConfig('', { lookup: () => new Promise(() => {}), lookupMs: 20 });
     await expect(guard.resolve('silent.test', 80)).rejects.toMatchObject({
       code: 'ETIMEDOUT',
-      message: 'silent.test could not be resolved in 20 ms',
+      message: 'silent.test could not be resolved within 20 ms',
     });
   });
 

@@ -28,7 +28,7 @@ export class Requests {
     let value: string | Buffer = Buffer.alloc(0);
     try {
       const handler = this.handlers.get(message);
-      if (!handler) throw new BadRecord(`there is no message ${message}`);
+      if (!handler) throw new BadRecord(`unknown message ${message}`);
       const result = await handler(jsonOf(record), record);
       if (result !== undefined) value = JSON.stringify(result);
     } catch (error) {
@@ -45,7 +45,7 @@ export class Requests {
     if (error instanceof BadRecord) return new Invalid(error.message);
     if (isTransient(error)) {
       log.warn({ ...fields, err: error }, 'request.unavailable');
-      return new SluiceError('unavailable', 'a service that is needed is away');
+      return new SluiceError('unavailable', 'a required service is unavailable');
     }
     log.error({ ...fields, err: error }, 'request.failed');
     return new SluiceError('internal', 'internal error');
