@@ -1,4 +1,4 @@
-// Emits what is new at a URL that answers JSON.
+// Emits the new items at a URL that returns JSON.
 import { createHash } from 'node:crypto';
 
 const at = (value, path) => (path ? path.split('.').reduce((inner, name) => inner?.[name], value) : value);

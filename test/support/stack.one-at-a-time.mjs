@@ -1,6 +1,6 @@
 import TestRunner from 'jest-runner';
 
-/** Runs its test files one after the other, whatever maxWorkers says. */
+/** Runs its test files one after the other, regardless of maxWorkers. */
 export default class OneAtATimeRunner extends TestRunner {
   isSerial = true;
 }
