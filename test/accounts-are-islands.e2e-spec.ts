@@ -58,7 +58,7 @@ needing('accounts').describe('the resources of an account do not exist for anoth
   it.each(ofAccounts.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))('%s', async (_, operation) => {
     const call = async (known: Record<string, string>): Promise<Answer> => {
       const path = operation.path.slice('/v1'.length).replace(/(\w+)\/\{\w+\}/g, (_match, kind: string) => {
-        if (!known[kind]) throw new Error(`tell this test of an id behind /${kind}/`);
+        if (!known[kind]) throw new Error(`this test needs an id for /${kind}/`);
         return `${kind}/${known[kind]}`;
       });
       const required = operation.parameters.filter((parameter) => parameter.in === 'query' && parameter.required);

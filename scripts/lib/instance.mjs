@@ -41,7 +41,7 @@ export async function describeInstance({ url, key, kafka, endpoints, receiverHos
     kind: 'running',
     ...{ apiUrl, endpointsUrl, brokers: kafka, apiKey: key, cli, receiverHost: receiver.host, topicPrefix },
     lacks: {
-      ...(cli ? {} : { accounts: "needs accounts of its own, which the operator's CLI creates (--cli)" }),
+      ...(cli ? {} : { accounts: "needs separate accounts, which the operator's CLI creates (--cli)" }),
       ...(receiver.problem ? { receiver: `needs an instance that reaches this machine (--receiver-host): ${receiver.problem}` } : {}),
       ...Object.fromEntries(['control', 'pause', 'scale', 'broker', 'variables', 'logs'].map((capability) => [capability, NOT_CONTROLLED])),
       processes: 'starts stores and apps itself; run it with npm test',

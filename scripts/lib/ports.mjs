@@ -11,7 +11,7 @@ import { createServer } from 'node:net';
 export async function whyNotListen(port, hosts = ['127.0.0.1', '0.0.0.0', '::']) {
   for (const host of hosts) {
     const code = await tryToListen(port, host);
-    // A machine without IPv6 is no obstacle.
+    // A machine may lack IPv6.
     if (code === 'EADDRINUSE' || code === 'EACCES') return code;
   }
   return null;

@@ -99,7 +99,7 @@ export const components = (world: () => World) =>
       ['code with a NUL character', { component_code: `${QUIET}//\0` }, 'NUL'],
       ['code that does not parse', { component_code: 'export default {\n  name: ,\n}' }, '2'],
       ['code without an export', { component_code: 'const a = 1' }, 'export'],
-      ['an export that is no object', { component_code: 'export default 5' }, 'exports no component'],
+      ['an export that is not an object', { component_code: 'export default 5' }, 'exports no component'],
       ['a component without a name', { component_code: 'export default { version: "1" }' }, 'name'],
       ['code that throws', { component_code: 'throw new Error("at once")' }, 'at once'],
       ['a module that is not there', { component_code: 'import x from "left-pad"; export default { name: "x" }' }, 'left-pad'],

@@ -100,7 +100,7 @@ export const requests = (world: () => World) =>
         ['of a type that is none', '{}', 'json', 415],
         ['that is not JSON', '{"component_code":', 'application/json', 400],
         ['nested deeper than 200 levels', `{"configured_props":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'application/json', 400],
-        ['with fields of no type of theirs', '{"component_code":{"constructor":"x","__proto__":null}}', 'application/json', 400],
+        ['with fields of the wrong types', '{"component_code":{"constructor":"x","__proto__":null}}', 'application/json', 400],
         ['that is a text', '"x"', 'application/json', 400],
         ['that is null', 'null', 'application/json', 400],
         ['that is a list', '[]', 'application/json', 400],
@@ -166,7 +166,7 @@ export const requests = (world: () => World) =>
 
     it('have an id, from the client or from the gateway', async () => {
       expect((await api.send('GET', '/users/me', undefined, { 'x-request-id': 'mine-1' })).headers['x-request-id']).toBe('mine-1');
-      const other = (await api.send('GET', '/users/me', undefined, { 'x-request-id': 'not one of ours {}' })).headers['x-request-id'];
+      const other = (await api.send('GET', '/users/me', undefined, { 'x-request-id': 'not a valid id {}' })).headers['x-request-id'];
       expect(other).toMatch(/^[\w-]{20,}$/);
       expect((await http('GET', `${origin}/v1/users/me`)).headers['x-request-id']).toBeDefined();
     });

@@ -254,7 +254,7 @@ export const sources = (world: () => World) =>
         expect((await api.get(`/sources/${source.id}`)).text).toBe(before);
       });
       it.each([
-        ['active that is no boolean', { active: 'no' }, 400],
+        ['active that is not a boolean', { active: 'no' }, 400],
         ['an id that never was', { component_id: 'sc_000000000000000000' }, 404],
         ['code that is none', { component_code: 'nope(' }, 400],
       ])('with %s', async (_, body, status) =>

@@ -31,7 +31,7 @@ console.log(`seed ${options.seed}`);
 
 /** First attempts that failed, from the log of routing. @type {Set<string>} */
 const failedAttempts = new Set();
-/** When a replica was told that the partitions are handed out again. @type {number[]} */
+/** When a replica learned of a rebalance. @type {number[]} */
 const handovers = [];
 const stack = await startDeliveryStack({ replicas: 2, log: tell });
 try {
@@ -76,7 +76,7 @@ try {
 }
 
 /**
- * Emitters, webhooks, and who listens to whom: each emitter has a webhook of its own, and some webhooks listen to several.
+ * Emitters, webhooks and subscriptions: each emitter has a webhook, and some webhooks are listeners of several.
  * @param {Messages} messages
  */
 async function setUp(messages) {

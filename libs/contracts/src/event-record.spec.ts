@@ -86,10 +86,10 @@ describe('a record of the topic events', () => {
   const deep = Buffer.from('['.repeat(400_000) + ']'.repeat(400_000));
   const malformed: [string, Pick<Partial<EventToProduce>, 'headers'> & { key: string | null; value: Buffer | null }][] = [
     ['no emitter', { key: null, value: Buffer.from('1') }],
-    ['a key that is no emitter', { key: 'wh_1', value: Buffer.from('1') }],
+    ['a key that is not an emitter id', { key: 'wh_1', value: Buffer.from('1') }],
     ['no value', { key: 'dc_1', value: null }],
     ['a value that is not JSON', { key: 'dc_1', value: Buffer.from('hello') }],
-    ['a stream of ours that is none', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_type: '$other' } }],
+    ['a reserved stream that does not exist', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_type: '$other' } }],
     [
       'a structured CloudEvent without data',
       { key: 'dc_1', value: Buffer.from('{}'), headers: { 'content-type': 'application/cloudevents+json' } },
@@ -104,7 +104,7 @@ describe('a record of the topic events', () => {
         headers: { 'content-type': 'application/cloudevents+json' },
       },
     ],
-    ['a deletion of what is no event id', { key: 'dc_1', value: Buffer.from('{"start_id":"x"}'), headers: { ce_type: '$delete' } }],
+    ['a deletion with an invalid event id', { key: 'dc_1', value: Buffer.from('{"start_id":"x"}'), headers: { ce_type: '$delete' } }],
   ];
   it.each(malformed)('is malformed with %s', (_, produced) => expect(read(produced)).toMatchObject({ kind: 'malformed', place }));
 });

@@ -78,7 +78,7 @@ export class WatchedConsumer {
     const contact = () => void (state.lastContactAt = Date.now());
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       state.running = true;
-      // other processes report the lag of their own partitions
+      // other processes report the lag of their partitions
       this.lags.clear();
       contact();
       log.debug({ group, assignment: payload.memberAssignment }, 'consumer.joined');

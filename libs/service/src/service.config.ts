@@ -20,7 +20,7 @@ export class ServiceConfig extends Config({
   shutdownDelayMs: duration('SLUICE_SHUTDOWN_DELAY', {
     fallback: '2s',
     description:
-      'How long the REST API and the endpoints keep answering once they are told to stop, with `Connection: close`, so that clients open their ' +
+      'How long the REST API and the endpoints keep responding after SIGTERM, with `Connection: close`, so that clients open their ' +
       'next connection elsewhere. Ends early when nobody is connected. `npm start` sets 0s.',
   }),
 }) {}

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { emitterIds } from '../../../bench/store/load.mjs';
 import { deletionRecord, eventRecord, parseEventId } from '../../../dist/libs/contracts/src/index.js';
 
-/** So many that most of them never reach 100 events: all of these are compared in the end. */
+/** A number with which most of them never reach 100 events: all events of these are compared in the end. */
 const EMITTERS = 20_000;
 /** And a few that go far beyond. */
 const HOT_EMITTERS = 150;

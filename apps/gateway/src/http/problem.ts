@@ -13,7 +13,7 @@ export class Problem {
   @ApiProperty({ example: 'about:blank' }) type!: string;
   @ApiProperty({ description: 'The name of the HTTP status.' }) title!: string;
   @ApiProperty({ type: 'integer' }) status!: number;
-  @ApiProperty({ description: 'What is wrong.' }) detail!: string;
+  @ApiProperty({ description: 'A description of the problem.' }) detail!: string;
   @ApiProperty({ description: 'The same text as `detail`.' }) error!: string;
   @ApiProperty({ description: 'The id of the request in the logs; also in the header X-Request-Id.' }) request_id!: string;
   @ApiPropertyOptional({ type: [FieldProblemShape], description: 'The invalid fields of a malformed request.' }) errors?: FieldProblem[];
