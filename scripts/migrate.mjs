@@ -15,7 +15,7 @@ try {
   const topics = TopicsConfig.read();
   const states = await untilAnswered(log, () => readStates(database));
   const existing = await untilAnswered(log, () => checkTopics(kafka, topicSpecs(), topics));
-  // everything is checked before anything is changed
+  // check everything before changing anything
   if (existing.wrong.length > 0) throw new CannotStart(wrongTopics(existing.wrong));
   const newer = states.filter(({ unknown }) => unknown.length > 0);
   if (newer.length > 0)

@@ -15,10 +15,10 @@ interface KafkaFailure {
 const CERTIFICATE =
   /self-signed certificate|unable to (get|verify)|certificate has expired|certificate is not yet valid|does not match certificate|Hostname\/IP|wrong version number|alert (unknown ca|certificate required|bad certificate|handshake failure)/i;
 
-/** Why a topic is not created, beside a lack of permission. */
+/** Why a topic cannot be created, other than for lack of permission. */
 const REFUSED = new Set(['INVALID_PARTITIONS', 'INVALID_CONFIG', 'INVALID_REQUEST', 'POLICY_VIOLATION', 'INVALID_TOPIC_EXCEPTION']);
 
-/** The failure below the retries that kafkajs wraps around it. */
+/** The original failure, without the retries that kafkajs wraps around it. */
 function rootOf(error: unknown): KafkaFailure {
   let root = error as KafkaFailure;
   for (;;) {

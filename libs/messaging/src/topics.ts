@@ -19,10 +19,10 @@ export interface TopicReport {
   different: string[];
 }
 
-/** The sentence for topics with which nothing works correctly. */
+/** The error message for topics with which a service cannot work correctly. */
 export const wrongTopics = (wrong: TopicReport['wrong']): string => `Kafka's topics are not as needed: ${wrong.join('; ')}`;
 
-/** Creates the topics that are missing and leaves existing ones as they are. Returns the names of the new ones. */
+/** Creates the missing topics and leaves existing ones unchanged. Returns the names of the new ones. */
 export async function createTopics(kafka: KafkaClient, specs: TopicSpec[], settings: TopicSettings): Promise<string[]> {
   return withAdmin(kafka, async (admin) => {
     const existing = new Set(await admin.listTopics());

@@ -142,10 +142,10 @@ const SENTENCES: Record<string, string> = {
   EPIPE: 'the connection was reset',
   EHOSTUNREACH: 'the host could not be reached',
   ENETUNREACH: 'the host could not be reached',
-  UND_ERR_SOCKET: 'the connection was closed without an answer',
+  UND_ERR_SOCKET: 'the connection was closed without a response',
   UND_ERR_CONNECT_TIMEOUT: 'no connection in time',
-  UND_ERR_HEADERS_TIMEOUT: 'no answer in time',
-  UND_ERR_HEADERS_OVERFLOW: 'the answer has too many headers',
+  UND_ERR_HEADERS_TIMEOUT: 'no response in time',
+  UND_ERR_HEADERS_OVERFLOW: 'the response has too many headers',
 };
 
 /** The failure in words for the webhook's owner. The error's own message may tell the address that a name resolved to. */

@@ -286,7 +286,7 @@ describe('running a component', () => {
       const { status, logs } = await run('for (let i = 0; i < 12; i++) console.log(i)');
       expect({ status, messages: logs.map(({ message }) => message) }).toEqual({
         status: 'ok',
-        messages: ['0', '1', '2', '3', '4', '7 more log lines of this run were left out'],
+        messages: ['0', '1', '2', '3', '4', '7 more log lines of this run were omitted'],
       });
     });
 
@@ -301,7 +301,7 @@ describe('running a component', () => {
         'console.log({ [Symbol.for("nodejs.util.inspect.custom")]() { throw new Error("i") } }); console.log(1n, Symbol("s")); const c = {}; c.c = c; console.log(c)',
       );
       expect(outcome.logs.map(({ message }) => message)).toEqual([
-        '[what was logged cannot be shown]',
+        '[not printable]',
         '1n Symbol(s)',
         '<ref *1> { c: [Circular *1] }',
       ]);

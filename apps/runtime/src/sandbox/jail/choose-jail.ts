@@ -48,7 +48,7 @@ export async function chooseJail(root: JailRoot, choice: JailChoice, required: b
   }
   const reasons = refused.map(({ jail, reason }) => `${jail}: ${reason}`).join('; ');
   const advice = required
-    ? '. Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile. Or accept the risk by RUNNER_JAIL_REQUIRED=false'
+    ? '. Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile. Or accept the risk with RUNNER_JAIL_REQUIRED=false'
     : '';
   throw new SandboxUnavailable(`No jail for components works on this machine (${reasons})${advice}`);
 }

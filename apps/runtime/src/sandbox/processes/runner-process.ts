@@ -262,13 +262,13 @@ export class RunnerProcess {
   /** Frames of ended, invented and other processes' runs are ignored, up to a point: reading them is our CPU. */
   private countUnasked(bytes: number): void {
     this.unasked += bytes;
-    if (this.unasked > unaskedBytes) throw new ProtocolBroken('too much that nobody asked for');
+    if (this.unasked > unaskedBytes) throw new ProtocolBroken('too much unsolicited data');
   }
 
   private broken(error: Error, run: RunInFlight | null): void {
     if (error instanceof TooMuchOutput)
       return this.stop({ status: 'killed', code: 'OUTPUT', message: `The run wrote ${error.message}` }, run);
-    const what = error instanceof ProtocolBroken ? 'The process of the code sent' : 'What the process of the code sent could not be taken:';
+    const what = error instanceof ProtocolBroken ? 'The process of the code sent' : 'The data that the process of the code sent was rejected:';
     this.stop({ status: 'crashed', code: 'PROTOCOL', message: `${what} ${error.message}` }, run);
   }
 
