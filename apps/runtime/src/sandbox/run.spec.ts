@@ -300,11 +300,7 @@ describe('running a component', () => {
       const outcome = await run(
         'console.log({ [Symbol.for("nodejs.util.inspect.custom")]() { throw new Error("i") } }); console.log(1n, Symbol("s")); const c = {}; c.c = c; console.log(c)',
       );
-      expect(outcome.logs.map(({ message }) => message)).toEqual([
-        '[not printable]',
-        '1n Symbol(s)',
-        '<ref *1> { c: [Circular *1] }',
-      ]);
+      expect(outcome.logs.map(({ message }) => message)).toEqual(['[not printable]', '1n Symbol(s)', '<ref *1> { c: [Circular *1] }']);
     });
   });
 

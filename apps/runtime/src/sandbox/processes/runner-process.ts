@@ -268,7 +268,8 @@ export class RunnerProcess {
   private broken(error: Error, run: RunInFlight | null): void {
     if (error instanceof TooMuchOutput)
       return this.stop({ status: 'killed', code: 'OUTPUT', message: `The run wrote ${error.message}` }, run);
-    const what = error instanceof ProtocolBroken ? 'The process of the code sent' : 'The data that the process of the code sent was rejected:';
+    const what =
+      error instanceof ProtocolBroken ? 'The process of the code sent' : 'The data that the process of the code sent was rejected:';
     this.stop({ status: 'crashed', code: 'PROTOCOL', message: `${what} ${error.message}` }, run);
   }
 
