@@ -340,7 +340,7 @@ describe('running a component', () => {
       ['that is null', 'throw null', 'null'],
       ['that is undefined', 'throw undefined', 'undefined'],
       ['that is an object', 'throw { a: 1 }', '{ a: 1 }'],
-      ['that throws itself', 'throw new Proxy(new Error("x"), { get() { throw new Error("p") } })', 'cannot be shown'],
+      ['that throws itself', 'throw new Proxy(new Error("x"), { get() { throw new Error("p") } })', 'cannot be printed'],
       ['of a missing module', 'await import("left-pad")', 'The module "left-pad" is not available'],
       ['of process.exit', 'process.exit(1)', 'process.exit() is not available'],
       ['in respond without customResponse', 'this.plain.respond({})', 'customResponse'],
