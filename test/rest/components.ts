@@ -93,7 +93,7 @@ export const components = (world: () => World) =>
       ['null', { component_code: null, component_url: null }, 'component_code or component_url is required'],
       ['code that is not text', { component_code: 5 }, 'component_code must be a string'],
       ['a URL that is not text', { component_url: ['x'] }, 'component_url must be a string'],
-      ['a URL that is none', { component_url: 'nowhere' }, 'component_url'],
+      ['an invalid URL', { component_url: 'nowhere' }, 'component_url'],
       ['a URL of a file', { component_url: 'file:///etc/passwd' }, 'component_url'],
       ['empty code', { component_code: '' }, ''],
       ['code with a NUL character', { component_code: `${QUIET}//\0` }, 'NUL'],
@@ -102,7 +102,7 @@ export const components = (world: () => World) =>
       ['an export that is not an object', { component_code: 'export default 5' }, 'exports no component'],
       ['a component without a name', { component_code: 'export default { version: "1" }' }, 'name'],
       ['code that throws', { component_code: 'throw new Error("at once")' }, 'at once'],
-      ['a module that is not there', { component_code: 'import x from "left-pad"; export default { name: "x" }' }, 'left-pad'],
+      ['a module that does not exist', { component_code: 'import x from "left-pad"; export default { name: "x" }' }, 'left-pad'],
     ])('return 400 for %s', async (_, body, says) => {
       const answer = await create(body);
       expect(answer.status).toBe(400);

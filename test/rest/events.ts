@@ -118,12 +118,12 @@ export const events = (world: () => World) =>
       expect((await api.get(`/sources/${source.id}/events`)).body.data.map(({ e }: any) => e)).toEqual([...list].reverse());
     });
     it.each([
-      ['too large', Buffer.from(`"${'x'.repeat(1024 * 1024)}"`), {}, 'are allowed'],
-      ['no JSON', Buffer.from('{'), {}, 'not JSON'],
-      ['no UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, 'not UTF-8'],
+      ['too large', Buffer.from(`"${'x'.repeat(1024 * 1024)}"`), {}, 'the limit is'],
+      ['not JSON', Buffer.from('{'), {}, 'not JSON'],
+      ['not UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, 'not UTF-8'],
       ['nested too deeply', Buffer.from(`${'['.repeat(300)}${']'.repeat(300)}`), {}, 'nested deeper'],
-      ['on a stream that is ours', Buffer.from('1'), { ce_type: '$in' }, '$in'],
-      ['at a time that no database keeps', Buffer.from('1'), { ce_time: 'a\0' }, 'NUL'],
+      ['on a reserved stream', Buffer.from('1'), { ce_type: '$in' }, '$in'],
+      ['with a time that no database can store', Buffer.from('1'), { ce_time: 'a\0' }, 'NUL'],
     ])('from a producer that are %s are reported on $errors', async (_, value, headers, message) => {
       const source = await emitted(count(1));
       await world().producer.send(source.id, value, headers);
@@ -170,10 +170,10 @@ export const events = (world: () => World) =>
         new URLSearchParams({ ...(start && { start_id: start }), ...(end && { end_id: end }) }).toString();
       it.each([
         ['all', [], [], []],
-        ['from one on', [3], [], [0, 1, 2]],
-        ['up to one', [], [3], [4, 5]],
-        ['a range', [1], [4], [0, 5]],
-        ['exactly one', [2], [2], [0, 1, 3, 4, 5]],
+        ['from one event on', [3], [], [0, 1, 2]],
+        ['up to one event', [], [3], [4, 5]],
+        ['in a range', [1], [4], [0, 5]],
+        ['exactly one event', [2], [2], [0, 1, 3, 4, 5]],
       ])('%s: returns 202, and later ones are kept', async (_, [start], [end], left) => {
         const source = await emitted(count(6));
         const ids = (await page(source.id)).data.map(({ id }: any) => id).reverse();

@@ -97,11 +97,11 @@ export const requests = (world: () => World) =>
         ['of text', '{"component_code":"x"}', 'text/plain', 415],
         ['of a form', 'component_code=x', 'application/x-www-form-urlencoded', 415],
         ['of no type', '{"component_code":"x"}', undefined, 415],
-        ['of a type that is none', '{}', 'json', 415],
+        ['of an invalid type', '{}', 'json', 415],
         ['that is not JSON', '{"component_code":', 'application/json', 400],
         ['nested deeper than 200 levels', `{"configured_props":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'application/json', 400],
         ['with fields of the wrong types', '{"component_code":{"constructor":"x","__proto__":null}}', 'application/json', 400],
-        ['that is a text', '"x"', 'application/json', 400],
+        ['that is a string', '"x"', 'application/json', 400],
         ['that is null', 'null', 'application/json', 400],
         ['that is a list', '[]', 'application/json', 400],
       ])('%s', async (_, body, type, status) => {

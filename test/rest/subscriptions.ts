@@ -144,7 +144,7 @@ export const subscriptions = (world: () => World) =>
       await api.delete(`/sources/${listener.id}`);
     });
 
-    describe('made automatically', () => {
+    describe('to later emitters', () => {
       const auto = (parameters: object) => api.post(`/auto_subscriptions?${query(parameters)}`);
       it('are returned with exactly their fields, listed and deleted', async () => {
         const parameters = { event_name: '$errors', listener_id: webhook };

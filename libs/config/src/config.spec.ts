@@ -76,12 +76,12 @@ describe('a secret', () => {
   it('can be in a file, without its last line break', () =>
     expect(Sample.read({ NAME: 'x', PASSWORD_FILE: file }).password).toBe('open sesame'));
 
-  it('is refused when it is given twice', () =>
+  it('is rejected when it is given twice', () =>
     expect(problems({ NAME: 'x', PASSWORD: 'a', PASSWORD_FILE: file })).toEqual([
       'PASSWORD and PASSWORD_FILE are both set; set only one of them',
     ]));
 
-  it('is refused when its file cannot be read', () => {
+  it('is rejected when its file cannot be read', () => {
     rmSync(folder, { recursive: true });
     expect(problems({ NAME: 'x', PASSWORD_FILE: file })).toEqual([
       `PASSWORD cannot be read from PASSWORD_FILE: ENOENT: no such file or directory, open '${file}'`,

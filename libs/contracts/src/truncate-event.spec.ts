@@ -8,23 +8,23 @@ const long = 'x'.repeat(2000);
 describe('a truncated event', () => {
   it.each([
     ['keeps the leading members that fit', `{"a":1,"b":{"c":[1,2]},"long":"${long}","d":2}`, { a: 1, b: { c: [1, 2] }, $truncated: true }],
-    ['may have nothing but the mark', `{"long":"${long}"}`, { $truncated: true }],
-    ['with a key that does not fit', `{"a":1,"${long}":1}`, { a: 1, $truncated: true }],
-    ['reads over space', ` {\n "a" : [ 1 , 2 ] ,\t"long":"${long}" } `, { a: [1, 2], $truncated: true }],
+    ['may contain only the mark', `{"long":"${long}"}`, { $truncated: true }],
+    ['omits a member whose key does not fit', `{"a":1,"${long}":1}`, { a: 1, $truncated: true }],
+    ['skips whitespace', ` {\n "a" : [ 1 , 2 ] ,\t"long":"${long}" } `, { a: [1, 2], $truncated: true }],
     [
-      'has our mark and not the event’s own',
+      'contains our mark instead of the event’s member of that name',
       `{"$truncated":false,"a":1,"\\u0024truncated":"x","long":"${long}"}`,
       { a: 1, $truncated: true },
     ],
     [
-      'of an array has its leading elements under value',
+      'of an array has its first elements under value',
       `[1,"two",{"three":[3]},"${long}",5]`,
       { value: [1, 'two', { three: [3] }], $truncated: true },
     ],
-    ['of an array whose first element is too long', `["${long}"]`, { value: [], $truncated: true }],
-    ['of a number of many digits has nothing', '1'.repeat(2000), { $truncated: true }],
-    ['of a word in much space has it', `${' '.repeat(2000)}true`, { value: true, $truncated: true }],
-    ['takes quotes and brackets in texts for what they are', `{"a":"}\\"],{","long":"${long}"}`, { a: '}"],{', $truncated: true }],
+    ['of an array is empty if the first element is too long', `["${long}"]`, { value: [], $truncated: true }],
+    ['of a number with many digits contains only the mark', '1'.repeat(2000), { $truncated: true }],
+    ['of a word in much whitespace contains the word', `${' '.repeat(2000)}true`, { value: true, $truncated: true }],
+    ['ignores quotes and brackets in strings', `{"a":"}\\"],{","long":"${long}"}`, { a: '}"],{', $truncated: true }],
   ])('%s', (_, json, expected) => {
     expect(truncated(json)).toEqual(expected);
   });

@@ -16,7 +16,7 @@ class FakeBatch {
   }
 }
 
-describe('a consumer pauses to gather records', () => {
+describe('a consumer', () => {
   let gathering: Gathering;
   beforeEach(() => {
     jest.useFakeTimers({ now: 1_000_000 });
@@ -33,13 +33,13 @@ describe('a consumer pauses to gather records', () => {
     return performance.now() - start;
   };
 
-  it('once for all partitions of a fetch at the end of the topic', async () => {
+  it('pauses to gather records once for all partitions of a fetch at the end of the topic', async () => {
     expect([await rest(9, 10), await rest(4, 5), await rest(0, 1)]).toEqual([MS, 0, 0]);
     jest.advanceTimersByTime(MS);
     expect(await rest(10, 11)).toBe(MS);
   });
 
-  it('not while more records are available already', async () => {
+  it('does not pause while more records are available', async () => {
     expect(await rest(8, 10)).toBe(0);
   });
 });

@@ -44,7 +44,7 @@ it('drops fields that the contract does not name, including keys of nested objec
   expect(Object.getPrototypeOf(thing)).toBe(Thing.prototype);
 });
 
-describe('rejects', () => {
+describe('the payload pipe rejects', () => {
   it.each([
     ['{"active":"yes","limit":1.5}', ['limit', 'active']],
     [`{"active":${strange}}`, ['active']],
