@@ -138,6 +138,6 @@ async function untilTaken(database) {
     );
     if (behind.length === 0) return ends.reduce((sum, { high }) => sum + Number(high), 0);
     if (Date.now() > since + STALLED_MS)
-      throw new Error(`the store does not come to the end of the log: ${JSON.stringify({ rows, ends })}`);
+      throw new Error(`the store does not reach the end of the topic: ${JSON.stringify({ rows, ends })}`);
   }
 }

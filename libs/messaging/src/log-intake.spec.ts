@@ -48,7 +48,7 @@ class Store {
   }
 }
 
-describe('an intake of the log', () => {
+describe('a log intake', () => {
   it('resumes a partition at its stored position and takes no record twice', async () => {
     const store = new Store();
     store.position = { offset: 3, clock: 50 };
