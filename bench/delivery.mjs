@@ -266,7 +266,7 @@ async function arrived(count) {
     const state = await receiver.ask('state');
     if (state.unique >= count) return state;
     if (state.unique > last) [last, since] = [state.unique, performance.now()];
-    if (performance.now() - since > 60_000) throw new Error(`${state.unique} of ${count} have arrived, and no more come`);
+    if (performance.now() - since > 60_000) throw new Error(`${state.unique} of ${count} have arrived, and no more arrive`);
     await sleep(20);
   }
 }

@@ -22,7 +22,7 @@ export async function http(method: string, url: string, outgoing: Outgoing = {})
   const answer = await exchange(method, url, outgoing);
   const problem = answerProblem(method, url, answer, outgoing.body);
   if (problem)
-    throw new Error(`${method} ${url} answered ${answer.status}, against docs/openapi.yaml: ${problem}\n${answer.text.slice(0, 1000)}`);
+    throw new Error(`${method} ${url} returned ${answer.status}, contrary to docs/openapi.yaml: ${problem}\n${answer.text.slice(0, 1000)}`);
   return answer;
 }
 
