@@ -61,10 +61,13 @@ afterAll(async () => {
 });
 
 describe('Kafka with SASL_SSL, SCRAM and only the generated permissions, and PostgreSQL with verify-full', () => {
-  it('lack their topics and schemas before sluice migrate, which a service reports in one line', async () => {
+  it('lack their topics and schemas before sluice migrate, which a service reports in one line per store', async () => {
     const { lines, code } = await failure('catalog', { SLUICE_STARTUP_TIMEOUT: '1s' });
     expect(code).toBe(1);
-    expect(lines).toEqual([expect.stringMatching(/^gave up waiting for .*run `sluice migrate`/)]);
+    expect(lines).toEqual([
+      expect.stringMatching(/^gave up waiting for Kafka .*run `sluice migrate`/),
+      expect.stringMatching(/^gave up waiting for PostgreSQL .*run `sluice migrate`/),
+    ]);
   });
 
   it('can be migrated, and migrated again without a change', async () => {
