@@ -64,7 +64,7 @@ describe('Kafka with SASL_SSL, SCRAM and only the generated permissions, and Pos
   it('lack their topics and schemas before sluice migrate, which a service reports in one line per store', async () => {
     const { lines, code } = await failure('catalog', { SLUICE_STARTUP_TIMEOUT: '1s' });
     expect(code).toBe(1);
-    expect(lines).toEqual([
+    expect(lines.toSorted()).toEqual([
       expect.stringMatching(/^gave up waiting for Kafka .*run `sluice migrate`/),
       expect.stringMatching(/^gave up waiting for PostgreSQL .*run `sluice migrate`/),
     ]);
