@@ -1,4 +1,4 @@
-/** The rules of the rooms: each says in a sentence what breaks otherwise. */
+/** The import rules: each states in a sentence what breaks otherwise. */
 module.exports = {
   forbidden: [
     {

@@ -21,7 +21,7 @@ const EXCEPT = /^scripts\/(check-language|lib\/prose\.spec)\.mjs$|^docker\/secco
 const PHRASES = [
   [/\b(tell|tells|telling|told)\b/i, 'report, log, notify, return, distinguish'],
   [/\bhears? of\b|\bheard of\b/i, 'learn of, receive'],
-  [/\banswers? (with|what|how|whether|that)\b|\bis answered (?!with)/i, 'return, respond with'],
+  [/\banswer(s|ed|ing)\b(?! with)|\/\*\* Answers\b/, 'return, respond'],
   [/\bof (ours|yours|theirs|one's own|(its|their) own(?! \w))\b/i, 'our, your, separate'],
   [/\b(be|is|are) had\b/i, 'available'],
   [/\bgo(es)? on\b(?! to)/i, 'continue'],

@@ -34,7 +34,7 @@ export async function describeInstance({ url, key, kafka, endpoints, receiverHos
   const endpointsUrl = httpUrl(endpoints, '--endpoints');
   const account = await checkApi(apiUrl, key);
   await checkKafka(kafka, `${topicPrefix}events`);
-  await get(endpointsUrl, {}, `The endpoints of sources do not answer at ${endpointsUrl} (--endpoints)`);
+  await get(endpointsUrl, {}, `The endpoints of sources do not respond at ${endpointsUrl} (--endpoints)`);
   if (cli) await checkCli(cli, account);
   const receiver = await findReceiver(apiUrl, key, receiverHost);
   return {

@@ -11,7 +11,7 @@ export interface GuardedAgentOptions extends Omit<Agent.Options, 'connect'> {
 
 /**
  * An undici agent that connects only to addresses that the guard allows. It checks once per connection; a reused connection is not checked again.
- * A refusal rejects the request with `EgressRefused`. HTTP/1.1, unless `connect.allowH2` says otherwise.
+ * A refusal rejects the request with `EgressRefused`. HTTP/1.1, unless `connect.allowH2` is set.
  */
 export function guardedAgent(guard: AddressGuard, options: GuardedAgentOptions = {}): Agent {
   const { connect, ...rest } = options;

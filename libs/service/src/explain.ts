@@ -28,8 +28,8 @@ export function explain(error: unknown): string[] | undefined {
 export function absence(error: unknown): string | undefined {
   if (explainKafkaError(error) !== undefined || explainDatabaseError(error) !== undefined) return undefined;
   const { name, message, code } = error as { name?: string; message?: string; code?: string };
-  if (name?.startsWith('KafkaJS')) return `Kafka does not answer: ${reasonOf(error)}`;
-  return isTransient(error) ? `PostgreSQL does not answer: ${message || code}` : undefined;
+  if (name?.startsWith('KafkaJS')) return `Kafka does not respond: ${reasonOf(error)}`;
+  return isTransient(error) ? `PostgreSQL does not respond: ${message || code}` : undefined;
 }
 
 /** Logs why the process ends: one line per explained cause, otherwise the error with its stack under this name. */

@@ -21,7 +21,7 @@ it('names a database that does not respond, and queries it once for concurrent p
     return Promise.reject(new Error('connection refused'));
   });
   const reasons = await Promise.all([readiness.reasons(), readiness.reasons()]);
-  expect(reasons).toEqual([['PostgreSQL does not answer: connection refused'], ['PostgreSQL does not answer: connection refused']]);
+  expect(reasons).toEqual([['PostgreSQL does not respond: connection refused'], ['PostgreSQL does not respond: connection refused']]);
   expect(looks).toBe(1);
 });
 

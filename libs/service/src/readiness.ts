@@ -51,7 +51,7 @@ export class Readiness {
     if (this.lastCheck && now - this.lastCheck.at < CHECK_EVERY_MS) return this.lastCheck.result;
     const result = this.checkDatabase().then(
       () => undefined,
-      (error: Error) => `PostgreSQL does not answer: ${error.message}`,
+      (error: Error) => `PostgreSQL does not respond: ${error.message}`,
     );
     this.lastCheck = { at: now, result };
     return result;

@@ -21,7 +21,7 @@ export interface StoresOptions {
 }
 
 /**
- * Resolves when Kafka and PostgreSQL answer and `sluice migrate` has brought both to this version.
+ * Resolves when Kafka and PostgreSQL respond and `sluice migrate` has brought both to this version.
  * @throws CannotStart, or AggregateError of two, if they do not before the deadline, or if waiting does not help: credentials, certificates, permissions, wrong topics
  */
 export async function waitForStores({ service, kafka, brokers, topics, database, deadline, readiness, log }: StoresOptions): Promise<void> {

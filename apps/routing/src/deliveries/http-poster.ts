@@ -112,7 +112,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.received += chunk.length;
     if (this.received <= READ_BYTES) return;
     this.end();
-    controller.abort(new Error('answered more than is read'));
+    controller.abort(new Error('the response is longer than is read'));
   }
 
   onResponseEnd(): void {
