@@ -23,7 +23,7 @@ export class Consumers {
     return this.laned.get(group)?.outstanding ?? 0;
   }
 
-  /** Runs `work` in a lane of the group's consumer, in turn with its tasks, and returns the result. An error goes to the caller and is not retried. */
+  /** Calls `run` in a lane of the group's consumer, in turn with its tasks, and returns the result. An error goes to the caller and is not retried. */
   runInLane<T>(group: string, lane: { lane: string; group?: string }, run: () => Promise<T>): Promise<T> {
     const consumer = this.laned.get(group);
     if (!consumer) throw new Unavailable('the service is starting');
@@ -33,8 +33,8 @@ export class Consumers {
   /** Starts a consumer that is `onDemand`; resolves when it has joined its group. */
   async start(group: string): Promise<void> {
     const make = this.onDemand.get(group);
-    if (!make) throw new Error(`there is no consumer ${group}`);
-    if (this.running.has(group)) throw new Error(`the consumer ${group} runs already`);
+    if (!make) throw new Error(`unknown consumer ${group}`);
+    if (this.running.has(group)) throw new Error(`the consumer ${group} is already running`);
     const consumer = make();
     this.running.set(group, consumer);
     await consumer.start();
