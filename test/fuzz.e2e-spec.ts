@@ -86,7 +86,7 @@ function requestOf(chance: Chance, operation: Operation) {
 
 // it only creates things in its own account
 needing('accounts').it(
-  `${REQUESTS} requests of all kinds, seed ${SEED}: no internal error, and every response matches its description`,
+  `${REQUESTS} requests of all kinds with seed ${SEED} cause no internal error, and every response matches its description`,
   async () => {
     const chance = new Chance(SEED);
     const origin = new URL(api.baseUrl).origin;

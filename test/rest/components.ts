@@ -117,7 +117,7 @@ export const components = (world: () => World) =>
     });
 
     it.each(['http-request', 'interval-timer', 'cron-schedule', 'rss-feed', 'json-poller'])(
-      'of the registry: %s is there for everyone',
+      'of the registry exist for every account: %s',
       async (key) => {
         const { status, body } = await stranger.get(`/components/registry/${key}`);
         expect(status).toBe(200);

@@ -56,7 +56,7 @@ export const subscriptions = (world: () => World) =>
       expect(await list()).toEqual([]);
     });
     it.each(['$errors', '$logs', 'default', 'mine', 'x'.repeat(128), 'ü'.repeat(128), '💧'.repeat(128), 'a b&c'])(
-      'to the stream %j are made',
+      'are created for the stream %j',
       async (event_name) => {
         expect((await create({ ...pair(), event_name })).body.data[0].event_name).toBe(event_name);
         expect((await remove({ ...pair(), event_name })).body.data).toHaveLength(1);

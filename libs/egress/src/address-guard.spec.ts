@@ -146,7 +146,7 @@ describe('exceptions of the operator', () => {
   });
 
   it.each(['10.0.0.0/33', '10.0.0/x', '::1/129', 'host:0', 'host:99999', 'host:x', 'a b', 'host/8', '10.0.0.0/8/8', '[::1', '*'])(
-    'an entry that cannot be read is named: "%s"',
+    'name an entry that cannot be parsed: "%s"',
     (entry) => {
       expect(() => AddressGuard.fromConfig(`localhost,${entry}`)).toThrow(`"${entry}" is not a CIDR, address or host name`);
     },
