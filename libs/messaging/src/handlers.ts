@@ -29,7 +29,9 @@ export interface ConsumerSettings {
   concurrency?: number;
   /** The maximum number of tasks in progress for one group of lanes (an account, a webhook). */
   groupConcurrency?: number;
-  /** With this many outstanding tasks, no more records are accepted. */
+  /** Tasks in flight beyond `concurrency`, each of a group that has none in flight. */
+  reserve?: number;
+  /** With this many tasks outstanding, no more records are taken. */
   maxOutstanding?: number;
   /** false: the service is ready without this consumer, and continues if it fails. */
   vital?: boolean;
