@@ -19,7 +19,7 @@ export function banner({ settings, apiKey, keyFile }) {
     REST API             ${rest}
     sources' endpoints   http://localhost:${settings.endpointsPort}
     Kafka                ${settings.kafkaBrokers ?? `localhost:${settings.kafkaPort}   (the public topics, without a login)`}
-    API key              ${apiKey ? `${apiKey}   (kept in ${shown(keyFile)})` : `the one that you have; for another: ${newKey}`}
+    API key              ${apiKey ? `${apiKey}   (stored in ${shown(keyFile)})` : `unchanged; to create another: ${newKey}`}
 
   Try it:
 

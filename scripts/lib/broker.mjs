@@ -20,10 +20,10 @@ const GRACE_MS = 20_000;
  * A broker that requires logins.
  * @typedef {object} BrokerSecurity
  * @property {(ports: { port: number, controllerPort: number }) => string} properties that take precedence over the usual ones
- * @property {Record<string, string>} users of SCRAM, with their passwords, made when the storage is prepared
- * @property {{ ssl?: { ca: string }, sasl?: import('kafkajs').SASLOptions }} client how to log in for a look whether it serves
- * @property {string} [bootstrap] where this login is asked for; by default `port` of localhost, which a certificate can name
- * @property {() => Promise<void>} [prepare] what remains to be done before clients may come
+ * @property {Record<string, string>} users of SCRAM, with their passwords; created when the storage is formatted
+ * @property {{ ssl?: { ca: string }, sasl?: import('kafkajs').SASLOptions }} client how the readiness check logs in
+ * @property {string} [bootstrap] the listener that requires this login; default: `port` of localhost, which a certificate can name
+ * @property {() => Promise<void>} [prepare] runs before clients connect
  */
 
 /**

@@ -14,7 +14,7 @@ import { stopLeftoverPostgres } from './postgres.mjs';
  *     running.json    the addresses of the running instance (deleted when it stops)
  *     api-key         of the first account
  *     apps/*.pid      the apps' processes
- *     secrets/        what the environment held in secret variables
+ *     secrets/        the values of secret variables in the environment
  *     broker/         Apache Kafka: its data, log, configuration, password
  *     postgres/       PostgreSQL: its data, log, password
  *
@@ -79,7 +79,7 @@ export async function stopLeftovers(folder) {
 }
 
 /**
- * Notes how the stores of a running Sluice are reached: the variables of a service.
+ * Writes down how to reach the stores of a running instance: the variables of a service.
  * @param {DataFolder} folder
  * @param {Record<string, string>} stores
  */
@@ -87,7 +87,7 @@ export const announce = (folder, stores) => writeSecret(folder.running, JSON.str
 
 /**
  * @param {DataFolder} folder
- * @returns {Record<string, string> | null} null when nothing runs on this folder
+ * @returns {Record<string, string> | null} null if no instance is running on this folder
  */
 export function findRunning(folder) {
   if (!readPidFile(folder.lock)) return null;

@@ -25,8 +25,8 @@ const STOP = 'SIGINT';
  * @param {boolean} [options.fast] for tests: fast, but not safe against a power failure
  * @param {{ cert: string, key: string }} [options.tls] PEM of the server's certificate; allows TLS connections
  * @param {(line: string) => void} [options.log]
- * @returns {Promise<import('./service-process.mjs').ServiceProcess & { url: string, environment: Record<string, string> }>} once it serves;
- *   `environment`: how a service reaches it, with the password in a file
+ * @returns {Promise<import('./service-process.mjs').ServiceProcess & { url: string, environment: Record<string, string> }>} once it responds;
+ *   `environment`: the variables with which a service connects, with the password in a file
  */
 export async function startPostgres({ dir, port, fast = false, tls, log = () => {} }) {
   const { initdb, postgres } = postgresBinaries();
@@ -40,7 +40,7 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
     await createCluster({ dir, data, initdb, account, fast });
   }
   await account.own(dir);
-  // initdb has read it: from now on it is ours alone, whoever PostgreSQL runs as
+  // initdb has read it: from now on it belongs to this user alone, even if PostgreSQL runs as another one
   if (process.getuid?.() === 0) await chown(passwordFile(dir), 0, 0);
   await removeStalePidFile(data);
 

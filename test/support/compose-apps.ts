@@ -32,9 +32,9 @@ export class ComposeApps implements Orchestrated {
     await Promise.all(['kafka', ...APPS].map((service) => this.healthy(service)));
   }
 
-  /** Docker does not start a container again that was killed by a command; a crash inside it would be. */
+  /** Docker does not restart a container that was killed by a command; it would restart one that crashed. */
   kill(app: App): Promise<void> {
-    // one after the other: a story may not wait for the end of a kill, and a container that has not started again cannot be killed
+    // one after the other: a story may not wait for the end of a kill, and a container that has not restarted cannot be killed
     this.killing = this.killing.then(async () => {
       const [first] = await this.containers(app);
       await docker(['kill', first!.id]);

@@ -19,7 +19,7 @@ export class RuntimeConfig extends Config({
     fallback: 10_000,
     min: 1,
     description:
-      'Runs of one account that may wait. While more wait, its endpoints answer 429; runs for events and timers are queued all the same.',
+      'Runs of one account that may wait. While more wait, its endpoints return 429; runs for events and timers are still queued.',
   }),
   ...quotaVariables,
 }) {

@@ -100,13 +100,13 @@ export interface ComponentCodeReply {
 }
 export const getCode = query<ComponentCodeReply>()('catalog.component.get-code', GetCode);
 
-/** For whom components are read: accounts take turns, and what nobody waits for any more is not begun. */
+/** The account and deadline of an inspection: accounts take turns, and an inspection that nobody waits for any more is not started. */
 class ForCaller {
   @IsOptional()
   @IsId('user')
   owner_id?: UserId;
 
-  /** When the asker stops waiting, in ms since the epoch. */
+  /** When the sender stops waiting, in ms since the epoch. */
   @IsOptional()
   @IsInt()
   answer_by?: number;

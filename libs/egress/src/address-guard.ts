@@ -20,7 +20,7 @@ export interface AddressGuardOptions {
   lookup?: (host: string) => Promise<{ address: string }[]>;
   /** Milliseconds after which a lookup has failed. Default 5000. */
   lookupMs?: number;
-  /** Refused even where the operator allows them. Default: the stores and services of this process's environment. */
+  /** Hosts that are refused even if the operator allows them. Default: the stores and services in this process's environment. */
   ownHosts?: Pick<OwnHosts, 'refuses'>;
 }
 

@@ -29,9 +29,9 @@ export interface ConsumerSettings {
   concurrency?: number;
   /** The maximum number of tasks in progress for one group of lanes (an account, a webhook). */
   groupConcurrency?: number;
-  /** Tasks in flight beyond `concurrency`, each of a group that has none in flight. */
+  /** Additional tasks beyond `concurrency`, each for a group that has none in progress. */
   reserve?: number;
-  /** With this many tasks outstanding, no more records are taken. */
+  /** With this many outstanding tasks, no more records are accepted. */
   maxOutstanding?: number;
   /** false: the service is ready without this consumer, and continues if it fails. */
   vital?: boolean;

@@ -78,12 +78,12 @@ export class LaneConsumer {
     return this.intake.lanes.outstanding;
   }
 
-  /** Whether it has been told to stop. */
+  /** Whether it is stopping. */
   get isStopping(): boolean {
     return this.stopping;
   }
 
-  /** Runs a task in turn with those of the records. */
+  /** Runs a task in its lane, in turn with those of the records. */
   push(task: Task): void {
     this.intake.lanes.push(task, () => {});
   }

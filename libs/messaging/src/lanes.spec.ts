@@ -48,7 +48,7 @@ describe('Lanes', () => {
     expect(running).toEqual(['slow-1', 'quick', 'slow-3']);
   });
 
-  it('begin a task of a group that has none in flight from the reserve when others fill the concurrency', async () => {
+  it('start a task of a group that has none in progress from the reserve when others use up the concurrency', async () => {
     const { running, push, end } = stage(new Lanes({ concurrency: 2, reserve: 2 }));
     for (const n of [1, 2, 3]) push(`greedy-${n}`, `greedy-${n}`, 'greedy');
     push('first-1', 'first', 'first');
@@ -62,7 +62,7 @@ describe('Lanes', () => {
     expect(running).toEqual(['greedy-1', 'greedy-2', 'third', 'first-2']);
   });
 
-  it('keep all together to their bound', async () => {
+  it('limit the total concurrency', async () => {
     const lanes = new Lanes({ concurrency: 2 });
     const { running, push, end } = stage(lanes);
     for (const n of [1, 2, 3]) push(`t${n}`, `t${n}`);

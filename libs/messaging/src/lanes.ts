@@ -14,9 +14,9 @@ export interface LanesOptions {
   concurrency: number;
   /** The maximum number of tasks of one group in progress; without it, only `concurrency` applies. */
   groupConcurrency?: number;
-  /** Tasks in flight beyond `concurrency`, each of a group that has none in flight: a group need not wait until the others' tasks end. */
+  /** Additional tasks beyond `concurrency`, each for a group that has none in progress, so that a group need not wait for the tasks of others. */
   reserve?: number;
-  /** Told of each throw of a task, before the task runs again. */
+  /** Called for each failure of a task, before the task is retried. */
   onFailure?(error: unknown, lane: string): void;
 }
 
@@ -118,7 +118,7 @@ export class Lanes {
     this.next(lane);
   }
 
-  /** Begins tasks of groups that have none in flight. */
+  /** Starts tasks of groups that have none in progress. */
   private useReserve(): void {
     const { concurrency, reserve = 0 } = this.options;
     for (let index = 0; reserve > 0 && index < this.ready.length && this.running < concurrency + reserve;) {

@@ -26,7 +26,7 @@ export class RunnerConfig extends Config({
   trustsComponents: boolean('RUNNER_TRUST_ALL_COMPONENTS', {
     fallback: false,
     description:
-      'Whether to run components where no jail can hold hostile code. Any of them can then read what this user can read (passwords, keys), reach ' +
+      'Whether to run components where no jail can contain hostile code. Any of them can then read what this user can read (passwords, keys), reach ' +
       'every port of this machine and its network, and stop other processes. Without it, the runtime refuses to start there.',
   }),
   isolation: choice('RUNNER_ISOLATION', {
