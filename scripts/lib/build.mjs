@@ -50,7 +50,7 @@ function listSources() {
 }
 
 /**
- * The compiler leaves the output of a source that is gone, and a migration that is gone must not run.
+ * The compiler leaves the output of a source that is gone.
  * @param {string} source
  */
 function removeOutput(source) {

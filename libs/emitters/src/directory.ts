@@ -3,16 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { type EmitterState, findEmitters, type UserId } from '#contracts';
 import { Database, type Transaction } from '#database';
 import { Messages } from '#messaging';
-
-/** What a room knows of an emitter. */
-export interface Emitter {
-  id: string;
-  owner_id: UserId;
-  kind: 'source' | 'workflow';
-  active: boolean;
-  deleted: boolean;
-  created_at_ms: number;
-}
+import type { Emitter } from './emitter.entity.js';
 
 /** What a room does in the transaction in which it learns of a change; `first` when it didn't know the emitter. */
 export interface EmitterListener {
@@ -64,7 +55,7 @@ export class EmitterDirectory {
     await this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<{ first: boolean }>({
         name: 'emitter-learn',
-        // xmax = 0 tells an inserted row from an updated one
+        // one statement takes in a newer state and tells whether the emitter was known: xmax = 0 tells an inserted row from an updated one
         text: `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7)
                ON CONFLICT (id) DO UPDATE SET active = excluded.active, deleted = excluded.deleted, version = excluded.version
                WHERE emitter.version < excluded.version
@@ -76,10 +67,11 @@ export class EmitterDirectory {
     });
   }
 
+  /** Prepared SQL: each batch of events begins with it. */
   private async look(ids: string[]): Promise<Map<string, Emitter>> {
     const { rows } = await this.database.query<Emitter>({
       name: 'emitter-look',
-      text: 'SELECT id, owner_id, kind, active, deleted, created_at_ms FROM emitter WHERE id = ANY($1)',
+      text: 'SELECT id, owner_id, kind, active, deleted, version, created_at_ms FROM emitter WHERE id = ANY($1)',
       values: [ids],
     });
     return new Map(rows.map((row) => [row.id, row]));

@@ -1,2 +1,3 @@
 export { addToOutbox } from './outbox.js';
+export { outboxSchema } from './outbox.schema.js';
 export { OutboxRelay } from './relay.js';

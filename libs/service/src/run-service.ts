@@ -5,7 +5,7 @@ import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
-import { Database, DatabaseConfig, isTransient } from '#database';
+import { Database, DatabaseConfig, isTransient, type Schema } from '#database';
 import {
   explainKafkaError,
   KafkaClient,
@@ -31,6 +31,8 @@ import { waitForStores } from './stores.js';
 export interface ServiceOptions {
   name: Service;
   module: Type;
+  /** Of the service's database. */
+  schema: Schema;
   /** The parts of the configuration that belong to this service alone. */
   settings: readonly ConfigClass[];
   /** For a service that is asked over HTTP instead of Kafka: makes the HTTP application and says where it listens. */
@@ -54,7 +56,7 @@ const LEAST_DRAIN_MS = 1000;
  *
  * Whatever prevents a start is logged in one line each, and the exit code is 1.
  */
-export async function runService({ name, module, settings, http }: ServiceOptions): Promise<void> {
+export async function runService({ name, module, schema, settings, http }: ServiceOptions): Promise<void> {
   const log = createLog(name);
   // the launcher may go, even by kill -9, before there is anything to stop in order
   const exit = () => process.exit(0);
@@ -78,6 +80,7 @@ export async function runService({ name, module, settings, http }: ServiceOption
       kafka: new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 }),
       topics: TopicsConfig.read(),
       database: DatabaseConfig.read(),
+      schema,
     });
     // partitions are handed out in the order of the clients' ids: after an outage of the broker each process has its own again, and repeats less
     const kafka = new KafkaClient(kafkaConfig, clientId, log, {
