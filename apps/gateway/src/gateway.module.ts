@@ -1,11 +1,12 @@
 import { Module } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { ScheduleModule } from '@nestjs/schedule';
 import { DatabaseModule } from '#database';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { ComponentsController } from './components/components.controller.js';
 import { schema } from './database/schema.js';
-import { ErrorMailConsumer } from './error-mail/error-mail.consumer.js';
+import { ErrorMailController } from './error-mail/error-mail.controller.js';
 import { SeenError } from './error-mail/error-notice.entity.js';
 import { ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
 import { Mailer } from './error-mail/mailer.js';
@@ -13,13 +14,14 @@ import { EventsController } from './events/events.controller.js';
 import { EventsService } from './events/events.service.js';
 import { GatewayConfig } from './gateway.config.js';
 import { FieldsInterceptor } from './http/fields.js';
+import { Housekeeping } from './housekeeping.js';
 import { IdempotentRequest } from './idempotency/idempotent-request.entity.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LiveModule } from './live/live.module.js';
 import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
-import { UsageConsumer } from './usage/usage.consumer.js';
+import { UsageController } from './usage/usage.controller.js';
 import { CountedRun } from './usage/usage.entity.js';
 import { UsageRepository } from './usage/usage.repository.js';
 import { DeliveriesController } from './webhooks/deliveries.controller.js';
@@ -32,6 +34,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     TypeOrmModule.forFeature([CountedRun, IdempotentRequest, SeenError]),
     AccountsModule,
     LiveModule,
+    ScheduleModule.forRoot(),
   ],
   controllers: [
     ComponentsController,
@@ -40,6 +43,8 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     SubscriptionsController,
     WebhooksController,
     DeliveriesController,
+    UsageController,
+    ErrorMailController,
   ],
   providers: [
     { provide: GatewayConfig, useFactory: () => GatewayConfig.read() },
@@ -48,10 +53,9 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     RunNow,
     IdempotencyRepository,
     UsageRepository,
-    UsageConsumer,
     ErrorNoticesRepository,
     Mailer,
-    ErrorMailConsumer,
+    Housekeeping,
   ],
 })
 export class GatewayModule {}

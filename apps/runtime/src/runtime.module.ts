@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { ScheduleModule } from '@nestjs/schedule';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { OutboxRelay } from '#outbox';
@@ -9,10 +10,11 @@ import { DeploymentsListener } from './deployments/deployments.listener.js';
 import { DeploymentsModule } from './deployments/deployments.module.js';
 import { EndpointsServer } from './endpoints/endpoints.server.js';
 import { EndpointsService } from './endpoints/endpoints.service.js';
+import { Housekeeping } from './housekeeping.js';
 import { Quotas } from './quotas/quotas.js';
 import { QuotasRepository } from './quotas/quotas.repository.js';
 import { RunLanes } from './runs/run-lanes.js';
-import { RunsConsumer } from './runs/runs.consumer.js';
+import { RunsController } from './runs/runs.controller.js';
 import { RunsRepository } from './runs/runs.repository.js';
 import { SourceLocks } from './runs/source-locks.js';
 import { RunsService } from './runs/runs.service.js';
@@ -28,9 +30,10 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
   imports: [
     DatabaseModule.forApp(schema, { max: 20 }),
     DeploymentsModule,
+    ScheduleModule.forRoot(),
     EmittersModule.forRoom({ useClass: DeploymentsListener, imports: [DeploymentsModule] }),
   ],
-  controllers: [ComponentsController],
+  controllers: [ComponentsController, RunsController],
   providers: [
     { provide: RuntimeConfig, useFactory: () => RuntimeConfig.read() },
     sandboxProvider,
@@ -44,12 +47,12 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
     SourceLocks,
     RunsRepository,
     RunsService,
-    RunsConsumer,
     TimersRepository,
     Ticker,
     EndpointsService,
     EndpointsServer,
     OutboxRelay,
+    Housekeeping,
   ],
 })
 export class RuntimeModule {}

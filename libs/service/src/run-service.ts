@@ -7,6 +7,7 @@ import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
 import { Database, DatabaseConfig, isTransient, type Schema } from '#database';
 import {
+  Consumers,
   explainKafkaError,
   KafkaClient,
   KafkaConfig,
@@ -16,7 +17,6 @@ import {
   PayloadPipe,
   Publisher,
   TopicsConfig,
-  type TransportOptions,
 } from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
 import { CannotStart } from './cannot-start.js';
@@ -92,13 +92,13 @@ export async function runService({ name, module, schema, settings, http }: Servi
     });
     const publisher = new Publisher(kafka);
     const messages = new Messages(name, kafka, publisher, log);
+    const consumers = new Consumers();
     readiness.starting('its consumers to join');
     await Promise.all([publisher.connect(), messages.connect()]);
 
-    const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages }));
-    const app = http
-      ? await startHttp(http, root, log)
-      : await startMicroservice(root, log, { service: name, kafka, publisher, log, isTransient });
+    const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages, consumers }));
+    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, isTransient });
+    const app = http ? await startHttp(http, root, log, transport) : await startMicroservice(root, log, transport);
     const database = (app as INestApplicationContext).get(Database, { strict: false });
     readiness.started(() => database.query('SELECT 1'));
     process.off('disconnect', exit).off('SIGTERM', exit).off('SIGINT', exit);
@@ -116,24 +116,32 @@ export async function runService({ name, module, schema, settings, http }: Servi
   }
 }
 
-async function startHttp({ create, listen }: NonNullable<ServiceOptions['http']>, root: Type, log: Log): Promise<NestFastifyApplication> {
+async function startHttp(
+  { create, listen }: NonNullable<ServiceOptions['http']>,
+  root: Type,
+  log: Log,
+  strategy: KafkaTransport,
+): Promise<NestFastifyApplication> {
   const app = await create(root, log);
+  handleRecords(app.connectMicroservice({ strategy }));
+  await app.init();
+  await app.startAllMicroservices();
   await listen(app);
   return app;
 }
 
-/** Payloads are validated, and what a handler throws reaches the transport as it is. */
-async function startMicroservice(root: Type, log: Log, options: TransportOptions): Promise<INestMicroservice> {
-  const microservice = await NestFactory.createMicroservice(root, {
-    strategy: new KafkaTransport(options),
-    logger: new NestLog(log),
-    // what prevents a start is reported here
-    abortOnError: false,
-  });
-  microservice.useGlobalPipes(new PayloadPipe());
-  microservice.useGlobalFilters(new RpcErrors());
+async function startMicroservice(root: Type, log: Log, strategy: KafkaTransport): Promise<INestMicroservice> {
+  // what prevents a start is reported here
+  const microservice = await NestFactory.createMicroservice(root, { strategy, logger: new NestLog(log), abortOnError: false });
+  handleRecords(microservice);
   await microservice.listen();
   return microservice;
+}
+
+/** Payloads are validated, and what a handler throws reaches the transport as it is. */
+function handleRecords(microservice: INestMicroservice): void {
+  microservice.useGlobalPipes(new PayloadPipe());
+  microservice.useGlobalFilters(new RpcErrors());
 }
 
 function rootModule(...imports: object[]): Type {

@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type SelectQueryBuilder } from 'typeorm';
 import { emitterChanged, type EmitterState, type SourceId, type UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIOLATION } from '#database';
-import { factRecord } from '#messaging';
+import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { freeSlug } from './slug.js';
 import { type SourceChange, SourceRow, sourceState } from './source.entity.js';
@@ -196,7 +196,7 @@ export class SourcesRepository {
   }
 
   private publish(transaction: Transaction, state: EmitterState): Promise<void> {
-    return addToOutbox(transaction, [factRecord(emitterChanged, state, state.emitter_id)]);
+    return addToOutbox(transaction, [recordOf(emitterChanged, state, state.emitter_id)]);
   }
 }
 

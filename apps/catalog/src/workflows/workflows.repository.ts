@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { In, Repository } from 'typeorm';
 import { emitterChanged, type EmitterState, type UserId, type WorkflowId } from '#contracts';
 import { Database, type Transaction } from '#database';
-import { factRecord } from '#messaging';
+import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { WorkflowRow, workflowState } from './workflow.entity.js';
 
@@ -56,7 +56,7 @@ export class WorkflowsRepository {
   private publish(transaction: Transaction, rows: WorkflowRow[]): Promise<void> {
     return addToOutbox(
       transaction,
-      rows.map((row) => factRecord(emitterChanged, workflowState(row), row.id)),
+      rows.map((row) => recordOf(emitterChanged, workflowState(row), row.id)),
     );
   }
 }
