@@ -1,11 +1,14 @@
 import pg from 'pg';
-import type { DataSourceOptions } from 'typeorm';
+import type { DataSourceOptions, Logger } from 'typeorm';
 import type { Log } from '#observability';
 import type { Schema } from './schema.js';
 
 type PostgresOptions = Extract<DataSourceOptions, { type: 'postgres' }>;
 
 const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Failures reach the caller as errors. TypeORM's own loggers write to the console, where a failed migration would appear twice. */
+const SILENT: Logger = { logQuery() {}, logQueryError() {}, logQuerySlow() {}, logSchemaBuild() {}, logMigration() {}, log() {} };
 
 const INT8 = 20;
 const INT8_ARRAY = 1016;
@@ -40,7 +43,7 @@ export function dataSourceOptions(
     entities: entities as PostgresOptions['entities'],
     migrations,
     installExtensions: false,
-    logging: false,
+    logger: SILENT,
   };
 }
 
