@@ -55,6 +55,27 @@ export class CreateRuntime1795305600004 extends Migration {
     -- "those old enough to be forgotten"
     CREATE INDEX run_done_age ON run_done (finished_at);
 
+    -- Runs that wait because their account has enough of them in progress. A row is deleted when its run has ended.
+    CREATE TABLE queued_run (
+      seq        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      run_id     text COLLATE "C" NOT NULL UNIQUE,
+      account_id text COLLATE "C" NOT NULL,
+      source_id  text COLLATE "C" NOT NULL,
+      hook       boolean NOT NULL,
+      request    jsonb NOT NULL
+    );
+    -- the oldest of each source of an account
+    CREATE INDEX queued_run_turn ON queued_run (account_id, source_id, seq);
+    -- those of a source that is deleted or deactivated
+    CREATE INDEX queued_run_source ON queued_run (source_id);
+
+    -- The replica that executes the queued runs of an account.
+    CREATE TABLE queue_lease (
+      account_id   text COLLATE "C" PRIMARY KEY,
+      replica      text NOT NULL,
+      leased_until timestamptz NOT NULL
+    );
+
     -- Emits that wait for their delivery_ts: the whole record of the event, ready to be produced.
     CREATE TABLE waiting_emit (
       emit_id   text COLLATE "C" PRIMARY KEY,
