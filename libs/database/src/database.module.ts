@@ -11,6 +11,9 @@ const DEFAULT_POOL = 10;
 /** The start has waited for the database already: these bridge a restart of the server just then. */
 const CONNECT = { retryAttempts: 10, retryDelay: 1000, toRetry: isTransient };
 
+@Module({ providers: [{ provide: DatabaseConfig, useFactory: () => DatabaseConfig.read() }], exports: [DatabaseConfig] })
+class DatabaseConfigModule {}
+
 /** The app's DataSource, and SQL and transactions on it. Features import `TypeOrmModule.forFeature` for their plain rows. */
 @Module({})
 export class DatabaseModule {
@@ -21,9 +24,9 @@ export class DatabaseModule {
       global: true,
       imports: [
         TypeOrmModule.forRootAsync({
-          inject: [LOG],
-          useFactory: (log: Log) => {
-            const config = DatabaseConfig.read();
+          imports: [DatabaseConfigModule],
+          inject: [DatabaseConfig, LOG],
+          useFactory: (config: DatabaseConfig, log: Log) => {
             const connection = { serverUrl: config.serverUrl, name: config.nameOf(schema.app), max: config.pool || max, log };
             return { ...dataSourceOptions(schema, connection), ...CONNECT };
           },
