@@ -20,7 +20,7 @@ export const signalJest = (signal) => running.forEach((child) => child.kill(sign
  *
  * @param {string[]} args
  * @param {Record<string, string>} [env]
- * @returns {Promise<{ code: number, summary: string }>} the exit code, and what is to be printed at the end: why tests were skipped, the seed
+ * @returns {Promise<{ code: number, summary: string }>} the exit code, and the text to print at the end: why tests were skipped, the seed
  *   after a failure, and as the last line `N passed, N failed, N skipped`
  */
 export async function runJest(args, env = {}) {
