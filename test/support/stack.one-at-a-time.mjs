@@ -6,7 +6,7 @@ const joins = ({ path }) => readFileSync(path, 'utf8').includes('joinSystem(');
 
 /**
  * Runs its test files one after the other, regardless of maxWorkers. Those that join a system come first and share one, which stops before the
- * others start theirs, because two would be too much for one machine.
+ * others start theirs: two are too much for one machine.
  */
 export default class OneAtATimeRunner extends TestRunner {
   isSerial = true;

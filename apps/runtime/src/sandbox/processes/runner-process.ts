@@ -97,7 +97,10 @@ export class RunnerProcess {
     this.ended = new Promise((resolve) => (this.finish = resolve));
     const { jail, uid, limits, modules, warm, trustedCa, hardened } = settings;
     const { startMs } = limits;
-    const late = setTimeout(() => this.stop({ status: 'crashed', code: 'START', message: `it was not ready in ${startMs} ms` }), startMs);
+    const late = setTimeout(
+      () => this.stop({ status: 'crashed', code: 'START', message: `it was not ready within ${startMs} ms` }),
+      startMs,
+    );
     this.ready.catch(() => {}).finally(() => clearTimeout(late));
 
     const command = jail.command({ kind: 'runner', exchangeDir: exchange.dir, uid, heapMb: limits.heapMb, args: [] });
