@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
 import { DatabaseModule } from '#database';
+import { EmittersModule } from '#emitters';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { ComponentsController } from './components/components.controller.js';
 import { ErrorMailConsumer } from './error-mail/error-mail.consumer.js';
@@ -12,6 +13,7 @@ import { GatewayConfig } from './gateway.config.js';
 import { FieldsInterceptor } from './http/fields.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LiveModule } from './live/live.module.js';
+import { PublishingModule } from './publishing/publishing.module.js';
 import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
@@ -22,7 +24,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
 
 /** The REST API and the accounts. Everything else is asked for over Kafka. */
 @Module({
-  imports: [DatabaseModule.forApp('gateway'), AccountsModule, LiveModule],
+  imports: [DatabaseModule.forApp('gateway'), EmittersModule.forRoom(), AccountsModule, LiveModule, PublishingModule],
   controllers: [
     ComponentsController,
     SourcesController,

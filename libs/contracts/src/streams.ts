@@ -7,6 +7,9 @@ export const LOGS_STREAM: Stream = '$logs';
 /** Emits that wait for their `delivery_ts`: readable and deletable, not subscribable. */
 export const WAITING_STREAM: Stream = '$in';
 
+/** Stands for the default stream and all custom ones of an emitter, never for `$errors`, `$logs` and `$in`. */
+export const EVERY_STREAM = '*';
+
 const OURS = new Set([ERRORS_STREAM, LOGS_STREAM]);
 const NAME_LENGTH = 128;
 
@@ -17,7 +20,10 @@ export const streamOf = (eventName: string | undefined): Stream =>
 /** How a stream is named where an empty name can't stand: in `ce_type`. */
 export const ceTypeOf = (stream: Stream): string => (stream === DEFAULT_STREAM ? 'default' : stream);
 
-/** What is wrong with an event name that someone wants to subscribe to, or null. */
+/** Whether `*` includes the stream. */
+export const isOfEveryStream = (stream: Stream): boolean => !stream.startsWith('$');
+
+/** What is wrong with an event name that someone wants to subscribe to, or null: `*` is allowed there. */
 export function eventNameProblem(eventName: string): string | null {
   // CloudEvents forbids it, and PostgreSQL has no text with it
   if (eventName.includes('\0')) return 'event_name must not contain a NUL character';
@@ -27,6 +33,10 @@ export function eventNameProblem(eventName: string): string | null {
   return null;
 }
 
-/** What is wrong with the name of a stream that someone wants to read or delete, or null: `$in` is allowed there. */
+/** What is wrong with the name of a stream that an event is to be emitted on, or null. */
+export const emittedStreamProblem = (eventName: string): string | null =>
+  eventName === EVERY_STREAM ? 'event_name must not be *, which stands for all streams' : eventNameProblem(eventName);
+
+/** What is wrong with the name of a stream that someone wants to read or delete, or null: `$in` and `*` are allowed there. */
 export const readableStreamProblem = (eventName: string): string | null =>
   eventName === WAITING_STREAM ? null : eventNameProblem(eventName);

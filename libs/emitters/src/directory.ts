@@ -43,14 +43,14 @@ export class EmitterDirectory {
   /** Those of the emitters that exist or have existed, by id. Asks the catalog for what the table lacks, all at once. */
   async find(ids: string[]): Promise<Map<string, Emitter>> {
     const wanted = [...new Set(ids)];
-    const found = await this.look(wanted);
+    const found = await this.known(wanted);
     const missing = wanted.filter((id) => !found.has(id) && !this.unknown.has(id));
     if (missing.length === 0) return found;
     const states = await this.messages.request(findEmitters, { ids: missing }, { key: missing[0] ?? '', timeoutMs: ASK_TIMEOUT_MS });
     for (const state of states) await this.learn(state);
     const told = new Set(states.map((state) => state.emitter_id as string));
     for (const id of missing) if (!told.has(id)) this.unknown.set(id, true);
-    return new Map([...found, ...(await this.look(missing))]);
+    return new Map([...found, ...(await this.known(missing))]);
   }
 
   /** The owner's emitter; undefined when it doesn't exist, exists no more or is somebody else's. */
@@ -76,7 +76,8 @@ export class EmitterDirectory {
     });
   }
 
-  private async look(ids: string[]): Promise<Map<string, Emitter>> {
+  /** Those of the emitters that the table has, by id. */
+  async known(ids: string[]): Promise<Map<string, Emitter>> {
     const { rows } = await this.database.query<Emitter>({
       name: 'emitter-look',
       text: 'SELECT id, owner_id, kind, active, deleted, created_at_ms FROM emitter WHERE id = ANY($1)',

@@ -33,7 +33,7 @@ export interface ServiceOptions {
   module: Type;
   /** The parts of the configuration that belong to this service alone. */
   settings: readonly ConfigClass[];
-  /** For a service that is asked over HTTP instead of Kafka: makes the HTTP application and says where it listens. */
+  /** For a service that also serves HTTP: makes the HTTP application and says where it listens. */
   http?: {
     create(module: Type, log: Log): Promise<NestFastifyApplication>;
     listen(app: NestFastifyApplication): Promise<void>;
@@ -93,9 +93,8 @@ export async function runService({ name, module, settings, http }: ServiceOption
     await Promise.all([publisher.connect(), messages.connect()]);
 
     const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages }));
-    const app = http
-      ? await startHttp(http, root, log)
-      : await startMicroservice(root, log, { service: name, kafka, publisher, log, isTransient });
+    const transport = { service: name, kafka, publisher, log, isTransient };
+    const app = http ? await startHttp(http, root, log, transport) : await startMicroservice(root, log, transport);
     const database = (app as INestApplicationContext).get(Database, { strict: false });
     readiness.started(() => database.query('SELECT 1'));
     process.off('disconnect', exit).off('SIGTERM', exit).off('SIGINT', exit);
@@ -113,13 +112,21 @@ export async function runService({ name, module, settings, http }: ServiceOption
   }
 }
 
-async function startHttp({ create, listen }: NonNullable<ServiceOptions['http']>, root: Type, log: Log): Promise<NestFastifyApplication> {
+/** The HTTP API listens when facts and requests are taken too: what it answers may depend on them. */
+async function startHttp(
+  { create, listen }: NonNullable<ServiceOptions['http']>,
+  root: Type,
+  log: Log,
+  transport: TransportOptions,
+): Promise<NestFastifyApplication> {
   const app = await create(root, log);
+  // with global pipes and filters of its own
+  withMessages(app.connectMicroservice({ strategy: new KafkaTransport(transport) }, { inheritAppConfig: false }));
+  await app.startAllMicroservices();
   await listen(app);
   return app;
 }
 
-/** Payloads are validated, and what a handler throws reaches the transport as it is. */
 async function startMicroservice(root: Type, log: Log, options: TransportOptions): Promise<INestMicroservice> {
   const microservice = await NestFactory.createMicroservice(root, {
     strategy: new KafkaTransport(options),
@@ -127,9 +134,14 @@ async function startMicroservice(root: Type, log: Log, options: TransportOptions
     // what prevents a start is reported here
     abortOnError: false,
   });
+  await withMessages(microservice).listen();
+  return microservice;
+}
+
+/** Payloads are validated, and what a handler throws reaches the transport as it is. */
+function withMessages(microservice: INestMicroservice): INestMicroservice {
   microservice.useGlobalPipes(new PayloadPipe());
   microservice.useGlobalFilters(new RpcErrors());
-  await microservice.listen();
   return microservice;
 }
 

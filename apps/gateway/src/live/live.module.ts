@@ -11,5 +11,6 @@ import { StorePositions } from './store-positions.js';
   imports: [AccountsModule],
   controllers: [LiveController],
   providers: [{ provide: LiveConfig, useFactory: () => LiveConfig.read() }, EventsService, LiveReader, LiveStreamsService, StorePositions],
+  exports: [LiveConfig],
 })
 export class LiveModule {}
