@@ -102,7 +102,7 @@ describe('what comes behind it', () => {
     await api.subscribe(emitter.id, listener.id);
     const run = { run_id: randomUUID(), owner_id: api.account.id, source_id: listener.id, trigger: 'manual', due_at_ms: Date.now() };
     await producer.send({
-      topic: 'runtime.run.requested',
+      topic: 'runtime.run.execute',
       messages: [
         { key: api.account.id, value: '{' },
         { key: api.account.id, value: JSON.stringify({ ...run, event: '"direct"', of_a_later_version: { x: 1 } }) },

@@ -100,7 +100,7 @@ describe('Kafka with SASL_SSL, SCRAM and only the generated permissions, and Pos
     const [producer, admin] = [kafka.producer(), kafka.admin()];
     await Promise.all([producer.connect(), admin.connect()]);
     // what is no event, no workflow, no run and no fact goes to the dead letters, which need permissions too
-    for (const topic of ['events', 'workflows', 'runtime.run.requested', 'catalog.emitter.changed'])
+    for (const topic of ['events', 'workflows', 'runtime.run.execute', 'catalog.emitter.changed'])
       await producer.send({ topic, messages: [{ key: 'nobody', value: 'no JSON' }] });
     const deadLetters = async (service: string) =>
       (await admin.fetchTopicOffsets(`${service}.dead-letter`)).reduce((sum, { offset }) => sum + Number(offset), 0);

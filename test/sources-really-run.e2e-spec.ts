@@ -211,7 +211,7 @@ describe('a source', () => {
     );
     for (let n = 0; n < 3; n++) await runNow(source, n);
     await eventually(async () => expect((await api.get(`/sources/${source.id}`)).body.data.active).toBe(false), { withinMs: 60_000 });
-    expect(await events(source, '$errors')).toHaveLength(3);
+    await eventually(async () => expect(await events(source, '$errors')).toHaveLength(3));
     expect((await api.post(`/sources/${source.id}/run`)).status).toBe(409);
   });
 

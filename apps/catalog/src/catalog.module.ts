@@ -14,13 +14,13 @@ import { RegistryService } from './registry/registry.service.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SourcesRepository } from './sources/sources.repository.js';
 import { SourcesService } from './sources/sources.service.js';
-import { WorkflowsConsumer } from './workflows/workflows.consumer.js';
+import { WorkflowsController } from './workflows/workflows.controller.js';
 import { WorkflowsRepository } from './workflows/workflows.repository.js';
 
 /** What exists, and whose it is: components, sources, the registry of workflows. */
 @Module({
   imports: [DatabaseModule.forApp('catalog')],
-  controllers: [ComponentsController, SourcesController, EmittersController],
+  controllers: [ComponentsController, SourcesController, EmittersController, WorkflowsController],
   providers: [
     { provide: CatalogConfig, useFactory: () => CatalogConfig.read() },
     CodeFetcher,
@@ -33,7 +33,6 @@ import { WorkflowsRepository } from './workflows/workflows.repository.js';
     SourcesRepository,
     SourcesService,
     WorkflowsRepository,
-    WorkflowsConsumer,
     OutboxRelay,
   ],
 })

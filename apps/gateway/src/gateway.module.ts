@@ -1,30 +1,39 @@
 import { Module } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
+import { ScheduleModule } from '@nestjs/schedule';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { ComponentsController } from './components/components.controller.js';
-import { ErrorMailConsumer } from './error-mail/error-mail.consumer.js';
+import { ErrorMailController } from './error-mail/error-mail.controller.js';
 import { ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
 import { Mailer } from './error-mail/mailer.js';
 import { EventsController } from './events/events.controller.js';
 import { EventsService } from './events/events.service.js';
 import { GatewayConfig } from './gateway.config.js';
 import { FieldsInterceptor } from './http/fields.js';
+import { Housekeeping } from './housekeeping.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LiveModule } from './live/live.module.js';
 import { PublishingModule } from './publishing/publishing.module.js';
 import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
-import { UsageConsumer } from './usage/usage.consumer.js';
+import { UsageController } from './usage/usage.controller.js';
 import { UsageRepository } from './usage/usage.repository.js';
 import { DeliveriesController } from './webhooks/deliveries.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 
 /** The REST API and the accounts. Everything else is asked for over Kafka. */
 @Module({
-  imports: [DatabaseModule.forApp('gateway'), EmittersModule.forRoom(), AccountsModule, LiveModule, PublishingModule],
+  imports: [
+    DatabaseModule.forApp('gateway'),
+    EmittersModule.forRoom(),
+    ScheduleModule.forRoot(),
+    AccountsModule,
+    LiveModule,
+    PublishingModule,
+  ],
   controllers: [
     ComponentsController,
     SourcesController,
@@ -32,6 +41,8 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     SubscriptionsController,
     WebhooksController,
     DeliveriesController,
+    UsageController,
+    ErrorMailController,
   ],
   providers: [
     { provide: GatewayConfig, useFactory: () => GatewayConfig.read() },
@@ -40,10 +51,9 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     RunNow,
     IdempotencyRepository,
     UsageRepository,
-    UsageConsumer,
     ErrorNoticesRepository,
     Mailer,
-    ErrorMailConsumer,
+    Housekeeping,
   ],
 })
 export class GatewayModule {}

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { dump } from 'js-yaml';
-import { KafkaClient, KafkaConfig, Messages, MessagingModule, Publisher } from '#messaging';
+import { KafkaClient, KafkaConfig, Consumers, Messages, MessagingModule, Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { LogModule } from '#service';
 import { GatewayModule } from './gateway.module.js';
@@ -18,7 +18,7 @@ Reflect.defineMetadata(
   'imports',
   [
     LogModule.with(log),
-    MessagingModule.with({ kafka, publisher, messages: new Messages('gateway', kafka, publisher, log) }),
+    MessagingModule.with({ kafka, publisher, messages: new Messages('gateway', kafka, publisher, log), consumers: new Consumers() }),
     GatewayModule,
   ],
   Root,

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { ScheduleModule } from '@nestjs/schedule';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { OutboxRelay } from '#outbox';
@@ -8,10 +9,11 @@ import { DeploymentsListener } from './deployments/deployments.listener.js';
 import { DeploymentsModule } from './deployments/deployments.module.js';
 import { EndpointsServer } from './endpoints/endpoints.server.js';
 import { EndpointsService } from './endpoints/endpoints.service.js';
+import { Housekeeping } from './housekeeping.js';
 import { Quotas } from './quotas/quotas.js';
 import { QuotasRepository } from './quotas/quotas.repository.js';
 import { RunLanes } from './runs/run-lanes.js';
-import { RunsConsumer } from './runs/runs.consumer.js';
+import { RunsController } from './runs/runs.controller.js';
 import { RunsRepository } from './runs/runs.repository.js';
 import { SourceLocks } from './runs/source-locks.js';
 import { RunsService } from './runs/runs.service.js';
@@ -27,9 +29,10 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
   imports: [
     DatabaseModule.forApp('runtime', { max: 20 }),
     DeploymentsModule,
+    ScheduleModule.forRoot(),
     EmittersModule.forRoom({ useClass: DeploymentsListener, imports: [DeploymentsModule] }),
   ],
-  controllers: [ComponentsController],
+  controllers: [ComponentsController, RunsController],
   providers: [
     { provide: RuntimeConfig, useFactory: () => RuntimeConfig.read() },
     sandboxProvider,
@@ -43,12 +46,12 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
     SourceLocks,
     RunsRepository,
     RunsService,
-    RunsConsumer,
     TimersRepository,
     Ticker,
     EndpointsService,
     EndpointsServer,
     OutboxRelay,
+    Housekeeping,
   ],
 })
 export class RuntimeModule {}

@@ -6,8 +6,8 @@ import type { Service } from './services.js';
 export type MessageName = `${string}.${string}.${string}`;
 
 /**
- * What two services agree on: the message's name, the payload's class with its validators, and the reply's type. A fact has
- * a topic of its name; commands and queries go to the one topic on which their owner is asked.
+ * What two services agree on: the message's name, the payload's class with its validators, and the reply's type. Facts and queued commands have
+ * a topic of their name; other commands and queries go to the one topic of their owner's requests.
  */
 export interface Contract<Payload, Reply = void> {
   readonly kind: 'command' | 'query' | 'fact';
@@ -20,6 +20,15 @@ export interface Contract<Payload, Reply = void> {
 /** Please do: answered by the one service that owns the message. */
 export interface Command<Payload, Reply> extends Contract<Payload, Reply> {
   readonly kind: 'command';
+}
+/**
+ * A command without a reply, which waits in a topic of its own until the owner has carried it out. It may be published together with a change of
+ * rows, by the outbox.
+ */
+export interface QueuedCommand<Payload> extends Contract<Payload> {
+  readonly kind: 'command';
+  /** Its own, named like it. */
+  readonly topic: string;
 }
 /** Please tell: like a command, and changes nothing. */
 export interface Query<Payload, Reply> extends Contract<Payload, Reply> {
@@ -39,6 +48,13 @@ export interface Fact<Payload> extends Contract<Payload> {
 export const command =
   <Reply>() =>
   <Payload>(name: MessageName, payload: Type<Payload>): Command<Payload, Reply> => ({ kind: 'command', name, payload });
+
+export const queuedCommand = <Payload>(name: MessageName, payload: Type<Payload>): QueuedCommand<Payload> => ({
+  kind: 'command',
+  name,
+  topic: kafkaName(name),
+  payload,
+});
 
 export const query =
   <Reply>() =>

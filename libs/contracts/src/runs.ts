@@ -1,5 +1,5 @@
 import { IsIn, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
-import { fact } from './contract.js';
+import { fact, queuedCommand } from './contract.js';
 import type { Deployment, Hook } from './emitters.js';
 import { IsId, type SourceId, type UserId } from './ids.js';
 
@@ -16,7 +16,7 @@ export interface HookRun {
 }
 
 /** A run that is due. Key: the account. A run is at least once; its id makes its effects happen once. */
-export class RunRequested {
+export class RunRequest {
   @IsString() run_id!: string;
   @IsId('user') owner_id!: UserId;
   @IsId('source') source_id!: SourceId;
@@ -29,7 +29,8 @@ export class RunRequested {
   @IsOptional() @IsInt() hops?: number;
   @IsOptional() @IsObject() hook?: HookRun;
 }
-export const runRequested = fact('runtime.run.requested', RunRequested);
+/** Written together with what makes the run due (a timer that moves on, a hook's change); executed once its turn comes. */
+export const executeRun = queuedCommand('runtime.run.execute', RunRequest);
 
 /** A run that has ended. Key: the account. */
 export class RunFinished {

@@ -1,7 +1,7 @@
 import { emitterChanged } from './emitters.js';
 import { kafkaName } from './kafka-name.js';
 import { errorRaised } from './raised-errors.js';
-import { runFinished, runRequested } from './runs.js';
+import { runFinished, executeRun } from './runs.js';
 import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, requestsTopic, WORKFLOW_TRIGGERS_TOPIC, WORKFLOWS_TOPIC } from './topics.js';
 import { type Service, SERVICES } from './services.js';
 
@@ -17,19 +17,19 @@ const conversations: Record<Service, Conversation> = {
   gateway: {
     asks: ['catalog', 'routing', 'event-store', 'runtime'],
     reads: [EVENTS_TOPIC, runFinished.topic, errorRaised.topic, emitterChanged.topic],
-    writes: [EVENTS_TOPIC, runRequested.topic],
+    writes: [EVENTS_TOPIC, executeRun.topic],
   },
   catalog: { asks: ['gateway', 'runtime', 'routing', 'event-store'], reads: [WORKFLOWS_TOPIC], writes: [emitterChanged.topic] },
   routing: {
     asks: ['catalog'],
     reads: [EVENTS_TOPIC, emitterChanged.topic],
-    writes: [EVENTS_TOPIC, WORKFLOW_TRIGGERS_TOPIC, runRequested.topic, errorRaised.topic],
+    writes: [EVENTS_TOPIC, WORKFLOW_TRIGGERS_TOPIC, executeRun.topic, errorRaised.topic],
   },
   'event-store': { asks: ['catalog'], reads: [EVENTS_TOPIC, emitterChanged.topic], writes: [] },
   runtime: {
     asks: ['catalog', 'event-store'],
-    reads: [runRequested.topic, emitterChanged.topic],
-    writes: [EVENTS_TOPIC, runRequested.topic, runFinished.topic],
+    reads: [executeRun.topic, emitterChanged.topic],
+    writes: [EVENTS_TOPIC, executeRun.topic, runFinished.topic],
   },
 };
 

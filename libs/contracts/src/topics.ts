@@ -1,8 +1,8 @@
-import type { Fact } from './contract.js';
+import type { Fact, QueuedCommand } from './contract.js';
 import { emitterChanged } from './emitters.js';
 import { kafkaName } from './kafka-name.js';
 import { errorRaised } from './raised-errors.js';
-import { runFinished, runRequested } from './runs.js';
+import { runFinished, executeRun } from './runs.js';
 import { type Service, SERVICES } from './services.js';
 
 /** The public topics: stable, for producers and consumers outside. */
@@ -25,8 +25,13 @@ export interface TopicSpec {
 const DAY_MS = 86_400_000;
 const MAX_MESSAGE_BYTES = String(4 * 1024 * 1024);
 
-/** Every fact has a topic of its own. */
-const facts: Pick<Fact<never>, 'topic' | 'compacted'>[] = [emitterChanged, runRequested, runFinished, errorRaised];
+/** Messages that have a topic of their own. */
+const withTopics: (Pick<Fact<never>, 'topic' | 'compacted'> | QueuedCommand<never>)[] = [
+  emitterChanged,
+  executeRun,
+  runFinished,
+  errorRaised,
+];
 
 /** All topics. `sluice migrate` creates them; the broker never does so by itself. */
 export function topicSpecs(): TopicSpec[] {
@@ -38,10 +43,13 @@ export function topicSpecs(): TopicSpec[] {
     },
     { topic: WORKFLOWS_TOPIC, partitions: 'configured', config: { 'cleanup.policy': 'compact' } },
     { topic: WORKFLOW_TRIGGERS_TOPIC, partitions: 'configured', config: { 'max.message.bytes': '2097152' } },
-    ...facts.map(({ topic, compacted }): TopicSpec => ({
-      topic,
+    ...withTopics.map((message): TopicSpec => ({
+      topic: message.topic,
       partitions: 'configured',
-      config: { 'max.message.bytes': MAX_MESSAGE_BYTES, ...(compacted ? { 'cleanup.policy': 'compact' } : {}) },
+      config: {
+        'max.message.bytes': MAX_MESSAGE_BYTES,
+        ...('compacted' in message && message.compacted ? { 'cleanup.policy': 'compact' } : {}),
+      },
     })),
     ...SERVICES.map((service): TopicSpec => ({
       topic: requestsTopic(service),

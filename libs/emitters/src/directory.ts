@@ -59,9 +59,9 @@ export class EmitterDirectory {
     return emitter && !emitter.deleted && emitter.owner_id === ownerId ? emitter : undefined;
   }
 
-  /** Takes in a state unless a newer one is known. Facts may come twice, and after the answer to a question. */
-  async learn(state: EmitterState): Promise<void> {
-    await this.database.transaction(async (transaction) => {
+  /** Takes in a state, and returns whether it was newer than the known one. Facts may come twice, and after the answer to a question. */
+  async learn(state: EmitterState): Promise<boolean> {
+    return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<{ first: boolean }>({
         name: 'emitter-learn',
         // xmax = 0 tells an inserted row from an updated one
@@ -73,6 +73,7 @@ export class EmitterDirectory {
       });
       const learnt = rows[0];
       if (learnt) await this.listener?.emitterChanged(transaction, state, learnt.first);
+      return learnt !== undefined;
     });
   }
 

@@ -1,7 +1,7 @@
 import { Controller, type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { emitterChanged, EmitterState } from '#contracts';
-import { Hears } from '#messaging';
+import { Hears, ignored, type Outcome } from '#messaging';
 import { EMITTER_LISTENER, EmitterDirectory, type EmitterListener } from './directory.js';
 
 @Controller()
@@ -9,8 +9,8 @@ class EmitterFactsController {
   constructor(private readonly directory: EmitterDirectory) {}
 
   @Hears(emitterChanged)
-  changed(@Payload() state: EmitterState): Promise<void> {
-    return this.directory.learn(state);
+  async changed(@Payload() state: EmitterState): Promise<Outcome | void> {
+    if (!(await this.directory.learn(state))) return ignored('a state as new is known');
   }
 }
 

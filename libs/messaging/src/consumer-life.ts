@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Consumer, ConsumerConfig, ConsumerRunConfig } from 'kafkajs';
-import { counter, type Log } from '#observability';
+import type { Batch, Consumer, ConsumerConfig, ConsumerRunConfig } from 'kafkajs';
+import { counter, gauge, type Log } from '#observability';
 import { explainKafkaError, isBrokerFailure } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
 
@@ -19,6 +19,9 @@ const states = new Map<string, ConsumerState>();
 /** The state of every consumer of this process. */
 export const consumerStates = (): ConsumerState[] => [...states.values()];
 
+const lag = gauge('consumer_lag_records', 'Records of its partitions that a consumer group has not fetched yet, in this process.', [
+  'group',
+]);
 const revivals = counter('consumer_revivals_total', 'Consumers that failed and were started again.', ['group']);
 
 const defaults = {
@@ -54,6 +57,7 @@ export class WatchedConsumer {
   readonly consumer: Consumer;
   private readonly state: ConsumerState;
   private readonly ownGroup: boolean;
+  private readonly lags = new Map<string, number>();
   private stopping = false;
 
   constructor(
@@ -68,12 +72,14 @@ export class WatchedConsumer {
     states.set(group, this.state);
   }
 
-  /** Joins the group and begins to fetch. */
+  /** Joins the group and begins to fetch: before it resolves, or, when the consumer is not vital, some time later. */
   async start(topics: string[], { fromBeginning, ...run }: ConsumerRunConfig & { fromBeginning: boolean }): Promise<void> {
     const { consumer, state, log, group } = this;
     const contact = () => void (state.lastContactAt = Date.now());
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       state.running = true;
+      // the others' partitions are theirs to count
+      this.lags.clear();
       contact();
       log.debug({ group, assignment: payload.memberAssignment }, 'consumer.joined');
     });
@@ -85,9 +91,23 @@ export class WatchedConsumer {
       if (payload.restart) return log.warn({ group, err: payload.error }, 'consumer.restarting');
       void this.afterCrash(payload.error, run);
     });
-    await consumer.connect();
-    await consumer.subscribe({ topics, fromBeginning });
-    await consumer.run(run);
+    const begin = async () => {
+      await consumer.connect();
+      await consumer.subscribe({ topics, fromBeginning });
+      await consumer.run(run);
+    };
+    if (state.vital) return begin();
+    // nobody waits for it: after a crash the group first waits for the dead member
+    void begin().catch((error: Error) => this.revive(error, begin));
+  }
+
+  /** Notes how far behind the end of its partition a fetched batch is. */
+  fetched(batch: Batch): void {
+    this.lags.set(`${batch.topic}/${batch.partition}`, Number(batch.offsetLag()));
+    lag.set(
+      { group: this.group },
+      [...this.lags.values()].reduce((sum, each) => sum + each, 0),
+    );
   }
 
   async stop(): Promise<void> {
@@ -98,18 +118,24 @@ export class WatchedConsumer {
   }
 
   private async afterCrash(error: Error, run: ConsumerRunConfig): Promise<void> {
-    const { group, log, state } = this;
+    const { group, state } = this;
     const explanation = explainKafkaError(error);
     if (state.vital && (explanation !== undefined || !isBrokerFailure(error))) return this.kafka.onFatal(error, `consumer group ${group}`);
+    await this.revive(error, async () => {
+      await this.consumer.connect();
+      await this.consumer.run(run);
+    });
+  }
+
+  private async revive(error: Error, begin: () => Promise<void>): Promise<void> {
+    const { group, log, state } = this;
     for (let pause = FIRST_PAUSE_MS; !this.stopping && !state.running; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
-      log[state.vital ? 'warn' : 'error']({ group, err: error, reason: explanation, pause_ms: pause }, 'consumer.failed');
+      log[state.vital ? 'warn' : 'error']({ group, err: error, reason: explainKafkaError(error), pause_ms: pause }, 'consumer.failed');
       await sleep(pause);
       if (this.stopping) return;
       revivals.inc({ group });
       try {
-        await this.consumer.connect();
-        await this.consumer.run(run);
-        return;
+        return await begin();
       } catch (again) {
         error = again as Error;
       }

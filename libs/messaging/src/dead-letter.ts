@@ -1,6 +1,5 @@
 import { deadLetterTopic, type Service } from '#contracts';
 import { counter } from '#observability';
-import type { Task } from './lanes.js';
 import type { LogRecord } from './log-record.js';
 import type { Publisher } from './publisher.js';
 
@@ -24,9 +23,3 @@ export async function sendToDeadLetter(publisher: Publisher, service: Service, r
     },
   ]);
 }
-
-/** A task that keeps the record with the reason. The lane repeats it until Kafka has it. */
-export const setAside = (publisher: Publisher, service: Service, record: LogRecord, reason: string): Task => ({
-  lane: `dead letters ${record.topic}`,
-  run: () => sendToDeadLetter(publisher, service, record, reason),
-});

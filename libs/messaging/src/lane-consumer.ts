@@ -6,6 +6,7 @@ import { WatchedConsumer } from './consumer-life.js';
 import { Gathering } from './gathering.js';
 import type { KafkaClient } from './kafka.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
+import type { Task } from './lanes.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
   group: string;
@@ -39,7 +40,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
  * The folded clock travels in the metadata too, so that event ids come out the same after a restart.
  */
 export class LaneConsumer {
-  readonly intake: LaneIntake;
+  private readonly intake: LaneIntake;
   private readonly watched: WatchedConsumer;
   private readonly consumer: Consumer;
   private readonly group: string;
@@ -70,6 +71,16 @@ export class LaneConsumer {
     this.group = kafkaName(options.group);
     this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital });
     this.consumer = this.watched.consumer;
+  }
+
+  /** Tasks that have not ended. */
+  get outstanding(): number {
+    return this.intake.lanes.outstanding;
+  }
+
+  /** Runs a task in turn with those of the records. */
+  push(task: Task): void {
+    this.intake.lanes.push(task, () => {});
   }
 
   /** Joins the group; resolves when the first fetch is on its way. */
@@ -164,6 +175,7 @@ export class LaneConsumer {
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
     const { assignment } = this;
+    this.watched.fetched(batch);
     // a batch may outlive the assignment that it was fetched under
     const isOver = () => this.stopping || !isRunning() || isStale() || assignment !== this.assignment;
     while (!this.intake.isAssigned) {

@@ -63,6 +63,7 @@ export class LogConsumer {
   }
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
+    this.watched.fetched(batch);
     while (!this.intake.hasRoom(batch.partition)) {
       if (!isRunning() || isStale()) return;
       await Promise.race([this.intake.room(), new Promise((resolve) => setTimeout(resolve, LOOK_MS))]);

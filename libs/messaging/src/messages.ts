@@ -3,6 +3,7 @@ import {
   type Command,
   type Fact,
   type Query,
+  type QueuedCommand,
   repliesTopic,
   requestsTopic,
   type Service,
@@ -140,9 +141,11 @@ export class Messages {
     });
   }
 
-  /** Tells a fact; resolves when Kafka has it. A fact that goes with a change of rows goes through the outbox instead. */
-  publish<Payload extends object>(contract: Fact<Payload>, payload: Payload, key: string): Promise<void> {
-    return this.publisher.send([factRecord(contract, payload, key)]);
+  /**
+   * Publishes a fact or a queued command; resolves when Kafka has it. One that belongs to a change of rows goes through the outbox instead.
+   */
+  publish<Payload extends object>(contract: Fact<Payload> | QueuedCommand<Payload>, payload: Payload, key: string): Promise<void> {
+    return this.publisher.send([recordOf(contract, payload, key)]);
   }
 
   private settle(correlationId: string, value: Buffer | null, error: string | undefined): void {
@@ -159,8 +162,12 @@ export class Messages {
 /** The service that answers it: the first word of its name. */
 const ownerOf = ({ name }: { name: string }): Service => name.slice(0, name.indexOf('.')) as Service;
 
-/** The record of a fact, for `publish` and for the outbox. */
-export const factRecord = <Payload extends object>(contract: Fact<Payload>, payload: Payload, key: string): OutgoingRecord => ({
+/** The record of a fact or of a queued command, for `publish` and for the outbox. */
+export const recordOf = <Payload extends object>(
+  contract: Fact<Payload> | QueuedCommand<Payload>,
+  payload: Payload,
+  key: string,
+): OutgoingRecord => ({
   topic: contract.topic,
   key,
   value: JSON.stringify(payload),

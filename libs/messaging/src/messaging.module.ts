@@ -1,4 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
+import { Consumers } from './consumers.js';
 import type { KafkaClient } from './kafka.js';
 import { Messages } from './messages.js';
 import { Publisher } from './publisher.js';
@@ -9,7 +10,7 @@ export const KAFKA = Symbol('kafka');
 /** Kafka, the publisher and `Messages` for the whole app: connected before the app's modules start, closed after them. */
 @Module({})
 export class MessagingModule {
-  static with(instances: { kafka: KafkaClient; publisher: Publisher; messages: Messages }): DynamicModule {
+  static with(instances: { kafka: KafkaClient; publisher: Publisher; messages: Messages; consumers: Consumers }): DynamicModule {
     return {
       module: MessagingModule,
       global: true,
@@ -17,8 +18,9 @@ export class MessagingModule {
         { provide: KAFKA, useValue: instances.kafka },
         { provide: Publisher, useValue: instances.publisher },
         { provide: Messages, useValue: instances.messages },
+        { provide: Consumers, useValue: instances.consumers },
       ],
-      exports: [KAFKA, Publisher, Messages],
+      exports: [KAFKA, Publisher, Messages, Consumers],
     };
   }
 }

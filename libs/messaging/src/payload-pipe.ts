@@ -1,4 +1,4 @@
-import { ValidationPipe, type ValidationPipeOptions } from '@nestjs/common';
+import { type ArgumentMetadata, ValidationPipe, type ValidationPipeOptions } from '@nestjs/common';
 import { type ClassConstructor, type ClassTransformOptions, instanceToPlain, plainToInstance } from 'class-transformer';
 import { getMetadataStorage, ValidationTypes } from 'class-validator';
 import { invalidPayload } from './invalid-payload.js';
@@ -8,6 +8,12 @@ export class PayloadPipe extends ValidationPipe {
   constructor(options: ValidationPipeOptions = {}) {
     const transformerPackage = { plainToInstance: instanceOf, classToPlain: instanceToPlain };
     super({ transform: true, whitelist: true, exceptionFactory: invalidPayload, transformerPackage, ...options });
+  }
+
+  override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
+    // validated already, by the consumer
+    if (metadata.metatype !== undefined && value instanceof metadata.metatype) return value;
+    return super.transform(value, metadata);
   }
 
   protected override stripProtoKeys(): void {

@@ -1,4 +1,5 @@
-import { type Fact, MAX_JSON_DEPTH, nestsTooDeeply } from '#contracts';
+import type { Type } from '@nestjs/common';
+import { MAX_JSON_DEPTH, nestsTooDeeply } from '#contracts';
 import { PayloadPipe } from './payload-pipe.js';
 import type { LogRecord } from './log-record.js';
 
@@ -22,8 +23,8 @@ export function jsonOf(record: LogRecord): unknown {
   return value;
 }
 
-/** The payload of a fact, validated by its class; fields that the class does not name are left out. Throws BadRecord. */
-export async function payloadOf<Payload extends object>({ payload }: Fact<Payload>, record: LogRecord): Promise<Payload> {
+/** The payload of a message, validated by its class; fields that the class does not name are left out. Throws BadRecord. */
+export async function payloadOf<Payload extends object>(payload: Type<Payload>, record: LogRecord): Promise<Payload> {
   const value = jsonOf(record);
   try {
     return (await pipe.transform(value, { type: 'body', metatype: payload })) as Payload;

@@ -1,44 +1,48 @@
 import { randomUUID } from 'node:crypto';
 import { type CustomTransportStrategy, type MessageHandler, Server } from '@nestjs/microservices';
 import { lastValueFrom } from 'rxjs';
-import { Invalid, requestsTopic, type Service, SluiceError } from '#contracts';
-import { type Log, withRequestId } from '#observability';
-import { sendToDeadLetter } from './dead-letter.js';
-import type { KafkaClient } from './kafka.js';
+import { requestsTopic } from '#contracts';
+import { withRequestId } from '#observability';
+import { Batch, type ConsumerSettings, type EntryPoint, FACTS_GROUP, type Readable } from './handlers.js';
 import { LaneConsumer } from './lane-consumer.js';
 import type { Task } from './lanes.js';
+import { LogConsumer } from './log-consumer.js';
 import type { LogRecord } from './log-record.js';
-import { BadRecord, jsonOf } from './payload.js';
-import type { Publisher } from './publisher.js';
-import { errorToWire, HEADER } from './wire.js';
+import { Outcomes } from './outcomes.js';
+import { BadRecord, payloadOf } from './payload.js';
+import { Requests } from './requests.js';
+import type { Handler, TransportOptions } from './transport-options.js';
+import type { Position } from './watermark.js';
+import { HEADER } from './wire.js';
 
-export interface TransportOptions {
-  service: Service;
-  kafka: KafkaClient;
-  publisher: Publisher;
-  log: Log;
-  /** Whether a handler's error will pass by itself (a database that is away), so that a fact waits for as long as it takes. */
-  isTransient(error: unknown): boolean;
-}
+type Planned = (records: LogRecord[]) => Promise<Task[][]>;
 
-/** Tries of a fact whose handler throws something that doesn't pass by itself. */
-const FACT_TRIES = 4;
-const REQUESTS_AT_ONCE = 64;
-const FACTS_AT_ONCE = 32;
+const REQUESTS: ConsumerSettings = { concurrency: 64 };
+const DEFAULTS = { concurrency: 32 };
+/** Tasks that wait for each one in flight. */
+const WAITING = 4;
 
 /**
- * Nest's handlers over Kafka. Requests (commands and queries) run side by side, facts in lanes by key: two consumers,
- * so that neither waits for the other.
+ * The one way in: Nest's handlers over Kafka. It owns every consumer, its lanes, validation, retries and dead letters; a feature only decorates the
+ * methods of its controllers (handlers.ts).
  *
- *   request ─► expired? drop ─► handler ─► reply: the answer, or the SluiceError; another Error is a bug: logged, `internal`
- *   announced fact ─► as a request, with the handler of the fact
- *   fact ────► handler ─► done │ transient: again, for ever │ not what the topic is for: the dead-letter topic │ otherwise: a few tries, then there
+ *   Answers      requests topic ─► a lane for each request ─► reply
+ *   Hears        topic ─► validated ─► lanes by key ─► Outcome
+ *   HearsBatch   topic ─► validated batch ─► tasks in lanes
+ *   Follows      topic ─► batch and position, kept by the handler
  */
 export class KafkaTransport extends Server implements CustomTransportStrategy {
-  private consumers: LaneConsumer[] = [];
+  private readonly outcomes: Outcomes;
+  private consumers: { start(): Promise<void>; stop(): Promise<void> }[] = [];
 
   constructor(private readonly options: TransportOptions) {
     super();
+    this.outcomes = new Outcomes(options);
+  }
+
+  override addHandler(pattern: string, callback: MessageHandler, isEventHandler?: boolean, extras?: Record<string, unknown>): void {
+    if (this.messageHandlers.has(pattern)) throw new Error(`two methods handle "${pattern}"`);
+    super.addHandler(pattern, callback, isEventHandler, extras);
   }
 
   listen(callback: (error?: unknown) => void): void {
@@ -49,7 +53,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     await Promise.all(this.consumers.map((consumer) => consumer.stop()));
   }
 
-  // what Nest's Server asks for and a Kafka transport has no use for
+  // Nest's Server requires these two; a Kafka transport has no use for them
   on(): void {
     throw new Error('not supported');
   }
@@ -58,116 +62,116 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   }
 
   private async start(): Promise<void> {
-    const { service, kafka, log } = this.options;
-    const handlers = [...this.messageHandlers];
-    const facts = handlers.filter(([, handler]) => handler.isEventHandler).map(([topic]) => topic);
-    const requests = handlers.length > facts.length ? [requestsTopic(service)] : [];
-    const consumer = (group: string, topics: string[], concurrency: number, task: (record: LogRecord) => Task) =>
-      topics.length === 0
-        ? []
-        : [
-            new LaneConsumer(kafka, log, {
-              group: `${service}.${group}`,
-              topics,
-              concurrency,
-              maxOutstanding: concurrency * 4,
-              plan: (records) => records.map((record) => [task(record)]),
-            }),
-          ];
-    this.consumers = [
-      // a lane of its own for each request: they don't wait for each other
-      ...consumer('requests', requests, REQUESTS_AT_ONCE, (record) => ({ lane: randomUUID(), run: () => this.answer(record) })),
-      ...consumer('facts', facts, FACTS_AT_ONCE, (record) => ({
-        lane: `${record.topic} ${record.key}`,
-        run: () => this.hear(record),
-      })),
-    ];
+    this.consumers = [...this.requests(), ...this.listeners(), ...this.followers()];
     await Promise.all(this.consumers.map((each) => each.start()));
   }
 
-  private async answer(record: LogRecord): Promise<void> {
-    const { log, publisher } = this.options;
-    const replyTo = record.header(HEADER.replyTo);
-    const correlationId = record.header(HEADER.correlationId);
-    const requestId = record.header(HEADER.requestId);
-    const message = record.header(HEADER.message) ?? '';
-    if (!replyTo || !correlationId) return this.setAside(record, 'not a request: it names no topic for the reply');
-    if (Date.now() > Number(record.header(HEADER.deadline) ?? Infinity))
-      return log.warn({ message, request_id: requestId }, 'request.expired');
-    const reply = { topic: replyTo, key: correlationId, headers: { [HEADER.correlationId]: correlationId } };
-    let value: string | Buffer = Buffer.alloc(0);
-    try {
-      const result = await this.invoke(message, record, requestId);
-      if (result !== undefined) value = JSON.stringify(result);
-      // a reply that Kafka doesn't take is sent again with the same answer: the handler isn't run twice for it
-      await retry(() => publisher.send([{ ...reply, value }]));
-    } catch (error) {
-      let meant = error instanceof SluiceError ? error : error instanceof BadRecord ? new Invalid(error.message) : undefined;
-      if (!meant && this.options.isTransient(error)) {
-        log.warn({ message, request_id: requestId, err: error }, 'request.unavailable');
-        meant = new SluiceError('unavailable', 'a service that is needed is away');
-      }
-      if (!meant) {
-        log.error({ message, request_id: requestId, err: error }, 'request.failed');
-        meant = new SluiceError('internal', 'internal error');
-      }
-      const headers = { ...reply.headers, [HEADER.error]: errorToWire(meant) };
-      await retry(() => publisher.send([{ ...reply, value, headers }]));
+  private entryPoints<Kind extends EntryPoint['kind']>(...kinds: Kind[]): { entry: EntryPoint & { kind: Kind }; handler: Handler }[] {
+    return [...this.messageHandlers.values()].flatMap((callback) => {
+      const { entry } = callback.extras as { entry: EntryPoint };
+      if (!(kinds as string[]).includes(entry.kind)) return [];
+      return [{ entry: entry as EntryPoint & { kind: Kind }, handler: this.handler(callback) }];
+    });
+  }
+
+  private requests(): LaneConsumer[] {
+    const answers = this.entryPoints('answers').map(({ entry, handler }): [string, Handler] => [entry.name, handler]);
+    const announced = this.entryPoints('hears').map(({ entry, handler }): [string, Handler] => [entry.source.topic, handler]);
+    if (answers.length + announced.length === 0) return [];
+    const requests = new Requests(new Map([...answers, ...announced]), this.options);
+    const plan = (records: LogRecord[]): Promise<Task[][]> =>
+      Promise.resolve(
+        // each has a lane of its own: requests do not wait for each other
+        records.map((record) => [{ lane: randomUUID(), run: () => this.outcomes.settle(record, () => requests.answer(record)) }]),
+      );
+    return [this.laneConsumer('requests', new Map([[requestsTopic(this.options.service), plan]]), REQUESTS)];
+  }
+
+  /** One consumer for each group, of all the topics that its methods handle. */
+  private listeners(): LaneConsumer[] {
+    const groups = new Map<string, { topics: Map<string, Planned>; settings: ConsumerSettings }>([
+      [FACTS_GROUP, { topics: new Map(), settings: {} }],
+    ]);
+    for (const { entry, handler } of this.entryPoints('hears', 'hears-batch')) {
+      const settings = typeof entry.settings === 'function' ? entry.settings() : entry.settings;
+      const group = groups.get(entry.group) ?? { topics: new Map<string, Planned>(), settings };
+      group.topics.set(entry.source.topic, this.planner(entry.kind, entry.source, handler));
+      groups.set(entry.group, group);
     }
+    return [...groups]
+      .filter(([, { topics }]) => topics.size > 0)
+      .map(([group, { topics, settings }]) => this.laneConsumer(group, topics, settings));
   }
 
-  private async hear(record: LogRecord): Promise<void> {
-    const { log } = this.options;
-    for (let tries = 1, pause = 100; ; pause = Math.min(pause * 3, 5000)) {
-      try {
-        await this.invoke(record.topic, record, record.header(HEADER.requestId));
-        return;
-      } catch (error) {
-        const transient =
-          this.options.isTransient(error) || (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code));
-        const fields = { topic: record.topic, partition: record.partition, offset: record.offset, tries, err: error };
-        // what the record itself is wrong with does not change
-        const isBad = error instanceof BadRecord || (error instanceof SluiceError && error.code === 'invalid');
-        if (isBad || (!transient && tries >= FACT_TRIES)) {
-          if (!isBad) log.error(fields, 'fact.failed-for-good');
-          return this.setAside(record, error instanceof Error ? error.message : String(error));
-        }
-        log.warn(fields, 'fact.failed');
-        if (!transient) tries += 1;
-        await new Promise((resolve) => setTimeout(resolve, pause));
-      }
-    }
-  }
-
-  private async setAside(record: LogRecord, reason: string): Promise<void> {
-    const { publisher, service, log } = this.options;
-    log.warn({ topic: record.topic, partition: record.partition, offset: record.offset, reason }, 'record.set-aside');
-    await retry(() => sendToDeadLetter(publisher, service, record, reason));
-  }
-
-  private async invoke(pattern: string, record: LogRecord, requestId: string | undefined): Promise<unknown> {
-    let handler: MessageHandler | undefined = this.messageHandlers.get(pattern);
-    if (!handler) throw new BadRecord(`there is no message ${pattern}`);
-    const payload = jsonOf(record);
-    const call = async () => {
-      let result: unknown;
-      // several handlers of one fact form a chain
-      for (; handler; handler = handler.next as MessageHandler | undefined) {
-        result = await lastValueFrom(this.transformToObservable(await handler(payload, record)), { defaultValue: undefined });
-      }
-      return result;
+  /** Validates a batch and makes tasks of it; what is not valid is set aside. */
+  private planner(kind: 'hears' | 'hears-batch', { payload }: Readable, handler: Handler): Planned {
+    const one = (record: LogRecord, value: unknown): Task => ({
+      lane: `${record.topic} ${record.key}`,
+      run: () => this.outcomes.settle(record, () => handler(value, record)),
+    });
+    return async (records) => {
+      const values = payload
+        ? await Promise.all(records.map((record) => payloadOf(payload, record).catch((error: BadRecord) => error)))
+        : records;
+      const valid = values.filter((value: object) => !(value instanceof BadRecord));
+      const planned = kind === 'hears' || valid.length === 0 ? [] : (((await handler(valid)) as Task[][] | undefined) ?? []);
+      let next = 0;
+      return records.map((record, index) => {
+        const value = values[index];
+        if (value instanceof BadRecord) return [this.outcomes.rejection(record, value.message)];
+        return kind === 'hears' ? [one(record, value)] : (planned[next++] ?? []);
+      });
     };
-    return requestId === undefined ? call() : withRequestId(requestId, call);
   }
-}
 
-/** For what only a broker that is away can prevent. */
-async function retry(send: () => Promise<void>): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await send();
-    } catch (error) {
-      if (tries >= 3) throw error;
-    }
+  private laneConsumer(
+    group: string,
+    topics: Map<string, Planned>,
+    { concurrency = DEFAULTS.concurrency, ...settings }: ConsumerSettings,
+  ): LaneConsumer {
+    const { service, kafka, log, consumers } = this.options;
+    const consumer = new LaneConsumer(kafka, log, {
+      maxOutstanding: concurrency * WAITING,
+      ...settings,
+      group: `${service}.${group}`,
+      topics: [...topics.keys()],
+      concurrency,
+      // the records of one batch are of one topic
+      plan: (records) => topics.get(records[0]?.topic ?? '')?.(records) ?? [],
+    });
+    consumers.add(group, consumer);
+    return consumer;
+  }
+
+  /** Those on demand are started by `Consumers`. */
+  private followers(): LogConsumer[] {
+    const { service, kafka, log, consumers } = this.options;
+    const positions = new Map(this.entryPoints('positions').map(({ entry, handler }) => [entry.group, handler]));
+    return this.entryPoints('follows').flatMap(({ entry: { topic, group, settings }, handler }) => {
+      const positionsOf = positions.get(group);
+      if (!positionsOf) throw new Error(`no method returns the positions of ${group}`);
+      const { onDemand = false, ...rest } = settings;
+      const make = () =>
+        new LogConsumer(kafka, log, {
+          ...rest,
+          topic,
+          group: `${service}.${group}${onDemand ? `.${randomUUID()}` : ''}`,
+          ownGroup: onDemand,
+          positions: async (partitions) => (await positionsOf(partitions)) as Map<number, Position>,
+          handle: async (...batch) => void (await handler(new Batch(...batch))),
+        });
+      if (!onDemand) return [make()];
+      consumers.offer(group, make);
+      return [];
+    });
+  }
+
+  private handler(callback: MessageHandler): Handler {
+    return (payload, record) => {
+      const call = async (): Promise<unknown> =>
+        lastValueFrom(this.transformToObservable(await callback(payload, record)), { defaultValue: undefined });
+      const requestId = record?.header(HEADER.requestId);
+      return requestId === undefined ? call() : withRequestId(requestId, call);
+    };
   }
 }

@@ -7,6 +7,7 @@ import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
 import { Database, DatabaseConfig, isTransient } from '#database';
 import {
+  Consumers,
   explainKafkaError,
   KafkaClient,
   KafkaConfig,
@@ -16,7 +17,6 @@ import {
   PayloadPipe,
   Publisher,
   TopicsConfig,
-  type TransportOptions,
 } from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
 import { CannotStart } from './cannot-start.js';
@@ -33,7 +33,7 @@ export interface ServiceOptions {
   module: Type;
   /** The parts of the configuration that belong to this service alone. */
   settings: readonly ConfigClass[];
-  /** For a service that also serves HTTP: makes the HTTP application and says where it listens. */
+  /** For a service that is asked over HTTP instead of Kafka: makes the HTTP application and says where it listens. */
   http?: {
     create(module: Type, log: Log): Promise<NestFastifyApplication>;
     listen(app: NestFastifyApplication): Promise<void>;
@@ -89,11 +89,12 @@ export async function runService({ name, module, settings, http }: ServiceOption
     });
     const publisher = new Publisher(kafka);
     const messages = new Messages(name, kafka, publisher, log);
+    const consumers = new Consumers();
     readiness.starting('its consumers to join');
     await Promise.all([publisher.connect(), messages.connect()]);
 
-    const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages }));
-    const transport = { service: name, kafka, publisher, log, isTransient };
+    const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages, consumers }));
+    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, isTransient });
     const app = http ? await startHttp(http, root, log, transport) : await startMicroservice(root, log, transport);
     const database = (app as INestApplicationContext).get(Database, { strict: false });
     readiness.started(() => database.query('SELECT 1'));
@@ -112,37 +113,32 @@ export async function runService({ name, module, settings, http }: ServiceOption
   }
 }
 
-/** The HTTP API listens when facts and requests are taken too: what it answers may depend on them. */
 async function startHttp(
   { create, listen }: NonNullable<ServiceOptions['http']>,
   root: Type,
   log: Log,
-  transport: TransportOptions,
+  strategy: KafkaTransport,
 ): Promise<NestFastifyApplication> {
   const app = await create(root, log);
-  // with global pipes and filters of its own
-  withMessages(app.connectMicroservice({ strategy: new KafkaTransport(transport) }, { inheritAppConfig: false }));
+  handleRecords(app.connectMicroservice({ strategy }));
+  await app.init();
   await app.startAllMicroservices();
   await listen(app);
   return app;
 }
 
-async function startMicroservice(root: Type, log: Log, options: TransportOptions): Promise<INestMicroservice> {
-  const microservice = await NestFactory.createMicroservice(root, {
-    strategy: new KafkaTransport(options),
-    logger: new NestLog(log),
-    // what prevents a start is reported here
-    abortOnError: false,
-  });
-  await withMessages(microservice).listen();
+async function startMicroservice(root: Type, log: Log, strategy: KafkaTransport): Promise<INestMicroservice> {
+  // what prevents a start is reported here
+  const microservice = await NestFactory.createMicroservice(root, { strategy, logger: new NestLog(log), abortOnError: false });
+  handleRecords(microservice);
+  await microservice.listen();
   return microservice;
 }
 
 /** Payloads are validated, and what a handler throws reaches the transport as it is. */
-function withMessages(microservice: INestMicroservice): INestMicroservice {
+function handleRecords(microservice: INestMicroservice): void {
   microservice.useGlobalPipes(new PayloadPipe());
   microservice.useGlobalFilters(new RpcErrors());
-  return microservice;
 }
 
 function rootModule(...imports: object[]): Type {

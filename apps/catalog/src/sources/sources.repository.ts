@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { emitterChanged, type EmitterState, type SourceId, type UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction, UNIQUE_VIOLATION } from '#database';
-import { factRecord } from '#messaging';
+import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { freeSlug } from './slug.js';
 import { type SourceChange, type SourceRow, sourceState } from './source.entity.js';
@@ -176,6 +176,6 @@ export class SourcesRepository {
   }
 
   private tell(transaction: Transaction, state: EmitterState): Promise<void> {
-    return addToOutbox(transaction, [factRecord(emitterChanged, state, state.emitter_id)]);
+    return addToOutbox(transaction, [recordOf(emitterChanged, state, state.emitter_id)]);
   }
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { emitterChanged, type EmitterState, type UserId, type WorkflowId } from '#contracts';
 import { Database, type Transaction } from '#database';
-import { factRecord } from '#messaging';
+import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 
 interface WorkflowRow {
@@ -54,7 +54,7 @@ export class WorkflowsRepository {
   private tell(transaction: Transaction, rows: WorkflowRow[]): Promise<void> {
     return addToOutbox(
       transaction,
-      rows.map((row) => factRecord(emitterChanged, workflowState(row), row.id)),
+      rows.map((row) => recordOf(emitterChanged, workflowState(row), row.id)),
     );
   }
 }

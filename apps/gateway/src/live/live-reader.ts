@@ -1,19 +1,22 @@
-import { randomUUID } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { EVENTS_TOPIC, Unavailable } from '#contracts';
-import { KAFKA, type KafkaClient, LogConsumer, type LogRecord, type Position } from '#messaging';
+import { Unavailable } from '#contracts';
+import { Consumers, type LogRecord, type Position } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { LiveConfig } from './live.config.js';
 import { LiveHub, type LiveListener, type Seam } from './live-hub.js';
 import { StorePositions } from './store-positions.js';
+
+/** The group of the consumer that reads for live streams. */
+export const LIVE_GROUP = 'live';
 
 const READY_WITHIN_MS = 10_000;
 /** After so many records of one batch sockets get their turn: else a burst would pile up in memory that its readers could take. */
 const RECORDS_AT_ONCE = 50;
 
 interface Reading {
-  consumer: LogConsumer;
   started: Promise<void>;
+  /** It is known from where it reads. */
+  known(): void;
   /** Resolves when it reads and knows from where. */
   ready: Promise<void>;
 }
@@ -26,7 +29,6 @@ interface Reading {
  */
 @Injectable()
 export class LiveReader {
-  private readonly group = `gateway.live.${randomUUID()}`;
   private readonly hub: LiveHub;
   private users = 0;
   private reading: Reading | undefined;
@@ -34,8 +36,8 @@ export class LiveReader {
   private idleTimer: NodeJS.Timeout | undefined;
 
   constructor(
-    @Inject(KAFKA) private readonly kafka: KafkaClient,
     @Inject(LOG) private readonly log: Log,
+    private readonly consumers: Consumers,
     private readonly store: StorePositions,
     private readonly config: LiveConfig,
   ) {
@@ -71,57 +73,45 @@ export class LiveReader {
     if (reading) {
       this.stopped = reading.started
         .catch(() => {})
-        .then(() => reading.consumer.stop())
+        .then(() => this.consumers.stop(LIVE_GROUP))
         .catch((error: Error) => this.log.warn({ err: error }, 'live.not-stopped'))
         .then(() => this.hub.reset());
-      this.log.info({ group: this.group }, 'live.idle');
+      this.log.info('live.idle');
     }
     return this.stopped;
   }
 
-  private start(): Reading {
-    const known = Promise.withResolvers<void>();
-    const consumer = new LogConsumer(this.kafka, this.log, {
-      group: this.group,
-      topic: EVENTS_TOPIC,
-      // the API is as ready without it
-      vital: false,
-      ownGroup: true,
-      positions: async (partitions) => {
-        const positions = await this.positionsOf(partitions);
-        known.resolve();
-        return positions;
-      },
-      handle: (_partition, records) => this.handOut(records),
-    });
-    const started = this.stopped.then(() => consumer.start());
-    const reading: Reading = { consumer, started, ready: started.then(() => known.promise) };
-    reading.ready.then(
-      () => this.log.info({ group: this.group }, 'live.reading'),
-      () => {
-        // the next one that joins tries again
-        if (this.reading === reading) void this.stop();
-      },
-    );
-    return reading;
-  }
-
-  /** Ours, where we have read already: Kafka has given us the partitions anew. Else where the store stands. */
-  private async positionsOf(partitions: number[]): Promise<Map<number, Position>> {
+  /** Where to take up the partitions: where they were left, when Kafka assigns them again, otherwise where the store stands. */
+  async positions(partitions: number[]): Promise<Map<number, Position>> {
     const { positions } = this.hub;
     const isNew = (partition: number) => !positions.has(partition);
     if (partitions.some(isNew)) {
       const stored = new Map((await this.store.read()).map(({ partition, offset, clock }) => [partition, { offset, clock }]));
       for (const partition of partitions.filter(isNew)) positions.set(partition, stored.get(partition) ?? { offset: 0, clock: 0 });
     }
+    this.reading?.known();
     return positions;
   }
 
-  private async handOut(records: LogRecord[]): Promise<void> {
+  async handOut(records: LogRecord[]): Promise<void> {
     for (const [index, record] of records.entries()) {
       this.hub.take(record);
       if (index % RECORDS_AT_ONCE === RECORDS_AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
     }
+  }
+
+  private start(): Reading {
+    const known = Promise.withResolvers<void>();
+    const started = this.stopped.then(() => this.consumers.start(LIVE_GROUP));
+    const reading: Reading = { started, known: () => known.resolve(), ready: started.then(() => known.promise) };
+    reading.ready.then(
+      () => this.log.info('live.reading'),
+      () => {
+        // the next one that joins tries again
+        if (this.reading === reading) void this.stop();
+      },
+    );
+    return reading;
   }
 }
 

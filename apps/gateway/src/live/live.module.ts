@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AccountsModule } from '../accounts/accounts.module.js';
 import { EventsService } from '../events/events.service.js';
+import { LiveLogController } from './live-log.controller.js';
 import { LiveReader } from './live-reader.js';
 import { LiveStreamsService } from './live-streams.service.js';
 import { LiveConfig } from './live.config.js';
@@ -9,7 +10,7 @@ import { StorePositions } from './store-positions.js';
 
 @Module({
   imports: [AccountsModule],
-  controllers: [LiveController],
+  controllers: [LiveController, LiveLogController],
   providers: [{ provide: LiveConfig, useFactory: () => LiveConfig.read() }, EventsService, LiveReader, LiveStreamsService, StorePositions],
   exports: [LiveConfig],
 })

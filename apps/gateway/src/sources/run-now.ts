@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { getSource, ksuid, runRequested, SluiceError, type SourceId, type UserId } from '#contracts';
+import { getSource, ksuid, executeRun, SluiceError, type SourceId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 
 /** Makes a run due at once. */
@@ -13,7 +13,7 @@ export class RunNow {
     if (!source.active) throw new SluiceError('conflict', `source ${id} is not active`);
     const runId = ksuid();
     const run = { run_id: runId, owner_id: ownerId, source_id: id, trigger: 'manual' as const, due_at_ms: Date.now() };
-    await this.messages.publish(runRequested, event === undefined ? run : { ...run, event: JSON.stringify(event) }, ownerId);
+    await this.messages.publish(executeRun, event === undefined ? run : { ...run, event: JSON.stringify(event) }, ownerId);
     return runId;
   }
 }

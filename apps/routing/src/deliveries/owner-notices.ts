@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { errorRaised, EVENTS_TOPIC, eventIdOf, ksuid } from '#contracts';
-import { factRecord } from '#messaging';
+import { recordOf } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import type { Attempt, Delivery } from './delivery.js';
 import { failureReport } from './failure-report.js';
@@ -44,7 +44,7 @@ export class OwnerNotices extends Notices {
       message: `The webhook ${id} (${origin}) was switched off: ${reason}.`,
       raised_at_ms: Date.now(),
     };
-    await this.tell(id, () => this.repository.send(factRecord(errorRaised, fact, ownerId)));
+    await this.tell(id, () => this.repository.send(recordOf(errorRaised, fact, ownerId)));
   }
 
   private async tell(webhookId: string, send: () => Promise<unknown>): Promise<void> {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { type EmittedEvent, ERRORS_STREAM, errorRaised, eventIdOf, keepableText, type UserId } from '#contracts';
-import { factRecord, type OutgoingRecord } from '#messaging';
+import { recordOf, type OutgoingRecord } from '#messaging';
 
 const MESSAGE_LENGTH = 500;
 const CODE_LENGTH = 128;
@@ -19,7 +19,7 @@ export function errorFact(event: EmittedEvent, ownerId: UserId): OutgoingRecord 
     event_id: eventIdOf(event.place),
     raised_at_ms: event.place.ms,
   };
-  return factRecord(errorRaised, fact, ownerId);
+  return recordOf(errorRaised, fact, ownerId);
 }
 
 /** The code and a line of the error; an outside producer may have put anything there. */

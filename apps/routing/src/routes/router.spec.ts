@@ -72,7 +72,7 @@ describe('an event goes', () => {
     listeners.dc_1 = ['wh_1', 'dc_2', 'p_3'];
     await run(await router.plan([record('dc_1', '{"a":1}', { ce_id: 'emit', ce_hops: '2', ce_summary: 'S', ce_type: 'x' })]));
     expect(attempted).toEqual(['{"a":1} to wh_1']);
-    expect(payload('runtime.run.requested')).toEqual([
+    expect(payload('runtime.run.execute')).toEqual([
       {
         run_id: expect.stringMatching(/^event-[0-9a-f]{40}$/),
         owner_id: OWNER,
@@ -103,7 +103,7 @@ describe('an event goes', () => {
     await run(
       await router.plan([record('dc_1', '1', { ce_id: 'a' }), record('dc_1', '1', { ce_id: 'a' }), record('dc_1', '1', { ce_id: 'b' })]),
     );
-    const ids = payload('runtime.run.requested').map(({ run_id }) => run_id);
+    const ids = payload('runtime.run.execute').map(({ run_id }) => run_id);
     expect(ids).toHaveLength(6);
     expect(new Set(ids).size).toBe(4);
   });

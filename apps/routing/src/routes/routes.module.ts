@@ -3,7 +3,7 @@ import { DeliveriesModule } from '../deliveries/deliveries.module.js';
 import { MatchRepository } from './match.repository.js';
 import { MatchService } from './match.service.js';
 import { Router } from './router.js';
-import { RoutesConsumer } from './routes.consumer.js';
+import { RoutesController } from './routes.controller.js';
 
-@Module({ imports: [DeliveriesModule], providers: [MatchRepository, MatchService, Router, RoutesConsumer] })
+@Module({ imports: [DeliveriesModule], controllers: [RoutesController], providers: [MatchRepository, MatchService, Router] })
 export class RoutesModule {}

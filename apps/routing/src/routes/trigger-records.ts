@@ -5,19 +5,19 @@ import {
   type EventToProduce,
   eventIdOf,
   eventRecord,
-  runRequested,
+  executeRun,
   type SourceId,
   type UserId,
   WORKFLOW_TRIGGERS_TOPIC,
   type WorkflowId,
 } from '#contracts';
-import { factRecord, type OutgoingRecord } from '#messaging';
+import { recordOf, type OutgoingRecord } from '#messaging';
 
 /** The run of a source that listens. The same event and listener make the same run, also when a producer's retry put the emit into the log twice. */
 export function runRecord(event: EmittedEvent, ownerId: UserId, sourceId: SourceId): OutgoingRecord {
   const name = `${event.emitterId}\n${event.stream}\n${event.emitId}\n${sourceId}`;
-  return factRecord(
-    runRequested,
+  return recordOf(
+    executeRun,
     {
       run_id: `event-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`,
       owner_id: ownerId,

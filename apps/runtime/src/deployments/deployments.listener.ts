@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { type EmitterState, runRequested, type SourceId } from '#contracts';
+import { type EmitterState, executeRun, type SourceId } from '#contracts';
 import type { Transaction } from '#database';
 import type { EmitterListener } from '#emitters';
-import { factRecord } from '#messaging';
+import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { firstTick, phaseOf } from '../timers/next-tick.js';
 import { deployedState, DeploymentsRepository } from './deployments.repository.js';
@@ -44,7 +44,7 @@ export class DeploymentsListener implements EmitterListener {
     const runs = hookRuns(before, after);
     await addToOutbox(
       transaction,
-      runs.map((run) => factRecord(runRequested, run, run.owner_id)),
+      runs.map((run) => recordOf(executeRun, run, run.owner_id)),
     );
     return runs.length;
   }

@@ -1,4 +1,4 @@
-import type { Deployment, Hook, RunRequested, SourceId, UserId } from '#contracts';
+import type { Deployment, Hook, RunRequest, SourceId, UserId } from '#contracts';
 
 /** A source at one moment; what the hooks of a change are decided by. */
 export interface DeployedState {
@@ -16,7 +16,7 @@ export interface DeployedState {
  *   switched off ─► deactivate (as it was)      switched on ─► activate (as it is)
  *   deleted ─► deactivate (as it was), even of a component without it: behind the last run it clears away what the source kept
  */
-export function hookRuns(before: DeployedState | undefined, after: DeployedState | undefined): RunRequested[] {
+export function hookRuns(before: DeployedState | undefined, after: DeployedState | undefined): RunRequest[] {
   const version = after ? after.version : 'deleted';
   return dueHooks(before, after)
     .filter(([method, { deployment }]) => !after || (deployment.hooks?.includes(method) ?? true))

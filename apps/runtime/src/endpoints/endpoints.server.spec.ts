@@ -6,6 +6,7 @@ import { createLog } from '#observability';
 import type { DeploymentRow } from '../deployments/deployments.repository.js';
 import type { RuntimeConfig } from '../runtime.config.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
+import type { SourceLocks } from '../runs/source-locks.js';
 import { EndpointsServer } from './endpoints.server.js';
 import type { EndpointAnswer, EndpointsService } from './endpoints.service.js';
 import type { HttpEvent } from './http-event.js';
@@ -36,7 +37,8 @@ async function start(answer: EndpointAnswer | Error = 'queued', requestsPerSecon
     maxEndpointBodyBytes: LIMIT,
     endpointRequestsPerSecond: requestsPerSecond,
   } as RuntimeConfig;
-  server = new EndpointsServer(config, endpoints, createLog('test', 'silent'));
+  const locks = { close: async () => {} } as SourceLocks;
+  server = new EndpointsServer(config, endpoints, locks, createLog('test', 'silent'));
   await server.onApplicationBootstrap();
   const port = server.port;
   const send = (

@@ -7,6 +7,7 @@ import { isTransient } from '#database';
 import { LOG, type Log } from '#observability';
 import { closeIdleConnections, letClientsLeave, ServiceConfig } from '#service';
 import { RuntimeConfig } from '../runtime.config.js';
+import { SourceLocks } from '../runs/source-locks.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
 import { EndpointsService } from './endpoints.service.js';
 import { httpEvent, namedByConnection } from './http-event.js';
@@ -39,6 +40,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   constructor(
     private readonly config: RuntimeConfig,
     private readonly endpoints: EndpointsService,
+    private readonly locks: SourceLocks,
     @Inject(LOG) private readonly log: Log,
   ) {
     const { endpointRequestsPerSecond: points } = config;
@@ -66,6 +68,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     closeIdleConnections(this.server);
     await closed;
+    // the last runs are those of requests
+    await this.locks.close();
   }
 
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {

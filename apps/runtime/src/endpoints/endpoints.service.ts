@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { findEndpoint, type RunRequested, runRequested } from '#contracts';
+import { findEndpoint, type RunRequest, executeRun } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
 import { randomUUID } from 'node:crypto';
 import { CodeCache } from '../components/code-cache.js';
 import { type DeploymentRow, DeploymentsRepository } from '../deployments/deployments.repository.js';
-import { RunsConsumer } from '../runs/runs.consumer.js';
+import { RunLanes } from '../runs/run-lanes.js';
 import { RunsService } from '../runs/runs.service.js';
 import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
 import type { HttpEvent } from './http-event.js';
@@ -30,7 +30,7 @@ export class EndpointsService {
     private readonly directory: EmitterDirectory,
     private readonly codes: CodeCache,
     private readonly runs: RunsService,
-    private readonly consumer: RunsConsumer,
+    private readonly lanes: RunLanes,
     private readonly messages: Messages,
   ) {}
 
@@ -50,7 +50,7 @@ export class EndpointsService {
 
   /** Makes a run of a request. Durable before it answers, unless the component answers itself. */
   async accept(deployment: DeploymentRow, event: HttpEvent): Promise<EndpointAnswer> {
-    const run: RunRequested = {
+    const run: RunRequest = {
       run_id: randomUUID(),
       owner_id: deployment.owner_id,
       source_id: deployment.source_id,
@@ -63,14 +63,14 @@ export class EndpointsService {
       ({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true,
     );
     if (answersItself) return this.runHere(run);
-    await this.messages.publish(runRequested, run, deployment.owner_id);
+    await this.messages.publish(executeRun, run, deployment.owner_id);
     return 'queued';
   }
 
   /** The replica that holds the request runs it: only here can what the component responds reach the client. */
-  private runHere(run: RunRequested): Promise<EndpointAnswer> {
+  private runHere(run: RunRequest): Promise<EndpointAnswer> {
     return new Promise((resolve, reject) => {
-      this.consumer.runHere(run, () => this.runs.execute(run, resolve)).then((status) => resolve(endOf(status)), reject);
+      this.lanes.executeHere(run, () => this.runs.execute(run, resolve)).then((status) => resolve(endOf(status)), reject);
     });
   }
 }

@@ -1,5 +1,5 @@
 import { eventNameProblem, EVENTS_TOPIC, type EventToProduce, runFinished, type SourceId, type UserId } from '#contracts';
-import { factRecord, type OutgoingRecord } from '#messaging';
+import { recordOf, type OutgoingRecord } from '#messaging';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
 import { dedupe, type DedupeState } from './dedupe.js';
 import { deploymentIdOf, type DueRun, emitRecord, errorRecord, hopsAfter, logRecord, waitingRecords } from './run-events.js';
@@ -75,7 +75,7 @@ export function runEffects(
     db: outcome.db,
     dedupe: strategy === null ? null : state,
     waiting: waits.map(({ waiting }) => waiting),
-    records: [...events.map((event) => ({ topic: EVENTS_TOPIC, ...event })), factRecord(runFinished, finished, ownerId)],
+    records: [...events.map((event) => ({ topic: EVENTS_TOPIC, ...event })), recordOf(runFinished, finished, ownerId)],
     usage: counted ? { account_id: ownerId, compute_ms } : null,
     final: run.hook?.final === true,
   };

@@ -5,7 +5,7 @@ import {
   ksuid,
   LOGS_STREAM,
   originalEvent,
-  type RunRequested,
+  type RunRequest,
   type SourceId,
   streamOf,
   WAITING_STREAM,
@@ -16,7 +16,7 @@ import type { WaitingEmit } from './run-effects.js';
 const PLATFORM_VERSION = '0.1.0';
 
 /** A run with the event that it gets. */
-export type DueRun = RunRequested & { event: string };
+export type DueRun = RunRequest & { event: string };
 
 /** The record of something that a source emitted. */
 export const emitRecord = (sourceId: SourceId, emit: Emit, hops: number): EventToProduce =>

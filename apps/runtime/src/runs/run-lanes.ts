@@ -1,11 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import type { RunRequested } from '#contracts';
+import type { RunRequest } from '#contracts';
+import { Consumers } from '#messaging';
 
 /** Which lane a run goes into: one of its source, or of `concurrency: n` one of n in turn. */
 @Injectable()
 export class RunLanes {
   private readonly concurrency = new LRUCache<string, { lanes: number; next: number }>({ max: 100_000 });
+
+  constructor(private readonly consumers: Consumers) {}
 
   /** What the source's component says; known after its first run, which is alone all the same. */
   learn(sourceId: string, concurrency: number): void {
@@ -13,10 +16,16 @@ export class RunLanes {
     else if (this.concurrency.get(sourceId)?.lanes !== concurrency) this.concurrency.set(sourceId, { lanes: concurrency, next: 0 });
   }
 
-  laneOf({ source_id, hook }: RunRequested): string {
+  /** The lane, and the account as its group. */
+  laneOf({ source_id, owner_id, hook }: RunRequest): { lane: string; group: string } {
     const turn = hook ? undefined : this.concurrency.get(source_id);
-    if (!turn) return source_id;
+    if (!turn) return { lane: source_id, group: owner_id };
     turn.next = (turn.next + 1) % turn.lanes;
-    return turn.next === 0 ? source_id : `${source_id}#${turn.next}`;
+    return { lane: turn.next === 0 ? source_id : `${source_id}#${turn.next}`, group: owner_id };
+  }
+
+  /** Executes a run that this process itself wants, in turn with the runs of its source from Kafka. */
+  executeHere<T>(run: RunRequest, execute: () => Promise<T>): Promise<T> {
+    return this.consumers.runInLane('runs', this.laneOf(run), execute);
   }
 }

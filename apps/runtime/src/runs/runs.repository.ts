@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { RunRequested } from '#contracts';
+import type { RunRequest } from '#contracts';
 import { Database } from '#database';
 import { addToOutbox } from '#outbox';
 import type { DedupeState } from './dedupe.js';
@@ -41,7 +41,7 @@ export class RunsRepository {
 
   /** Writes the run's effects; false when they are written already, for a run is at least once. */
   async finish(
-    { run_id: runId, source_id: sourceId, trigger }: Pick<RunRequested, 'run_id' | 'source_id' | 'trigger'>,
+    { run_id: runId, source_id: sourceId, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>,
     { db, dedupe, waiting, records, usage, final }: RunEffects,
   ): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
@@ -103,7 +103,7 @@ export class RunsRepository {
   }
 
   /** There is nothing to write of this run, and it's not to be asked for again. */
-  async leaveOut({ run_id, source_id, trigger }: Pick<RunRequested, 'run_id' | 'source_id' | 'trigger'>): Promise<void> {
+  async leaveOut({ run_id, source_id, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>): Promise<void> {
     if (trigger === 'timer') await this.timers.resume(this.database, source_id, run_id);
   }
 

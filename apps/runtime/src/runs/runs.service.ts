@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { EVENTS_TOPIC, type RunRequested, switchOffSource } from '#contracts';
+import { EVENTS_TOPIC, type RunRequest, switchOffSource } from '#contracts';
 import { isOfData, isTransient } from '#database';
 import { EmitterDirectory } from '#emitters';
 import { Messages, Publisher } from '#messaging';
@@ -48,7 +48,7 @@ export class RunsService {
   ) {}
 
   /** Throws only what passes by itself: the run is then asked for again. Answers how the run ended; null when there was none. */
-  async execute(request: RunRequested, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
+  async execute(request: RunRequest, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
     const source: RunningSource | undefined = request.hook ? hookedSource(request) : await this.source(request.source_id);
     if (!source || (!source.active && !request.hook)) return this.skip(request, 'the source is not active');
     const { code, description } = await this.codes.get(source.deployment.code_hash);
@@ -170,14 +170,14 @@ export class RunsService {
     return row && { ...deployedState(row), kills_in_row: row.kills_in_row };
   }
 
-  private async skip(run: RunRequested, reason: string): Promise<null> {
+  private async skip(run: RunRequest, reason: string): Promise<null> {
     const { run_id, source_id } = run;
     await this.runs.leaveOut(run);
     this.log.info({ run_id, source_id, reason }, 'run.skipped');
     return null;
   }
 
-  private async withoutHook(run: RunRequested): Promise<null> {
+  private async withoutHook(run: RunRequest): Promise<null> {
     if (run.hook?.final) {
       await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, final: true });
     }
@@ -198,7 +198,7 @@ export class RunsService {
   }
 }
 
-const hookedSource = ({ source_id, owner_id, hook }: RunRequested): DeployedState | undefined =>
+const hookedSource = ({ source_id, owner_id, hook }: RunRequest): DeployedState | undefined =>
   hook && { source_id, owner_id, active: true, version: hook.version, deployment: hook.deployment };
 
 /** With dedupe one after the other, whatever the component says: what one run emitted decides what the next one may. */

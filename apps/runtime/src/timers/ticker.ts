@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import { type RunRequested, runRequested } from '#contracts';
-import { factRecord } from '#messaging';
+import { type RunRequest, executeRun } from '#contracts';
+import { recordOf } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { addToOutbox } from '#outbox';
 import { nextTick, phaseOf } from './next-tick.js';
@@ -53,14 +53,14 @@ export class Ticker implements OnApplicationBootstrap, BeforeApplicationShutdown
       const now = new Date();
       await addToOutbox(
         transaction,
-        due.map((timer) => factRecord(runRequested, tickRun(timer, now), timer.owner_id)),
+        due.map((timer) => recordOf(executeRun, tickRun(timer, now), timer.owner_id)),
       );
       return due.map(({ source_id, prop, schedule, next_run_at }) => nextTick(schedule, phaseOf(source_id, prop), next_run_at, now));
     });
   }
 }
 
-const tickRun = (timer: DueTimer, now: Date): RunRequested => ({
+const tickRun = (timer: DueTimer, now: Date): RunRequest => ({
   // one tick is one run, however often it's asked for
   run_id: tickRunId(timer),
   owner_id: timer.owner_id,

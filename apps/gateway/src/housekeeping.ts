@@ -1,0 +1,28 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
+import { LOG, type Log } from '#observability';
+import { ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
+import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
+import { UsageRepository } from './usage/usage.repository.js';
+
+const HOUR_MS = 3_600_000;
+
+/** Deletes the rows that nobody looks at any more. */
+@Injectable()
+export class Housekeeping {
+  constructor(
+    @Inject(LOG) private readonly log: Log,
+    private readonly usage: UsageRepository,
+    private readonly requests: IdempotencyRepository,
+    private readonly notices: ErrorNoticesRepository,
+  ) {}
+
+  @Interval(HOUR_MS)
+  async deleteOld(): Promise<void> {
+    try {
+      await Promise.all([this.usage.forgetCounted(), this.requests.forgetOld(), this.notices.forgetSeen()]);
+    } catch (error) {
+      this.log.warn({ err: error }, 'housekeeping.failed');
+    }
+  }
+}

@@ -1,0 +1,16 @@
+import { Controller } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import { type RunFinished, runFinished } from '#contracts';
+import { HearsBatch } from '#messaging';
+import { UsageRepository } from './usage.repository.js';
+
+/** Counts what sources use: one statement for a batch of finished runs. */
+@Controller()
+export class UsageController {
+  constructor(private readonly usage: UsageRepository) {}
+
+  @HearsBatch(runFinished, 'usage', { vital: false, concurrency: 1, maxOutstanding: 1000 })
+  async finished(@Payload() runs: RunFinished[]): Promise<void> {
+    await this.usage.count(runs);
+  }
+}

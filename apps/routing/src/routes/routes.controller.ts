@@ -1,0 +1,43 @@
+import { type BeforeApplicationShutdown, Controller } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import { EVENTS_TOPIC } from '#contracts';
+import { Consumers, HearsBatch, type LogRecord, type Task } from '#messaging';
+import { Dispatcher } from '../deliveries/dispatcher.js';
+import { RoutingConfig } from '../routing.config.js';
+import { Router } from './router.js';
+
+const EVENTS_GROUP = 'events';
+/** Above this many outstanding deliveries no more events are taken: what bounds the memory. */
+const MAX_OUTSTANDING = 3000;
+
+/** Reads the topic `events` and sends each event on its ways. */
+@Controller()
+export class RoutesController implements BeforeApplicationShutdown {
+  constructor(
+    private readonly router: Router,
+    private readonly dispatcher: Dispatcher,
+    consumers: Consumers,
+  ) {
+    dispatcher.watchPressure(() => consumers.outstanding(EVENTS_GROUP) > MAX_OUTSTANDING / 2);
+  }
+
+  @HearsBatch({ topic: EVENTS_TOPIC }, EVENTS_GROUP, () => {
+    const { concurrency, webhookConcurrency } = RoutingConfig.read();
+    return {
+      concurrency,
+      groupConcurrency: webhookConcurrency,
+      maxOutstanding: MAX_OUTSTANDING,
+      commitEveryMs: 50,
+      // half of the fetches for a millisecond or two
+      gatherMs: 3,
+    };
+  })
+  plan(@Payload() records: LogRecord[]): Promise<Task[][]> {
+    return this.router.plan(records);
+  }
+
+  /** A slow attempt goes on after its event is committed; cut off, it would be repeated. */
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.dispatcher.idle();
+  }
+}

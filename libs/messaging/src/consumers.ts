@@ -1,0 +1,49 @@
+import { Unavailable } from '#contracts';
+import type { LaneConsumer } from './lane-consumer.js';
+import type { LogConsumer } from './log-consumer.js';
+
+/** The consumers of this process by their group, for what a feature needs of them beside its handlers. */
+export class Consumers {
+  private readonly laned = new Map<string, LaneConsumer>();
+  private readonly onDemand = new Map<string, () => LogConsumer>();
+  private readonly running = new Map<string, LogConsumer>();
+
+  /** For the transport. */
+  add(group: string, consumer: LaneConsumer): void {
+    this.laned.set(group, consumer);
+  }
+
+  /** For the transport: a consumer that runs only while somebody wants it. */
+  offer(group: string, make: () => LogConsumer): void {
+    this.onDemand.set(group, make);
+  }
+
+  /** The group's tasks that have not ended. */
+  outstanding(group: string): number {
+    return this.laned.get(group)?.outstanding ?? 0;
+  }
+
+  /** Runs in turn with the group's tasks in that lane, and returns what it returns. An error is the caller's: it is not tried again. */
+  runInLane<T>(group: string, lane: { lane: string; group?: string }, run: () => Promise<T>): Promise<T> {
+    const consumer = this.laned.get(group);
+    if (!consumer) throw new Unavailable('the service is starting');
+    return new Promise((resolve, reject) => consumer.push({ ...lane, run: () => run().then(resolve, reject) }));
+  }
+
+  /** Starts a consumer that is `onDemand`; resolves when it has joined its group. */
+  async start(group: string): Promise<void> {
+    const make = this.onDemand.get(group);
+    if (!make) throw new Error(`there is no consumer ${group}`);
+    if (this.running.has(group)) throw new Error(`the consumer ${group} runs already`);
+    const consumer = make();
+    this.running.set(group, consumer);
+    await consumer.start();
+  }
+
+  /** Stops a consumer that is `onDemand`, if it runs. */
+  async stop(group: string): Promise<void> {
+    const consumer = this.running.get(group);
+    this.running.delete(group);
+    await consumer?.stop();
+  }
+}

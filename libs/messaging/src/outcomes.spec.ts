@@ -1,0 +1,73 @@
+import { expect, it } from '@jest/globals';
+import type { KafkaMessage } from 'kafkajs';
+import { Invalid, TimedOut } from '#contracts';
+import { createLog } from '#observability';
+import { ignored, type Outcome, rejected, retry } from './handlers.js';
+import { LogRecord } from './log-record.js';
+import { Outcomes } from './outcomes.js';
+import { BadRecord } from './payload.js';
+import type { OutgoingRecord } from './publisher.js';
+import type { TransportOptions } from './transport-options.js';
+
+class Away extends Error {}
+
+const record = new LogRecord(
+  'a.topic',
+  3,
+  { offset: '7', key: Buffer.from('k'), value: Buffer.from('v'), headers: {} } as unknown as KafkaMessage,
+  0,
+);
+
+/** Settles a record whose handler does these one after the other; the last one for ever. */
+async function settle(...steps: (() => Outcome | void)[]): Promise<{ tries: number; deadLetters: OutgoingRecord[] }> {
+  const deadLetters: OutgoingRecord[] = [];
+  const options = {
+    service: 'catalog',
+    publisher: { send: async (records: OutgoingRecord[]) => void deadLetters.push(...records) },
+    log: createLog('test', 'silent'),
+    isTransient: (error: unknown) => error instanceof Away,
+  } as unknown as TransportOptions;
+  const outcomes = new Outcomes(options, async () => {});
+  let tries = 0;
+  await outcomes.settle(record, async () => (steps[tries++] ?? steps.at(-1))?.());
+  return { tries, deadLetters };
+}
+
+const reasonOf = ({ headers }: OutgoingRecord) => headers?.['dead-letter-reason'];
+const fail = (error: Error) => () => {
+  throw error;
+};
+const succeed = () => {};
+
+it.each([
+  { name: 'nothing', step: succeed },
+  { name: 'ignored', step: () => ignored('known') },
+])('ends a record at once when the handler returns $name', async ({ step }) => {
+  expect(await settle(step)).toEqual({ tries: 1, deadLetters: [] });
+});
+
+it.each([
+  { name: 'returns rejected', step: () => rejected('no good') },
+  { name: 'throws BadRecord', step: fail(new BadRecord('no good')) },
+  { name: 'throws Invalid', step: fail(new Invalid('no good')) },
+])('puts a record into the dead-letter topic, with the reason, when the handler $name', async ({ step }) => {
+  const { tries, deadLetters } = await settle(step);
+  expect(tries).toBe(1);
+  expect(deadLetters.map(reasonOf)).toEqual(['no good']);
+});
+
+it.each([
+  { name: 'returns retry', step: () => retry('away') },
+  { name: 'throws what is transient', step: fail(new Away()) },
+  { name: 'throws TimedOut', step: fail(new TimedOut('late')) },
+])('handles a record again for as long as the handler $name', async ({ step }) => {
+  const { tries, deadLetters } = await settle(...Array.from({ length: 9 }, () => step), succeed);
+  expect(tries).toBe(10);
+  expect(deadLetters).toEqual([]);
+});
+
+it('handles a record again a few times when the handler throws any other error, then rejects it', async () => {
+  const { tries, deadLetters } = await settle(fail(new TypeError('a bug')));
+  expect(tries).toBe(4);
+  expect(deadLetters.map(reasonOf)).toEqual(['a bug']);
+});

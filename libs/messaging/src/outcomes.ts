@@ -1,0 +1,80 @@
+import { setTimeout } from 'node:timers/promises';
+import { SluiceError } from '#contracts';
+import { counter } from '#observability';
+import { sendToDeadLetter } from './dead-letter.js';
+import { type Outcome, rejected, retry } from './handlers.js';
+import type { Task } from './lanes.js';
+import type { LogRecord } from './log-record.js';
+import { BadRecord } from './payload.js';
+import type { TransportOptions } from './transport-options.js';
+
+const handled = counter('records_handled_total', 'Records that a handler has finished with, by how it ended.', ['topic', 'outcome']);
+
+/** Tries of a record whose handler throws something that does not pass by itself. */
+const TRIES = 4;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 5000;
+
+/**
+ * Handles a record until it ends:
+ *
+ *   handler ─► done, ignored │ retry: again after a pause, for as long as it takes │ rejected: the dead-letter topic
+ */
+export class Outcomes {
+  constructor(
+    private readonly options: TransportOptions,
+    private readonly sleep: (ms: number) => Promise<unknown> = setTimeout,
+  ) {}
+
+  /** Resolves when the record has ended. Throws only when the dead-letter topic does not take it. */
+  async settle(record: LogRecord, handle: () => Promise<unknown>): Promise<void> {
+    for (let tries = 1, pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 3, LONGEST_PAUSE_MS)) {
+      const { outcome, isFailure } = await this.attempt(handle, tries);
+      switch (outcome?.kind) {
+        case undefined:
+          return handled.inc({ topic: record.topic, outcome: 'done' });
+        case 'ignored':
+          handled.inc({ topic: record.topic, outcome: 'ignored' });
+          return this.options.log.debug({ ...whereOf(record), reason: outcome.reason }, 'record.ignored');
+        case 'rejected':
+          return this.reject(record, outcome.reason);
+        case 'retry':
+          this.options.log.warn({ ...whereOf(record), tries, reason: outcome.reason }, 'record.retried');
+          if (isFailure) tries += 1;
+          await this.sleep(pause);
+      }
+    }
+  }
+
+  /** A task for a record that is not what its topic is for. The lane repeats it until Kafka has the record. */
+  rejection(record: LogRecord, reason: string): Task {
+    return { lane: `dead letters ${record.topic} ${record.partition}`, run: () => this.reject(record, reason) };
+  }
+
+  private async reject(record: LogRecord, reason: string): Promise<void> {
+    const { publisher, service, log } = this.options;
+    await sendToDeadLetter(publisher, service, record, reason);
+    log.warn({ ...whereOf(record), reason }, 'record.rejected');
+    handled.inc({ topic: record.topic, outcome: 'rejected' });
+  }
+
+  /** `isFailure`: the handler threw something that may never pass. */
+  private async attempt(handle: () => Promise<unknown>, tries: number): Promise<{ outcome?: Outcome; isFailure?: boolean }> {
+    try {
+      return { outcome: (await handle()) as Outcome | undefined };
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      // what is wrong with the record itself does not change
+      if (error instanceof BadRecord || (error instanceof SluiceError && error.code === 'invalid')) return { outcome: rejected(reason) };
+      if (this.isTransient(error)) return { outcome: retry(reason) };
+      this.options.log[tries < TRIES ? 'warn' : 'error']({ tries, err: error }, 'record.failed');
+      return { outcome: tries < TRIES ? retry(reason) : rejected(reason), isFailure: true };
+    }
+  }
+
+  private isTransient(error: unknown): boolean {
+    return this.options.isTransient(error) || (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code));
+  }
+}
+
+const whereOf = ({ topic, partition, offset }: LogRecord) => ({ topic, partition, offset });

@@ -1,0 +1,64 @@
+import { Invalid, SluiceError } from '#contracts';
+import type { LogRecord } from './log-record.js';
+import { BadRecord, jsonOf } from './payload.js';
+import type { Handler, TransportOptions } from './transport-options.js';
+import { errorToWire, HEADER } from './wire.js';
+
+/**
+ * Answers requests (commands and queries), and takes announced facts, which are requests too.
+ *
+ *   request ─► expired? dropped ─► handler ─► reply: what it returned, or the SluiceError; another error is a bug: logged, `internal`
+ */
+export class Requests {
+  constructor(
+    private readonly handlers: ReadonlyMap<string, Handler>,
+    private readonly options: TransportOptions,
+  ) {}
+
+  /** Throws BadRecord when the record is no request at all. */
+  async answer(record: LogRecord): Promise<void> {
+    const { log, publisher } = this.options;
+    const replyTo = record.header(HEADER.replyTo);
+    const correlationId = record.header(HEADER.correlationId);
+    const message = record.header(HEADER.message) ?? '';
+    const fields = { message, request_id: record.header(HEADER.requestId) };
+    if (!replyTo || !correlationId) throw new BadRecord('not a request: it names no topic for the reply');
+    if (Date.now() > Number(record.header(HEADER.deadline) ?? Infinity)) return log.warn(fields, 'request.expired');
+    const headers: Record<string, string> = { [HEADER.correlationId]: correlationId };
+    let value: string | Buffer = Buffer.alloc(0);
+    try {
+      const handler = this.handlers.get(message);
+      if (!handler) throw new BadRecord(`there is no message ${message}`);
+      const result = await handler(jsonOf(record), record);
+      if (result !== undefined) value = JSON.stringify(result);
+    } catch (error) {
+      headers[HEADER.error] = errorToWire(this.meant(error, fields));
+    }
+    // a reply that Kafka does not take is sent again: the handler does not run twice for it
+    await withRetries(() => publisher.send([{ topic: replyTo, key: correlationId, headers, value }]));
+  }
+
+  /** The error that the caller gets. */
+  private meant(error: unknown, fields: object): SluiceError {
+    const { log, isTransient } = this.options;
+    if (error instanceof SluiceError) return error;
+    if (error instanceof BadRecord) return new Invalid(error.message);
+    if (isTransient(error)) {
+      log.warn({ ...fields, err: error }, 'request.unavailable');
+      return new SluiceError('unavailable', 'a service that is needed is away');
+    }
+    log.error({ ...fields, err: error }, 'request.failed');
+    return new SluiceError('internal', 'internal error');
+  }
+}
+
+/** For what fails only while a broker is away. */
+async function withRetries(send: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await send();
+    } catch (error) {
+      if (tries >= 3) throw error;
+    }
+  }
+}
