@@ -4,6 +4,7 @@ import type { Stream } from './streams.js';
 
 /** An event as a page shows it. */
 export interface ShownEvent {
+  stream: Stream;
   ms: number;
   seq: number;
   emit_id: string;
@@ -20,11 +21,11 @@ export interface ShownEvent {
  * `indexed_at_ms` is when the log took the event, the time of its id: so the live stream, which never asks the store,
  * shows the same, and reading an event twice gives one answer even when the store took it in twice.
  */
-export function eventSummaryJson(emitterId: EmitterId, stream: Stream, shown: ShownEvent): string {
+export function eventSummaryJson(emitterId: EmitterId, shown: ShownEvent): string {
   const metadata = JSON.stringify({
     emitter_id: emitterId,
     emit_id: shown.emit_id,
-    name: stream,
+    name: shown.stream,
     summary: shown.summary ?? undefined,
     id: shown.item_id ?? undefined,
     ts: shown.item_ts ?? undefined,

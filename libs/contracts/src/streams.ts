@@ -20,8 +20,9 @@ export const streamOf = (eventName: string | undefined): Stream =>
 /** How a stream is named where an empty name can't stand: in `ce_type`. */
 export const ceTypeOf = (stream: Stream): string => (stream === DEFAULT_STREAM ? 'default' : stream);
 
-/** Whether `*` includes the stream. */
-export const isOfEveryStream = (stream: Stream): boolean => !stream.startsWith('$');
+/** Whether someone who wants these streams, one or `*`, gets this one. */
+export const coversStream = (wanted: Stream, stream: Stream): boolean =>
+  wanted === stream || (wanted === EVERY_STREAM && !stream.startsWith('$'));
 
 /** What is wrong with an event name that someone wants to subscribe to, or null: `*` is allowed there. */
 export function eventNameProblem(eventName: string): string | null {

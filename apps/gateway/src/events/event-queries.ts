@@ -17,7 +17,10 @@ export class StreamPageQuery extends PageRequest {
 }
 
 export class EventPageQuery extends StreamPageQuery {
-  @ApiPropertyOptional({ description: 'Another stream than the default one: `$errors`, `$logs`, `$in` or a custom name.' })
+  @ApiPropertyOptional({
+    description:
+      'Another stream than the default one: `$errors`, `$logs`, `$in`, a custom name, or `*` for the default one and all custom ones together.',
+  })
   @IsOptional()
   @IsReadableStream()
   event_name?: string;
@@ -34,7 +37,7 @@ export class DeleteEventsQuery {
   @IsEventId()
   end_id?: string;
 
-  @ApiPropertyOptional({ description: 'Only this stream; without it, every stream.' })
+  @ApiPropertyOptional({ description: 'Only this stream, or `*` for the default one and all custom ones; without it, every stream.' })
   @IsOptional()
   @IsReadableStream()
   event_name?: string;
