@@ -39,7 +39,7 @@ async function knownThings(): Promise<string[]> {
     mine.id,
     theirs.id,
     mine.component_id,
-    await api.webhook('http://127.0.0.1:1/'),
+    await api.webhook('http://localhost:1/'),
     api.account.id,
     'dc_000000000000000000',
     'p_000000000000000000',

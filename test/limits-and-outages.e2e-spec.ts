@@ -81,7 +81,7 @@ describe('what is away', () => {
     const [published, read, made, removed, me] = await Promise.all([
       http('POST', `${api.baseUrl}/sources/${id}/events`, { headers: { ...headers, 'content-type': 'application/json' }, body: '1' }),
       http('GET', `${api.baseUrl}/sources/${id}`, { headers }),
-      http('POST', `${api.baseUrl}/webhooks?url=http://127.0.0.1:1/`, { headers }),
+      http('POST', `${api.baseUrl}/webhooks?url=http://localhost:1/`, { headers }),
       http('DELETE', `${api.baseUrl}/sources/${id}`, { headers }),
       http('GET', `${api.baseUrl}/users/me`, { headers }),
     ]);

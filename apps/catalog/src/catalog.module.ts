@@ -9,6 +9,7 @@ import { ComponentsService } from './components/components.service.js';
 import { RemoteCode } from './components/remote-code.js';
 import { EmittersController } from './emitters/emitters.controller.js';
 import { OwnComponents } from './registry/own-components.js';
+import { RegistryController } from './registry/registry.controller.js';
 import { RegistryRepository } from './registry/registry.repository.js';
 import { RegistryService } from './registry/registry.service.js';
 import { SourcesController } from './sources/sources.controller.js';
@@ -20,7 +21,7 @@ import { WorkflowsRepository } from './workflows/workflows.repository.js';
 /** What exists, and whose it is: components, sources, the registry of workflows. */
 @Module({
   imports: [DatabaseModule.forApp('catalog')],
-  controllers: [ComponentsController, SourcesController, EmittersController, WorkflowsController],
+  controllers: [ComponentsController, SourcesController, EmittersController, RegistryController, WorkflowsController],
   providers: [
     { provide: CatalogConfig, useFactory: () => CatalogConfig.read() },
     CodeFetcher,

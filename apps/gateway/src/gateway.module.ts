@@ -5,6 +5,7 @@ import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { ComponentsController } from './components/components.controller.js';
+import { RegistryController } from './components/registry.controller.js';
 import { ErrorMailController } from './error-mail/error-mail.controller.js';
 import { ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
 import { Mailer } from './error-mail/mailer.js';
@@ -36,6 +37,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
   ],
   controllers: [
     ComponentsController,
+    RegistryController,
     SourcesController,
     EventsController,
     SubscriptionsController,

@@ -2,6 +2,7 @@ import { type EmitterState, newId, type SourceId, type UserId, type WebhookId, t
 import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { RoutingConfig } from './routing.config.js';
 import { AutoSubscriptionsRepository } from './subscriptions/auto-subscriptions.repository.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
 import { SubscriptionsRepository } from './subscriptions/subscriptions.repository.js';
@@ -22,7 +23,7 @@ export class RoutingRoom {
   private constructor(private readonly own: FreshDatabase) {
     const { database } = own;
     this.webhooks = new WebhooksRepository(database);
-    this.webhooksService = new WebhooksService(this.webhooks);
+    this.webhooksService = new WebhooksService(this.webhooks, RoutingConfig.read({}));
     this.subscriptions = new SubscriptionsRepository(database);
     const autoSubscriptions = new AutoSubscriptionsRepository(database);
     const ask = async (_: unknown, { ids }: { ids: string[] }) => ids.flatMap((id) => this.catalog.get(id) ?? []);

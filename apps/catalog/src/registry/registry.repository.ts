@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { newId } from '#contracts';
-import { Database } from '#database';
+import { type ComponentDescription, type ComponentId, newId } from '#contracts';
+import { Database, type KeysetPage, readKeysetPage } from '#database';
 import type { InspectedCode } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 
@@ -10,6 +10,14 @@ export interface RegisteredComponent {
   version: string | null;
   id: string;
   code_hash: string;
+}
+
+interface RegistryRow {
+  key: string;
+  id: ComponentId;
+  name: string;
+  version: string | null;
+  description: ComponentDescription;
 }
 
 /** The registry: components that everyone may use, one at a time for each key. */
@@ -25,6 +33,12 @@ export class RegistryRepository {
       'SELECT key, name, version, id, code_hash FROM component WHERE registered ORDER BY key',
     );
     return rows;
+  }
+
+  /** A page of it, the component that was registered last first. */
+  page(page: KeysetPage): Promise<{ rows: RegistryRow[]; total: number }> {
+    const select = 'SELECT c.key, c.id, c.name, c.version, k.description FROM component c JOIN code k ON k.hash = c.code_hash';
+    return readKeysetPage<RegistryRow>(this.database, { select, where: 'c.registered', values: [], id: 'c.id' }, page);
   }
 
   /** Makes this code the registry's component of its key. Sources of the one before keep what they run. */
