@@ -63,7 +63,7 @@ describe('an event that is published', () => {
       [null, ''],
       [[1], '?event_name=default&id=x'],
       [[1], '?id=x'],
-      ['text', '?event_name=orders'],
+      ['"text"', '?event_name=orders'],
       [{ error: { message: 'm' } }, '?event_name=%24errors'],
     ] as const)
       expect((await publish(`/sources/${id}/events${query}`, value)).status).toBe(202);

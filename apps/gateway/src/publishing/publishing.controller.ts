@@ -61,7 +61,7 @@ const Publishes = (operationId: string, summary: string): MethodDecorator =>
       type: 'array',
       items: { type: 'object', required: ['emit_id'], properties: { emit_id: { type: 'string' } } },
     }),
-    Problems(400, 404, 413, 415),
+    Problems(400, 404, 409, 413, 415, 422),
   );
 
 @Documented('events')
