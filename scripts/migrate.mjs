@@ -2,21 +2,21 @@
 import { checkConfig } from '../dist/libs/config/src/index.js';
 import { SERVICES, topicSpecs } from '../dist/libs/contracts/src/index.js';
 import { DatabaseConfig, ensureDatabase, migrate, migrationsOf, schemaState, SchemaTooNew } from '../dist/libs/database/src/index.js';
-import { checkTopics, createTopics, KafkaClient, KafkaConfig, TopicsConfig } from '../dist/libs/messaging/src/index.js';
+import { checkTopics, createTopics, KafkaClient, KafkaConfig, TopicsConfig, wrongTopics } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
-import { CannotStart, logFatal, untilAnswered } from '../dist/libs/service/src/index.js';
+import { CannotStart, logFatal, ServiceConfig, untilAnswered } from '../dist/libs/service/src/index.js';
 
 const log = createLog('migrate');
 
 try {
-  checkConfig([DatabaseConfig, KafkaConfig, TopicsConfig]);
+  checkConfig([ServiceConfig, DatabaseConfig, KafkaConfig, TopicsConfig]);
   const database = DatabaseConfig.read();
   const kafka = new KafkaClient(KafkaConfig.read(), 'migrate', createLog('migrate', 'silent'), { retries: 0 });
   const topics = TopicsConfig.read();
   const states = await untilAnswered(log, () => readStates(database));
   const existing = await untilAnswered(log, () => checkTopics(kafka, topicSpecs(), topics));
   // everything is checked before anything is changed
-  if (existing.wrong.length > 0) throw new CannotStart(`Kafka's topics are not as needed: ${existing.wrong.join('; ')}`);
+  if (existing.wrong.length > 0) throw new CannotStart(wrongTopics(existing.wrong));
   const newer = states.filter(({ unknown }) => unknown.length > 0);
   if (newer.length > 0)
     throw new SchemaTooNew(

@@ -9,13 +9,6 @@ import { FirstAccountConfig } from '../dist/apps/gateway/src/gateway.config.js';
 import { inRoot } from './lib/paths.mjs';
 import { LAUNCHER_VARIABLES } from './lib/settings.mjs';
 
-const LOG_LEVEL = {
-  name: 'SLUICE_LOG_LEVEL',
-  fallback: 'info',
-  description: 'Log level: trace, debug, info, warn, error or fatal.',
-  secret: false,
-};
-
 /** @typedef {{ name: string, fallback?: string, description: string, secret?: boolean, users: string[] }} Documented */
 
 const variables = await declared();
@@ -86,7 +79,6 @@ async function declared() {
   for (const variable of LAUNCHER_VARIABLES) add(variable, 'npm start');
   for (const service of SERVICES) {
     for (const part of COMMON_SETTINGS) for (const variable of part.variables) add(variable, service);
-    add(LOG_LEVEL, service);
     const { settings } = await import(`../dist/apps/${service}/src/${service}.config.js`);
     for (const part of settings) for (const variable of part.variables) add(variable, service);
   }

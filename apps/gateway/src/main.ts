@@ -11,7 +11,8 @@ await runService({
     create: createHttpApp,
     listen: async (app) => {
       const config = app.get(GatewayConfig);
-      await app.listen(config.port, config.host);
+      // not Nest's own `listen`, which also logs the error that it throws
+      await app.getHttpAdapter().getInstance().listen({ port: config.port, host: config.host });
     },
   },
 });

@@ -14,7 +14,7 @@ export { KAFKA, MessagingModule } from './messaging.module.js';
 export { PayloadPipe } from './payload-pipe.js';
 export { type OutgoingRecord, Publisher } from './publisher.js';
 export { shares } from './shares.js';
-export { checkTopics, createTopics, type TopicReport, type TopicSettings } from './topics.js';
+export { checkTopics, createTopics, type TopicReport, type TopicSettings, wrongTopics } from './topics.js';
 export { TopicsConfig } from './topics.config.js';
 export { KafkaTransport } from './transport.js';
 export type { TransportOptions } from './transport-options.js';

@@ -21,6 +21,15 @@ describe('a failure of Kafka that waiting does not cure', () => {
       }),
       /^Kafka denies access: .*sluice kafka acls/,
     ],
+    [
+      failure('KafkaJSAggregateError', 'Topic creation errors', {
+        errors: [
+          failure('KafkaJSCreateTopicError', 'Replication-factor is invalid', { type: 'INVALID_REPLICATION_FACTOR' }),
+          failure('KafkaJSCreateTopicError', 'Replication-factor is invalid', { type: 'INVALID_REPLICATION_FACTOR' }),
+        ],
+      }),
+      /^Kafka has too few brokers for the replicas: Replication-factor is invalid\. Check SLUICE_REPLICATION_FACTOR/,
+    ],
     [failure('Error', 'id.example.com issued no token: 401 invalid_client'), /^No token to log in to Kafka/],
   ])('%s is explained in one line', (error, line) => {
     expect(explainKafkaError(error)).toMatch(line);

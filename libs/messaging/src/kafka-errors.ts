@@ -8,16 +8,24 @@ interface KafkaFailure {
   code?: string | number;
   broker?: string;
   cause?: unknown;
+  /** Of a request about several topics, one for each that failed. */
+  errors?: unknown[];
 }
 
 const CERTIFICATE =
   /self-signed certificate|unable to (get|verify)|certificate has expired|certificate is not yet valid|does not match certificate|Hostname\/IP|wrong version number|alert (unknown ca|certificate required|bad certificate|handshake failure)/i;
 
+/** Why a topic is not created, beside a lack of permission. */
+const REFUSED = new Set(['INVALID_PARTITIONS', 'INVALID_CONFIG', 'INVALID_REQUEST', 'POLICY_VIOLATION', 'INVALID_TOPIC_EXCEPTION']);
+
 /** The failure below the retries that kafkajs wraps around it. */
 function rootOf(error: unknown): KafkaFailure {
   let root = error as KafkaFailure;
-  while (root.cause instanceof Error) root = root.cause;
-  return root;
+  for (;;) {
+    const next = root.cause ?? root.errors?.[0];
+    if (!(next instanceof Error)) return root;
+    root = next;
+  }
 }
 
 /**
@@ -34,6 +42,9 @@ export function explainKafkaError(error: unknown): string | undefined {
     return `The TLS connection to ${place} fails: ${message.replace(/^Connection error: /, '')}. Check KAFKA_SECURITY_PROTOCOL, KAFKA_SSL_CA_LOCATION and the names in the brokers' certificates.`;
   if (/AUTHORIZATION_FAILED$/.test(type) || /not authorized/i.test(message))
     return `Kafka denies access: ${message}. Grant the permissions that \`sluice kafka acls\` prints.`;
+  if (type === 'INVALID_REPLICATION_FACTOR')
+    return `${place} has too few brokers for the replicas: ${message}. Check SLUICE_REPLICATION_FACTOR.`;
+  if (REFUSED.has(type)) return `${place} refuses the topics: ${message}.`;
   return undefined;
 }
 

@@ -19,6 +19,9 @@ export interface TopicReport {
   different: string[];
 }
 
+/** The sentence for topics with which nothing works correctly. */
+export const wrongTopics = (wrong: TopicReport['wrong']): string => `Kafka's topics are not as needed: ${wrong.join('; ')}`;
+
 /** Creates the topics that are missing and leaves existing ones as they are. Returns the names of the new ones. */
 export async function createTopics(kafka: KafkaClient, specs: TopicSpec[], settings: TopicSettings): Promise<string[]> {
   return withAdmin(kafka, async (admin) => {

@@ -6,18 +6,13 @@ export type Log = Logger;
 /** Injection token of the service's log. */
 export const LOG = Symbol('log');
 
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
-/** The level is SLUICE_LOG_LEVEL unless one is given; of a level that there isn't the log itself complains. */
+/** level: SLUICE_LOG_LEVEL unless it is given. `info` instead of an unknown one, so that the service can report it. */
 export function createLog(service: string, level: string = process.env.SLUICE_LOG_LEVEL || 'info'): Log {
-  const log = pinoLog(service, LEVELS.includes(level) ? level : 'info');
-  if (!LEVELS.includes(level)) log.warn(`SLUICE_LOG_LEVEL must be one of ${LEVELS.join(', ')}, not "${level}": it is taken for info`);
-  return log;
-}
-
-function pinoLog(service: string, level: string): Log {
+  const known = LOG_LEVELS.find((each) => each === level.toLowerCase());
   return pino({
-    level,
+    level: known ?? 'info',
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },

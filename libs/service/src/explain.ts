@@ -8,6 +8,10 @@ import { CannotStart } from './cannot-start.js';
 /** Lines that name the cause of a failure and its remedy, where the reader can cure it; undefined for a bug. */
 export function explain(error: unknown): string[] | undefined {
   if (error instanceof ConfigError) return error.problems;
+  if (error instanceof AggregateError) {
+    const each = error.errors.map(explain);
+    return each.every((lines) => lines !== undefined) ? each.flat() : undefined;
+  }
   if ([SluiceError, CannotStart, SchemaTooNew].some((kind) => error instanceof kind)) return [(error as Error).message];
   const { code, address, port, path } = error as { code?: string; address?: string; port?: number; path?: string };
   if (code === 'EADDRINUSE') return [`port ${port} on ${address} is taken by another program`];

@@ -1,7 +1,13 @@
-import { Config, duration, integer } from '#config';
+import { choice, Config, duration, integer } from '#config';
+import { LOG_LEVELS } from '#observability';
 
 /** The life of a process. Durations are milliseconds. */
 export class ServiceConfig extends Config({
+  logLevel: choice('SLUICE_LOG_LEVEL', {
+    words: LOG_LEVELS,
+    fallback: 'info',
+    description: `Log level: ${LOG_LEVELS.join(', ')}.`,
+  }),
   healthPort: integer('SLUICE_HEALTH_PORT', {
     fallback: 0,
     max: 65_535,

@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Service, topicAccess, topicSpecs } from '#contracts';
 import { type DatabaseConfig, explainDatabaseError, migrationsOf, schemaState } from '#database';
-import { checkTopics, explainKafkaError, type KafkaClient, reasonOf, type TopicSettings } from '#messaging';
+import { checkTopics, explainKafkaError, type KafkaClient, reasonOf, type TopicSettings, wrongTopics } from '#messaging';
 import type { Log } from '#observability';
 import { CannotStart } from './cannot-start.js';
 import type { Readiness } from './readiness.js';
@@ -21,7 +22,7 @@ export interface StoresOptions {
 
 /**
  * Resolves when Kafka and PostgreSQL answer and `sluice migrate` has brought both to this version.
- * @throws CannotStart when they do not until the deadline, or when waiting does not help: credentials, certificates, permissions, wrong topics
+ * @throws CannotStart, or AggregateError of two, when they do not until the deadline, or when waiting does not help: credentials, certificates, permissions, wrong topics
  */
 export async function waitForStores({ service, kafka, brokers, topics, database, deadline, readiness, log }: StoresOptions): Promise<void> {
   const kafkaName = `Kafka at ${brokers.join(',')}`;
@@ -30,7 +31,7 @@ export async function waitForStores({ service, kafka, brokers, topics, database,
   const checkKafka = async (): Promise<string | undefined> => {
     try {
       const { missing, wrong, different } = await checkTopics(kafka, specs, topics);
-      if (wrong.length > 0) throw new CannotStart(`Kafka's topics are not as needed: ${wrong.join('; ')}`);
+      if (wrong.length > 0) throw new CannotStart(wrongTopics(wrong));
       if (missing.length > 0) return `${missing.join(', ')} missing; run \`sluice migrate\`, or grant what \`sluice kafka acls\` prints`;
       for (const difference of different) log.warn(difference);
       return undefined;
@@ -59,8 +60,22 @@ export async function waitForStores({ service, kafka, brokers, topics, database,
   };
 
   readiness.starting(`${kafkaName} and PostgreSQL at ${host}`);
-  await Promise.all([
+  await bothOf([
     waitFor({ name: kafkaName, deadline, log, check: checkKafka }),
     waitFor({ name: `PostgreSQL at ${host}`, deadline, log, check: checkDatabase }),
   ]);
+}
+
+/** A store that fails for good is not reported alone when the other one fails at nearly the same time. */
+const SAME_TIME_MS = 1000;
+
+async function bothOf(waits: Promise<void>[]): Promise<void> {
+  const failures: Error[] = [];
+  for (const wait of waits) wait.catch((error: Error) => failures.push(error));
+  try {
+    await Promise.all(waits);
+  } catch (error) {
+    await Promise.race([Promise.allSettled(waits), sleep(SAME_TIME_MS)]);
+    throw failures.length > 1 ? new AggregateError(failures) : error;
+  }
 }

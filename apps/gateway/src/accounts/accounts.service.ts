@@ -25,7 +25,7 @@ export class AccountsService {
 
   /** The account that a key belongs to; undefined when the key is malformed, unknown or revoked. */
   async authenticate(key: string): Promise<AccountRow | undefined> {
-    return isMistypedKey(key) ? undefined : this.byKeyHash.get(apiKeyHash(key).toString('hex'));
+    return isMistypedKey(key) ? undefined : this.accountOf(key);
   }
 
   /** Those of the keys that open something still. */
@@ -101,7 +101,7 @@ export class AccountsService {
 
   /**
    * The first start's account: made when there is none yet. A key that the operator chose opens the first account from
-   * then on, beside its other keys. `api_key` is null when there was nothing to issue.
+   * then on, beside its other keys, unless it was revoked. `api_key` is null when there was nothing to issue.
    */
   async bootstrap({
     email,
@@ -112,14 +112,13 @@ export class AccountsService {
   }): Promise<{ id: UserId; email: string; api_key: string | null; created: boolean }> {
     const [first] = await this.accounts.list();
     if (!first) return { ...(await this.create({ email, apiKey })), created: true };
-    if (
-      apiKey !== undefined &&
-      !(await this.byKeyHash.get(apiKeyHash(apiKey).toString('hex'))) &&
-      !(await this.addKey(first.id, apiKey, null, this.database))
-    ) {
-      throw new SluiceError('conflict', 'SLUICE_API_KEY is a key that was revoked');
-    }
-    return { id: first.id, email: first.email, api_key: apiKey ?? null, created: false };
+    const works =
+      apiKey !== undefined && ((await this.accountOf(apiKey)) !== undefined || (await this.addKey(first.id, apiKey, null, this.database)));
+    return { id: first.id, email: first.email, api_key: works ? apiKey : null, created: false };
+  }
+
+  private accountOf(key: string): Promise<AccountRow | undefined> {
+    return this.byKeyHash.get(apiKeyHash(key).toString('hex'));
   }
 
   private addKey(
