@@ -33,7 +33,7 @@ export interface ServiceOptions {
   module: Type;
   /** The parts of the configuration that belong to this service alone. */
   settings: readonly ConfigClass[];
-  /** For a service that is asked over HTTP instead of Kafka: makes the HTTP application and says where it listens. */
+  /** For a service that also serves HTTP: makes the HTTP application and says where it listens. */
   http?: {
     create(module: Type, log: Log): Promise<NestFastifyApplication>;
     listen(app: NestFastifyApplication): Promise<void>;
