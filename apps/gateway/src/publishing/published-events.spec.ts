@@ -2,11 +2,11 @@ import { describe, expect, it } from '@jest/globals';
 import { eventRecord, Invalid, MAX_EVENT_BYTES, readEventRecord } from '#contracts';
 import { type PublishedEvent, publishedEvents, type PublishRequest } from './published-events.js';
 
-type Request = Omit<Partial<PublishRequest>, 'body'> & { body?: unknown; bytes?: Buffer };
+type Request = { headers?: PublishRequest['headers']; body?: unknown; bytes?: Buffer; event_name?: unknown; id?: unknown };
 
 const publish = ({ headers, body, bytes, ...query }: Request): PublishedEvent[] =>
   publishedEvents(
-    { headers: { 'content-type': 'application/json', ...headers }, body: bytes ?? Buffer.from(JSON.stringify(body)), ...query },
+    { headers: { 'content-type': 'application/json', ...headers }, body: bytes ?? Buffer.from(JSON.stringify(body)), query },
     { maxEventBytes: MAX_EVENT_BYTES },
   );
 const problemsOf = (request: Request) => {
@@ -76,6 +76,10 @@ describe('a JSON body', () => {
 
   it.each(['x'.repeat(257), 'a\0'])('of the id %j is refused', (id) => {
     expect(problemsOf({ body: 1, id }).errors).toEqual([{ field: 'id', message: expect.any(String) }]);
+  });
+
+  it('with a parameter that is given twice is refused', () => {
+    expect(problemsOf({ body: 1, event_name: ['a', 'b'], id: ['a', 'b'] }).errors?.map(({ field }) => field)).toEqual(['event_name', 'id']);
   });
 
   it('carries the trace of the request', () => {
@@ -180,6 +184,16 @@ describe('a structured CloudEvent', () => {
   });
 });
 
+it('a structured CloudEvent or a batch with a million levels is refused', () => {
+  const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
+  const bytes = Buffer.from(`{"specversion":"1.0","id":"a","source":"/s","type":"t","data":${deep}}`);
+  const message = 'the event is nested deeper than 200 levels';
+  expect(problemsOf({ headers: structured, bytes }).errors).toEqual([{ field: 'body', message }]);
+  expect(problemsOf({ headers: batch, bytes: Buffer.from(`[${bytes.toString()}]`) }).errors).toEqual([
+    { index: 0, field: '[0]', message: `[0] ${message}` },
+  ]);
+});
+
 describe('a batch', () => {
   it('is its events in order; an empty one is none', () => {
     const events = publish({ headers: batch, body: [EVENT, { ...EVENT, id: 'b', type: 'other' }] });
@@ -197,7 +211,7 @@ describe('a batch', () => {
       { index: 4, field: '[4].time', message: expect.stringMatching(/^\[4\] time must be/) },
     ]);
   });
-  it.each<[string, unknown, Partial<PublishRequest>, RegExp]>([
+  it.each<[string, unknown, Request, RegExp]>([
     ['no array', EVENT, {}, /must be a JSON array/],
     ['501 events', Array<unknown>(501).fill(EVENT), {}, /501 events: at most 500/],
     ['one id for several events', [EVENT, EVENT], { id: 'x' }, /id names one event/],

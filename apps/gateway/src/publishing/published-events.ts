@@ -20,12 +20,12 @@ import {
 } from '#contracts';
 import { BATCH_TYPE, mediaTypeOf, STRUCTURED_TYPE } from './event-bodies.js';
 
-/** A request to publish. `event_name` and `id` are those of the query: they win over the CloudEvents attributes. */
+/** A request to publish. `event_name` and `id` of the query win over the CloudEvents attributes. */
 export interface PublishRequest {
   headers: IncomingHttpHeaders;
   body: Buffer;
-  event_name?: string;
-  id?: string;
+  /** As the server has read it: of a parameter that is given twice, an array. */
+  query: { event_name?: unknown; id?: unknown };
 }
 
 /** An event that a request publishes. */
@@ -84,6 +84,8 @@ function jsonOf(body: Buffer): unknown {
 class EventReader {
   readonly problems: FieldProblem[] = [];
   private readonly trace: EventContext | undefined;
+  private readonly eventName: string | undefined;
+  private readonly id: string | undefined;
 
   constructor(
     private readonly request: PublishRequest,
@@ -91,10 +93,12 @@ class EventReader {
   ) {
     const { traceparent, tracestate } = request.headers;
     if (typeof traceparent === 'string') this.trace = { traceparent, tracestate: typeof tracestate === 'string' ? tracestate : undefined };
-    const { event_name, id } = request;
-    const problem = event_name === undefined ? null : emittedStreamProblem(streamOf(event_name));
+    this.eventName = this.parameter('event_name');
+    const problem = this.eventName === undefined ? null : emittedStreamProblem(streamOf(this.eventName));
     if (problem) this.problems.push({ field: 'event_name', message: problem });
-    if (id) this.problems.push(...idProblems(id));
+    // empty is as if absent
+    this.id = this.parameter('id') || undefined;
+    if (this.id !== undefined) this.problems.push(...idProblems(this.id));
   }
 
   /** Any JSON value, with the attributes that are in `ce-` headers. */
@@ -118,30 +122,42 @@ class EventReader {
       data = members.data_base64;
       attributes.values.datacontentencoding = 'base64';
     }
-    return this.event(data, Buffer.from(JSON.stringify(data)), attributes, index);
+    // what is nested too deeply could not be written
+    const json = Buffer.from(nestsTooDeeply(data) ? '' : JSON.stringify(data));
+    return this.event(data, json, attributes, index);
   }
 
   batch(value: unknown): PublishedEvent[] {
     if (!Array.isArray(value)) throw new Invalid('the body must be a JSON array of CloudEvents');
     if (value.length > MAX_EVENTS) throw new Invalid(`the body has ${value.length} events: at most ${MAX_EVENTS} are allowed`);
-    if (this.request.id && value.length > 1) this.problems.push({ field: 'id', message: 'id names one event, not a batch of several' });
+    if (this.id !== undefined && value.length > 1)
+      this.problems.push({ field: 'id', message: 'id names one event, not a batch of several' });
     return value.map((event, index) => this.structured(event, index));
+  }
+
+  private parameter(name: 'event_name' | 'id'): string | undefined {
+    const value = this.request.query[name];
+    if (value === undefined || typeof value === 'string') return value;
+    this.problems.push({ field: name, message: `${name} must be a string` });
+    return undefined;
   }
 
   private event(value: unknown, json: Buffer, { values, problems }: Attributes, index?: number): PublishedEvent {
     const add = (field: string, message: string) => problems.push({ field, message });
     if (json.length > this.maxEventBytes) add('', `the event has ${json.length} bytes of JSON: ${this.maxEventBytes} are allowed`);
-    else if (json.length > 2 * MAX_JSON_DEPTH && nestsTooDeeply(value)) add('', `the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
+    // a level takes two bytes at least: most events are too short to be looked through
+    else if ((json.length === 0 || json.length > 2 * MAX_JSON_DEPTH) && nestsTooDeeply(value))
+      add('', `the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
     const { id: givenId, time } = values;
     if (givenId) problems.push(...idProblems(givenId));
     if (time !== undefined && !(TIME.test(time) && !Number.isNaN(Date.parse(time)))) add('time', 'time must be a time by RFC 3339');
-    const named = this.request.event_name ?? values[STREAM_ATTRIBUTE];
+    const named = this.eventName ?? values[STREAM_ATTRIBUTE];
     const stream = streamFor(named, values.type);
-    if (this.request.event_name === undefined && named !== undefined) {
+    if (this.eventName === undefined && named !== undefined) {
       const problem = emittedStreamProblem(stream);
       if (problem) add(STREAM_ATTRIBUTE, problem.replace('event_name', STREAM_ATTRIBUTE));
     }
-    const attributes = givenAttributes(values, this.request.id);
+    const attributes = givenAttributes(values, this.id);
     const problem = attributesProblem(values, attributes);
     if (problem) add('', problem);
     for (const { field, message } of problems) {

@@ -1,12 +1,11 @@
-import { applyDecorators, Controller, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
+import { applyDecorators, Controller, HttpCode, Param, Post, Req } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
-import { ApiHeader, ApiOperation, ApiParam } from '@nestjs/swagger';
+import { ApiHeader, ApiOperation, ApiParam, ApiQuery } from '@nestjs/swagger';
 import type { FastifyRequest } from 'fastify';
 import type { UserId } from '#contracts';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersAccepted, Documented, Problems } from '../http/api-docs.js';
 import { BATCH_TYPE, EVENT_BODY, STRUCTURED_TYPE } from './event-bodies.js';
-import { PublishQuery } from './publish-query.js';
 import { type Acknowledged, PublishingService } from './publishing.service.js';
 
 const CLOUD_EVENT = {
@@ -40,6 +39,9 @@ const BODY = {
 const attribute = (name: string, description: string): MethodDecorator =>
   ApiHeader({ name: `ce-${name}`, required: false, description, schema: { type: 'string' } });
 
+const parameter = (name: string, description: string): MethodDecorator =>
+  ApiQuery({ name, required: false, description, schema: { type: 'string' } });
+
 const Publishes = (operationId: string, summary: string): MethodDecorator =>
   applyDecorators(
     HttpCode(202),
@@ -52,6 +54,12 @@ const Publishes = (operationId: string, summary: string): MethodDecorator =>
         'Events go to the topic `events` without running any code; the emitter may be inactive. A batch is published as a whole or not at all. Repeating an emit id is harmless: an event that is kept is not stored again, and its deliveries have the same `webhook-id`. With `application/json`, headers `ce-…` are CloudEvents attributes (binary mode, percent-encoded).',
       requestBody: BODY,
     }),
+    // read by hand: a validated class would cost as much as the rest of a request
+    parameter(
+      'event_name',
+      'The stream: `default`, `$errors`, `$logs` or a custom name. Wins over the attributes `sluicestream` and `type`.',
+    ),
+    parameter('id', 'The emit id, at most 256 characters. Wins over the attribute `id`; not for a batch of several events.'),
     attribute('id', 'The emit id.'),
     attribute('source', 'Reaches webhooks unchanged, like every attribute.'),
     attribute('type', 'Also the stream, where it can be one and `ce-sluicestream` is absent.'),
@@ -71,34 +79,23 @@ export class PublishingController {
 
   @Post('sources/:id/events')
   @Publishes('publishSourceEvents', 'Publish events in the name of a source')
-  toSource(
-    @OwnerId() owner: UserId,
-    @Param('id') id: string,
-    @Query() query: PublishQuery,
-    @Req() request: FastifyRequest,
-  ): Promise<{ data: Acknowledged[] }> {
-    return this.publish(owner, 'source', id, query, request);
+  toSource(@OwnerId() owner: UserId, @Param('id') id: string, @Req() request: FastifyRequest): Promise<{ data: Acknowledged[] }> {
+    return this.publish(owner, 'source', id, request);
   }
 
   @Post('workflows/:id/events')
   @Publishes('publishWorkflowEvents', 'Publish events in the name of a workflow')
-  toWorkflow(
-    @OwnerId() owner: UserId,
-    @Param('id') id: string,
-    @Query() query: PublishQuery,
-    @Req() request: FastifyRequest,
-  ): Promise<{ data: Acknowledged[] }> {
-    return this.publish(owner, 'workflow', id, query, request);
+  toWorkflow(@OwnerId() owner: UserId, @Param('id') id: string, @Req() request: FastifyRequest): Promise<{ data: Acknowledged[] }> {
+    return this.publish(owner, 'workflow', id, request);
   }
 
   private async publish(
     owner: UserId,
     kind: 'source' | 'workflow',
     id: string,
-    { event_name, id: emitId }: PublishQuery,
-    { headers, body }: FastifyRequest,
+    { headers, body, query }: FastifyRequest,
   ): Promise<{ data: Acknowledged[] }> {
     const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
-    return { data: await this.publishing.publish(owner, kind, id, { headers, body: bytes, event_name, id: emitId }) };
+    return { data: await this.publishing.publish(owner, kind, id, { headers, body: bytes, query: query as object }) };
   }
 }
