@@ -32,32 +32,43 @@ export async function openConnections(url, count) {
 
 /** @param {string} host @param {number} port */
 async function openConnection(host, port) {
-  const socket = connect({ host, port, noDelay: true });
-  await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
   let received = Buffer.alloc(0);
   /** @type {{ resolve: (value?: undefined) => void, reject: (error: Error) => void } | undefined} */
   let pending;
-  socket.on('error', (error) => pending?.reject(error));
-  socket.on('close', () => pending?.reject(new Error('the connection was closed')));
-  socket.on('data', (chunk) => {
+  /** @param {Buffer} chunk */
+  const take = (chunk) => {
     received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
     const end = received.indexOf(HEADERS_END);
     if (end < 0) return;
     const head = received.toString('latin1', 0, end);
-    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0);
+    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1]);
+    if (Number.isNaN(length)) return pending?.reject(new Error(`no content-length: ${head}`));
     if (received.length < end + 4 + length) return;
     const answer = received.toString('utf8');
     received = received.subarray(end + 4 + length);
     if (/^HTTP\/1\.1 2/.test(head)) pending?.resolve();
     else pending?.reject(new Error(answer.slice(0, 500)));
-  });
+  };
+  const open = async () => {
+    const socket = connect({ host, port, noDelay: true });
+    await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+    socket.on('error', (error) => pending?.reject(error));
+    socket.on('close', () => pending?.reject(new Error('the connection was closed')));
+    socket.on('data', take);
+    return socket;
+  };
+  let socket = await open();
   return {
-    /** @param {Buffer} request */
-    send: (request) =>
-      new Promise((resolve, reject) => {
+    /** @param {Buffer} request @returns {Promise<void>} */
+    send: async (request) => {
+      // a server closes what was idle for some seconds
+      if (socket.destroyed || socket.readableEnded) socket = await open();
+      await new Promise((resolve, reject) => {
         pending = { resolve, reject };
         socket.write(request);
-      }),
+      });
+      pending = undefined;
+    },
     close: () => socket.destroy(),
   };
 }
