@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 
 const HEADERS_END = Buffer.from('\r\n\r\n');
+const LAST_CHUNK = Buffer.from('0\r\n\r\n');
 
 /**
  * Kept-alive HTTP connections that cost the benchmark little: a request is bytes that were made before, of the answer only the status counts.
@@ -41,8 +42,8 @@ async function openConnection(host, port) {
     const end = received.indexOf(HEADERS_END);
     if (end < 0) return;
     const head = received.toString('latin1', 0, end);
-    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1]);
-    if (Number.isNaN(length)) return pending?.reject(new Error(`no content-length: ${head}`));
+    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? received.length - end - 4);
+    if (/\r\ntransfer-encoding: chunked/i.test(head) && !received.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK)) return;
     if (received.length < end + 4 + length) return;
     const answer = received.toString('utf8');
     received = received.subarray(end + 4 + length);
