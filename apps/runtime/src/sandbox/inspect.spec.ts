@@ -4,7 +4,7 @@ import type { Sandbox } from './sandbox.js';
 
 describe('inspecting a component', () => {
   let sandbox: Sandbox;
-  beforeAll(async () => (sandbox = await startTestSandbox({ blanks: 2, limits: { inspectMs: 3000, silenceCpuMs: 700 } })), 30_000);
+  beforeAll(async () => (sandbox = await startTestSandbox({ blanks: 2, limits: { inspectIdleMs: 700, silenceCpuMs: 700 } })), 30_000);
   afterAll(() => sandbox.close());
 
   const inspect = (code: string) => sandbox.inspect(componentOf(code));
@@ -183,11 +183,16 @@ describe('inspecting a component', () => {
     [
       'loading that never ends',
       'await new Promise(() => {}); export default { name: "n" }',
-      'The code took longer than 3000 ms to load',
+      'The code did nothing for 700 ms while it was loaded',
       null,
     ],
-    // which of the two limits it meets first depends on what else the machine does
-    ['loading that loops', 'for (;;);', /The code (?:blocked the event loop|took longer than)/, null],
+    ['loading that loops', 'for (;;);', 'The code blocked the event loop', null],
+    [
+      'loading that does next to nothing',
+      'for (let i = 0; ; i++) { await new Promise((r) => setTimeout(r, 20)); for (const t = Date.now(); Date.now() - t < 5; ); }',
+      'The code did nothing for 700 ms while it was loaded',
+      null,
+    ],
     ['loading that ends its process', 'process.exit(0)', 'process.exit() is not available to a component', 1],
     [
       'a getter that throws',
@@ -239,5 +244,26 @@ describe('inspecting a component', () => {
     'import("axios").then((m) => m.default.get)',
   ])('CommonJS: %s', async (line) => {
     expect(await inspect(`${line};\nmodule.exports = { name: "n", run() {} }`)).toEqual(whole);
+  });
+
+  it('reads the components of an account while another’s never load', async () => {
+    const until = Date.now() + 4000;
+    const attack = (n: number) =>
+      sandbox
+        .inspect(componentOf(`await new Promise(() => {}); export default { name: "${n}" }`), { accountId: 'u_hostile', until })
+        .catch(({ name }: Error) => name);
+    const attacks = Array.from({ length: 40 }, (_, n) => attack(n));
+    const victim = () => sandbox.inspect(componentOf('export default { name: "n", run() {} }'), { accountId: 'u_victim' });
+    expect(await Promise.all([victim(), victim(), victim(), victim()])).toEqual([whole, whole, whole, whole]);
+    const ends = await Promise.all(attacks);
+    expect(ends.filter((end) => end === 'TooMuchWaiting')).toHaveLength(18);
+    expect(ends).toContain('ComponentRejected');
+    expect(ends).toContain('CallerGone');
+  }, 30_000);
+
+  it('ends with an inspection that nobody waits for', async () => {
+    const code = componentOf('for (;;) await new Promise((r) => setImmediate(r))');
+    await expect(sandbox.inspect(code, { until: Date.now() + 300 })).rejects.toThrow('nobody waits for it any more');
+    await expect(sandbox.inspect(code, { until: Date.now() - 1 })).rejects.toMatchObject({ name: 'CallerGone' });
   });
 });
