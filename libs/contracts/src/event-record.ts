@@ -15,7 +15,7 @@ import { ksuid } from './ksuid.js';
 import { ceTypeOf, DEFAULT_STREAM, emittedStreamProblem, type Stream, streamOf, WAITING_STREAM } from './streams.js';
 import { type EventPlace, eventPlace, parseEventId } from './event-id.js';
 
-/** A record of the topic `events` as its readers see it. `clock`: the LogAppendTime in ms, folded so that it never goes back in a partition. */
+/** A record of the topic `events`. `clock`: the LogAppendTime in ms, made monotonic within its partition. */
 export interface EventLogRecord {
   partition: number;
   offset: number;
@@ -26,45 +26,45 @@ export interface EventLogRecord {
   headerNames(): string[];
 }
 
-/** An event in the log. */
+/** An event that has been written to the topic. */
 export interface EmittedEvent {
   kind: 'event';
   place: EventPlace;
   emitterId: EmitterId;
   stream: Stream;
-  /** Unique at emission: what makes a repeated record the same event. */
+  /** Identifies the emit: a record with the same id is the same event. */
   emitId: string;
   /** The event's JSON as it was emitted, byte for byte (of a structured CloudEvent: its `data`). */
   json: Buffer;
-  /** `summary`, `id` and `ts` (ms) as the emitter gave them. */
+  /** `summary`, `id` and `ts` (ms) as the emitter set them. */
   summary?: string;
   itemId?: string;
   itemTs?: number;
-  /** When it happened, where the emitter says so; ISO 8601. */
+  /** When the event happened, if the emitter states it; ISO 8601. */
   time?: string;
   /** What its producer states about it, for those who receive it. */
   context?: EventContext;
-  /** How many sources and workflows it came through. */
+  /** The number of sources and workflows that it passed through. */
   hops: number;
-  /** For an event on `$in`: when it's to be emitted, in ms, and on which stream. */
+  /** Only on `$in`: when the event will be emitted, in ms, and on which stream. */
   dueAt?: number;
   dueStream?: Stream;
-  /** It waited on `$in` and is due now: the store takes it away from there. */
+  /** It waited on `$in` and is now due: the store removes it from there. */
   waited?: boolean;
 }
 
-/** A range deletion: it travels in the log, so what "was there" is decided by the log. Bounds are inclusive. */
+/** A deletion of a range of events, both bounds inclusive. It is a record of the topic, so its position decides which events it covers. */
 export interface DeletedRange {
   kind: 'delete';
   place: EventPlace;
   emitterId: EmitterId;
   start: EventPlace | null;
   end: EventPlace | null;
-  /** null: every stream. */
+  /** null: all streams. */
   stream: Stream | null;
 }
 
-/** Not an event: goes to a dead-letter topic, with the reason. */
+/** Not an event: it is copied to the dead-letter topic with the reason. */
 export interface MalformedRecord {
   kind: 'malformed';
   place: EventPlace;
@@ -72,7 +72,7 @@ export interface MalformedRecord {
   emitterId?: EmitterId;
 }
 
-/** The largest event: bytes of JSON. */
+/** The size of the largest event, in bytes of JSON. */
 export const MAX_EVENT_BYTES = 1024 * 1024;
 export const MAX_EMIT_ID_LENGTH = 256;
 
@@ -82,7 +82,7 @@ const JSON_CONTENT = 'application/json';
 /** Which attributes of a record are ours and not the producer's: `all`, or the `id` alone. */
 const MADE_HEADER = 'ce_sluicemade';
 
-/** What a producer hands to Kafka. */
+/** A record for Kafka. */
 export interface EventToProduce {
   key: string;
   value: Buffer;
@@ -140,7 +140,7 @@ export function readEventRecord(
 ): EmittedEvent | DeletedRange | MalformedRecord {
   const place = eventPlace(record);
   const type = record.header('ce_type');
-  // the key decides the partition and with it the order: it wins over ce_source
+  // the key determines the partition, and with it the order, so it takes precedence over ce_source
   const emitterId = record.key ?? record.header('ce_source');
   if (!isEmitterId(emitterId)) return { kind: 'malformed', place, reason: 'the key is not the id of a source or workflow' };
   const malformed = (reason: string): MalformedRecord => ({ kind: 'malformed', place, reason, emitterId });
@@ -196,7 +196,7 @@ export function readEventRecord(
   };
 }
 
-/** Without an id of the producer's the record's place makes one: the same for every reader. */
+/** If the producer sets no id, it is derived from the record's position, so that every reader computes the same one. */
 function placeEmitId(record: EventLogRecord): string {
   return ksuid(record.clock, createHash('md5').update(`${record.partition}-${record.offset}`).digest());
 }

@@ -5,7 +5,7 @@ import { runFinished, executeRun } from './runs.js';
 import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, requestsTopic, WORKFLOW_TRIGGERS_TOPIC, WORKFLOWS_TOPIC } from './topics.js';
 import { type Service, SERVICES } from './services.js';
 
-/** What a service does with Kafka beside answering its own requests. */
+/** How a service uses Kafka, apart from handling its own requests. */
 interface Conversation {
   /** The services that it sends requests to. */
   asks: Service[];

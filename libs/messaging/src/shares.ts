@@ -1,6 +1,6 @@
 import type { OutgoingRecord } from './publisher.js';
 
-/** What is sent together: the broker refuses a batch that is larger than its topic's `max.message.bytes`, again and again. */
+/** The size of the records that are sent together: the broker rejects a batch larger than the topic's `max.message.bytes`, on every retry. */
 const SHARE_BYTES = 256 * 1024;
 
 /** About the bytes of a record's value and headers. */

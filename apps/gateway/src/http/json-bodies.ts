@@ -10,7 +10,7 @@ export function readJsonBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser(/^application\/(?:[\w.-]+\+)?json/i, { parseAs: 'buffer' }, (request, bytes, done) => {
     const encoding = request.headers['content-encoding'] ?? 'identity';
-    if (encoding !== 'identity') return done(unsupported(`the body must not be encoded: ${encoding} is not understood`));
+    if (encoding !== 'identity') return done(unsupported(`the content encoding ${encoding} is not supported`));
     if (takesEvents(request)) return takeEvents(request, bytes as Buffer, done);
     const body = bytes.toString('utf8').replace(/^\uFEFF/, '');
     if (body.trim() === '') return done(null, undefined);
