@@ -73,10 +73,10 @@ async function runCommand({ program, usesStores }) {
   });
 }
 
-/** The database and the broker to work on: the ones that are given, or those of the Sluice that runs here. */
+/** The variables of the stores to work on: none for those that are given, or those of the Sluice that runs here. */
 function addresses() {
   if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) return {};
   const running = findRunning(dataFolder(dataFolderPath(process.env)));
   if (!running) throw new ExplainedError('Sluice is not running here: start it with npm start, or set DATABASE_URL.');
-  return { DATABASE_URL: running.database_url, KAFKA_BROKERS: running.kafka_brokers };
+  return running;
 }

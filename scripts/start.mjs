@@ -2,6 +2,7 @@
 import './lib/check-platform.mjs';
 import { appEnvironment, superviseApps } from './lib/apps.mjs';
 import { banner } from './lib/banner.mjs';
+import { brokerAccess } from './lib/broker-access.mjs';
 import { startBroker } from './lib/broker.mjs';
 import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder } from './lib/data-folder.mjs';
 import { loadDotEnv } from './lib/dot-env.mjs';
@@ -14,6 +15,7 @@ import { whyNotListen } from './lib/ports.mjs';
 import { startPostgres } from './lib/postgres.mjs';
 import { run, stopCommands } from './lib/run.mjs';
 import { liveServices } from './lib/service-process.mjs';
+import { secretsInFiles } from './lib/secrets-in-files.mjs';
 import { portsInUse, readSettings } from './lib/settings.mjs';
 import { ensureBrokerJars, ensureBuild, ensureDependencies } from './lib/setup.mjs';
 import { stopOnSignals } from './lib/stop-on-signals.mjs';
@@ -55,16 +57,17 @@ async function start() {
   await checkPorts(settings);
 
   say(`starting on ${folder.dir}`);
-  const [brokers, databaseUrl] = await Promise.all([
-    settings.kafkaBrokers ?? runBroker(folder, settings.kafkaPort),
-    settings.databaseUrl ?? runPostgres(folder, settings.postgresPort),
+  const [kafka, database] = await Promise.all([
+    settings.kafkaBrokers ? { environment: { KAFKA_BROKERS: settings.kafkaBrokers }, ports: [] } : runBroker(folder, settings.kafkaPort),
+    settings.databaseUrl ? {} : runPostgres(folder, settings.postgresPort),
   ]);
   await goOn();
 
+  const stores = { ...secretsInFiles(process.env, folder.secrets), ...kafka.environment, ...database };
+  const ownPorts = [...portsInUse(settings).map(({ port }) => port), ...kafka.ports];
   const env = {
-    KAFKA_BROKERS: brokers,
-    DATABASE_URL: databaseUrl,
-    DATABASE_URL_FILE: '',
+    ...stores,
+    SLUICE_PROTECTED_HOSTS: [...ownPorts.map((port) => `127.0.0.1:${port}`), settings.protectedHosts].filter(Boolean).join(','),
     SLUICE_HTTP_PORT: String(settings.httpPort),
     SLUICE_ENDPOINTS_PORT: String(settings.endpointsPort),
     SLUICE_ALLOW_PRIVATE_HOSTS: settings.allowPrivateHosts,
@@ -81,8 +84,8 @@ async function start() {
   await goOn();
 
   if (keptKey && !(await keyWorks(settings.httpPort, keptKey))) apiKey = await account();
-  announce(folder, { database_url: databaseUrl, kafka_brokers: brokers });
-  console.log(banner({ settings, brokers, apiKey, keyFile: folder.apiKey }));
+  announce(folder, stores);
+  console.log(banner({ settings, apiKey, keyFile: folder.apiKey }));
 }
 
 /** Between two steps: when we are being stopped there is no next one (and the process ends soon). */
@@ -108,13 +111,15 @@ async function checkPorts(settings) {
  * @param {number} port
  */
 async function runBroker(folder, port) {
+  const { controllerPort, security, environment, ports } = await brokerAccess(folder.broker, port);
   const broker = supervise({
     name: 'broker',
     say,
-    launch: () => startBroker({ dir: folder.broker, port, log: say }),
+    launch: () => startBroker({ dir: folder.broker, port, controllerPort, security, log: say }),
   });
   started.stores.push(broker);
-  return (await broker.start()).brokers;
+  await broker.start();
+  return { environment, ports };
 }
 
 /**
@@ -128,7 +133,8 @@ async function runPostgres(folder, port) {
     launch: () => startPostgres({ dir: folder.postgres, port, log: say }),
   });
   started.stores.push(postgres);
-  return (await postgres.start()).url;
+  const { environment } = await postgres.start();
+  return environment;
 }
 
 /**

@@ -5,11 +5,10 @@ import { ROOT } from './paths.mjs';
  * What a person needs to know once Sluice runs.
  * @param {object} options
  * @param {import('./settings.mjs').Settings} options.settings
- * @param {string} options.brokers
  * @param {string | null} options.apiKey
  * @param {string} options.keyFile
  */
-export function banner({ settings, brokers, apiKey, keyFile }) {
+export function banner({ settings, apiKey, keyFile }) {
   const rest = `http://localhost:${settings.httpPort}/v1`;
   const newKey = 'npm run --silent sluice -- key create';
   /** @param {string} path */
@@ -19,7 +18,7 @@ export function banner({ settings, brokers, apiKey, keyFile }) {
 
     REST API             ${rest}
     sources' endpoints   http://localhost:${settings.endpointsPort}
-    Kafka                ${brokers}
+    Kafka                ${settings.kafkaBrokers ?? `localhost:${settings.kafkaPort}   (the public topics, without a login)`}
     API key              ${apiKey ? `${apiKey}   (kept in ${shown(keyFile)})` : `the one that you have; for another: ${newKey}`}
 
   A first call:

@@ -1,3 +1,6 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { freePort, whyNotListen } from './ports.mjs';
+
 /**
  * The configuration of a small Kafka node: broker and controller in one process, a few clients, 256 MB of heap.
  * @param {{ port: number, controllerPort: number, data: string }} options
@@ -51,3 +54,19 @@ background.threads=2
 # No heartbeat records in the metadata log of an idle broker.
 metadata.max.idle.interval.ms=0
 `;
+
+/**
+ * The port that a listener had last time, unless somebody has taken it since: nobody outside needs to know it.
+ * @param {string} config
+ * @param {'CONTROLLER' | 'SERVICES'} listener
+ * @param {number[]} taken
+ */
+export async function keptPort(config, listener, taken) {
+  const listeners = existsSync(config)
+    ? (readFileSync(config, 'utf8')
+        .match(/^listeners=.*/gm)
+        ?.at(-1) ?? '')
+    : '';
+  const last = Number(new RegExp(`${listener}://127\\.0\\.0\\.1:(\\d+)`).exec(listeners)?.[1]);
+  return last && !taken.includes(last) && (await whyNotListen(last, ['127.0.0.1'])) === null ? last : freePort();
+}

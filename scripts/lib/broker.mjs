@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brokerJars, java } from './broker-jars.mjs';
-import { brokerProperties } from './broker-properties.mjs';
+import { brokerProperties, keptPort } from './broker-properties.mjs';
 import { ExplainedError } from './explained-error.mjs';
 import { kafkaAnswers } from './kafka-answers.mjs';
 import { stopLeftover } from './pid-file.mjs';
-import { freePort, whyNotListen } from './ports.mjs';
 import { run } from './run.mjs';
 import { describeExit, openLogFile, startServiceProcess, tailOf } from './service-process.mjs';
 
@@ -22,8 +21,9 @@ const GRACE_MS = 20_000;
  * @typedef {object} BrokerSecurity
  * @property {(ports: { port: number, controllerPort: number }) => string} properties that take precedence over the usual ones
  * @property {Record<string, string>} users of SCRAM, with their passwords, made when the storage is prepared
- * @property {{ ssl?: { ca: string }, sasl?: { mechanism: 'scram-sha-512', username: string, password: string } }} client how to log in for a
- *   look whether it serves
+ * @property {{ ssl?: { ca: string }, sasl?: import('kafkajs').SASLOptions }} client how to log in for a look whether it serves
+ * @property {string} [bootstrap] where this login is asked for; by default `port` of localhost, which a certificate can name
+ * @property {() => Promise<void>} [prepare] what remains to be done before clients may come
  */
 
 /**
@@ -47,7 +47,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   await rm(scratch, { recursive: true, force: true });
   await mkdir(scratch);
 
-  const inner = controllerPort ?? (await chooseControllerPort(config, port));
+  const inner = controllerPort ?? (await keptPort(config, 'CONTROLLER', [port]));
   const properties = brokerProperties({ port, controllerPort: inner, data });
   await writeFile(config, `${properties}${security?.properties({ port, controllerPort: inner }) ?? ''}`, { mode: 0o600 });
   if (!existsSync(join(data, 'meta.properties'))) {
@@ -68,9 +68,10 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   });
   output.close();
 
-  const brokers = `${security ? 'localhost' : '127.0.0.1'}:${port}`;
+  const brokers = security?.bootstrap ?? `${security ? 'localhost' : '127.0.0.1'}:${port}`;
   const exit = await Promise.race([broker.exited, untilServes(brokers, broker, logFile, security?.client)]);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nThe broker did not start (${describeExit(exit)}); its log is ${logFile}.`);
+  await security?.prepare?.();
   return { ...broker, brokers };
 }
 
@@ -90,18 +91,6 @@ const JVM_FLAGS = [
   ...['-Djava.awt.headless=true', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-Dorg.slf4j.simpleLogger.showDateTime=true'],
   '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS',
 ];
-
-/**
- * The port it had last time, unless somebody has taken it since: nobody outside needs to know it.
- * @param {string} config
- * @param {number} port
- */
-async function chooseControllerPort(config, port) {
-  const last = existsSync(config)
-    ? Number(/^listeners=.*CONTROLLER:\/\/127\.0\.0\.1:(\d+)/m.exec(await readFile(config, 'utf8'))?.[1])
-    : NaN;
-  return last && last !== port && (await whyNotListen(last, ['127.0.0.1'])) === null ? last : freePort();
-}
 
 /**
  * @param {string} config

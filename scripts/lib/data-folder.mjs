@@ -14,7 +14,8 @@ import { stopLeftoverPostgres } from './postgres.mjs';
  *     running.json    where that Sluice is reached (gone when it is stopped)
  *     api-key         of the first account
  *     apps/*.pid      the apps' processes
- *     broker/         Apache Kafka: its data, log, configuration
+ *     secrets/        what the environment held in secret variables
+ *     broker/         Apache Kafka: its data, log, configuration, password
  *     postgres/       PostgreSQL: its data, log, password
  *
  * @param {string} dir
@@ -24,6 +25,7 @@ export const dataFolder = (dir) => ({
   lock: join(dir, 'lock'),
   running: join(dir, 'running.json'),
   apiKey: join(dir, 'api-key'),
+  secrets: join(dir, 'secrets'),
   broker: join(dir, 'broker'),
   postgres: join(dir, 'postgres'),
   /** @param {string} app */
@@ -77,17 +79,15 @@ export async function stopLeftovers(folder) {
 }
 
 /**
- * Where a running Sluice is reached.
- * @typedef {{ database_url: string, kafka_brokers: string }} Addresses
- *
+ * Notes how the stores of a running Sluice are reached: the variables of a service.
  * @param {DataFolder} folder
- * @param {Addresses} addresses
+ * @param {Record<string, string>} stores
  */
-export const announce = (folder, addresses) => writeSecret(folder.running, JSON.stringify(addresses, null, 2));
+export const announce = (folder, stores) => writeSecret(folder.running, JSON.stringify(stores, null, 2));
 
 /**
  * @param {DataFolder} folder
- * @returns {Addresses | null} null when nothing runs on this folder
+ * @returns {Record<string, string> | null} null when nothing runs on this folder
  */
 export function findRunning(folder) {
   if (!readPidFile(folder.lock)) return null;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExplainedError } from './explained-error.mjs';
@@ -25,7 +25,8 @@ const STOP = 'SIGINT';
  * @param {boolean} [options.fast] for tests: quick rather than able to survive a power cut
  * @param {{ cert: string, key: string }} [options.tls] PEM of the server's certificate: connections may use TLS
  * @param {(line: string) => void} [options.log]
- * @returns {Promise<import('./service-process.mjs').ServiceProcess & { url: string }>} once it serves
+ * @returns {Promise<import('./service-process.mjs').ServiceProcess & { url: string, environment: Record<string, string> }>} once it serves;
+ *   `environment`: how a service reaches it, with the password in a file
  */
 export async function startPostgres({ dir, port, fast = false, tls, log = () => {} }) {
   const { initdb, postgres } = postgresBinaries();
@@ -39,6 +40,8 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
     await createCluster({ dir, data, initdb, account, fast });
   }
   await account.own(dir);
+  // initdb has read it: from now on it is ours alone, whoever PostgreSQL runs as
+  if (process.getuid?.() === 0) await chown(passwordFile(dir), 0, 0);
   await removeStalePidFile(data);
 
   const logFile = join(dir, 'postgres.log');
@@ -61,7 +64,8 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
   const url = serverUrl(dir, port);
   const exit = await Promise.race([server.exited, untilServes(url, server, logFile)]);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nPostgreSQL did not start (${describeExit(exit)}); its log is ${logFile}.`);
-  return { ...server, url };
+  const withoutPassword = `postgres://postgres@127.0.0.1:${port}/postgres`;
+  return { ...server, url, environment: { DATABASE_URL: withoutPassword, DATABASE_PASSWORD_FILE: passwordFile(dir) } };
 }
 
 /**
@@ -104,6 +108,7 @@ async function createCluster({ dir, data, initdb, account, fast }) {
   await writeFile(passwordFile(dir), `${randomBytes(24).toString('base64url')}\n`, { mode: 0o600 });
   await chmod(passwordFile(dir), 0o600);
   await account.own(dir);
+  if (account.ids.uid !== undefined) await chown(passwordFile(dir), account.ids.uid, account.ids.gid ?? 0);
   const [command, ...args] = [
     ...[...account.prefix, initdb, '-D', half, '--username=postgres', `--pwfile=${passwordFile(dir)}`, '--auth=scram-sha-256'],
     // Text is sorted by its bytes, whatever the machine's language.

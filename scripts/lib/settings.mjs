@@ -25,6 +25,7 @@ export const LAUNCHER_VARIABLES = [
  * @property {string} [databaseUrl] an existing server instead
  * @property {string} [apiKey] of the first account
  * @property {string} allowPrivateHosts
+ * @property {string} protectedHosts beside our own
  */
 
 /**
@@ -63,6 +64,7 @@ export function readSettings(given) {
     databaseUrl: optional('DATABASE_URL', isPostgresUrl, 'an address such as postgres://user:password@host:5432/postgres', true),
     apiKey: optional('SLUICE_API_KEY', (text) => /^[\x21-\x7e]{8,128}$/.test(text), '8 to 128 visible ASCII characters', true),
     allowPrivateHosts: env['SLUICE_ALLOW_PRIVATE_HOSTS'] ?? LOOPBACK,
+    protectedHosts: env['SLUICE_PROTECTED_HOSTS'] ?? '',
   };
   problems.push(...portsGivenTwice(settings));
   if (problems.length > 0) throw new ExplainedError(problems.join('\n'));

@@ -1,6 +1,6 @@
 import { Config, endpointsUrlOf, endpointVariables, integer } from '#config';
 import { maxCodeBytes } from '#contracts';
-import { allowPrivateHosts } from '#egress';
+import { allowPrivateHosts, protectedHosts } from '#egress';
 
 /** The catalog's part of the configuration. */
 export class CatalogConfig extends Config({
@@ -12,6 +12,7 @@ export class CatalogConfig extends Config({
   }),
   maxCodeBytes,
   allowPrivateHosts,
+  protectedHosts,
 }) {
   /** Every `endpoint_url` begins with it. */
   get endpointsUrl(): string {

@@ -1,6 +1,6 @@
 import { Config, duration, durations, integer } from '#config';
 import { maxEventBytes } from '#contracts';
-import { AddressGuard, allowPrivateHosts } from '#egress';
+import { AddressGuard, allowPrivateHosts, protectedHosts } from '#egress';
 
 /** The routing's part of the configuration. Durations are milliseconds. */
 export class RoutingConfig extends Config({
@@ -29,6 +29,7 @@ export class RoutingConfig extends Config({
   failedKeptMs: duration('SLUICE_FAILED_DELIVERIES_KEPT', { fallback: '7d', description: 'How long failed deliveries are kept.' }),
   maxEventBytes,
   allowPrivateHosts,
+  protectedHosts,
 }) {
   private addressGuard: AddressGuard | undefined;
 

@@ -1,4 +1,4 @@
-import { IsObject, IsOptional, IsString } from 'class-validator';
+import { IsInt, IsObject, IsOptional, IsString } from 'class-validator';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { command, query } from './contract.js';
 import type { Hook } from './emitters.js';
@@ -100,13 +100,25 @@ export interface ComponentCodeReply {
 }
 export const getCode = query<ComponentCodeReply>()('catalog.component.get-code', GetCode);
 
-export class InspectComponent {
+/** For whom components are read: accounts take turns, and what nobody waits for any more is not begun. */
+class ForCaller {
+  @IsOptional()
+  @IsId('user')
+  owner_id?: UserId;
+
+  /** When the asker stops waiting, in ms since the epoch. */
+  @IsOptional()
+  @IsInt()
+  answer_by?: number;
+}
+
+export class InspectComponent extends ForCaller {
   @IsString() code!: string;
 }
 /** Asks the runtime to evaluate code in a throw-away process. Invalid code: `invalid`, saying what is wrong and in which line. */
 export const inspectComponent = query<ComponentDescription>()('runtime.component.inspect', InspectComponent);
 
-export class BundleComponent {
+export class BundleComponent extends ForCaller {
   /** A path of `files`. */
   @IsString() entry!: string;
   /** Code by path, relative to one common folder. */

@@ -45,6 +45,13 @@ export class Invalid extends SluiceError {
   }
 }
 
+/** The caller, or everybody together, asks for more than is done at a time. */
+export class TooManyRequests extends SluiceError {
+  constructor(what: string) {
+    super('too_many_requests', what);
+  }
+}
+
 export class TimedOut extends SluiceError {
   constructor(what: string) {
     super('timeout', what);

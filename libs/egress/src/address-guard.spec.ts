@@ -141,6 +141,8 @@ describe('exceptions of the operator', () => {
     ['[fd00::]/8:81', '[fd00::5]:81', 'fd00::5'],
     ['[fd00::5]:81', '[fd00::5]:82', 'EACCES'],
     ['10.0.0.0/8', 'mixed.test:80', '93.184.216.34'],
+    ['localhost:*', 'localhost:22', '127.0.0.1'],
+    ['[fd00::5]:*', '[fd00::5]:22', 'fd00::5'],
   ])('"%s" makes %s → %s', async (allowed, target, outcome) => {
     expect(await ask(guardWith(allowed), target)).toBe(outcome);
   });

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { AllowedHosts } from './allowed-hosts.js';
 import { EgressRefused } from './egress-refused.js';
 import { NameLookup } from './name-lookup.js';
-import { ownPorts } from './own-ports.js';
+import { type OwnHosts, ownHosts } from './own-hosts.js';
 import { isPublicAddress } from './public-address.js';
 
 export interface ResolvedAddress {
@@ -20,8 +20,8 @@ export interface AddressGuardOptions {
   lookup?: (host: string) => Promise<{ address: string }[]>;
   /** Milliseconds until a name counts as not answered. Default 5000. */
   lookupMs?: number;
-  /** Refused on addresses that aren't public, even on those that are allowed. Default: the ports of our own broker and database. */
-  ownPorts?: number[];
+  /** Refused even where the operator allows them. Default: the stores and services of this process's environment. */
+  ownHosts?: Pick<OwnHosts, 'refuses'>;
 }
 
 // Services that answer on public addresses by mistake and can be talked into something by an HTTP request.
@@ -39,7 +39,7 @@ const hostName = /^[\w.-]{1,253}$/;
 export class AddressGuard {
   private readonly lookup: (host: string) => Promise<{ address: string }[]>;
   private readonly lookupMs: number;
-  private readonly ownPorts: ReadonlySet<number>;
+  private readonly ownHosts: Pick<OwnHosts, 'refuses'>;
   private readonly lookups = new Map<string, Promise<{ address: string }[]>>();
 
   constructor(
@@ -48,7 +48,7 @@ export class AddressGuard {
   ) {
     this.lookup = options.lookup ?? ((host) => defaultLookup.lookup(host));
     this.lookupMs = options.lookupMs ?? 5000;
-    this.ownPorts = new Set(options.ownPorts ?? ownPorts());
+    this.ownHosts = options.ownHosts ?? ownHosts();
   }
 
   /** @param allowPrivateHosts CIDRs, addresses and host names, each optionally with `:port`, separated by commas (`SLUICE_ALLOW_PRIVATE_HOSTS`) */
@@ -68,7 +68,7 @@ export class AddressGuard {
     const addresses = isIP(name) === 0 ? await this.addressesOf(name) : [{ address: name }];
     const byName = this.allowed.allowsName(name.replace(/\.$/, ''), port);
     for (const { address } of addresses) {
-      if (this.ownPorts.has(port) && !isPublicAddress(address)) throw new EgressRefused('EACCES', `${name}:${port} may not be called`);
+      if (await this.ownHosts.refuses(address, port)) throw new EgressRefused('EACCES', `${name}:${port} may not be called`);
       if (byName || this.allowed.allowsAddress(address, port)) continue;
       if (!isPublicAddress(address)) throw new EgressRefused('EACCES', `${name} may not be called: it is not a public address`);
       if (!isOrdinaryPort(port)) throw new EgressRefused('EACCES', `${name}:${port} may not be called: the port is not allowed`);

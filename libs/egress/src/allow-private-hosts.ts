@@ -5,8 +5,9 @@ import { AllowedHosts } from './allowed-hosts.js';
 export const allowPrivateHosts = variable('SLUICE_ALLOW_PRIVATE_HOSTS', {
   fallback: '',
   description:
-    'Private hosts that webhooks and components may call: addresses, networks (CIDR) and names, each optionally with `:port`, separated by ' +
-    'commas. `npm start` sets it to the loopback addresses. Our own stores stay out of reach.',
+    'Private hosts that webhooks and components may call: addresses, networks (CIDR) and names, each optionally with `:port` ' +
+    '(`127.0.0.1:8080`, `localhost:*`), separated by commas. `npm start` sets it to the loopback addresses. The stores and services of Sluice ' +
+    'stay out of reach.',
   parse: (value) => {
     try {
       new AllowedHosts(value);

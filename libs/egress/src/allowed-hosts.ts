@@ -50,9 +50,9 @@ function portFits(rule: { port: number | null }, port: number): boolean {
   return rule.port === null || rule.port === port;
 }
 
-/** `host:port`, `[v6]:port`, `[v6]`, or without a port; a bare IPv6 address or network has colons of its own and takes no port. */
+/** `host:port`, `host:*`, `[v6]:port`, `[v6]`, or without a port; a bare IPv6 address or network has colons of its own and takes no port. */
 function splitPort(entry: string): { host: string; port: number | null } {
-  const bracketed = /^\[([^\]]+)\](\/\d+)?(?::(\d+))?$/.exec(entry);
+  const bracketed = /^\[([^\]]+)\](\/\d+)?(?::(\d+|\*))?$/.exec(entry);
   if (bracketed) return { host: bracketed[1]! + (bracketed[2] ?? ''), port: readPort(bracketed[3], entry) };
   if (isIPv6(entry.split('/')[0]!)) return { host: entry, port: null };
   const colon = entry.lastIndexOf(':');
@@ -61,7 +61,7 @@ function splitPort(entry: string): { host: string; port: number | null } {
 }
 
 function readPort(text: string | undefined, entry: string): number | null {
-  if (text === undefined) return null;
+  if (text === undefined || text === '*') return null;
   const port = Number(text);
   if (!/^\d{1,5}$/.test(text) || port < 1 || port > 65535) throw unreadable(entry);
   return port;

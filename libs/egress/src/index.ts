@@ -3,3 +3,4 @@ export { EgressRefused, type EgressRefusedCode } from './egress-refused.js';
 export { guardedAgent, guardedConnector, type GuardedAgentOptions, type GuardedConnectorOptions } from './guarded-agent.js';
 export { isPublicAddress } from './public-address.js';
 export { allowPrivateHosts } from './allow-private-hosts.js';
+export { OwnHosts, ownHosts, protectedHosts, type OwnHost } from './own-hosts.js';

@@ -71,7 +71,7 @@ export class ComponentsService {
 
   /** The code that was given or is fetched, inspected. The code is preferred: the URL is then only kept. */
   async submitted(ownerId: UserId, { component_code, component_url }: CodeSource): Promise<InspectedCode> {
-    const code = component_code ?? (component_url ? await this.remote.read(component_url) : undefined);
+    const code = component_code ?? (component_url ? await this.remote.read(ownerId, component_url) : undefined);
     if (typeof code !== 'string') throw new Invalid([{ field: 'component_code', message: 'component_code or component_url is required' }]);
     const bytes = Buffer.byteLength(code, 'utf8');
     if (bytes > this.config.maxCodeBytes) {
@@ -82,7 +82,8 @@ export class ComponentsService {
     const hash = codeHash(code);
     const known = await this.components.findCode(hash);
     if (known) return known;
-    const description = await this.messages.request(inspectComponent, { code }, { key: ownerId, timeoutMs: INSPECT_TIMEOUT_MS });
+    const question = { code, owner_id: ownerId, answer_by: Date.now() + INSPECT_TIMEOUT_MS };
+    const description = await this.messages.request(inspectComponent, question, { key: ownerId, timeoutMs: INSPECT_TIMEOUT_MS });
     for (const field of ['name', 'key', 'version'] as const) {
       if (description[field]?.includes('\0')) throw new Invalid(`the component's ${field} must not contain a NUL character`);
     }

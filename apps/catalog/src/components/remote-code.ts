@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { bundleComponent, Invalid } from '#contracts';
+import { bundleComponent, Invalid, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { CodeFetcher } from './code-fetcher.js';
 import { candidates, relativeImports } from './relative-imports.js';
@@ -16,7 +16,7 @@ export class RemoteCode {
   ) {}
 
   /** Throws Invalid saying what can't be had. */
-  async read(componentUrl: string): Promise<string> {
+  async read(ownerId: UserId, componentUrl: string): Promise<string> {
     const entry = await this.fetcher.fetch(componentUrl);
     const waiting = relativeImports(entry.code).map((specifier) => ({ specifier, from: entry.url }));
     if (waiting.length === 0) return entry.code;
@@ -30,8 +30,13 @@ export class RemoteCode {
       waiting.push(...relativeImports(found.code).map((specifier) => ({ specifier, from: found.url })));
     }
     const path = (pathname: string) => pathname.slice(1);
-    const bundle = { entry: path(entry.url.pathname), files: Object.fromEntries([...files].map(([name, code]) => [path(name), code])) };
-    return (await this.messages.request(bundleComponent, bundle, { key: componentUrl, timeoutMs: BUNDLE_TIMEOUT_MS })).code;
+    const bundle = {
+      entry: path(entry.url.pathname),
+      files: Object.fromEntries([...files].map(([name, code]) => [path(name), code])),
+      owner_id: ownerId,
+      answer_by: Date.now() + BUNDLE_TIMEOUT_MS,
+    };
+    return (await this.messages.request(bundleComponent, bundle, { key: ownerId, timeoutMs: BUNDLE_TIMEOUT_MS })).code;
   }
 
   /** Undefined when it's there already, or can't be had: then the bundler says whether it's really needed, with file and line. */

@@ -50,7 +50,7 @@ describe('the sources of an account', () => {
         ComponentsService,
         { provide: SourcesRepository, useValue: sources },
         { provide: ComponentsRepository, useValue: components },
-        { provide: RemoteCode, useValue: { read: async (url: string) => `// from ${url}` } },
+        { provide: RemoteCode, useValue: { read: async (_owner: string, url: string) => `// from ${url}` } },
         { provide: Messages, useValue: messages },
         { provide: CatalogConfig, useValue: config },
         { provide: LOG, useValue: createLog('test', 'silent') },

@@ -17,7 +17,7 @@ export class ProblemFilter implements ExceptionFilter {
     if (exception instanceof SluiceError) {
       const problem = problemOf(exception);
       if (problem.status >= 500) log.warn({ request_id: id, method, url, err: exception }, 'request.not-answered');
-      if (problem.status === 503) reply.header('retry-after', '5');
+      if (problem.status === 503 || problem.status === 429) reply.header('retry-after', '5');
       return void sendProblem(reply, problem);
     }
     if (exception instanceof HttpException) return void sendProblem(reply, { status: exception.getStatus(), detail: exception.message });

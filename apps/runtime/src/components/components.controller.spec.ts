@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { ComponentRejected } from '../sandbox/component-rejected.js';
+import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { SANDBOX } from '../sandbox.provider.js';
 import { ComponentsController } from './components.controller.js';
 
@@ -42,6 +43,15 @@ describe('what the runtime returns about a component', () => {
     const message = expect.stringContaining('line 3 does not parse');
     await expect(controller.inspect({ code: '' })).rejects.toMatchObject({ details: { errors: [{ field: 'component_code', message }] } });
     await expect(controller.bundle(FILES)).rejects.toMatchObject({ details: { errors: [{ field: 'component_url', message }] } });
+  });
+
+  it.each([
+    ['too_many_requests', 'too many wait already', () => new TooMuchWaiting('too many components wait')],
+    ['timeout', 'the one who asked has given up', () => new CallerGone('nobody waits for it')],
+  ])('is %s when %s', async (code, _, thrown) => {
+    failure = thrown();
+    await expect(controller.inspect({ code: '' })).rejects.toMatchObject({ code });
+    await expect(controller.bundle(FILES)).rejects.toMatchObject({ code });
   });
 
   it('is the sandbox’s own error when the fault is not the component’s', async () => {

@@ -1,9 +1,19 @@
 import { Controller, Inject } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { createHash } from 'node:crypto';
-import { BundleComponent, bundleComponent, type ComponentDescription, InspectComponent, inspectComponent, Invalid } from '#contracts';
+import {
+  BundleComponent,
+  bundleComponent,
+  type ComponentDescription,
+  InspectComponent,
+  inspectComponent,
+  Invalid,
+  TimedOut,
+  TooManyRequests,
+} from '#contracts';
 import { Answers } from '#messaging';
 import { ComponentRejected } from '../sandbox/component-rejected.js';
+import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import type { Sandbox } from '../sandbox/sandbox.js';
 import { SANDBOX } from '../sandbox.provider.js';
 
@@ -13,15 +23,14 @@ export class ComponentsController {
   constructor(@Inject(SANDBOX) private readonly sandbox: Sandbox) {}
 
   @Answers(inspectComponent)
-  inspect(@Payload() { code }: InspectComponent): Promise<ComponentDescription> {
-    return acceptable('component_code', () =>
-      this.sandbox.inspect({ code, hash: createHash('sha256').update(code, 'utf8').digest('hex') }),
-    );
+  inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<ComponentDescription> {
+    const hash = createHash('sha256').update(code, 'utf8').digest('hex');
+    return acceptable('component_code', () => this.sandbox.inspect({ code, hash }, { accountId, until }));
   }
 
   @Answers(bundleComponent)
-  async bundle(@Payload() files: BundleComponent): Promise<{ code: string }> {
-    return { code: await acceptable('component_url', () => this.sandbox.bundle(files)) };
+  async bundle(@Payload() { entry, files, owner_id: accountId, answer_by: until }: BundleComponent): Promise<{ code: string }> {
+    return { code: await acceptable('component_url', () => this.sandbox.bundle({ entry, files }, { accountId, until })) };
   }
 }
 
@@ -30,6 +39,8 @@ async function acceptable<T>(field: string, look: () => Promise<T>): Promise<T> 
   try {
     return await look();
   } catch (error) {
+    if (error instanceof TooMuchWaiting) throw new TooManyRequests(error.message);
+    if (error instanceof CallerGone) throw new TimedOut(error.message);
     if (!(error instanceof ComponentRejected)) throw error;
     throw new Invalid([{ field, message: `the component's code is not acceptable: ${error.message}` }]);
   }

@@ -3,6 +3,7 @@ import { dirname, join, posix } from 'node:path';
 import { ComponentRejected } from './component-rejected.js';
 import type { Jail } from './jail/jail.js';
 import { runInJail } from './jail/run-in-jail.js';
+import { CallerGone } from './processes/fair-slots.js';
 import type { ComponentFiles } from './sandbox.js';
 import { SandboxUnavailable } from './sandbox-unavailable.js';
 
@@ -10,7 +11,9 @@ export interface BundleSettings {
   jail: Jail;
   uid: number;
   exchangeDir: string;
-  ms: number;
+  cpuMs: number;
+  /** When the caller stops waiting, in ms since the epoch */
+  until: number;
 }
 
 const folder = 'bundled';
@@ -19,9 +22,12 @@ const mostBytes = 4 << 20;
 /**
  * Makes one ES module of a component and its neighbours. The bundler runs in the jail like everything that reads strangers' code; packages stay
  * imports, for the guest to resolve from its list.
- * @throws ComponentRejected
+ * @throws ComponentRejected, CallerGone
  */
-export async function bundleFiles({ entry, files }: ComponentFiles, { jail, uid, exchangeDir, ms }: BundleSettings): Promise<string> {
+export async function bundleFiles(
+  { entry, files }: ComponentFiles,
+  { jail, uid, exchangeDir, cpuMs, until }: BundleSettings,
+): Promise<string> {
   for (const [path, code] of Object.entries(files)) {
     if (!isInside(path)) throw new ComponentRejected(`"${path}" is not a path below the component's folder`);
     const file = join(exchangeDir, folder, path);
@@ -33,11 +39,12 @@ export async function bundleFiles({ entry, files }: ComponentFiles, { jail, uid,
   const { exit, output, errors } = await runInJail(
     jail,
     { ...command, args: bundlerArguments(`${exchangePath}/${folder}/${entry}`) },
-    ms,
+    { wallMs: until - Date.now(), cpuMs },
     mostBytes,
   );
   if (exit === '0') return output;
-  if (exit === 'time') throw new ComponentRejected(`The component and its neighbours could not be bundled in ${ms} ms`);
+  if (exit === 'time') throw new CallerGone('the component and its neighbours could not be bundled in time');
+  if (exit === 'cpu') throw new ComponentRejected(`The component and its neighbours could not be bundled with ${cpuMs} ms of CPU`);
   if (exit === 'output') throw new ComponentRejected(`The component and its neighbours have more than ${mostBytes} bytes together`);
   throw rejection(errors) ?? new SandboxUnavailable(`The bundler ended with ${exit}: ${errors.trim().split('\n')[0] ?? ''}`);
 }

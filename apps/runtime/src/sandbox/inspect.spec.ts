@@ -193,12 +193,17 @@ describe('inspecting a component', () => {
     expect(rejection).toMatchObject({ name: 'ComponentRejected', message: expect.stringContaining(message), line });
   });
 
-  it('refuses loading that never ends', async () => {
-    const impatient = await startTestSandbox({ limits: { inspectMs: 1000 } });
-    const code = 'await new Promise(() => {}); export default { name: "n" }';
+  it.each([
+    ['never ends', 'await new Promise(() => {}); export default { name: "n" }'],
+    [
+      'does next to nothing',
+      'for (let i = 0; ; i++) { await new Promise((r) => setTimeout(r, 20)); for (const t = Date.now(); Date.now() - t < 5; ); }',
+    ],
+  ])('refuses loading that %s', async (_, code) => {
+    const impatient = await startTestSandbox({ limits: { inspectIdleMs: 700 } });
     const rejection = await impatient.inspect(componentOf(code)).catch((error: Error) => error);
     await impatient.close();
-    expect(rejection).toMatchObject({ name: 'ComponentRejected', message: 'The code took longer than 1000 ms to load' });
+    expect(rejection).toMatchObject({ name: 'ComponentRejected', message: 'The code did nothing for 700 ms while it was loaded' });
   });
 
   it.each([
@@ -235,5 +240,26 @@ describe('inspecting a component', () => {
     'import("axios").then((m) => m.default.get)',
   ])('CommonJS: %s', async (line) => {
     expect(await inspect(`${line};\nmodule.exports = { name: "n", run() {} }`)).toEqual(whole);
+  });
+
+  it('reads the components of an account while another’s never load', async () => {
+    const until = Date.now() + 4000;
+    const attack = (n: number) =>
+      sandbox
+        .inspect(componentOf(`await new Promise(() => {}); export default { name: "${n}" }`), { accountId: 'u_hostile', until })
+        .catch(({ name }: Error) => name);
+    const attacks = Array.from({ length: 40 }, (_, n) => attack(n));
+    const victim = () => sandbox.inspect(componentOf('export default { name: "n", run() {} }'), { accountId: 'u_victim' });
+    expect(await Promise.all([victim(), victim(), victim(), victim()])).toEqual([whole, whole, whole, whole]);
+    const ends = await Promise.all(attacks);
+    expect(ends.filter((end) => end === 'TooMuchWaiting')).toHaveLength(18);
+    expect(ends).toContain('ComponentRejected');
+    expect(ends).toContain('CallerGone');
+  }, 30_000);
+
+  it('ends with an inspection that nobody waits for', async () => {
+    const code = componentOf('for (;;) await new Promise((r) => setImmediate(r))');
+    await expect(sandbox.inspect(code, { until: Date.now() + 300 })).rejects.toThrow('nobody waits for it any more');
+    await expect(sandbox.inspect(code, { until: Date.now() - 1 })).rejects.toMatchObject({ name: 'CallerGone' });
   });
 });

@@ -8,12 +8,13 @@ import { RunnerUsers } from './jail/runner-users.js';
 import { RunnerPool, type Purpose } from './processes/runner-pool.js';
 import { RunnerProcess } from './processes/runner-process.js';
 import type { SandboxConfig } from './sandbox-config.js';
-import type { ComponentCode, ComponentDescription, ComponentFiles, RunJob, RunOutcome, Sandbox, SandboxHealth } from './sandbox.js';
-import { Slots } from './processes/slots.js';
+import type { Caller, ComponentCode, ComponentDescription, ComponentFiles, RunJob, RunOutcome, Sandbox, SandboxHealth } from './sandbox.js';
+import { FairSlots } from './processes/fair-slots.js';
 
 // A run whose process ends under it, through no fault of its own, starts again alone; that process too can be unlucky
 const mostAttempts = 3;
-const inspectionsAtATime = 4;
+// One that is accepted waits in the memory of this process and in one of the places of its requests, of which there are 64
+const inspectionLimits = { atATime: 4, atATimePerAccount: 2, waitingPerAccount: 20, waiting: 44 };
 
 /** Components in jailed Node processes, one per account. */
 export class ProcessSandbox implements Sandbox {
@@ -21,20 +22,21 @@ export class ProcessSandbox implements Sandbox {
   private readonly users = new RunnerUsers();
   private readonly exchanges = new ExchangeBase();
   private readonly guard: AddressGuard;
-  private readonly inspections = new Slots(inspectionsAtATime);
+  private readonly inspections = new FairSlots(inspectionLimits);
 
   private constructor(
     private readonly config: SandboxConfig,
     private readonly chosen: ChosenJail,
   ) {
-    this.guard = AddressGuard.fromConfig(config.allowPrivateHosts, config.lookup ? { lookup: config.lookup } : {});
+    const { lookup, ownHosts } = config;
+    this.guard = AddressGuard.fromConfig(config.allowPrivateHosts, { ...(lookup && { lookup }), ...(ownHosts && { ownHosts }) });
     this.pool = new RunnerPool((purpose) => this.launch(purpose), config);
   }
 
   /** Builds the jail's root if need be and finds out which jail works here. @throws Error that says why none does */
   static async start(config: SandboxConfig): Promise<ProcessSandbox> {
     const root = await openJailRoot(config.prebuiltJailRoots, config.dataDir, config.modules);
-    const sandbox = new ProcessSandbox(config, await chooseJail(root, config.jail, config.jailRequired, new RunnerUsers().next()));
+    const sandbox = new ProcessSandbox(config, await chooseJail(root, config.jail, !config.trustsComponents, new RunnerUsers().next()));
     // If a runner cannot start (a Node without the internals that the guest needs), it shows now and not at the first run
     await sandbox.pool.fill().catch(async (error: unknown) => {
       await sandbox.close();
@@ -43,25 +45,25 @@ export class ProcessSandbox implements Sandbox {
     return sandbox;
   }
 
-  async inspect(component: ComponentCode): Promise<ComponentDescription> {
-    await this.inspections.take();
-    try {
-      return await this.pool.alone((process) => process.inspect(component));
-    } finally {
-      this.inspections.give();
-    }
+  inspect(component: ComponentCode, caller: Caller = {}): Promise<ComponentDescription> {
+    return this.inTurn(caller, (until) => this.pool.alone((process) => process.inspect(component, until)));
   }
 
-  async bundle(files: ComponentFiles): Promise<string> {
-    await this.inspections.take();
-    const uid = this.users.next();
-    const exchangeDir = await this.exchanges.folder(uid);
-    try {
-      return await bundleFiles(files, { jail: this.chosen.jail, uid, exchangeDir, ms: this.config.limits.inspectMs });
-    } finally {
-      this.inspections.give();
-      await rm(exchangeDir, { recursive: true, force: true });
-    }
+  bundle(files: ComponentFiles, caller: Caller = {}): Promise<string> {
+    return this.inTurn(caller, async (until) => {
+      const exchangeDir = await this.exchanges.folder();
+      const { cpuMs } = this.config.limits;
+      try {
+        return await bundleFiles(files, { jail: this.chosen.jail, uid: this.users.next(), exchangeDir, cpuMs, until });
+      } finally {
+        await rm(exchangeDir, { recursive: true, force: true });
+      }
+    });
+  }
+
+  private async inTurn<T>({ accountId = '', until }: Caller, work: (until: number) => Promise<T>): Promise<T> {
+    const deadline = until ?? Date.now() + this.config.limits.inspectMs;
+    return this.inspections.use(accountId, deadline, () => work(deadline));
   }
 
   async run(job: RunJob): Promise<RunOutcome> {

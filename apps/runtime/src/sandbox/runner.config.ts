@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { boolean, choice, Config, text, variable } from '#config';
-import { allowPrivateHosts } from '#egress';
+import { allowPrivateHosts, protectedHosts } from '#egress';
 
 /** The part of the configuration that concerns the sandbox. */
 export class RunnerConfig extends Config({
@@ -23,9 +23,11 @@ export class RunnerConfig extends Config({
     fallback: 'auto',
     description: 'Jail of the processes that run components; `auto` takes the strongest that works here.',
   }),
-  jailRequired: boolean('RUNNER_JAIL_REQUIRED', {
-    fallback: process.env.NODE_ENV === 'production',
-    description: 'Whether to refuse to start without a jail that holds hostile code; `true` where `NODE_ENV` is `production`.',
+  trustsComponents: boolean('RUNNER_TRUST_ALL_COMPONENTS', {
+    fallback: false,
+    description:
+      'Whether to run components where no jail can hold hostile code. Any of them can then read what this user can read (passwords, keys), reach ' +
+      'every port of this machine and its network, and stop other processes. Without it, the runtime refuses to start there.',
   }),
   isolation: choice('RUNNER_ISOLATION', {
     words: ['account', 'source'],
@@ -33,4 +35,5 @@ export class RunnerConfig extends Config({
     description: 'Whether the sources of an account share a process, or each has its own.',
   }),
   allowPrivateHosts,
+  protectedHosts,
 }) {}

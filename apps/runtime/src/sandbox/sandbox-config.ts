@@ -10,12 +10,14 @@ export interface SandboxConfig {
   /** Folders that may hold a jail's root built beforehand: with one that fits, nothing is written to `dataDir` */
   prebuiltJailRoots: string[];
   jail: JailChoice;
-  /** Refuse to start without a jail that holds hostile code */
-  jailRequired: boolean;
+  /** Start even without a jail that holds hostile code */
+  trustsComponents: boolean;
   /** `SLUICE_ALLOW_PRIVATE_HOSTS` */
   allowPrivateHosts: string;
   /** How components' host names become addresses; default: the system's resolver */
   lookup?: AddressGuardOptions['lookup'];
+  /** The stores and services that no component may reach; default: those of the environment */
+  ownHosts?: AddressGuardOptions['ownHosts'];
   egress: EgressLimits;
   limits: SandboxLimits;
   /** One process per account, or per source: an account's components can otherwise change what the next one sees (`Array.prototype`, …) */
@@ -43,7 +45,7 @@ export interface SandboxConfig {
 export const defaultSandboxConfig: Omit<SandboxConfig, 'dataDir'> = {
   prebuiltJailRoots: [],
   jail: 'auto',
-  jailRequired: true,
+  trustsComponents: false,
   allowPrivateHosts: '',
   egress: defaultEgressLimits,
   limits: defaultLimits,

@@ -17,7 +17,7 @@ export function startTestSandbox({
   return ProcessSandbox.start({
     ...defaultSandboxConfig,
     dataDir: join(tmpdir(), `sluice-test-${process.getuid?.() ?? ''}`),
-    jailRequired: false,
+    trustsComponents: true,
     blanks: 1,
     warmModules: [],
     ...config,

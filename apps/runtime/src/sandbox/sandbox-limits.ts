@@ -6,9 +6,11 @@ export interface SandboxLimits extends GuestLimits {
   startMs: number;
   /** A run, on the wall's clock */
   wallMs: number;
-  /** An inspection or a bundling, from start to answer */
+  /** What an inspection or a bundling has if its caller does not say how long they wait, on the wall's clock */
   inspectMs: number;
-  /** A run, on its process's CPU clock */
+  /** How long a component may do nothing while it is loaded */
+  inspectIdleMs: number;
+  /** A run, an inspection or a bundling, on its process's CPU clock */
   cpuMs: number;
   /** How much CPU a process may burn without answering a ping. If it burns none: four times as much wall time, less its waiting for a CPU */
   silenceCpuMs: number;
@@ -25,7 +27,8 @@ export interface SandboxLimits extends GuestLimits {
 export const defaultLimits: SandboxLimits = {
   startMs: 15_000,
   wallMs: 30_000,
-  inspectMs: 10_000,
+  inspectMs: 15_000,
+  inspectIdleMs: 2_000,
   cpuMs: 5_000,
   silenceCpuMs: 2_000,
   memoryMb: 256,

@@ -5,15 +5,15 @@
 export interface Sandbox {
   /**
    * Evaluates the code in a throw-away process and tells what it is.
-   * @throws ComponentRejected when the component is not acceptable; SandboxUnavailable when no process could be had
+   * @throws ComponentRejected when the component is not acceptable; SandboxUnavailable when no process could be had; TooMuchWaiting; CallerGone
    */
-  inspect(component: ComponentCode): Promise<ComponentDescription>;
+  inspect(component: ComponentCode, caller?: Caller): Promise<ComponentDescription>;
 
   /**
    * Makes one file of an entry file and the neighbours that it imports by relative path, in a throw-away process.
-   * @throws ComponentRejected when an import is missing or a file does not parse
+   * @throws ComponentRejected when an import is missing or a file does not parse; TooMuchWaiting; CallerGone
    */
-  bundle(files: ComponentFiles): Promise<string>;
+  bundle(files: ComponentFiles, caller?: Caller): Promise<string>;
 
   /** Runs `run` or a hook. Never throws for what the component does; SandboxUnavailable when no process could be had. */
   run(job: RunJob): Promise<RunOutcome>;
@@ -23,6 +23,14 @@ export interface Sandbox {
 
   /** Ends every process. Runs in flight end as `killed`. */
   close(): Promise<void>;
+}
+
+/** Whose turn an inspection takes, and for how long it is of use. */
+export interface Caller {
+  /** Absent: the operator */
+  accountId?: string;
+  /** When they stop waiting, in ms since the epoch; absent: after the sandbox's own limit */
+  until?: number;
 }
 
 export interface ComponentCode {

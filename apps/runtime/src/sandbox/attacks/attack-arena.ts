@@ -3,8 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { OwnHosts } from '#egress';
 import { startMockInternet, type MockInternet } from '../egress/mock-internet-for-tests.js';
 import type { JailChoice } from '../jail/choose-jail.js';
+import type { Rung } from '../jail/jail.js';
 import type { ProcessSandbox } from '../process-sandbox.js';
 import { jobOf, startTestSandbox } from '../sandbox-for-tests.js';
 import type { RunOutcome } from '../sandbox.js';
@@ -19,6 +21,8 @@ export interface AttackResult {
 }
 
 export interface ArenaResult {
+  /** The rung that was attacked */
+  jail: Rung;
   results: AttackResult[];
   victim: { runs: number; failures: RunOutcome[]; slowestMs: number };
   /** What reached the parent and its servers, which nothing may */
@@ -43,7 +47,12 @@ export async function runArena(jail: JailChoice): Promise<ArenaResult> {
     blanks: 1,
     hardened: false,
     maxProcesses: 12,
-    allowPrivateHosts: internet.allowed,
+    // An operator who allows everything, and stores on this machine
+    allowPrivateHosts: `${internet.allowed},127.0.0.0/8:${bait.storePort},127.0.0.0/8:${bait.publicStorePort},[::1]:${bait.storePort},store.test`,
+    ownHosts: OwnHosts.fromEnvironment({
+      KAFKA_BROKERS: `127.0.0.1:${bait.storePort}`,
+      SLUICE_PROTECTED_HOSTS: `127.0.0.1:${bait.publicStorePort}`,
+    }),
     lookup: internet.lookup,
     limits: { cpuMs: 1200, silenceCpuMs: 700 },
   });
@@ -51,13 +60,43 @@ export async function runArena(jail: JailChoice): Promise<ArenaResult> {
     const targets = targetsOf(internet, bait);
     const victim = keepVictim(sandbox);
     const results = await inLanes(attacks, atATime, (attack, index) => attackOnce(sandbox, attack, `u_hostile_${index}`, targets));
-    return { results, victim: await victim.stop(), reached: bait.reached(internet), leftovers: await closeAndLookForLeftovers(sandbox) };
+    const jail = sandbox.health().jail as Rung;
+    return {
+      jail,
+      results,
+      victim: await victim.stop(),
+      reached: bait.reached(internet),
+      leftovers: await closeAndLookForLeftovers(sandbox),
+    };
   } finally {
     await sandbox.close();
     internet.close();
     bait.remove();
     delete process.env.SECRET;
   }
+}
+
+/** Without namespaces a component can connect to what other programs let everybody connect to: that rung is for containers of their own. */
+const openWithoutNamespaces = ['abstract socket', 'unix socket'];
+
+/** What the rung is there to hold back. */
+export function attacksOn(jail: Rung): Attack[] {
+  return attacks.filter(({ needsNamespaces }) => !needsNamespaces || jail !== 'setpriv-lsm');
+}
+
+/** What an attack reached or spoilt; nothing: it was contained. */
+export function damageOf({ attack, breaches, next }: AttackResult): string[] {
+  const works = next.status === 'ok' && next.emits.length === 1 && next.emits[0]!.event === '{"n":2}';
+  return [...breaches, ...(works || attack.spoilsItself ? [] : [`the next run of its account: ${JSON.stringify(next).slice(0, 300)}`])];
+}
+
+/** What all of them together reached or spoilt. */
+export function damageToOthers({ jail, victim, reached, leftovers }: ArenaResult): string[] {
+  return [
+    ...victim.failures.map((failure) => `a run of another account: ${JSON.stringify(failure).slice(0, 300)}`),
+    ...reached.filter((what) => jail !== 'setpriv-lsm' || !openWithoutNamespaces.includes(what)),
+    ...leftovers.map((process) => `a process that is left: ${process}`),
+  ];
 }
 
 async function attackOnce(sandbox: ProcessSandbox, attack: Attack, accountId: string, targets: Targets): Promise<AttackResult> {
@@ -95,6 +134,8 @@ function keepVictim(sandbox: ProcessSandbox): { stop(): Promise<ArenaResult['vic
 
 interface Bait {
   port: number;
+  storePort: number;
+  publicStorePort: number;
   unixSocket: string;
   abstractSocket: string;
   reached(internet: MockInternet): string[];
@@ -117,8 +158,12 @@ async function setBait(): Promise<Bait> {
       server.listen(where, () => resolve(server));
     });
   const tcp = await listen('TCP', { port: 0, host: '127.0.0.1' });
+  const store = await listen('store', { port: 0, host: '127.0.0.1' });
+  const publicStore = await listen('store', { port: 0, host: '127.0.0.1' });
   const servers = [
     tcp,
+    store,
+    publicStore,
     await listen('unix socket', { path: unixSocket }),
     await listen('abstract socket', { path: `\0${abstractSocket}` }),
   ];
@@ -127,6 +172,8 @@ async function setBait(): Promise<Bait> {
   process.on('SIGWINCH', onSignal);
   return {
     port: (tcp.address() as AddressInfo).port,
+    storePort: (store.address() as AddressInfo).port,
+    publicStorePort: (publicStore.address() as AddressInfo).port,
     unixSocket,
     abstractSocket,
     reached: (internet) => [
@@ -143,11 +190,13 @@ async function setBait(): Promise<Bait> {
 }
 
 function targetsOf(internet: MockInternet, bait: Bait): Targets {
-  const { port, unixSocket, abstractSocket } = bait;
+  const { port, storePort, publicStorePort, unixSocket, abstractSocket } = bait;
   return {
     parentPid: process.pid,
     otherPid: process.ppid,
     port,
+    storePort,
+    publicStorePort,
     unixSocket,
     abstractSocket,
     httpPort: internet.http,

@@ -21,6 +21,9 @@ export interface Targets {
   port: number;
   unixSocket: string;
   abstractSocket: string;
+  /** A store and a listener beside it, on an address that the operator allows */
+  storePort: number;
+  publicStorePort: number;
   /** The mock internet's plain HTTP port */
   httpPort: number;
   hostname: string;
@@ -42,6 +45,8 @@ const groups: Record<string, Record<string, string>> = {
     'fills its folder': `try { for (let i = 0; ; i++) fs.writeFileSync('/tmp/f' + i, Buffer.alloc(4 << 20)) } catch (e) { this.$emit('denied ' + e.code) }`,
     'fills it with small files': `try { for (let i = 0; i < 2e5; i++) fs.writeFileSync('/tmp/i' + i, '') } catch (e) { this.$emit('denied ' + e.code) }`,
     'opens files without end': `try { for (;;) fs.openSync('/runner/runner.cjs') } catch (e) { this.$emit('denied ' + e.code) }`,
+    'writes through SQLite': `const { DatabaseSync } = builtin('node:sqlite'), exchange = egressPath.replace(/\\/[^/]*$/, ''); for (const path of [exchange + '/x.db', '/runner/x.db', '/var/tmp/sluice-attack.db', '/x.db']) { const d = new DatabaseSync(':memory:'); await attempt(() => { d.exec("ATTACH '" + path + "' AS x; CREATE TABLE x.t (a); INSERT INTO x.t VALUES (1)"); breach(path) }); await attempt(() => { d.exec("CREATE TABLE t (a); VACUUM INTO '" + path + "2'"); breach(path) }) }`,
+    'reads through SQLite': `const { DatabaseSync } = builtin('node:sqlite'); for (const path of ['/etc/passwd', '/proc/' + process.ppid + '/environ', '/proc/' + event.parentPid + '/environ', event.projectFile]) { const d = new DatabaseSync(':memory:'); await attempt(() => { try { d.exec("ATTACH 'file:" + path + "?mode=ro' AS x; SELECT * FROM x.sqlite_master"); breach(path) } catch (e) { if (/not a database|malformed/.test(e.message)) breach('opened ' + path); throw e } }) }`,
     'loads a library through SQLite': `await attempt(() => { const { DatabaseSync } = builtin('node:sqlite'); const d = new DatabaseSync('/tmp/x.db', { allowExtension: true }); d.loadExtension('/lib/x86_64-linux-gnu/libm.so.6'); breach('loaded') })`,
   },
   'other processes': {
@@ -76,6 +81,7 @@ const groups: Record<string, Record<string, string>> = {
     exits: `process.exit(0)`,
     'exits for real': `process.reallyExit(0)`,
     'kills itself': `process.kill(process.pid, 'SIGKILL'); for (;;);`,
+    'changes the flags of V8': `v8.setFlagsFromString('--max-old-space-size=4000'); breach('changed')`,
     'overflows the native stack': `v8.setFlagsFromString('--stack-size=60000'); (function f() { f() })()`,
     'breaks with a V8 native': `v8.setFlagsFromString('--allow-natives-syntax'); new Function('%SystemBreak()')()`,
     'writes a heap snapshot': `await attempt(() => { v8.writeHeapSnapshot('/var/tmp/sluice-attack-heap'); breach('written') }); for (let i = 0; i < 3; i++) v8.getHeapSnapshot().read()`,
@@ -174,6 +180,7 @@ const groups: Record<string, Record<string, string>> = {
   proxy: {
     'spellings of metadata and loopback': `for (const url of ['http://169.254.169.254/', 'http://[::ffff:169.254.169.254]/', 'http://2852039166/', 'http://0xa9fea9fe/', 'http://127.1:' + event.port, 'http://localhost:' + event.port, 'http://[::1]:' + event.port]) await attempt(async () => breach(url + (await fetch(url)).status))`,
     'a redirect': `await attempt(async () => breach((await fetch('http://api.test:' + event.httpPort + '/to-metadata')).status))`,
+    'a store that the operator allows': `const { storePort: port, publicStorePort } = event; for (const host of ['127.0.0.1', 'localhost', '127.0.0.2', '[::ffff:127.0.0.1]', '0.0.0.0', '[::1]', 'store.test']) for (const p of [port, publicStorePort]) await attempt(async () => breach((await fetch('http://' + host + ':' + p)).status)); await new Promise((r) => { const c = net.connect(port, '127.0.0.1', () => { breach('spoke to the store'); r() }); c.on('error', (e) => { this.$emit('denied ' + e.code); r() }) })`,
     'a request of its own': `await new Promise((r) => { const c = new net.Socket(); let b = ''; c.on('data', (d) => { b += d; if (b.startsWith('HTTP/1.1 200')) breach(b) }); c.on('error', r); c.on('close', r); connectDirectly.call(c, egressPath, () => c.write('CONNECT 127.0.0.1:' + event.port + ' HTTP/1.1\\r\\n\\r\\n')); setTimeout(r, 1500) })`,
     '500 connections': `for (let i = 0; i < 500; i++) { const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, egressPath) } await never`,
     junk: `for (let i = 0; i < 100; i++) { const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, egressPath, () => c.write(builtin('crypto').randomBytes(5000))) } await new Promise((r) => setTimeout(r, 500))`,

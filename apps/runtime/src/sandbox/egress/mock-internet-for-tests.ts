@@ -25,7 +25,12 @@ export interface MockInternet {
   close(): void;
 }
 
-const names: Record<string, string> = { 'api.test': '127.0.0.1', 'forbidden.test': '127.0.0.1', localhost: '127.0.0.1' };
+const names: Record<string, string> = {
+  'api.test': '127.0.0.1',
+  'forbidden.test': '127.0.0.1',
+  'store.test': '127.0.0.1',
+  localhost: '127.0.0.1',
+};
 const megabyte = 1 << 20;
 
 export async function startMockInternet(): Promise<MockInternet> {

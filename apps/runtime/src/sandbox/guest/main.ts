@@ -1,4 +1,5 @@
 import type { GuestLimits, ToGuest } from '../wire/messages.js';
+import { closeBuiltIns } from './built-ins.js';
 import { Channel } from './channel.js';
 import { describeComponent } from './describe-component.js';
 import { setDefaultCACertificates, getCACertificates } from 'node:tls';
@@ -46,7 +47,10 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
   Object.assign(globalThis, { defineComponent: identity, defineSource: identity, defineAction: identity, defineApp: identity });
   process.on('uncaughtException', stray);
   process.on('unhandledRejection', stray);
-  if (message.hardened) closeProcess();
+  if (message.hardened) {
+    closeProcess();
+    closeBuiltIns();
+  }
   // A hostile component would find it; the tests of the jail save themselves the search
   else Object.assign(globalThis, { connectDirectly, egressPath: message.egress });
   send({ t: 'ready' });

@@ -1,46 +1,6 @@
 import { createRequire, isBuiltin, registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
-
-// What is left out would only fail later and less clearly: the jail has no processes, no listening, no threads.
-const builtins = new Set([
-  'assert',
-  'assert/strict',
-  'async_hooks',
-  'buffer',
-  'console',
-  'constants',
-  'crypto',
-  'diagnostics_channel',
-  'dns',
-  'dns/promises',
-  'events',
-  'fs',
-  'fs/promises',
-  'http',
-  'http2',
-  'https',
-  'net',
-  'os',
-  'path',
-  'path/posix',
-  'perf_hooks',
-  'process',
-  'punycode',
-  'querystring',
-  'stream',
-  'stream/consumers',
-  'stream/promises',
-  'stream/web',
-  'string_decoder',
-  'timers',
-  'timers/promises',
-  'tls',
-  'tty',
-  'url',
-  'util',
-  'util/types',
-  'zlib',
-]);
+import { builtIns } from './built-ins.js';
 
 // Part of the contract with component code, but nothing but the identity: the package of that name brings a TypeScript compiler along.
 const types = '@pipedream/types';
@@ -145,7 +105,7 @@ export class CuratedModules {
     // Existing components write a version into the import: `axios@0.19.2`, `lodash@^4.17.20`
     const match = /^(?:node:)?((?:@[^/@]+\/)?[^/@.][^/@]*(?:\/[^@]*)?)(?:@[^/]+)?$/.exec(specifier);
     const name = match?.[1] ?? specifier;
-    if (isBuiltin(name) && builtins.has(name)) return `node:${name}`;
+    if (isBuiltin(name) && builtIns.includes(name)) return `node:${name}`;
     const root = name.split('/', name.startsWith('@') ? 2 : 1).join('/');
     if (!isBuiltin(name) && this.names.has(root)) return name;
     throw Object.assign(new Error(this.refusal(specifier)), { code: 'MODULE_NOT_AVAILABLE' });
@@ -155,6 +115,6 @@ export class CuratedModules {
     if (/^\.{0,2}\//.test(specifier))
       return `The module "${specifier}" cannot be loaded: a component is one file, and only a component_url may import its neighbours`;
     const packages = [...this.names].sort().join(', ');
-    return `The module "${specifier}" is not available. Available packages: ${packages}. Node's own modules: ${[...builtins].join(', ')}`;
+    return `The module "${specifier}" is not available. Available packages: ${packages}. Node's own modules: ${builtIns.join(', ')}`;
   }
 }

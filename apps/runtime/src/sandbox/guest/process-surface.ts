@@ -24,6 +24,8 @@ const closed = [
 /** Makes what the jail would end in an errno or a dead process an error that can be read. Courtesy again, no boundary. */
 export function closeProcess(): void {
   const surface = process as unknown as Record<string, unknown>;
+  // The runner's own module, with the runner's own `require`
+  delete surface.mainModule;
   for (const name of closed) {
     if (!(name in process)) continue;
     surface[name] = () => {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { chmod, constants, copyFile, link, lstat, mkdir, open, readdir, realpath, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { bundleGuest, type BundledGuest } from './bundle-guest.js';
+import { confineProgram } from './confine.js';
 import { jailPrograms, type JailProgram } from './jail-programs.js';
 import { packageClosure, type CuratedPackage } from './package-closure.js';
 import { seccompFilter } from './seccomp-filter.js';
@@ -31,6 +32,7 @@ export async function fingerprint({ programs, guest, packages, filter }: JailRoo
   }
   hash.update(JSON.stringify([guest, packages.map(({ to, version }) => [to, version])]));
   hash.update(filter ?? 'none');
+  hash.update(confineProgram(filter) ?? 'none');
   return hash.digest('hex').slice(0, 16);
 }
 
@@ -64,6 +66,8 @@ export async function assembleJailRoot(target: string, { programs, guest, packag
   await writeFile(join(root, 'runner', 'openssl.cnf'), '');
   for (const { from, to } of packages) await placePackage(from, join(root, 'runner', to));
   if (filter) await writeFile(join(target, 'seccomp.bpf'), filter);
+  const confine = confineProgram(filter);
+  if (confine) await writeFile(join(root, 'bin', 'confine'), confine, { mode: 0o755 });
   await makeReadable(target);
 }
 

@@ -3,6 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BwrapJail } from './bwrap-jail.js';
+import { confineFailure } from './confine.js';
 import type { Jail, Rung } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 import { OpenJail } from './open-jail.js';
@@ -48,7 +49,8 @@ export async function chooseJail(root: JailRoot, choice: JailChoice, required: b
   }
   const reasons = refused.map(({ jail, reason }) => `${jail}: ${reason}`).join('; ');
   const advice = required
-    ? '. Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile. Or accept the risk by RUNNER_JAIL_REQUIRED=false'
+    ? '. Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile; docs/security.md says more. Only where you ' +
+      'trust every author of a component like yourself, set RUNNER_TRUST_ALL_COMPONENTS=true'
     : '';
   throw new SandboxUnavailable(`No jail for components works here (${reasons})${advice}`);
 }
@@ -100,7 +102,12 @@ async function failure(jail: Jail, uid: number): Promise<string | null> {
 }
 
 async function probe(jail: Jail, uid: number, exchangeDir: string, args: string[]): Promise<{ output: string; reason: string | null }> {
-  const { exit, output, errors } = await runInJail(jail, { kind: 'probe', exchangeDir, uid, heapMb: 64, args }, probeMs, 65_536);
+  const { exit, output, errors } = await runInJail(
+    jail,
+    { kind: 'probe', exchangeDir, uid, heapMb: 64, args },
+    { wallMs: probeMs },
+    65_536,
+  );
   const failed = exit !== '0' || !output.startsWith('{');
-  return { output, reason: failed ? errors.trim().split('\n')[0] || `ended with ${exit}` : null };
+  return { output, reason: failed ? errors.trim().split('\n')[0] || (confineFailure(exit) ?? `ended with ${exit}`) : null };
 }

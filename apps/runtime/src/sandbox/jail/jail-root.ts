@@ -15,6 +15,8 @@ export interface JailRoot {
   dir: string;
   /** null: there is no filter for this processor */
   seccompFile: string | null;
+  /** Whether `/bin/confine` is there; it is made for some processors only. */
+  confines: boolean;
 }
 
 /**
@@ -70,7 +72,8 @@ async function buildUnlessThere(parent: string, name: string, parts: JailRootPar
 
 async function jailRootIn(dir: string): Promise<JailRoot> {
   const seccompFile = join(dir, 'seccomp.bpf');
-  return { dir: join(dir, 'root'), seccompFile: (await exists(seccompFile)) ? seccompFile : null };
+  const confine = join(dir, 'root', 'bin', 'confine');
+  return { dir: join(dir, 'root'), seccompFile: (await exists(seccompFile)) ? seccompFile : null, confines: await exists(confine) };
 }
 
 /** Removes roots of earlier versions that nothing has started from for a day. */

@@ -26,7 +26,7 @@ describe('the probe', () => {
     runInJail(
       jailOf(rung, root),
       { kind: 'probe', exchangeDir, uid: new RunnerUsers().next(), heapMb: 64, args: [closedPort, '/nonexistent', parent] },
-      60_000,
+      { wallMs: 60_000 },
       65_536,
     );
 

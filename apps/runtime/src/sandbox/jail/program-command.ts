@@ -33,13 +33,16 @@ function nodeFlags({ heapMb }: JailedProgram, view: View): string[] {
     '--no-network-family-autoselection',
     '--disable-warning=ExperimentalWarning',
     '--disable-warning=DEP0111',
+    // V8's flags decide what its checks are worth: `v8.setFlagsFromString` ends the process
+    '--freeze-flags-after-init',
     `--openssl-config=${view.root}/runner/openssl.cnf`,
   ];
 }
 
 /** The second layer, inside whatever jail there is: no workers, no child processes, no bindings, no files but these. */
 function permissionFlags(view: View): string[] {
-  const flags = ['--permission', `--allow-fs-read=${view.root}/runner/`];
+  // The guest needs Node's internals once, to close them (guest/built-ins.ts)
+  const flags = ['--permission', '--expose-internals', `--allow-fs-read=${view.root}/runner/`];
   if (view.tmp !== null) flags.push(`--allow-fs-read=${view.tmp}/`, `--allow-fs-write=${view.tmp}/`);
   return flags;
 }

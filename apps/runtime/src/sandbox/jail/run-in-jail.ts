@@ -1,18 +1,30 @@
-import { lastDescendant } from '../processes/process-usage.js';
+import { lastDescendant, processUsage } from '../processes/process-usage.js';
 import type { Jail, JailedProgram } from './jail.js';
 import { startInJail } from './start-in-jail.js';
 
 export interface JailedRun {
-  /** The exit status, the signal, or `time` or `output` for the limit that ended it */
+  /** The exit status, the signal, or `time`, `cpu` or `output` for the limit that ended it */
   exit: string;
   output: string;
   errors: string;
 }
 
 const keptErrors = 65_536;
+const tickMs = 100;
+
+export interface TimeLimits {
+  wallMs: number;
+  /** Default: no limit */
+  cpuMs?: number;
+}
 
 /** Runs a program in the jail to its end. Never rejects. */
-export function runInJail(jail: Jail, program: JailedProgram, ms: number, outputBytes: number): Promise<JailedRun> {
+export function runInJail(
+  jail: Jail,
+  program: JailedProgram,
+  { wallMs, cpuMs = Infinity }: TimeLimits,
+  outputBytes: number,
+): Promise<JailedRun> {
   return new Promise((resolve) => {
     const child = startInJail(jail.command(program), 'pipe', 'ignore');
     const output: Buffer[] = [];
@@ -25,7 +37,11 @@ export function runInJail(jail: Jail, program: JailedProgram, ms: number, output
       child.kill('SIGKILL');
       if (inner && inner !== child.pid) killQuietly(inner);
     };
-    const timer = setTimeout(() => stop('time'), ms);
+    const timer = setTimeout(() => stop('time'), wallMs);
+    const ticker = setInterval(() => {
+      const usage = child.pid === undefined ? null : processUsage(lastDescendant(child.pid));
+      if (usage && usage.cpuMs > cpuMs) stop('cpu');
+    }, tickMs);
     child.stdout!.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes > outputBytes) stop('output');
@@ -37,6 +53,7 @@ export function runInJail(jail: Jail, program: JailedProgram, ms: number, output
     child.on('error', ({ message }) => (errors = message));
     child.on('close', (status, signal) => {
       clearTimeout(timer);
+      clearInterval(ticker);
       resolve({ exit: limit ?? String(signal ?? status), output: Buffer.concat(output).toString(), errors });
     });
   });

@@ -8,8 +8,9 @@ import { programCommand } from './program-command.js';
 import { processLimit, resourceLimits } from './resource-limits.js';
 
 /**
- * Without namespaces, for containers that do not let us make any: no new privileges, and as `setpriv-lsm` (util-linux from 2.41 on) also
- * Landlock for the files and the seccomp filter. The plain one is for machines where nothing else works and somebody has said so.
+ * Without namespaces, for containers that do not let us make any: no new privileges, and as `setpriv-lsm` also Landlock for the files and the
+ * seccomp filter, by `confine` or, where there is none for this processor, by setpriv(1) itself (util-linux from 2.41 on). The plain one is for
+ * machines where nothing else works and somebody has said so.
  */
 export class SetprivJail implements Jail {
   constructor(
@@ -26,8 +27,7 @@ export class SetprivJail implements Jail {
       ...(isRoot ? [processLimit] : []),
       ...(isRoot ? [...changeUser(program.uid), '--bounding-set=-all', '--inh-caps=-all'] : [findProgram('setpriv') ?? 'setpriv']),
       ...['--pdeathsig', 'KILL', '--no-new-privs'],
-      ...(this.rung === 'setpriv-lsm' ? this.securityModules(program) : []),
-      '--',
+      ...(this.rung === 'setpriv-lsm' ? this.securityModules(program) : ['--']),
       ...programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null }),
     ];
     return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: program.exchangeDir };
@@ -40,12 +40,15 @@ export class SetprivJail implements Jail {
       existsSync,
     );
     const read = [`${dir}/runner`, ...(program.kind === 'bundler' ? [program.exchangeDir] : [])];
+    if (this.root.confines)
+      return ['--', `${dir}/bin/confine`, ...execute.map((path) => `x${path}`), ...read.map((path) => `r${path}`), '-'];
     return [
       ...['--landlock-access', 'fs'],
       ...execute.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,execute:${path}`]),
       ...read.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,read-dir:${path}`]),
       // Without a filter for this processor the probe reaches the network and the rung is refused
       ...(seccompFile ? ['--seccomp-filter', seccompFile] : []),
+      '--',
     ];
   }
 }

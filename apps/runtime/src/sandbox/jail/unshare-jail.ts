@@ -12,6 +12,8 @@ const enter = [
   'mount --bind "$0" "$0"',
   `mount -t tmpfs -o size=${tmpBytes},nosuid,nodev,noexec tmpfs "$0/tmp"`,
   'mount --bind "$1" "$0/exchange"',
+  // A mount of its own: the one of the root does not make it read-only
+  'mount -o remount,bind,ro,nosuid,nodev,noexec "$0/exchange"',
   'mount -o remount,bind,ro,nosuid,nodev "$0"',
   'root=$0',
   'shift',
@@ -20,7 +22,7 @@ const enter = [
     `/bin/prlimit ${processLimit} "$@"`,
 ].join('\n');
 
-/** util-linux alone: the same namespaces as bwrap, without a seccomp filter. */
+/** util-linux alone: the same namespaces as bwrap. Where there is no `confine` for this processor, without a seccomp filter. */
 export class UnshareJail implements Jail {
   readonly rung = 'unshare';
 
@@ -40,6 +42,7 @@ export class UnshareJail implements Jail {
       ...['--user', '--map-root-user', '--net', '--pid', '--mount', '--ipc', '--uts', '--cgroup', '--fork', '--kill-child=SIGKILL'],
       '--',
       ...['/bin/sh', '-ec', enter, this.root.dir, program.exchangeDir],
+      ...(this.root.confines ? ['/bin/confine', '-'] : []),
       ...programCommand(program, { root: '', exchange: exchangePath, tmp: '/tmp' }),
     ];
     return { file: file!, args, env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }, descriptorFiles: [], exchangePath };

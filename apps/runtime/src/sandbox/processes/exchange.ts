@@ -33,10 +33,10 @@ export class ExchangeBase {
 
   /** A folder for one process, with its way out in it. */
   async open(uid: number, guard: AddressGuard, limits: EgressLimits): Promise<Exchange> {
-    const dir = await this.folder(uid);
+    const dir = await this.folder();
     const socketName = 's';
     const proxy = await EgressProxy.listen(join(dir, socketName), guard, limits);
-    await own(join(dir, socketName), uid);
+    await giveTo(uid, join(dir, socketName));
     return {
       dir,
       socketName,
@@ -48,11 +48,14 @@ export class ExchangeBase {
     };
   }
 
-  /** Only the folder; as root it belongs to the process's user alone. */
-  async folder(uid: number): Promise<string> {
+  /**
+   * Only the folder. The process cannot write to it: as root it stays ours, otherwise the jail shows it read-only, or Landlock does not let anybody
+   * write. What it could write would lie on this machine's disk, without a limit.
+   */
+  async folder(): Promise<string> {
     const dir = join(this.dir, randomBytes(16).toString('hex'));
     await mkdir(dir);
-    await own(dir, uid);
+    await chmod(dir, process.getuid?.() === 0 ? 0o755 : 0o700);
     return dir;
   }
 
@@ -61,8 +64,8 @@ export class ExchangeBase {
   }
 }
 
-/** Gives a file to a process's user; who is no root is that user himself. */
-async function own(path: string, uid: number): Promise<void> {
+/** Who is no root is that user already. */
+async function giveTo(uid: number, path: string): Promise<void> {
   await chmod(path, 0o700);
   if (process.getuid?.() === 0) await chown(path, uid, uid);
 }

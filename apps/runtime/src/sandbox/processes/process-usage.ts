@@ -21,9 +21,16 @@ export function processUsage(pid: number): ProcessUsage | null {
   };
 }
 
+export interface MainThreadTimes {
+  /** On a CPU, in ms */
+  ran: number;
+  /** Ready to run while others had the CPUs, in ms */
+  waited: number;
+}
+
 /**
- * Scheduling of a process's main thread, where JavaScript runs, exact to the ns. Read at both ends of each run, so the file stays open: opening
- * it would be most of the cost.
+ * What a process's main thread, where JavaScript runs, has had of the CPUs, exact to the ns. Asked at both ends of each run, so the file stays
+ * open: opening it would be most of the cost.
  */
 export class MainThreadClock {
   private readonly descriptor: number | null;
@@ -33,21 +40,13 @@ export class MainThreadClock {
     this.descriptor = openQuietly(`/proc/${pid}/schedstat`);
   }
 
-  /** The CPU that it has used, in ms; null when the process is gone or the system has no such file */
-  read(): number | null {
-    return this.field(0);
-  }
-
-  /** How long it has been ready to run but had no CPU, in ms; 0 when that is unknown */
-  waitedMs(): number {
-    return this.field(1) ?? 0;
-  }
-
-  private field(index: number): number | null {
+  /** null when the process is gone or the system does not say */
+  read(): MainThreadTimes | null {
     if (this.descriptor === null) return null;
     try {
       const bytes = readSync(this.descriptor, this.buffer, 0, this.buffer.length, 0);
-      return Number(this.buffer.toString('latin1', 0, bytes).split(' ')[index]) / 1e6;
+      const [ran, waited] = this.buffer.toString('latin1', 0, bytes).split(' ');
+      return { ran: Number(ran) / 1e6, waited: Number(waited) / 1e6 };
     } catch {
       return null;
     }

@@ -9,4 +9,10 @@ export interface RunnerEnd {
 
 export const retired: RunnerEnd = { status: 'retired', code: 'RETIRED', message: 'its time was up' };
 export const closed: RunnerEnd = { status: 'killed', code: 'CLOSED', message: 'The sandbox was closed' };
+export const abandoned: RunnerEnd = { status: 'retired', code: 'ABANDONED', message: 'nobody waits for it any more' };
+export const idle = (ms: number): RunnerEnd => ({
+  status: 'timeout',
+  code: 'TIMEOUT',
+  message: `The code did nothing for ${ms} ms while it was loaded: what it waits for belongs into a hook or into run`,
+});
 export const blocked: RunnerEnd = { status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' };

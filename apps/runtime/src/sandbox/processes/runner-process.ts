@@ -9,7 +9,7 @@ import { startInJail } from '../jail/start-in-jail.js';
 import { lastDescendant } from './process-usage.js';
 import { RunInFlight, TooMuchOutput } from './run-in-flight.js';
 import { RunnerChannel } from './runner-channel.js';
-import { blocked, closed, retired, type RunnerEnd } from './runner-end.js';
+import { abandoned, blocked, closed, retired, type RunnerEnd } from './runner-end.js';
 import { RunnerWatch } from './runner-watch.js';
 import type { SandboxLimits } from '../sandbox-limits.js';
 import type { ComponentCode, ComponentDescription, RunError, RunJob, RunOutcome, RunStatus } from '../sandbox.js';
@@ -147,15 +147,15 @@ export class RunnerProcess {
     return { outcome: await run.settled, again };
   }
 
-  /** Call it when `ready`, once, and stop the process afterwards. @throws ComponentRejected, SandboxUnavailable */
-  async inspect({ hash, code }: ComponentCode): Promise<ComponentDescription> {
-    const { inspectMs } = this.settings.limits;
+  /**
+   * Call it when `ready`, once, and stop the process afterwards.
+   * @param until when the caller stops waiting, in ms since the epoch
+   * @throws ComponentRejected, SandboxUnavailable
+   */
+  async inspect({ hash, code }: ComponentCode, until: number): Promise<ComponentDescription> {
     const id = randomBytes(8).toString('hex');
-    this.watch?.enter(id);
-    const late = setTimeout(
-      () => this.stop({ status: 'timeout', code: 'TIMEOUT', message: `The code took longer than ${inspectMs} ms to load` }),
-      inspectMs,
-    );
+    this.watch?.enter(id, this.settings.limits.inspectIdleMs);
+    const late = setTimeout(() => this.stop(abandoned), until - Date.now());
     try {
       return await new Promise((resolve, reject) => {
         this.inspections.set(id, { resolve, reject });
@@ -310,7 +310,7 @@ export class RunnerProcess {
 
   private rejectInspections(end: RunnerEnd): void {
     for (const { reject } of this.inspections.values())
-      reject(end === closed || end === retired ? new SandboxUnavailable(end.message) : new ComponentRejected(end.message));
+      reject(end === closed || end.status === 'retired' ? new SandboxUnavailable(end.message) : new ComponentRejected(end.message));
   }
 
   private async stillborn(run: RunInFlight, end: RunnerEnd): Promise<Attempt> {

@@ -1,5 +1,5 @@
-import { MainThreadClock, processUsage } from './process-usage.js';
-import { blocked, type RunnerEnd } from './runner-end.js';
+import { MainThreadClock, type MainThreadTimes, processUsage } from './process-usage.js';
+import { blocked, idle, type RunnerEnd } from './runner-end.js';
 import type { SandboxLimits } from '../sandbox-limits.js';
 
 const tickMs = 100;
@@ -12,7 +12,10 @@ const idleCpuMs = 500;
 /** What one run has used: the start is taken at the first tick, because most runs are over by then and need none. */
 interface Account {
   cpuAtStart: number | null;
-  mainCpuAtStart: number | null;
+  mainAtStart: MainThreadTimes | null;
+  /** When its idleness is counted from; null: it is not */
+  idleFrom: { at: number; busy: number } | null;
+  idleMs: number;
 }
 
 /**
@@ -29,8 +32,8 @@ export class RunnerWatch {
   private heardAt = performance.now();
   /** CPU when it was last heard of; null until the next tick looks */
   private heardCpu: number | null = null;
-  /** How long its main thread had waited for a CPU by then */
-  private heardWaitMs = 0;
+  /** How long it had waited for a CPU by then */
+  private heardWaited: number | null = null;
   private idleCpu: number | null = null;
 
   constructor(
@@ -47,14 +50,17 @@ export class RunnerWatch {
     return performance.now() - this.heardAt > unansweredMs;
   }
 
-  /** Something begins in it. */
-  enter(id: string): void {
+  /**
+   * Something begins in it.
+   * @param idleMs how long it may do nothing, where that is limited: the main thread neither runs nor waits for a CPU
+   */
+  enter(id: string, idleMs = Infinity): void {
     if (this.accounts.size === 0) {
       this.heard();
       this.tickedAt = performance.now();
       this.ticker = setInterval(() => this.tick(), tickMs);
     }
-    this.accounts.set(id, { cpuAtStart: null, mainCpuAtStart: this.clock.read() });
+    this.accounts.set(id, { cpuAtStart: null, mainAtStart: this.clock.read(), idleFrom: null, idleMs });
   }
 
   /** It is over. @returns its CPU in ms; those that overlap share */
@@ -68,8 +74,8 @@ export class RunnerWatch {
       this.idleCpu = null;
     }
     const now = this.clock.read();
-    if (!account || account.mainCpuAtStart === null || now === null) return 0;
-    return (now - account.mainCpuAtStart) / share;
+    if (!account || account.mainAtStart === null || now === null) return 0;
+    return (now.ran - account.mainAtStart.ran) / share;
   }
 
   pong(n: number): void {
@@ -97,15 +103,10 @@ export class RunnerWatch {
     this.clock.close();
   }
 
-  private silentMs(now: number): number {
-    const sinceHeard = now - this.heardAt;
-    // Most answers come at once and need no look at the waiting
-    return sinceHeard > 4 * this.limits.silenceCpuMs ? sinceHeard - (this.clock.waitedMs() - this.heardWaitMs) : sinceHeard;
-  }
-
   private heard(): void {
     this.heardAt = performance.now();
     this.heardCpu = null;
+    this.heardWaited = null;
   }
 
   private tick(): void {
@@ -114,7 +115,10 @@ export class RunnerWatch {
     const late = now - this.tickedAt > lateMs;
     this.tickedAt = now;
     // It was us who did not come to it (a machine that slept, a parent that was busy): its answers may still lie unread
-    if (late) return this.heard();
+    if (late) {
+      for (const account of this.accounts.values()) account.idleFrom = null;
+      return this.heard();
+    }
     const usage = processUsage(this.pid);
     if (usage) {
       if (usage.rssMb > limits.memoryMb)
@@ -124,18 +128,25 @@ export class RunnerWatch {
         if ((usage.cpuMs - account.cpuAtStart) / this.accounts.size > limits.cpuMs)
           return this.stop({ status: 'killed', code: 'CPU', message: `The code used more than ${limits.cpuMs} ms of CPU` });
       }
-      if (this.heardCpu === null) {
-        this.heardCpu = usage.cpuMs;
-        this.heardWaitMs = this.clock.waitedMs();
-      }
+      this.heardCpu ??= usage.cpuMs;
     }
-    // A crowded machine must not look like a loop: silence is counted in the process's own CPU, and on the wall without the time in which it
-    // was ready to run and had no CPU
+    const main = this.clock.read();
+    if (main) {
+      this.heardWaited ??= main.waited;
+      for (const account of this.accounts.values()) if (this.isIdle(account, now, main)) return this.stop(idle(account.idleMs));
+    }
+    // Silence is counted in the process's own CPU, so that a crowded machine does not look like a loop. A thread that sleeps burns none
     const silentCpu = usage && this.heardCpu !== null ? usage.cpuMs - this.heardCpu : 0;
-    if (silentCpu > limits.silenceCpuMs || this.silentMs(now) > 4 * limits.silenceCpuMs) return this.stop(blocked);
+    const waited = main && this.heardWaited !== null ? main.waited - this.heardWaited : 0;
+    if (silentCpu > limits.silenceCpuMs || now - this.heardAt - waited > 4 * limits.silenceCpuMs) return this.stop(blocked);
     if (now - this.lastPing > pingMs) {
       this.lastPing = Math.round(now);
       this.ping(this.lastPing);
     }
+  }
+
+  private isIdle(account: Account, now: number, { ran, waited }: MainThreadTimes): boolean {
+    account.idleFrom ??= { at: now, busy: ran + waited };
+    return now - account.idleFrom.at - (ran + waited - account.idleFrom.busy) > account.idleMs;
   }
 }

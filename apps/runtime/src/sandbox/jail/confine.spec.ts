@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { confineProgram } from './confine.js';
+import { seccompFilter } from './seccomp-filter.js';
+
+const run = promisify(execFile);
+const program = process.platform === 'linux' ? confineProgram(seccompFilter()) : null;
+
+(program ? describe : describe.skip)('the program that confines itself', () => {
+  let dir: string;
+  let confine: string;
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'sluice-confine-'));
+    confine = join(dir, 'confine');
+    await writeFile(confine, program!, { mode: 0o755 });
+    await writeFile(join(dir, 'readable'), 'yes');
+  });
+  afterAll(() => rm(dir, { recursive: true, force: true }));
+
+  /** What a script in the confined Node prints. */
+  const confined = async (rules: string[], script: string): Promise<unknown> =>
+    JSON.parse(
+      (await run(confine, [...rules, '-', process.execPath, '-p', `JSON.stringify((() => { ${script} })())`], { env: { KEPT: 'yes' } }))
+        .stdout,
+    );
+  const everything = ['x/', 'r/'];
+  const status = 'return Object.fromEntries(fs.readFileSync("/proc/self/status", "utf8").split("\\n").map((line) => line.split(":\\t")))';
+
+  it.each([
+    ['without rules', []],
+    ['with rules', everything],
+  ])('%s gives up privileges and filters system calls', async (_, rules) => {
+    expect(await confined(rules, status)).toMatchObject({ NoNewPrivs: '1', Seccomp: '2' });
+  });
+
+  it('passes arguments and the environment on', async () => {
+    expect(await confined([], 'return [process.env.KEPT, process.argv.length]')).toEqual(['yes', 1]);
+  });
+
+  it('denies every file that no rule names', async () => {
+    const rules = ['x/lib', 'x/lib64', 'x/usr', 'r/etc', `x${process.execPath}`];
+    const attempts = 'const t = (f) => { try { f(); return "ok" } catch (e) { return e.code } };';
+    const script = `${attempts} return [t(() => fs.readFileSync("${dir}/readable")), t(() => fs.readdirSync("/")), t(() => fs.writeFileSync("${dir}/new", ""))]`;
+    expect(await confined(rules, script)).toEqual(['EACCES', 'EACCES', 'EACCES']);
+    expect(await confined([...rules, `r${dir}`], script)).toEqual(['ok', 'EACCES', 'EACCES']);
+  });
+
+  it('starts no other program', async () => {
+    const script = 'return child_process.spawnSync("/bin/true").error.code';
+    expect(await confined([], script)).toBe('EPERM');
+  });
+
+  it.each([
+    ['a path that does not exist', ['x/nonexistent', '-', '/bin/true'], 104],
+    ['a program that does not exist', ['-', '/nonexistent'], 107],
+  ])('ends at %s', async (_, args, code) => {
+    await expect(run(confine, args)).rejects.toMatchObject({ code });
+  });
+});

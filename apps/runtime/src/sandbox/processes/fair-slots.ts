@@ -1,0 +1,105 @@
+/** Why work was not done: its account, or everybody together, has too much waiting. */
+export class TooMuchWaiting extends Error {
+  override readonly name = 'TooMuchWaiting';
+}
+
+/** Why work was not done: whoever asked for it does not wait any more. */
+export class CallerGone extends Error {
+  override readonly name = 'CallerGone';
+}
+
+export interface FairSlotsLimits {
+  atATime: number;
+  atATimePerAccount: number;
+  waitingPerAccount: number;
+  /** Of all accounts */
+  waiting: number;
+}
+
+interface Waiter {
+  begin(): void;
+  refuse(error: Error): void;
+}
+
+/**
+ * So many at a time, and of one account no more than its share. Accounts take turns: one that asks for a hundred things delays another's by the
+ * things of its own that run, never by those that wait. When everybody together has too much waiting, the longest line gives way.
+ */
+export class FairSlots {
+  private running = 0;
+  private readonly runningOf = new Map<string, number>();
+  /** In the order of their turns */
+  private readonly lines = new Map<string, Set<Waiter>>();
+
+  constructor(private readonly limits: FairSlotsLimits) {}
+
+  get waiting(): number {
+    return [...this.lines.values()].reduce((sum, line) => sum + line.size, 0);
+  }
+
+  /**
+   * @param until when the caller stops waiting, in ms since the epoch: work that has not begun by then never does
+   * @throws TooMuchWaiting, CallerGone, and what the work throws
+   */
+  async use<T>(account: string, until: number, work: () => Promise<T>): Promise<T> {
+    await this.take(account, until);
+    try {
+      return await work();
+    } finally {
+      this.running--;
+      this.count(account, -1);
+      this.beginNext();
+    }
+  }
+
+  private take(account: string, until: number): Promise<void> {
+    if (until <= Date.now()) return Promise.reject(new CallerGone('the caller does not wait any more'));
+    const line = this.lines.get(account) ?? new Set<Waiter>();
+    if (line.size >= this.limits.waitingPerAccount) return Promise.reject(tooMuch());
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => waiter.refuse(new CallerGone('the caller does not wait any more')), until - Date.now());
+      const leave = (): void => {
+        clearTimeout(timer);
+        line.delete(waiter);
+        if (line.size === 0) this.lines.delete(account);
+      };
+      const waiter: Waiter = {
+        begin: () => (leave(), resolve()),
+        refuse: (error) => (leave(), reject(error)),
+      };
+      line.add(waiter);
+      this.lines.set(account, line);
+      this.beginNext();
+      if (this.waiting > this.limits.waiting) this.shortenLongest();
+    });
+  }
+
+  private beginNext(): void {
+    for (const [account, line] of [...this.lines]) {
+      if (this.running >= this.limits.atATime) return;
+      if ((this.runningOf.get(account) ?? 0) >= this.limits.atATimePerAccount) continue;
+      const [next] = line;
+      this.running++;
+      this.count(account, 1);
+      // Its next turn comes after everybody else's
+      this.lines.delete(account);
+      this.lines.set(account, line);
+      next!.begin();
+    }
+  }
+
+  private shortenLongest(): void {
+    const longest = [...this.lines.values()].reduce((a, b) => (b.size > a.size ? b : a));
+    [...longest].at(-1)!.refuse(tooMuch());
+  }
+
+  private count(account: string, by: number): void {
+    const count = (this.runningOf.get(account) ?? 0) + by;
+    if (count > 0) this.runningOf.set(account, count);
+    else this.runningOf.delete(account);
+  }
+}
+
+function tooMuch(): TooMuchWaiting {
+  return new TooMuchWaiting('too many components wait to be read; try again in a moment');
+}

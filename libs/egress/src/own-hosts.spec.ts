@@ -1,0 +1,125 @@
+import { describe, expect, it } from '@jest/globals';
+import { AddressGuard } from './address-guard.js';
+import { OwnHosts } from './own-hosts.js';
+
+const names: Record<string, string[]> = {
+  localhost: ['127.0.0.1', '::1'],
+  kafka: ['172.18.0.2'],
+  'kafka-2': ['172.18.0.3'],
+  postgres: ['172.18.0.4', 'fd00::4'],
+  'managed.example': ['93.184.216.34'],
+  gateway: ['172.18.0.5'],
+  controller: ['172.18.0.6'],
+  runtime: ['172.18.0.9'],
+  'moved.test': ['172.18.0.7'],
+};
+
+async function tableLookup(host: string): Promise<{ address: string }[]> {
+  const found = names[host];
+  if (!found) throw new Error('ENOTFOUND');
+  return found.map((address) => ({ address }));
+}
+
+const ofMachine = { lookup: tableLookup, ownAddresses: () => ['172.18.0.9', '192.168.1.9'] };
+
+const everything = '0.0.0.0/0,::/0';
+const guardOf = (env: Record<string, string>, allowed = everything) =>
+  AddressGuard.fromConfig(allowed, { lookup: tableLookup, ownHosts: OwnHosts.fromEnvironment(env, ofMachine) });
+
+async function ask(guard: AddressGuard, target: string): Promise<string> {
+  const colon = target.lastIndexOf(':');
+  return guard.resolve(target.slice(0, colon), Number(target.slice(colon + 1))).then(
+    () => 'allowed',
+    ({ code, message }: { code: string; message: string }) => (message.includes('may not be called') ? 'refused' : code),
+  );
+}
+
+const containers = {
+  KAFKA_BROKERS: 'kafka:19092',
+  DATABASE_URL: 'postgres://u@postgres/postgres',
+  SLUICE_PROTECTED_HOSTS: 'gateway, runtime ,controller:9093',
+};
+const onThisMachine = {
+  KAFKA_BROKERS: '127.0.0.1:19092',
+  DATABASE_URL: 'postgres://u@localhost:5433/postgres',
+  SLUICE_PROTECTED_HOSTS: '127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:3000',
+};
+
+describe('a guard that allows every address', () => {
+  it.each([
+    ['kafka:19092', 'refused'],
+    ['kafka:9092', 'refused'],
+    ['kafka:9093', 'refused'],
+    ['KAFKA:9093', 'refused'],
+    ['172.18.0.2:80', 'refused'],
+    ['[::ffff:172.18.0.2]:9093', 'refused'],
+    ['postgres:5432', 'refused'],
+    ['postgres:8008', 'refused'],
+    ['[fd00::4]:8008', 'refused'],
+    ['172.18.0.200:19092', 'refused'],
+    ['gateway:3000', 'refused'],
+    ['gateway:8080', 'refused'],
+    ['controller:9093', 'refused'],
+    ['controller:80', 'allowed'],
+    ['runtime:4000', 'refused'],
+    ['127.0.0.1:4000', 'refused'],
+    ['172.18.0.8:9092', 'allowed'],
+    ['192.168.7.7:3000', 'allowed'],
+  ])('in containers: %s is %s', async (target, outcome) => {
+    expect(await ask(guardOf(containers), target)).toBe(outcome);
+  });
+
+  it.each([
+    ['127.0.0.1:19092', 'refused'],
+    ['127.0.0.1:9093', 'refused'],
+    ['127.0.0.2:9093', 'refused'],
+    ['0.0.0.0:9093', 'refused'],
+    ['localhost:9093', 'refused'],
+    ['[::1]:9093', 'refused'],
+    ['[::ffff:127.0.0.1]:9093', 'refused'],
+    ['192.168.1.9:9093', 'refused'],
+    ['127.0.0.1:5433', 'refused'],
+    ['[::1]:3000', 'refused'],
+    ['192.168.1.9:3000', 'refused'],
+    ['127.0.0.1:4000', 'allowed'],
+    ['192.168.1.9:4000', 'allowed'],
+    ['192.168.1.10:3000', 'allowed'],
+    ['10.0.0.1:5433', 'refused'],
+  ])('with everything on this machine: %s is %s', async (target, outcome) => {
+    expect(await ask(guardOf(onThisMachine), target)).toBe(outcome);
+  });
+
+  it.each([
+    ['a broker on a public address', { KAFKA_BROKERS: 'managed.example:9092' }, 'managed.example:443', 'refused'],
+    ['the default broker', {}, '127.0.0.1:9092', 'refused'],
+    ['the default broker, where there is none of these', {}, 'kafka:9092', 'refused'],
+    ['the host parameter of the database', { DATABASE_URL: 'postgres://u@x/p?host=postgres' }, 'postgres:22', 'refused'],
+    ['the folder of a unix socket', { DATABASE_URL: 'postgres://u@localhost/p?host=/run/postgresql' }, 'kafka-2:22', 'allowed'],
+  ])('knows %s', async (_, env, target, outcome) => {
+    expect(await ask(guardOf(env), target)).toBe(outcome);
+  });
+});
+
+describe('hosts of ours', () => {
+  it('are the brokers that the cluster lists, once they are learnt', async () => {
+    const hosts = OwnHosts.fromEnvironment({ KAFKA_BROKERS: 'kafka:9092' }, ofMachine);
+    expect(await hosts.refuses('172.18.0.3', 9093)).toBe(false);
+    hosts.learnBrokers([{ host: 'kafka-2', port: 9092 }]);
+    expect(await hosts.refuses('172.18.0.3', 9093)).toBe(true);
+    expect(await hosts.refuses('172.18.0.2', 9093)).toBe(true);
+  });
+
+  it('keep their addresses while their names cannot be resolved', async () => {
+    let away = false;
+    const lookup = async (host: string) => (away ? Promise.reject(new Error('ENOTFOUND')) : tableLookup(host));
+    const hosts = OwnHosts.fromEnvironment({ KAFKA_BROKERS: 'moved.test:9092' }, { ...ofMachine, lookup });
+    expect(await hosts.refuses('172.18.0.7', 1)).toBe(true);
+    away = true;
+    hosts.learnBrokers([]);
+    expect(await hosts.refuses('172.18.0.7', 1)).toBe(true);
+  });
+
+  it.each(['host:0', 'host:99999', 'a b', '10.0.0.0/8', 'http://host'])('"%s" is no host', (entry) => {
+    expect(() => OwnHosts.fromEnvironment({ SLUICE_PROTECTED_HOSTS: entry })).toThrow('SLUICE_PROTECTED_HOSTS');
+  });
+});

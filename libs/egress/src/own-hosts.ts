@@ -1,0 +1,169 @@
+import { BlockList, isIP } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { BadValue, Config, storeVariables, variable } from '#config';
+import { NameLookup } from './name-lookup.js';
+import { isPublicAddress } from './public-address.js';
+
+/** A host of this installation: one of its stores or services. */
+export interface OwnHost {
+  /** A name, an IPv4 address or an IPv6 address without brackets. */
+  host: string;
+  /** null: every port. */
+  port: number | null;
+  /** A store is protected on every port, as long as it is another machine: beside the port that we know it may have a controller or an agent. */
+  isStore: boolean;
+}
+
+interface OwnHostsOptions {
+  lookup?: (host: string) => Promise<{ address: string }[]>;
+  /** Addresses of this machine, beside the loopback addresses. */
+  ownAddresses?: () => string[];
+}
+
+export const protectedHosts = variable('SLUICE_PROTECTED_HOSTS', {
+  fallback: '',
+  description:
+    'Hosts that webhooks and components must never call, whatever `SLUICE_ALLOW_PRIVATE_HOSTS` lists: names and addresses, each optionally with ' +
+    '`:port`, separated by commas. For services of your own, and for Kafka controllers on machines of their own. The database and all brokers of ' +
+    'the cluster are always protected. `npm start` and Compose add their services.',
+  parse: (value) =>
+    value
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter((entry) => entry !== '')
+      .map((entry): OwnHost => ({ ...hostAndPort(entry), isStore: false })),
+});
+
+class OwnHostsConfig extends Config({
+  brokers: storeVariables.kafkaBrokers,
+  databaseUrl: { ...storeVariables.databaseUrl, fallback: 'postgres:' },
+  protectedHosts,
+}) {}
+
+// Pods and containers get new addresses when they are replaced
+const freshMs = 10_000;
+const lookupMs = 2_000;
+
+/**
+ * The hosts that no call on behalf of a user may reach, whatever the operator allows: brokers, database, services.
+ *
+ *   another machine   a store is refused on every port, a service on the ports named, or on all
+ *   this machine      users' own servers live here too: only our ports are refused, on each of the machine's addresses
+ *
+ * The ports of stores are refused on every private address, because a broker or a database may have more addresses than we know.
+ */
+export class OwnHosts {
+  private readonly sources = new Map<string, OwnHost[]>();
+  private readonly addresses = new Map<string, string[]>();
+  private readonly lookup: (host: string) => Promise<{ address: string }[]>;
+  private readonly ownAddresses: () => string[];
+  private thisMachine = new BlockList();
+  private freshUntil = 0;
+  private refreshing: Promise<void> | null = null;
+
+  constructor(hosts: OwnHost[], { lookup, ownAddresses }: OwnHostsOptions = {}) {
+    const names = new NameLookup();
+    this.lookup = lookup ?? ((host) => names.lookup(host));
+    this.ownAddresses = ownAddresses ?? addressesOfThisMachine;
+    this.sources.set('configuration', hosts);
+  }
+
+  static fromEnvironment(env: Record<string, string | undefined> = process.env, options?: OwnHostsOptions): OwnHosts {
+    const { brokers, databaseUrl, protectedHosts } = OwnHostsConfig.read(env);
+    const stores = [...brokers.map(hostAndPort), ...databaseHost(databaseUrl)];
+    return new OwnHosts([...stores.map((store) => ({ ...store, isStore: true })), ...protectedHosts], options);
+  }
+
+  /** Protects the brokers of the cluster, as its metadata lists them, in place of those learnt before. */
+  learnBrokers(brokers: { host: string; port: number }[]): void {
+    this.sources.set(
+      'cluster',
+      brokers.map(({ host, port }) => ({ host, port, isStore: true })),
+    );
+    this.freshUntil = 0;
+  }
+
+  /** Whether a call to this address must be refused. @param address IPv4 or IPv6, without brackets */
+  async refuses(address: string, port: number): Promise<boolean> {
+    await this.refresh();
+    const family = familyOf(address);
+    const isHere = this.thisMachine.check(address, family);
+    return [...this.sources.values()].flat().some((own) => {
+      if (own.isStore && own.port === port && (isHere || !isPublicAddress(address))) return true;
+      const addresses = this.addresses.get(own.host) ?? [];
+      const isThisHost = blockListOf(addresses).check(address, family);
+      if (isHere && addresses.some((each) => this.thisMachine.check(each, familyOf(each)))) return own.port === port || own.port === null;
+      return isThisHost && (own.isStore || own.port === null || own.port === port);
+    });
+  }
+
+  /** A name that is not found keeps the addresses that it had: a name server that is away must not open anything. */
+  private refresh(): Promise<void> | undefined {
+    if (performance.now() < this.freshUntil) return undefined;
+    return (this.refreshing ??= this.resolveAll().finally(() => (this.refreshing = null)));
+  }
+
+  private async resolveAll(): Promise<void> {
+    // Set before: what is learnt meanwhile must be looked up too
+    this.freshUntil = performance.now() + freshMs;
+    const machine = new BlockList();
+    for (const [net, bits] of [['127.0.0.0', 8] as const, ['0.0.0.0', 8] as const]) machine.addSubnet(net, bits, 'ipv4');
+    for (const address of ['::', '::1', ...this.ownAddresses()]) machine.addAddress(address, familyOf(address));
+    this.thisMachine = machine;
+    const hosts = new Set([...this.sources.values()].flat().map(({ host }) => host));
+    const all = Promise.all([...hosts].map((host) => this.resolve(host)));
+    let timer: NodeJS.Timeout | undefined;
+    await Promise.race([all, new Promise((resolve) => (timer = setTimeout(resolve, lookupMs)))]);
+    clearTimeout(timer);
+  }
+
+  private async resolve(host: string): Promise<void> {
+    const found = isIP(host) === 0 ? await this.lookup(host).catch(() => []) : [{ address: host }];
+    if (found.length > 0)
+      this.addresses.set(
+        host,
+        found.map(({ address }) => address),
+      );
+  }
+}
+
+let ofThisProcess: OwnHosts | undefined;
+
+/** Those of this process, from its environment and from what it learns of the cluster. */
+export const ownHosts = (): OwnHosts => (ofThisProcess ??= OwnHosts.fromEnvironment());
+
+function addressesOfThisMachine(): string[] {
+  return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address.replace(/%.*$/, '')));
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIP(address) === 6 ? 'ipv6' : 'ipv4';
+}
+
+/** It also takes an IPv4 address for what it is when it is written as an IPv6 address. */
+function blockListOf(addresses: string[]): BlockList {
+  const list = new BlockList();
+  for (const address of addresses) list.addAddress(address, familyOf(address));
+  return list;
+}
+
+function databaseHost(databaseUrl: string): { host: string; port: number }[] {
+  if (databaseUrl === 'postgres:') return [];
+  const url = new URL(databaseUrl);
+  const host = url.searchParams.get('host') ?? url.hostname;
+  const port = Number(url.searchParams.get('port') ?? url.port) || 5432;
+  // The folder of a unix socket is no host
+  return host === '' || host.startsWith('/') || host.startsWith('%2F') ? [] : [{ host: withoutBrackets(host), port }];
+}
+
+function hostAndPort(entry: string): { host: string; port: number | null } {
+  if (isIP(entry) === 6) return { host: entry, port: null };
+  const [, host, port] = /^(\[[^\]]+\]|[^:[\]]+)(?::(\d{1,5}))?$/.exec(entry) ?? [];
+  if (host === undefined || /[\s/]/.test(host) || Number(port ?? 1) < 1 || Number(port ?? 1) > 65_535)
+    throw new BadValue(`cannot be used: "${entry}" is no address or host name (each optionally followed by :port)`);
+  return { host: withoutBrackets(host), port: port === undefined ? null : Number(port) };
+}
+
+function withoutBrackets(host: string): string {
+  return host.replace(/^\[(.*)\]$/, '$1');
+}

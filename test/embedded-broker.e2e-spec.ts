@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import kafkajs, { type Kafka } from 'kafkajs';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { brokerAccess } from '../scripts/lib/broker-access.mjs';
+import { startBroker } from '../scripts/lib/broker.mjs';
+import { freePort } from '../scripts/lib/ports.mjs';
+
+const topics = ['events', 'workflows', 'workflow-triggers', 'routing.requests'];
+
+type Access = Awaited<ReturnType<typeof brokerAccess>>;
+
+/** The broker of `npm start`, for which data of a version without logins is the harder beginning. */
+describe('the embedded broker', () => {
+  let dir: string;
+  let port: number;
+  let access: Access;
+  let broker: Awaited<ReturnType<typeof startBroker>>;
+  let outside: Kafka;
+
+  const start = async (): Promise<void> => {
+    access = await brokerAccess(dir, port);
+    broker = await startBroker({ dir, port, controllerPort: access.controllerPort, security: access.security });
+  };
+  const kafka = (options: Partial<kafkajs.KafkaConfig>): Kafka =>
+    new kafkajs.Kafka({ brokers: [`127.0.0.1:${port}`], logLevel: kafkajs.logLevel.NOTHING, retry: { retries: 0 }, ...options });
+  const services = async (): Promise<Kafka> =>
+    kafka({
+      brokers: [access.environment.KAFKA_BROKERS!],
+      sasl: {
+        mechanism: 'scram-sha-512',
+        username: access.environment.KAFKA_SASL_USERNAME!,
+        password: (await readFile(access.environment.KAFKA_SASL_PASSWORD_FILE!, 'utf8')).trim(),
+      },
+    });
+
+  beforeAll(async () => {
+    [dir, port] = [await mkdtemp(join(tmpdir(), 'sluice-test-')), await freePort()];
+    const open = await startBroker({ dir, port });
+    await asAdmin(kafka({ brokers: [open.brokers] }), (admin) =>
+      admin.createTopics({ topics: topics.map((topic) => ({ topic, numPartitions: 1 })) }),
+    );
+    await open.stop();
+    await start();
+    outside = kafka({});
+  }, 90_000);
+  afterAll(async () => {
+    await broker?.stop();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  it('keeps the data of a version without logins, and lets the services in', async () => {
+    const listed = await asAdmin(await services(), (admin) => admin.listTopics());
+    expect(listed).toEqual(expect.arrayContaining(topics));
+  });
+
+  it('shows the public topics alone to a client without a login', async () => {
+    expect((await asAdmin(outside, (admin) => admin.listTopics())).sort()).toEqual(['events', 'workflow-triggers', 'workflows']);
+  });
+
+  it('lets a client without a login write and read events', async () => {
+    const producer = outside.producer({ idempotent: true, retry: { retries: 2 } });
+    const consumer = kafka({ retry: { retries: 5 } }).consumer({ groupId: 'anybody' });
+    await producer.connect();
+    await producer.send({ topic: 'events', messages: [{ key: 'dc_1', value: '{}' }] });
+    await producer.disconnect();
+    await consumer.connect();
+    await consumer.subscribe({ topic: 'events', fromBeginning: true });
+    const read = new Promise((resolve) => void consumer.run({ eachMessage: async ({ message }) => resolve(message.key?.toString()) }));
+    expect(await read).toBe('dc_1');
+    await consumer.disconnect();
+  });
+
+  it('lets the services keep their positions', async () => {
+    const position = { groupId: 'event-store.events', topic: 'events', partitions: [{ partition: 0, offset: '1' }] };
+    await asAdmin(await services(), (admin) => admin.setOffsets(position));
+  });
+
+  it.each<[string, (outside: Kafka) => Promise<unknown>]>([
+    ['create a topic', (k) => asAdmin(k, (a) => a.createTopics({ topics: [{ topic: 'x', numPartitions: 1 }] }))],
+    ['delete a topic', (k) => asAdmin(k, (a) => a.deleteTopics({ topics: ['events'] }))],
+    ['delete records', (k) => asAdmin(k, deleteRecords)],
+    ['change a topic', (k) => asAdmin(k, (a) => a.createPartitions({ topicPartitions: [{ topic: 'events', count: 9 }] }))],
+    ['list who may do what', (k) => asAdmin(k, (a) => a.describeAcls(anyAcl))],
+    ['write a request to a service', (k) => send(k, 'routing.requests')],
+    ['write a trigger', (k) => send(k, 'workflow-triggers')],
+    [
+      'move a service’s position',
+      (k) =>
+        asAdmin(k, (a) => a.setOffsets({ groupId: 'event-store.events', topic: 'events', partitions: [{ partition: 0, offset: '9' }] })),
+    ],
+    ['delete a service’s group', (k) => asAdmin(k, (a) => a.deleteGroups(['event-store.events']))],
+  ])('does not let a client without a login %s', async (_, act) => {
+    await expect(act(outside)).rejects.toThrow();
+    await asAdmin(await services(), async (admin) => {
+      expect((await admin.listTopics()).filter((topic) => !topic.startsWith('__')).sort()).toEqual([...topics].sort());
+      const {
+        topics: [events],
+      } = await admin.fetchTopicMetadata({ topics: ['events'] });
+      expect(events!.partitions).toHaveLength(1);
+      expect(await admin.fetchTopicOffsets('events')).toMatchObject([{ low: '0', high: '1' }]);
+      expect(await admin.fetchTopicOffsets('routing.requests')).toMatchObject([{ high: '0' }]);
+      expect(await admin.fetchTopicOffsets('workflow-triggers')).toMatchObject([{ high: '0' }]);
+      expect(await admin.fetchOffsets({ groupId: 'event-store.events', topics: ['events'] })).toMatchObject([
+        { partitions: [{ offset: '1' }] },
+      ]);
+    });
+  });
+
+  it('does not carry out what is sent to its controller or to the services’ port without a login', async () => {
+    for (const own of access.ports) expect(await speak(own, createTopicsRequest('smuggled'))).toBe('closed');
+    expect(await asAdmin(await services(), (admin) => admin.listTopics())).not.toContain('smuggled');
+  });
+
+  it('keeps its secrets to the owner, and none of them in the arguments of a process', async () => {
+    const password = (await readFile(join(dir, 'password'), 'utf8')).trim();
+    for (const file of ['password', 'server.properties']) expect((await stat(join(dir, file))).mode & 0o077).toBe(0);
+    for (const pid of (await readdir('/proc')).filter(Number)) {
+      const seen = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+      expect(seen).not.toContain(password);
+    }
+  });
+
+  it('starts again with the same ports and password', async () => {
+    const before = access;
+    await broker.stop();
+    await start();
+    expect({ ports: access.ports, environment: access.environment }).toEqual({ ports: before.ports, environment: before.environment });
+    expect(await asAdmin(await services(), (admin) => admin.listTopics())).toEqual(expect.arrayContaining(topics));
+  }, 60_000);
+});
+
+async function deleteRecords(admin: kafkajs.Admin): Promise<void> {
+  await admin.fetchTopicMetadata({ topics: ['events'] });
+  await admin.deleteTopicRecords({ topic: 'events', partitions: [{ partition: 0, offset: '-1' }] });
+}
+
+const anyAcl = { resourceType: 1, resourcePatternType: 1, operation: 1, permissionType: 1 } as never;
+
+async function asAdmin<T>(kafka: Kafka, work: (admin: kafkajs.Admin) => Promise<T>): Promise<T> {
+  const admin = kafka.admin();
+  await admin.connect();
+  try {
+    return await work(admin);
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+async function send(kafka: Kafka, topic: string): Promise<void> {
+  const producer = kafka.producer();
+  await producer.connect();
+  try {
+    await producer.send({ topic, messages: [{ value: '{}' }] });
+  } finally {
+    await producer.disconnect();
+  }
+}
+
+/** Speaks Kafka's protocol by hand, as a program does that has no client: one request, and what came of it. */
+function speak(port: number, request: Buffer): Promise<'answered' | 'closed'> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port }, () => socket.write(request));
+    socket.on('data', () => {
+      resolve('answered');
+      socket.destroy();
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => resolve('closed'));
+  });
+}
+
+/** CreateTopics, version 5 (flexible): one topic of one partition. */
+function createTopicsRequest(topic: string): Buffer {
+  const short = (value: number): Buffer => Buffer.from([value >> 8, value & 255]);
+  const int = (value: number): Buffer => Buffer.concat([short(value >>> 16), short(value & 65_535)]);
+  const compact = (text: string): Buffer => Buffer.concat([Buffer.from([text.length + 1]), Buffer.from(text)]);
+  const body = Buffer.concat([
+    ...[short(19), short(5), randomBytes(4), short(1), Buffer.from('x'), Buffer.from([0])],
+    ...[Buffer.from([2]), compact(topic), int(1), short(1), Buffer.from([1, 1, 0])],
+    ...[int(5000), Buffer.from([0, 0])],
+  ]);
+  return Buffer.concat([int(body.length), body]);
+}
