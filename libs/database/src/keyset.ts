@@ -1,11 +1,11 @@
 import type { QueryResultRow } from 'pg';
 import type { Session } from './database.js';
 
-/** A list by id, newest first: ids sort by creation, so an id is a position whether its row still exists or not. */
+/** A list by id, newest first. Ids sort by creation time, so an id is a position whether or not its row still exists. */
 export interface KeysetList {
   /** `SELECT … FROM …`, without conditions. */
   select: string;
-  /** The conditions that make the collection, with `$1` … for `values`. */
+  /** The conditions that define the collection, with `$1` … for `values`. */
   where: string;
   values: unknown[];
   /** The id's column. */
@@ -14,13 +14,13 @@ export interface KeysetList {
 
 export interface KeysetPage {
   limit: number;
-  /** Only ids below this one, that is older rows. */
+  /** Only ids below this one, that is, older rows. */
   after?: string;
-  /** Only ids above this one, that is newer rows; alone, the page directly before it. */
+  /** Only ids above this one, that is, newer rows. Without `after`: the page directly before it. */
   before?: string;
 }
 
-/** One page, newest first, and how many rows the collection has. */
+/** One page, newest first, and the number of rows in the collection. */
 export async function readKeysetPage<Row extends QueryResultRow>(
   session: Session,
   { select, where, values, id }: KeysetList,

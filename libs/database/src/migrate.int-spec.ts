@@ -39,11 +39,11 @@ const tables = async () =>
   );
 
 describe('migrations', () => {
-  it('are all missing in a database that does not exist', async () => {
+  it('are all reported as missing in a database that does not exist', async () => {
     expect(await schemaState(server, name, folder)).toEqual({ missing: ['0001-one.sql', '0002-two.sql'], unknown: [] });
   });
 
-  it('are applied once, also by several processes at a time', async () => {
+  it('are applied once, even by several processes at the same time', async () => {
     await Promise.all([ensureDatabase(server, name), ensureDatabase(server, name)]);
     const applied = await Promise.all([1, 2, 3].map(() => migrate(server, name, folder)));
     expect(applied.flat().sort()).toEqual(['0001-one.sql', '0002-two.sql']);
@@ -51,7 +51,7 @@ describe('migrations', () => {
     expect(await tables()).toEqual(['migration', 'one', 'two']);
   });
 
-  it('leave nothing behind when one fails, and the ones before it stay', async () => {
+  it('leave nothing behind when one fails, and keep those before it', async () => {
     await ensureDatabase(server, name);
     await add('0002-two.sql', 'CREATE TABLE two (id int); CREATE TABLE three (id nonsense)');
     await expect(migrate(server, name, folder)).rejects.toThrow('nonsense');
@@ -59,7 +59,7 @@ describe('migrations', () => {
     expect(await schemaState(server, name, folder)).toEqual({ missing: ['0002-two.sql'], unknown: [] });
   });
 
-  it('refuse a schema that a newer version has made, and change nothing', async () => {
+  it('refuse a schema that a newer version has created, and change nothing', async () => {
     await ensureDatabase(server, name);
     await migrate(server, name, folder);
     await rm(join(folder, '0002-two.sql'));

@@ -11,17 +11,17 @@ export const migrationsOf = (app: string): string =>
     new URL(`${import.meta.url.includes('/dist/libs/') ? '../' : ''}../../../apps/${app}/src/database/migrations`, import.meta.url),
   );
 
-/** The database was migrated by a newer version, whose migrations this one does not know. */
+/** A newer version has migrated the database; this version does not know its migrations. */
 export class SchemaTooNew extends Error {
   override readonly name = 'SchemaTooNew';
 }
 
-/** Creates the database when it is missing. */
+/** Creates the database if it is missing. */
 export async function ensureDatabase(serverUrl: string, name: string): Promise<void> {
   await withClient(serverUrl, async (client) => {
     try {
       const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [name]);
-      // names are our own constants with a checked prefix; an identifier can't be a parameter
+      // the names are constants with a checked prefix; an identifier cannot be a parameter
       if (rowCount === 0) await client.query(`CREATE DATABASE "${name}" TEMPLATE template0 ENCODING 'UTF8'`);
     } catch (error) {
       // another process was faster
@@ -31,7 +31,7 @@ export async function ensureDatabase(serverUrl: string, name: string): Promise<v
 }
 
 /**
- * Brings a database to the newest schema: each migration once, each in a transaction. Several processes may call it at once.
+ * Brings a database to the newest schema: applies each migration once, in a transaction. Several processes may call it at the same time.
  * Returns the names of the migrations that it applied.
  * @throws SchemaTooNew, having changed nothing
  */
@@ -52,7 +52,7 @@ export async function migrate(serverUrl: string, name: string, folder: string): 
   });
 }
 
-/** The migrations that the database lacks, and those that it has and this version does not know. A missing database lacks all of them. */
+/** The migrations that the database lacks, and those that it has but this version does not know. A missing database lacks all of them. */
 export async function schemaState(serverUrl: string, name: string, folder: string): Promise<{ missing: string[]; unknown: string[] }> {
   try {
     return await withClient(databaseUrl(serverUrl, name), (client) => compare(client, folder));
@@ -76,7 +76,7 @@ async function filesIn(folder: string): Promise<string[]> {
 
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
-  // a connection that breaks between two statements: the next one fails and says so
+  // a connection that breaks between two statements: the next statement fails and reports it
   client.on('error', () => {});
   await client.connect();
   try {

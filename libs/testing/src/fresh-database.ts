@@ -6,17 +6,17 @@ import { createLog } from '#observability';
 
 export interface FreshDatabase {
   database: Database;
-  /** Of the server. */
+  /** The URL of the server. */
   url: string;
-  /** Closes the connections and removes the database. */
+  /** Closes the connections and drops the database. */
   drop(): Promise<void>;
 }
 
 /**
- * A database of one's own, in the shape that the app's migrations give it.
+ * A separate database with the schema of an app's migrations.
  *
- * @param app as its database is called: `event_store`
- * @param options.url of the server; by default that of this run of the tests
+ * @param app the name of the app's database, such as `event_store`
+ * @param options.url of the server; default: the server of this test run
  */
 export async function freshDatabase(
   app: string,
@@ -24,7 +24,7 @@ export async function freshDatabase(
 ): Promise<FreshDatabase> {
   const name = `${app}_${randomBytes(6).toString('hex')}`;
   await ensureDatabase(url, name);
-  // npm runs its scripts, and with them jest and the benches, in the root of the repository
+  // npm runs its scripts, and so jest and the benches, in the root of the repository
   await migrate(url, name, join(process.cwd(), 'apps', app.replaceAll('_', '-'), 'src/database/migrations'));
   const database = new Database(url, name, createLog('test', 'silent'), pool);
   const drop = async () => {

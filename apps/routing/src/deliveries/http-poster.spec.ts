@@ -117,7 +117,7 @@ describe('a POST', () => {
 describe('a POST fails', () => {
   it('when nothing is answered in time', async () => {
     answer = () => {};
-    expect(await post()).toEqual({ kind: 'failed', timeout: true, reason: 'no answer in 1.5 s' });
+    expect(await post()).toEqual({ kind: 'failed', timeout: true, reason: 'no response within 1.5 s' });
   });
 
   it('when the connection is closed without an answer', async () => {
