@@ -6,6 +6,7 @@ import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
 import { CodeCache } from '../components/code-cache.js';
 import { type DeploymentRow, DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { RunQueue } from '../queue/run-queue.js';
 import { RunLanes } from '../runs/run-lanes.js';
 import { RunsService } from '../runs/runs.service.js';
 import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
@@ -21,6 +22,7 @@ describe('the endpoints of sources', () => {
   let deployed: Map<string, DeploymentRow>;
   let catalog: Map<string, DeploymentRow>;
   let customResponse: boolean;
+  let isFull: boolean;
   let reply: HttpReply | undefined;
   let status: RunStatus | null;
   let executed: RunRequest[];
@@ -31,6 +33,7 @@ describe('the endpoints of sources', () => {
     deployed = new Map();
     catalog = new Map();
     customResponse = false;
+    isFull = false;
     reply = undefined;
     status = 'ok';
     executed = [];
@@ -52,6 +55,7 @@ describe('the endpoints of sources', () => {
         { provide: CodeCache, useValue: { get: code } },
         { provide: RunsService, useValue: { execute } },
         { provide: RunLanes, useValue: { executeHere: (_run: RunRequest, run: () => Promise<RunStatus | null>) => run() } },
+        { provide: RunQueue, useValue: { isFull: async () => isFull } },
         { provide: Messages, useValue: messages },
       ],
     }).compile();
@@ -99,6 +103,12 @@ describe('the endpoints of sources', () => {
       },
     ]);
     expect(executed).toEqual([]);
+  });
+
+  it('queue nothing when as many runs of the account wait as may', async () => {
+    isFull = true;
+    expect(await service.accept(DEPLOYMENT, EVENT)).toBe('busy');
+    expect(messages.published).toEqual([]);
   });
 
   it.each<[string, HttpReply | undefined, RunStatus | null, unknown]>([
