@@ -45,6 +45,13 @@ module.exports = {
       to: { path: 'node_modules/(pg|pg-copy-streams)/', dependencyTypesNot: ['type-only'] },
     },
     {
+      name: 'typeorm-in-repositories',
+      comment: 'Only repositories read and write rows: other code knows TypeORM by the entities and modules that it declares.',
+      severity: 'error',
+      from: { path: '^apps/', pathNot: '(\\.(repository|entity|module)\\.ts|spec\\.ts)$' },
+      to: { path: 'node_modules/(typeorm|@nestjs/typeorm)/', dependencyTypesNot: ['type-only'] },
+    },
+    {
       name: 'product-knows-no-tests',
       comment: 'Production code must not import test code or development dependencies.',
       severity: 'error',

@@ -7,6 +7,7 @@ import { AppendService } from '../dist/apps/event-store/src/append/append.servic
 import { copyIn } from '../dist/apps/event-store/src/append/copy-in.js';
 import { COPIED_COLUMNS, copyRows } from '../dist/apps/event-store/src/append/copy-rows.js';
 import { TrimCounter } from '../dist/apps/event-store/src/append/trim-counter.js';
+import { schema } from '../dist/apps/event-store/src/database/schema.js';
 import { EventPagesRepository } from '../dist/apps/event-store/src/pages/event-pages.repository.js';
 import { pageWindow } from '../dist/apps/event-store/src/pages/page-window.js';
 import { eventPlace } from '../dist/libs/contracts/src/index.js';
@@ -125,7 +126,7 @@ async function appendFromMemory() {
  * @param {(database: Database) => (partition: number, events: object[], offset: number) => Promise<unknown>} writer
  */
 async function writeFromMemory(prepare, writer) {
-  const { database, drop } = await freshDatabase('event_store', { url: stack.databaseUrl, max: PARTITIONS });
+  const { database, drop } = await freshDatabase(schema, { url: stack.databaseUrl, max: PARTITIONS });
   const ids = emitterIds(EMITTERS);
   await prepare(database);
   await fill(database, ids);
@@ -156,7 +157,7 @@ function ownEmitters(ids, partition) {
 
 /** The app itself over a backlog in Kafka: the first half alone, the second half with readers. */
 async function eventStore() {
-  const database = new Database(stack.databaseUrl, 'event_store', log);
+  const database = await Database.of(schema, { serverUrl: stack.databaseUrl, name: 'event_store', max: 10, log }).open();
   const ids = emitterIds(EMITTERS);
   await produce(new Load(ids, seededRandom(2)));
   await fill(database, ids);
@@ -177,7 +178,7 @@ async function eventStore() {
   const [second, end] = [await until(0.52), await until(0.99)];
   const read = await pages.stop();
   await store.stop();
-  await database.pool.end();
+  await database.close();
   /** @param {typeof first} from @param {typeof first} to */
   const rate = (from, to) => round(((to.stored - from.stored) / (to.at - from.at)) * 1000);
   return {
@@ -248,7 +249,7 @@ function readPages(database, ids) {
  * @param {number} emitters
  */
 async function growthWith(emitters) {
-  const { database, drop } = await freshDatabase('event_store', { url: stack.databaseUrl, max: PARTITIONS });
+  const { database, drop } = await freshDatabase(schema, { url: stack.databaseUrl, max: PARTITIONS });
   const repository = new AppendRepository(database);
   await repository.positions(Array.from({ length: PARTITIONS }, (_, partition) => partition));
   const ids = emitterIds(emitters);

@@ -50,7 +50,7 @@ function listSources() {
 }
 
 /**
- * The compiler keeps the output of a deleted source, and a deleted migration must not run.
+ * The compiler keeps the output of a deleted source.
  * @param {string} source
  */
 function removeOutput(source) {

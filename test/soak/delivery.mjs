@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { seededRandom } from '../../bench/store/load.mjs';
 import * as contracts from '../../dist/libs/contracts/src/index.js';
+import { schema } from '../../dist/apps/routing/src/database/schema.js';
 import { Database } from '../../dist/libs/database/src/index.js';
 import { createKafka, Messages, Publisher } from '../../dist/libs/messaging/src/index.js';
 import { createLog } from '../../dist/libs/observability/src/index.js';
@@ -188,7 +189,7 @@ async function killFor(ms) {
 
 /** Resolves when nothing is parked any more and the group is at the end of the topic. */
 async function untilDelivered() {
-  const database = new Database(stack.databaseUrl, 'routing', log);
+  const database = await Database.of(schema, { serverUrl: stack.databaseUrl, name: 'routing', max: 10, log }).open();
   const admin = createKafka({ brokers: [stack.brokers] }, 'soak', log).admin();
   await admin.connect();
   try {
@@ -206,6 +207,6 @@ async function untilDelivered() {
     }
   } finally {
     await admin.disconnect();
-    await database.pool.end();
+    await database.close();
   }
 }

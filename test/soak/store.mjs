@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { seededRandom } from '../../bench/store/load.mjs';
 import { startStoreStack } from '../../bench/store/stack.mjs';
+import { schema } from '../../dist/apps/event-store/src/database/schema.js';
 import { Database } from '../../dist/libs/database/src/index.js';
 import { KafkaClient, KafkaConfig, Publisher } from '../../dist/libs/messaging/src/index.js';
 import { createLog } from '../../dist/libs/observability/src/index.js';
@@ -32,7 +33,7 @@ try {
   await Promise.all(stack.stores.map((store) => store.start()));
   const publisher = new Publisher(new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS: stack.brokers }), 'soak', log));
   await publisher.connect();
-  const database = new Database(stack.databaseUrl, 'event_store', log);
+  const database = await Database.of(schema, { serverUrl: stack.databaseUrl, name: 'event_store', max: 10, log }).open();
   const producer = new Producer(publisher, database, random);
   const producing = producer.run();
   const pages = watchPages(database, producer, random);
@@ -67,7 +68,7 @@ try {
     }),
   );
   await publisher.close();
-  await database.pool.end();
+  await database.close();
   const wrong = [found.lost, seen.lost, found.doubled, seen.doubled, found.disordered, seen.disordered, found.wrongDeletions];
   process.exitCode = wrong.every((count) => count === 0) ? 0 : 1;
 } finally {

@@ -3,8 +3,10 @@ import { SluiceError } from '#contracts';
 import { Database, DatabaseConfig } from '#database';
 import { createLog } from '#observability';
 import { type OpenCommand, runCommand } from '#service';
+import { AccountRow, ApiKeyRow } from './accounts/account.entity.js';
 import { AccountsRepository } from './accounts/accounts.repository.js';
 import { AccountsService } from './accounts/accounts.service.js';
+import { schema } from './database/schema.js';
 import { FirstAccountConfig, GatewayConfig } from './gateway.config.js';
 
 await runCommand(accountsAndKeys);
@@ -25,10 +27,12 @@ function print(json: boolean | undefined, value: object | object[]): void {
 /** The operator's command for accounts and keys: uses the gateway's database and needs nothing else to run. */
 function accountsAndKeys(): OpenCommand {
   const config = DatabaseConfig.read();
-  const database = new Database(config.serverUrl, config.nameOf('gateway'), createLog('sluice', 'warn'), { max: 2 });
-  const accounts = new AccountsService(new AccountsRepository(database), database, GatewayConfig.read());
+  const connection = { serverUrl: config.serverUrl, name: config.nameOf(schema.app), max: 2, log: createLog('sluice', 'warn') };
+  const database = Database.of(schema, connection);
+  const repository = new AccountsRepository(database, database.rows(AccountRow), database.rows(ApiKeyRow));
+  const accounts = new AccountsService(repository, database, GatewayConfig.read());
 
-  const program = new Command('sluice').description('accounts and API keys');
+  const program = new Command('sluice').description('accounts and API keys').hook('preAction', async () => void (await database.open()));
   const account = program.command('account').description('create and list accounts');
   account
     .command('create')
@@ -86,5 +90,5 @@ function accountsAndKeys(): OpenCommand {
       print(json, { id, revoked: true });
     });
 
-  return { program, close: () => database.onApplicationShutdown() };
+  return { program, close: () => database.close() };
 }

@@ -1,82 +1,86 @@
-import pg from 'pg';
 import type { Pool, PoolClient, QueryResult, QueryResultRow } from 'pg';
-import type { Log } from '#observability';
+import { DataSource, type EntityTarget, type ObjectLiteral, type QueryRunner, type Repository } from 'typeorm';
+import { type Connection, dataSourceOptions } from './data-source.js';
+import type { Schema } from './schema.js';
 
 /** One connection in a transaction, or any connection of the pool: runs the statements of a repository. */
 export interface Session {
+  /** Runs a statement without TypeORM in between: for hot paths, and where the statement is the point. One with a name is prepared once per connection. */
   query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<QueryResult<Row>>;
   query<Row extends QueryResultRow>(statement: { name: string; text: string; values: unknown[] }): Promise<QueryResult<Row>>;
+  /** TypeORM's repository of an entity, working in this session: for plain rows. */
+  rows<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Repository<Entity>;
 }
-/** A session in a transaction: a parameter of this type ensures that writes are made together. */
-export type Transaction = PoolClient;
 
-const INT8 = 20;
-const INT8_ARRAY = 1016;
-// bigint columns contain milliseconds, offsets and counters: all of them are safe integers
-pg.types.setTypeParser(INT8, Number);
-pg.types.setTypeParser(INT8_ARRAY as never, (text: string) => text.slice(1, -1).split(',').filter(Boolean).map(Number));
-
-/** An app's PostgreSQL database. */
-export class Database implements Session {
-  readonly pool: Pool;
-  /** Runs one statement on any connection. */
+/** A session in a transaction: what must be written together takes this type. */
+export class Transaction implements Session {
   readonly query: Session['query'];
 
-  /** url: the URL of the server; the name of the database replaces its path. */
   constructor(
-    url: string,
-    readonly name: string,
-    private readonly log: Log,
-    options: pg.PoolConfig = {},
+    /** For COPY. */
+    readonly client: PoolClient,
+    private readonly runner: Pick<QueryRunner, 'manager'>,
   ) {
-    this.pool = new pg.Pool({
-      connectionString: databaseUrl(url, name),
-      max: 10,
-      connectionTimeoutMillis: 10_000,
-      application_name: name,
-      ...options,
-    });
-    this.query = this.pool.query.bind(this.pool);
-    // when the server closes an idle connection, the pool replaces it; without a handler the 'error' event would end the process
-    this.pool.on('error', (error) => this.log.warn({ err: error }, 'database.connection-lost'));
+    this.query = client.query.bind(client);
+  }
+
+  rows<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Repository<Entity> {
+    return this.runner.manager.getRepository(entity);
+  }
+}
+
+/** SQL and transactions on an app's DataSource, beside TypeORM's repositories. */
+export class Database implements Session {
+  constructor(readonly dataSource: DataSource) {}
+
+  /** For a program without Nest. Nothing works before `open`. */
+  static of(schema: Schema, connection: Connection): Database {
+    return new Database(new DataSource(dataSourceOptions(schema, connection)));
+  }
+
+  async open(): Promise<this> {
+    await this.dataSource.initialize();
+    return this;
+  }
+
+  async close(): Promise<void> {
+    if (this.dataSource.isInitialized) await this.dataSource.destroy();
+  }
+
+  /** The pool under TypeORM's driver. */
+  get pool(): Pool {
+    return (this.dataSource.driver as unknown as { master: Pool }).master;
+  }
+
+  /** Runs one statement on any connection. */
+  readonly query = ((...statement: Parameters<Pool['query']>) => this.pool.query(...statement)) as Session['query'];
+
+  rows<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Repository<Entity> {
+    return this.dataSource.getRepository(entity);
   }
 
   /** Runs `work` in one transaction: commits when it returns, rolls back when it throws. */
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    const client = await this.pool.connect();
-    // a connection that breaks between queries reports it only with this event
-    const onError = (error: Error) => this.log.warn({ err: error }, 'database.connection-lost');
-    client.on('error', onError);
-    let broken: Error | undefined;
+    const runner = this.dataSource.createQueryRunner();
     try {
-      await client.query('BEGIN');
-      const result = await work(client);
-      await client.query('COMMIT');
+      const client = (await runner.connect()) as PoolClient;
+      await runner.startTransaction();
+      const result = await work(new Transaction(client, runner));
+      await runner.commitTransaction();
       return result;
     } catch (error) {
-      await client.query('ROLLBACK').catch((rollback: Error) => (broken = rollback));
+      // The roll-back of a broken connection fails too; the pool drops such a connection.
+      await runner.rollbackTransaction().catch(() => {});
       throw error;
     } finally {
-      client.off('error', onError);
-      client.release(broken);
+      await runner.release();
     }
   }
 
-  /** For `LISTEN`, advisory locks and COPY: a dedicated connection, to be released. */
+  /** A connection for `LISTEN` and advisory locks. The caller releases it. */
   connect(): Promise<PoolClient> {
     return this.pool.connect();
   }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.pool.end();
-  }
-}
-
-/** The URL of the server with the name of another database. */
-export function databaseUrl(serverUrl: string, name: string): string {
-  const url = new URL(serverUrl);
-  url.pathname = `/${name}`;
-  return url.toString();
 }
 
 /** Whether a retry can help: the server is down or restarting, or two transactions conflicted. */

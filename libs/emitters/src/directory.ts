@@ -3,16 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { type EmitterState, findEmitters, type UserId } from '#contracts';
 import { Database, type Transaction } from '#database';
 import { Messages } from '#messaging';
-
-/** A room's copy of an emitter. */
-export interface Emitter {
-  id: string;
-  owner_id: UserId;
-  kind: 'source' | 'workflow';
-  active: boolean;
-  deleted: boolean;
-  created_at_ms: number;
-}
+import type { Emitter } from './emitter.entity.js';
 
 /** The room's own work in the transaction that applies a change; `first` if the room did not know the emitter. */
 export interface EmitterListener {
@@ -64,7 +55,7 @@ export class EmitterDirectory {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<{ first: boolean }>({
         name: 'emitter-learn',
-        // xmax = 0 distinguishes an inserted row from an updated one
+        // one statement stores a newer state and returns whether the emitter was unknown: xmax = 0 distinguishes an inserted row from an updated one
         text: `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7)
                ON CONFLICT (id) DO UPDATE SET active = excluded.active, deleted = excluded.deleted, version = excluded.version
                WHERE emitter.version < excluded.version
@@ -77,10 +68,11 @@ export class EmitterDirectory {
     });
   }
 
+  /** Prepared SQL: each batch of events begins with it. */
   private async look(ids: string[]): Promise<Map<string, Emitter>> {
     const { rows } = await this.database.query<Emitter>({
       name: 'emitter-look',
-      text: 'SELECT id, owner_id, kind, active, deleted, created_at_ms FROM emitter WHERE id = ANY($1)',
+      text: 'SELECT id, owner_id, kind, active, deleted, version, created_at_ms FROM emitter WHERE id = ANY($1)',
       values: [ids],
     });
     return new Map(rows.map((row) => [row.id, row]));

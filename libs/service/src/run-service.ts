@@ -5,7 +5,7 @@ import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
-import { Database, DatabaseConfig, isTransient } from '#database';
+import { Database, DatabaseConfig, isTransient, type Schema } from '#database';
 import {
   Consumers,
   explainKafkaError,
@@ -32,6 +32,8 @@ import { waitForStores } from './stores.js';
 export interface ServiceOptions {
   name: Service;
   module: Type;
+  /** Of the service's database. */
+  schema: Schema;
   /** The parts of the configuration that belong to this service alone. */
   settings: readonly ConfigClass[];
   /** For a service that receives requests over HTTP instead of Kafka: creates the HTTP application and states its address. */
@@ -55,7 +57,7 @@ const LEAST_DRAIN_MS = 1000;
  *
  * Each cause that prevents a start is logged as one line, and the exit code is 1.
  */
-export async function runService({ name, module, settings, http }: ServiceOptions): Promise<void> {
+export async function runService({ name, module, schema, settings, http }: ServiceOptions): Promise<void> {
   const log = createLog(name);
   // the launcher may exit, even by kill -9, before there is anything to shut down
   const exit = () => process.exit(0);
@@ -79,6 +81,7 @@ export async function runService({ name, module, settings, http }: ServiceOption
       kafka: new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 }),
       topics: TopicsConfig.read(),
       database: DatabaseConfig.read(),
+      schema,
     });
     // partitions are assigned in the order of client ids: after an outage of the broker each process gets its own again, and repeats less
     const kafka = new KafkaClient(kafkaConfig, clientId, log, {

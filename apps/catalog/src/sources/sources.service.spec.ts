@@ -105,7 +105,7 @@ describe('the sources of an account', () => {
     await keep('sc_000000000000000003' as typeof COMPONENT, OTHER, 'registered');
     components.register('sc_000000000000000003');
     await create(choice);
-    expect(sources.rows.get(ID)?.code_hash).toBe(codeHash(code));
+    expect(sources.rows.get(ID)?.component.code_hash).toBe(codeHash(code));
   });
 
   it.each<[string, Partial<CreateSource>, string, string]>([
@@ -199,7 +199,7 @@ describe('the sources of an account', () => {
     it('keeps neither the component nor the change when the kept props do not fit the new component', async () => {
       described = describedAs({ configurable_props: [{ name: 'url', type: 'integer' }] });
       await expect(update({ component_code: 'other' })).rejects.toMatchObject({ code: 'invalid' });
-      expect(components.rows.map(({ code }) => code)).toEqual(['code']);
+      expect(components.rows.map(({ inspected }) => inspected.code)).toEqual(['code']);
       expect({ version: sources.rows.get(ID)?.version, announced: announced() }).toEqual({ version: 1, announced: [] });
     });
 

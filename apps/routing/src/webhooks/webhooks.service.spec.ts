@@ -10,17 +10,19 @@ const OTHER = 'u_000000000000000002';
 const ID = 'wh_000000000000000001';
 const URL = 'https://hooks.test/in';
 
+type Stored = WebhookRow & { secret: string; rotation?: string; expires: Date | null };
+
 /** In place of WebhooksRepository: its rows and their secrets, without deliveries. */
 class WebhooksInMemory implements Pick<WebhooksRepository, 'create' | 'find' | 'update' | 'delete' | 'findSecret' | 'rotateSecret'> {
-  readonly rows = new Map<WebhookId, WebhookRow & { secret: string; rotation?: string; expires: Date | null }>();
+  readonly rows = new Map<WebhookId, Stored>();
 
   async create(
     owner_id: UserId,
     webhook: Pick<WebhookRow, 'id' | 'url' | 'name' | 'description' | 'rate_limit'> & { secret: string },
   ): Promise<WebhookRow | undefined> {
     const at = new Date(1_700_000_000_500);
-    if (!this.rows.has(webhook.id))
-      this.rows.set(webhook.id, { ...webhook, owner_id, active: true, expires: null, created_at: at, updated_at: at });
+    const row = { ...webhook, owner_id, active: true, expires: null, created_at: at, updated_at: at } as unknown as Stored;
+    if (!this.rows.has(webhook.id)) this.rows.set(webhook.id, row);
     return this.find(owner_id, webhook.id);
   }
 
