@@ -35,7 +35,7 @@ const summaries = async (id: string, query = '?limit=100&expand=event') =>
   (await api.get(`/sources/${id}/event_summaries${query}`)).body.data as any[];
 const emitIds = ({ body }: Answer) => body.data.map(({ emit_id }: any) => emit_id);
 const cloudEvent = (more: object = {}) => ({ specversion: '1.0', id: randomUUID(), source: '/shop', type: 'order', data: 1, ...more });
-/** A source of its own. */
+/** A separate source. */
 const emitter = async (): Promise<string> => (await api.post('/sources', { key: 'manual' })).body.data.id;
 const arrived = (predicate: (request: Received) => boolean) =>
   eventually(() => {
@@ -186,7 +186,7 @@ describe('a request that is refused', () => {
       expect((await publish(path, 1)).status).toBe(404);
   });
 
-  needing('scale').it('404 at every gateway as soon as the deletion is answered', async () => {
+  needing('scale').it('404 at every gateway as soon as the deletion has its response', async () => {
     await system.apps.scale({ gateway: 2 });
     const urls = system.apps.apiUrls();
     for (let n = 0; n < 10; n++) {

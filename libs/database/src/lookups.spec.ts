@@ -26,7 +26,7 @@ describe('lookups', () => {
     expect(await values).toEqual(['A', undefined, 'A']);
   });
 
-  it('load a key again for whoever asks while it is loaded: it may have changed', async () => {
+  it('load a key again for a caller that asks while it is loaded, because it may have changed', async () => {
     const { lookups, loads, begun } = controlled();
     const first = begun();
     const early = lookups.get('a');
@@ -41,7 +41,7 @@ describe('lookups', () => {
     expect(await late).toEqual(['A', 'B']);
   });
 
-  it('go on after a load that failed', async () => {
+  it('continue after a load that failed', async () => {
     const { lookups, loads, begun } = controlled();
     const first = begun();
     const failed = lookups.get('a');

@@ -6,7 +6,7 @@ export class Lookups<Key, Value> {
   private wanted = new Map<Key, PromiseWithResolvers<Value | undefined>>();
   private looking = false;
 
-  /** load: the values of those keys that have one. What it throws reaches everyone who asked. */
+  /** load: the values of those keys that have one. An error of it reaches every caller. */
   constructor(private readonly load: (keys: Key[]) => Promise<ReadonlyMap<Key, Value>>) {}
 
   /** The value of the key; undefined when there is none. */
