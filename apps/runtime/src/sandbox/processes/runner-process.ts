@@ -8,7 +8,7 @@ import { killQuietly } from '../jail/run-in-jail.js';
 import { startInJail } from '../jail/start-in-jail.js';
 import { lastDescendant } from './process-usage.js';
 import { RunInFlight, TooMuchOutput } from './run-in-flight.js';
-import { RunnerChannel } from './runner-channel.js';
+import { type FrameCost, RunnerChannel } from './runner-channel.js';
 import { abandoned, blocked, closed, retired, type RunnerEnd } from './runner-end.js';
 import { RunnerWatch } from './runner-watch.js';
 import type { SandboxLimits } from '../sandbox-limits.js';
@@ -53,6 +53,8 @@ const keptErrorBytes = 4096;
 const keptLateErrors = 8;
 /** What a process may say that belongs to no run, between two runs that it is asked for */
 const unaskedBytes = 1 << 20;
+// As much as reading a piece of JSON costs more than reading a byte of text
+const tokenBytes = 32;
 
 /**
  * One jailed process, from its start to its end.
@@ -105,8 +107,8 @@ export class RunnerProcess {
     this.followChild();
     this.channel = new RunnerChannel(this.child.stdio[3] as Socket);
     this.channel.receive(
-      limits.frameBytes,
-      (message, bytes) => this.take(message, bytes),
+      limits,
+      (message, cost) => this.take(message, cost),
       (error) => this.broken(error, null),
     );
     this.channel.send({ t: 'setup', limits, modules, trustedCa, hardened, egress: `${command.exchangePath}/${exchange.socketName}` });
@@ -212,12 +214,12 @@ export class RunnerProcess {
   }
 
   /** @returns whether there is more to take */
-  private take(message: FromGuest, bytes: number): boolean {
+  private take(message: FromGuest, cost: FrameCost): boolean {
     const run = 'id' in message ? this.inFlight.get(message.id)?.run : undefined;
     const inspection = 'id' in message ? this.inspections.get(message.id) : undefined;
     try {
-      if (run) run.count(bytes);
-      else if (!inspection) this.countUnasked(bytes);
+      if (run) run.count(cost);
+      else if (!inspection) this.countUnasked(cost);
       if (message.t === 'ready') this.begin();
       else if (message.t === 'pong') this.watch?.pong(message.n);
       else if (message.t === 'out') run?.add(message.out);
@@ -257,8 +259,8 @@ export class RunnerProcess {
   }
 
   /** Frames of ended, invented and other processes' runs are ignored, up to a point: reading them is our CPU. */
-  private countUnasked(bytes: number): void {
-    this.unasked += bytes;
+  private countUnasked({ bytes, tokens }: FrameCost): void {
+    this.unasked += bytes + tokenBytes * tokens;
     if (this.unasked > unaskedBytes) throw new ProtocolBroken('too much that nobody asked for');
   }
 
