@@ -1,8 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressGuard } from '#egress';
-import { Slots } from '../processes/slots.js';
+import type { EgressBudget } from './egress-budget.js';
 import type { EgressLimits } from './egress-limits.js';
-import { Rate } from './rate.js';
 import { Tunnel } from './tunnel.js';
 
 export interface EgressCounts {
@@ -20,15 +19,13 @@ export class EgressProxy {
   readonly counts: EgressCounts = { connections: 0, refused: 0, bytesUp: 0, bytesDown: 0 };
   private readonly server: Server;
   private readonly open = new Set<Socket>();
-  private readonly slots: Slots;
-  private readonly rate: Rate;
+  /** null: the process belongs to nobody yet, and nothing in it has anybody to call */
+  private budget: EgressBudget | null = null;
 
   private constructor(
     private readonly guard: AddressGuard,
     private readonly limits: EgressLimits,
   ) {
-    this.slots = new Slots(limits.connections);
-    this.rate = new Rate(limits.perMinute);
     this.server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => void this.accept(client));
     this.server.on('error', () => {});
   }
@@ -42,6 +39,11 @@ export class EgressProxy {
     return proxy;
   }
 
+  /** Whose connections these are from now on. */
+  charge(budget: EgressBudget): void {
+    this.budget = budget;
+  }
+
   close(): void {
     this.server.close();
     for (const client of this.open) client.destroy();
@@ -52,10 +54,10 @@ export class EgressProxy {
     client.on('error', () => {});
     client.on('close', () => this.open.delete(client));
     const tunnel = new Tunnel(client, this.guard, this.limits, this.counts);
-    if (this.slots.waiting >= this.limits.waiting || !this.rate.allows()) return tunnel.refuse('EMFILE', 'too many connections');
-    if (!(await this.slots.take(this.limits.connectMs))) return tunnel.refuse('EMFILE', 'too many connections');
-    if (client.destroyed) return this.slots.give();
-    client.on('close', () => this.slots.give());
+    const { budget } = this;
+    if (!budget || !(await budget.take())) return tunnel.refuseRequest('EMFILE', 'too many connections');
+    if (client.destroyed) return budget.give();
+    client.on('close', () => budget.give());
     await tunnel.run();
   }
 }

@@ -4,6 +4,7 @@ import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AddressGuard } from '#egress';
+import type { EgressBudget } from '../egress/egress-budget.js';
 import type { EgressLimits } from '../egress/egress-limits.js';
 import { EgressProxy, type EgressCounts } from '../egress/egress-proxy.js';
 
@@ -13,6 +14,8 @@ export interface Exchange {
   /** The egress socket's file in it */
   socketName: string;
   egress: EgressCounts;
+  /** Whose connections are carried from now on */
+  charge(budget: EgressBudget): void;
   close(): Promise<void>;
 }
 
@@ -41,6 +44,7 @@ export class ExchangeBase {
       dir,
       socketName,
       egress: proxy.counts,
+      charge: (budget) => proxy.charge(budget),
       close: async () => {
         proxy.close();
         await rm(dir, { recursive: true, force: true });

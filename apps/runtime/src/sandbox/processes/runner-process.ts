@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { ComponentRejected } from '../component-rejected.js';
 import type { Exchange } from './exchange.js';
+import type { EgressBudgets } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
 import { killQuietly } from '../jail/run-in-jail.js';
 import { startInJail } from '../jail/start-in-jail.js';
@@ -26,6 +27,8 @@ export interface Attempt {
 
 export interface RunnerSettings {
   jail: Jail;
+  /** The connections of every account */
+  budgets: EgressBudgets;
   uid: number;
   limits: SandboxLimits;
   modules: string[];
@@ -133,6 +136,7 @@ export class RunnerProcess {
     for (const { run } of this.inFlight.values()) run.alone = false;
     const run = new RunInFlight(randomBytes(8).toString('hex'), job, limits, this.runs === 0);
     if (this.end) return this.stillborn(run, this.end);
+    this.exchange.charge(this.settings.budgets.of(job.accountId));
     this.runs++;
     this.unasked = 0;
     this.watch?.enter(run.id);
@@ -152,9 +156,11 @@ export class RunnerProcess {
   /**
    * Call it when `ready`, once, and stop the process afterwards.
    * @param until when the caller stops waiting, in ms since the epoch
+   * @param accountId whose connections it may use
    * @throws ComponentRejected, SandboxUnavailable
    */
-  async inspect({ hash, code }: ComponentCode, until: number): Promise<ComponentDescription> {
+  async inspect({ hash, code }: ComponentCode, until: number, accountId: string): Promise<ComponentDescription> {
+    this.exchange.charge(this.settings.budgets.of(accountId));
     const id = randomBytes(8).toString('hex');
     this.watch?.enter(id, this.settings.limits.inspectIdleMs);
     const late = setTimeout(() => this.stop(abandoned), until - Date.now());
