@@ -4,6 +4,8 @@ import type { EgressBudget } from './egress-budget.js';
 import type { EgressLimits } from './egress-limits.js';
 import { Tunnel } from './tunnel.js';
 
+const mostRefusing = 50;
+
 export interface EgressCounts {
   connections: number;
   refused: number;
@@ -19,6 +21,7 @@ export class EgressProxy {
   readonly counts: EgressCounts = { connections: 0, refused: 0, bytesUp: 0, bytesDown: 0 };
   private readonly server: Server;
   private readonly open = new Set<Socket>();
+  private refusing = 0;
   /** null: the process belongs to nobody yet, and nothing in it has anybody to call */
   private budget: EgressBudget | null = null;
 
@@ -49,13 +52,21 @@ export class EgressProxy {
     for (const client of this.open) client.destroy();
   }
 
+  /** With a reason where that is not many at a time: each waits for its request and holds a descriptor of ours. */
+  private async refuse(tunnel: Tunnel): Promise<void> {
+    if (this.refusing >= mostRefusing) return tunnel.refuse('EMFILE', 'too many connections');
+    this.refusing++;
+    await tunnel.refuseRequest('EMFILE', 'too many connections');
+    this.refusing--;
+  }
+
   private async accept(client: Socket): Promise<void> {
     this.open.add(client);
     client.on('error', () => {});
     client.on('close', () => this.open.delete(client));
     const tunnel = new Tunnel(client, this.guard, this.limits, this.counts);
     const { budget } = this;
-    if (!budget || !(await budget.take())) return tunnel.refuseRequest('EMFILE', 'too many connections');
+    if (!budget || !(await budget.take())) return this.refuse(tunnel);
     if (client.destroyed) return budget.give();
     client.on('close', () => budget.give());
     await tunnel.run();
