@@ -4,7 +4,7 @@ import { eventually } from './support/eventually.js';
 import { sample } from './support/generate.js';
 import { operations } from './support/openapi.js';
 import { outsideKafka } from './support/outside-kafka.js';
-import { startSystem, type System } from './support/system.js';
+import { joinSystem, type System } from './support/system.js';
 import { needing, topic } from './support/target.js';
 
 let system: System;
@@ -26,7 +26,7 @@ const CODE = "export default { name: 'Island', run() {} }";
 const WORKFLOW = `p_${Date.now().toString(36)}`;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await joinSystem();
   [owner, stranger] = [await system.account(), await system.account()];
   const source = await owner.source(CODE);
   Object.assign(ids, {

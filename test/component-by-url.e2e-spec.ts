@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createServer, type Server } from 'node:http';
 import type { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
-import { startSystem, type System } from './support/system.js';
+import { joinSystem, type System } from './support/system.js';
 import { listenForTarget, needing } from './support/target.js';
 
 const files: Record<string, string> = {
@@ -28,7 +28,7 @@ beforeAll(async () => {
     response.writeHead(file === undefined ? 404 : 200).end(file);
   });
   base = `http://${await listenForTarget(host)}`;
-  system = await startSystem();
+  system = await joinSystem();
   api = await system.account();
 });
 afterAll(async () => {

@@ -5,7 +5,7 @@ import { type Api, http } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { outsideProducer } from './support/producer.js';
 import { type Received, Receiver } from './support/receiver.js';
-import { startSystem, type System } from './support/system.js';
+import { joinSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
 let system: System;
@@ -13,7 +13,7 @@ let receiver: Receiver;
 let api: Api;
 
 beforeAll(async () => {
-  [system, receiver] = await Promise.all([startSystem(), Receiver.start()]);
+  [system, receiver] = await Promise.all([joinSystem(), Receiver.start()]);
   api = await system.account();
 });
 afterAll(async () => {

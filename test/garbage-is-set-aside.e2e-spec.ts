@@ -7,7 +7,7 @@ import '../libs/messaging/src/kafka.js';
 import type { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { outsideKafka } from './support/outside-kafka.js';
-import { startSystem, type System } from './support/system.js';
+import { joinSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
 /** What anyone with access to Kafka may write by mistake, beside a record without JSON, in the name of some emitter. */
@@ -41,7 +41,7 @@ let consumer: kafkajs.Consumer;
 const setAside: { service: string; topic: string; reason: string; name: string }[] = [];
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await joinSystem();
   api = await system.account();
   kafka = outsideKafka(system.brokers);
   [producer, consumer] = [kafka.producer(), kafka.consumer({ groupId: `test.${randomUUID()}` })];

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { Api } from './support/api.js';
-import { startSystem, type System } from './support/system.js';
+import { joinSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
 let system: System;
 let api: Api;
 let component: string;
 beforeAll(async () => {
-  system = await startSystem();
+  system = await joinSystem();
   api = await system.account();
   component = await api.component("export default { name: 'Paged' }");
 });

@@ -8,10 +8,11 @@ import { subscriptions } from './rest/subscriptions.js';
 import { idempotency, webhooks } from './rest/webhooks.js';
 import { workflows } from './rest/workflows.js';
 import { startWorld, type World } from './rest/world.js';
+import { joinSystem } from './support/system.js';
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld();
+  world = await startWorld(await joinSystem());
 });
 afterAll(() => world?.close());
 const shared = () => world;

@@ -1,16 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Api, http } from './support/api.js';
 import { eventually } from './support/eventually.js';
-import { startSystem, type System } from './support/system.js';
-import { needing } from './support/target.js';
-
-const QUOTAS = { SLUICE_QUOTAS: 'free', SLUICE_DAILY_INVOCATIONS: '2' };
+import { joinSystem, type System } from './support/system.js';
 
 let system: System;
 let api: Api;
 
 beforeAll(async () => {
-  system = await startSystem();
+  system = await joinSystem();
   api = await system.account();
 });
 afterAll(() => system?.stop());
@@ -222,20 +219,5 @@ describe('a source', () => {
     expect(source.configured_props.timer).toEqual({ cron: '* * * * * *', interval_seconds: null });
     await eventually(async () => expect((await events(source)).length).toBeGreaterThanOrEqual(2));
     expect((await events(source))[0]).toEqual({ timestamp: expect.any(Number), cron: '* * * * * *' });
-  });
-});
-
-needing('variables', 'accounts').describe('over quota', () => {
-  it('a source does not run, and its errors say so once', async () => {
-    await system.stop();
-    system = await startSystem({ variables: { gateway: QUOTAS, runtime: QUOTAS } });
-    api = await system.account();
-    const source = await api.source("export default { name: 'eager', run(e) { this.$emit(e); } }");
-    for (let n = 0; n < 5; n++) await runNow(source, n);
-    await expectEvents(source, [0, 1]);
-    await eventually(async () => expect((await events(source, '$errors')).map(({ error }) => error.code)).toEqual(['QuotaExceeded']));
-    await eventually(async () => {
-      expect((await api.get('/users/me')).body.data).toMatchObject({ daily_invocations_quota: 2, daily_invocations_used: 2 });
-    });
   });
 });

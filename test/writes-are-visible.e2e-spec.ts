@@ -3,7 +3,7 @@ import { type Api, http } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { outsideProducer } from './support/producer.js';
 import { Receiver } from './support/receiver.js';
-import { startSystem, type System } from './support/system.js';
+import { joinSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
 /** How often each change is made and acted upon at once. */
@@ -18,7 +18,7 @@ let producer: Awaited<ReturnType<typeof outsideProducer>>;
 let api: Api;
 
 beforeAll(async () => {
-  [system, receiver] = await Promise.all([startSystem(), Receiver.start()]);
+  [system, receiver] = await Promise.all([joinSystem(), Receiver.start()]);
   producer = await outsideProducer(system.brokers);
   api = await system.account();
 });

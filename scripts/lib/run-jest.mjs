@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { node24 } from './node24.mjs';
 import { inRoot, ROOT } from './paths.mjs';
+import { testSeed } from './test-seed.mjs';
 
 // Time for jest to leave once it has written its results: a test that left something open would keep it for ever.
 const LEAVE_MS = 15_000;
@@ -19,10 +20,11 @@ export const signalJest = (signal) => running.forEach((child) => child.kill(sign
  *
  * @param {string[]} args
  * @param {Record<string, string>} [env]
- * @returns {Promise<{ code: number, summary: string }>} the exit code, and what is to be printed at the end: why tests were skipped, and as
- *   the last line `N passed, N failed, N skipped`
+ * @returns {Promise<{ code: number, summary: string }>} the exit code, and what is to be printed at the end: why tests were skipped, the seed
+ *   after a failure, and as the last line `N passed, N failed, N skipped`
  */
 export async function runJest(args, env = {}) {
+  const seed = testSeed(env.SLUICE_SEED ?? process.env.SLUICE_SEED);
   const results = join(tmpdir(), `sluice-test-results-${process.pid}.json`);
   const child = spawn(
     node24(),
@@ -49,6 +51,7 @@ export async function runJest(args, env = {}) {
     code: summary.success && (code === 0 || code === null) ? 0 : (code ?? 1) || 1,
     summary: [
       ...[...summary.reasons].map(([reason, count]) => `Skipped ${count}: ${reason}`),
+      ...(summary.failed > 0 ? [`The randomised tests used SLUICE_SEED=${seed}`] : []),
       `${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped`,
     ].join('\n'),
   };

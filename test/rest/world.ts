@@ -3,7 +3,7 @@ import type { Answer, Api } from '../support/api.js';
 import { outsideProducer } from '../support/producer.js';
 import { Receiver } from '../support/receiver.js';
 import { outsideKafka } from '../support/outside-kafka.js';
-import { startSystem, type System } from '../support/system.js';
+import type { System } from '../support/system.js';
 
 /** What the stories of the REST API share: one system, a receiver of webhooks, a producer of events. */
 export interface World {
@@ -14,8 +14,8 @@ export interface World {
   close(): Promise<void>;
 }
 
-export async function startWorld(): Promise<World> {
-  const [system, receiver] = await Promise.all([startSystem(), Receiver.start()]);
+export async function startWorld(system: System): Promise<World> {
+  const receiver = await Receiver.start();
   const producer = await outsideProducer(system.brokers);
   const kafka = outsideKafka(system.brokers);
   return {

@@ -11,6 +11,7 @@ const READY_MS = 120_000;
 /** The containers of a Compose project. */
 export class ComposeApps implements Orchestrated {
   private readonly startedAt = new Date().toISOString();
+  private killing: Promise<void> = Promise.resolve();
   private readonly replicas = new Map<App, number>(APPS.map((app) => [app, 1]));
 
   constructor(
@@ -32,10 +33,14 @@ export class ComposeApps implements Orchestrated {
   }
 
   /** Docker does not start a container again that was killed by a command; a crash inside it would be. */
-  async kill(app: App): Promise<void> {
-    const [first] = await this.containers(app);
-    await docker(['kill', first!.id]);
-    await docker(['start', first!.id]);
+  kill(app: App): Promise<void> {
+    // one after the other: a story may not wait for the end of a kill, and a container that has not started again cannot be killed
+    this.killing = this.killing.then(async () => {
+      const [first] = await this.containers(app);
+      await docker(['kill', first!.id]);
+      await docker(['start', first!.id]);
+    });
+    return this.killing;
   }
 
   async stop(app: App): Promise<void> {

@@ -11,6 +11,7 @@ import { freePort } from '../../scripts/lib/ports.mjs';
 import { Api } from './api.js';
 import { logins } from './outside-kafka.js';
 import { startSecuredStores } from './secured-stores.js';
+import { uncontrolled } from './running-system.js';
 import type { Apps, System, SystemOptions } from './system.js';
 import { isSecured } from './target.js';
 
@@ -42,8 +43,7 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
     SLUICE_SHUTDOWN_TIMEOUT: '45s',
     ...Object.assign({}, ...Object.values(variables)),
   };
-  const run = async (user: App | 'migrate', file: string, args: string[]) =>
-    (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment({ ...env, ...login(user) }) })).stdout;
+  const run = async (user: App | 'migrate', file: string, args: string[]) => runScript(file, args, { ...env, ...login(user) });
   const apps = new LocalApps(env, login);
   const stop = async () => {
     await apps.stopAll();
@@ -56,11 +56,7 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
     await stop();
     throw new Error(`the system did not start:\n${apps.complaints()}`, { cause: error });
   }
-  const sluice = async (...args: string[]): Promise<unknown> => {
-    const owner = OWNERS[args[0] ?? ''];
-    if (!owner) throw new Error(`no app owns the command "${args[0]}"`);
-    return JSON.parse(await run(owner, `dist/apps/${owner}/src/cli.js`, [...args, '--json']));
-  };
+  const sluice = commands((owner) => ({ ...env, ...login(owner) }));
   const [apiUrl, endpointsUrl] = [apps.apiUrls()[0]!, `http://localhost:${env.SLUICE_ENDPOINTS_PORT}`];
   return {
     apiUrl,
@@ -77,6 +73,36 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
     stop,
   };
 }
+
+/** The system that `stack.one-at-a-time.mjs` has started. Stopping it only removes what the story made. */
+export async function joinSharedSystem(): Promise<System> {
+  if (!process.env.SLUICE_TEST_SHARED_SYSTEM) throw new Error('the shared system is not running: run the tests by npm test');
+  const env = JSON.parse(process.env.SLUICE_TEST_SHARED_SYSTEM) as Record<string, string>;
+  const [apiUrl, endpointsUrl] = [`http://127.0.0.1:${env.SLUICE_HTTP_PORT}/v1`, `http://localhost:${env.SLUICE_ENDPOINTS_PORT}`];
+  const { broker, ...apps } = uncontrolled({ apiUrl, endpointsUrl });
+  const sluice = commands(() => env);
+  const clients: Api[] = [];
+  return {
+    ...{ apiUrl, endpointsUrl, brokers: env.KAFKA_BROKERS!, apps, broker, sluice },
+    account: async (email = 'someone@example.com') => {
+      clients.push(new Api(apiUrl, (await sluice('account', 'create', '--email', email)) as Api['account']));
+      return clients.at(-1)!;
+    },
+    stop: async () => void (await Promise.all(clients.map((api) => api.removeAll()))),
+  };
+}
+
+const runScript = async (file: string, args: string[], env: Record<string, string | undefined>): Promise<string> =>
+  (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment(env) })).stdout;
+
+/** The operator's CLI, with the environment of the app that owns a command. */
+const commands =
+  (envOf: (owner: App) => Record<string, string>) =>
+  async (...args: string[]): Promise<unknown> => {
+    const owner = OWNERS[args[0] ?? ''];
+    if (!owner) throw new Error(`no app owns the command "${args[0]}"`);
+    return JSON.parse(await runScript(`dist/apps/${owner}/src/cli.js`, [...args, '--json'], envOf(owner)));
+  };
 
 type Replica = ReturnType<typeof startApp> & { env: Record<string, string> };
 

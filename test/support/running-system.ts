@@ -56,7 +56,8 @@ function orchestrated(target: RunningTarget): Orchestrated {
   return uncontrolled(target);
 }
 
-function uncontrolled({ apiUrl, endpointsUrl }: RunningTarget): Orchestrated {
+/** An instance whose apps a story cannot control. */
+export function uncontrolled({ apiUrl, endpointsUrl }: Pick<RunningTarget, 'apiUrl' | 'endpointsUrl'>): Orchestrated {
   const refuse = async (): Promise<never> => {
     throw new Error('the tests do not control the apps of this target: the story must declare what it needs');
   };

@@ -1,8 +1,8 @@
 import type { App } from '../../scripts/lib/apps.mjs';
 import type { Api } from './api.js';
-import { startLocalSystem } from './local-system.js';
+import { joinSharedSystem, startLocalSystem } from './local-system.js';
 import { joinRunningSystem } from './running-system.js';
-import { target } from './target.js';
+import { isSecured, target } from './target.js';
 
 /** Environment variables by the app that reads them. */
 export type Variables = Partial<Record<App, Record<string, string>>>;
@@ -65,3 +65,10 @@ export interface SystemOptions {
  */
 export const startSystem = (options: SystemOptions = {}): Promise<System> =>
   target.kind === 'local' ? startLocalSystem(options) : joinRunningSystem(target, options);
+
+/**
+ * For a story that only uses the system, and neither stops, scales nor configures anything: in `npm test` these stories share one instance, whose
+ * apps they do not control.
+ */
+export const joinSystem = (): Promise<System> =>
+  target.kind !== 'local' ? joinRunningSystem(target, {}) : isSecured ? startLocalSystem({}) : joinSharedSystem();

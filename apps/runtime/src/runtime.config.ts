@@ -15,6 +15,12 @@ export class RuntimeConfig extends Config({
     description: 'Requests per second that an endpoint accepts in each replica; more are answered 429. 0: unlimited.',
   }),
   concurrency: integer('SLUICE_RUNS_AT_ONCE', { fallback: 32, min: 1, description: 'Runs at a time in each replica, over all accounts.' }),
+  maxQueuedRuns: integer('SLUICE_MAX_QUEUED_RUNS', {
+    fallback: 10_000,
+    min: 1,
+    description:
+      'Runs of one account that may wait. While more wait, its endpoints answer 429; runs for events and timers are queued all the same.',
+  }),
   ...quotaVariables,
 }) {
   /** Where sources' endpoints are reached from outside. */

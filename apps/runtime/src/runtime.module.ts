@@ -12,6 +12,7 @@ import { EndpointsService } from './endpoints/endpoints.service.js';
 import { Housekeeping } from './housekeeping.js';
 import { Quotas } from './quotas/quotas.js';
 import { QuotasRepository } from './quotas/quotas.repository.js';
+import { RunQueue } from './queue/run-queue.js';
 import { RunLanes } from './runs/run-lanes.js';
 import { RunsController } from './runs/runs.controller.js';
 import { RunsRepository } from './runs/runs.repository.js';
@@ -46,6 +47,7 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
     SourceLocks,
     RunsRepository,
     RunsService,
+    RunQueue,
     TimersRepository,
     Ticker,
     EndpointsService,

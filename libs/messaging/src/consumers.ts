@@ -30,6 +30,11 @@ export class Consumers {
     return new Promise((resolve, reject) => consumer.push({ ...lane, run: () => run().then(resolve, reject) }));
   }
 
+  /** Whether the group begins nothing more. */
+  isStopping(group: string): boolean {
+    return this.laned.get(group)?.isStopping ?? true;
+  }
+
   /** Starts a consumer that is `onDemand`; resolves when it has joined its group. */
   async start(group: string): Promise<void> {
     const make = this.onDemand.get(group);

@@ -29,6 +29,8 @@ export interface ConsumerSettings {
   concurrency?: number;
   /** Tasks in flight at a time of one group of lanes (an account, a webhook). */
   groupConcurrency?: number;
+  /** Tasks in flight beyond `concurrency`, each of a group that has none in flight. */
+  reserve?: number;
   /** With this many tasks outstanding, no more records are taken. */
   maxOutstanding?: number;
   /** false: the service is ready without this consumer, and does not end when it fails. */

@@ -78,6 +78,11 @@ export class LaneConsumer {
     return this.intake.lanes.outstanding;
   }
 
+  /** Whether it has been told to stop. */
+  get isStopping(): boolean {
+    return this.stopping;
+  }
+
   /** Runs a task in turn with those of the records. */
   push(task: Task): void {
     this.intake.lanes.push(task, () => {});

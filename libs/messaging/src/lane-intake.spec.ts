@@ -9,8 +9,6 @@ const TOPIC = 'events';
 const PARTITIONS = 2;
 const RECORDS = 30;
 const KEYS = 3;
-/** Fixed, so that a run can be repeated; `SLUICE_SEED=…` explores others. */
-const SEED = Number(process.env.SLUICE_SEED ?? 20_261_121);
 
 /** What happens next; the numbers pick one of what there is at that moment. */
 type Step =
@@ -232,7 +230,7 @@ describe('keyed lanes with a low watermark', () => {
   it('lose nothing, do nothing again that is known to have ended, keep the order of each key and the clock through crashes and rebalances', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 150, size: 'max' }), async (steps) => check(await play(steps, real))),
-      { numRuns: 1000, seed: SEED },
+      { numRuns: 300 },
     );
   }, 60_000);
 

@@ -48,6 +48,20 @@ describe('Lanes', () => {
     expect(running).toEqual(['slow-1', 'quick', 'slow-3']);
   });
 
+  it('begin a task of a group that has none in flight from the reserve when others fill the concurrency', async () => {
+    const { running, push, end } = stage(new Lanes({ concurrency: 2, reserve: 2 }));
+    for (const n of [1, 2, 3]) push(`greedy-${n}`, `greedy-${n}`, 'greedy');
+    push('first-1', 'first', 'first');
+    push('first-2', 'first', 'first');
+    push('second', 'second', 'second');
+    push('third', 'third', 'third');
+    expect(running).toEqual(['greedy-1', 'greedy-2', 'first-1', 'second']);
+    await end('first-1');
+    expect(running).toEqual(['greedy-1', 'greedy-2', 'second', 'third']);
+    await end('second');
+    expect(running).toEqual(['greedy-1', 'greedy-2', 'third', 'first-2']);
+  });
+
   it('keep all together to their bound', async () => {
     const lanes = new Lanes({ concurrency: 2 });
     const { running, push, end } = stage(lanes);

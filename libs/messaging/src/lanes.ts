@@ -14,6 +14,8 @@ export interface LanesOptions {
   concurrency: number;
   /** Tasks of one group in flight at a time; without it only `concurrency` bounds. */
   groupConcurrency?: number;
+  /** Tasks in flight beyond `concurrency`, each of a group that has none in flight: a group need not wait until the others' tasks end. */
+  reserve?: number;
   /** Told of each throw of a task, before the task runs again. */
   onFailure?(error: unknown, lane: string): void;
 }
@@ -83,8 +85,13 @@ export class Lanes {
 
   private offer(lane: Lane): void {
     if (lane.group.running >= (this.options.groupConcurrency ?? Infinity)) lane.group.waiting.push(lane);
-    else if (this.running >= this.options.concurrency) this.ready.push(lane);
+    else if (this.running >= this.bound(lane)) this.ready.push(lane);
     else void this.run(lane);
+  }
+
+  /** How many tasks may be in flight for the next one of the lane to begin. */
+  private bound({ group }: Lane): number {
+    return this.options.concurrency + (group.running === 0 ? (this.options.reserve ?? 0) : 0);
   }
 
   private async run(lane: Lane): Promise<void> {
@@ -111,6 +118,19 @@ export class Lanes {
     this.next(lane);
   }
 
+  /** Begins tasks of groups that have none in flight. */
+  private useReserve(): void {
+    const { concurrency, reserve = 0 } = this.options;
+    for (let index = 0; reserve > 0 && index < this.ready.length && this.running < concurrency + reserve;) {
+      const lane = this.ready[index] as Lane;
+      if (lane.group.running > 0) index += 1;
+      else {
+        this.ready.splice(index, 1);
+        this.offer(lane);
+      }
+    }
+  }
+
   private next(lane: Lane): void {
     // behind its group's others: lanes of a group take turns
     if (lane.tasks.length > 0) {
@@ -127,6 +147,7 @@ export class Lanes {
       if (!first) break;
       this.offer(first);
     }
+    this.useReserve();
     if (this.roomWaiters.length > 0) {
       this.roomWaiters = this.roomWaiters.filter(({ below, resolve }) => this.count >= below || resolve());
     }

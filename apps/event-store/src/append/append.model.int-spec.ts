@@ -78,7 +78,7 @@ describe('the store in PostgreSQL', () => {
         const before = await shown();
         const repository = new AppendRepository(db.database);
         await repository.positions([0]);
-        await new AppendService(repository, new TrimCounter()).append(
+        await new AppendService(repository, new TrimCounter(seededRandom(Number(process.env.SLUICE_SEED)))).append(
           0,
           [{ kind: 'delete', place: { ms: 0, seq: 0 }, emitterId: 'dc_1', start, end, stream: named }],
           { offset: 0, clock: 0 },

@@ -38,7 +38,11 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
     return503OnClosing: false,
   });
   const fastify = adapter.getInstance();
-  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, { logger: new NestLog(log), bodyParser: false, abortOnError: false });
+  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
+    logger: new NestLog(log),
+    bodyParser: false,
+    abortOnError: false,
+  });
   fastify.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     withRequestId(request.id, done);

@@ -14,7 +14,7 @@ describe('a look at a component in a file', () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sluice-check-'));
     sandbox = await startTestSandbox();
-  }, 30_000);
+  });
   afterAll(async () => {
     await sandbox.close();
     await rm(folder, { recursive: true });

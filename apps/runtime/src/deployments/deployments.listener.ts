@@ -4,6 +4,7 @@ import type { Transaction } from '#database';
 import type { EmitterListener } from '#emitters';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
+import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { firstTick, phaseOf } from '../timers/next-tick.js';
 import { deployedState, DeploymentsRepository } from './deployments.repository.js';
 import { type DeployedState, hookRuns } from './hook-runs.js';
@@ -11,13 +12,17 @@ import { type DeployedState, hookRuns } from './hook-runs.js';
 /** Deploys, changes and removes sources as the catalog tells: the row, its timers and the runs of its hooks are one transaction. */
 @Injectable()
 export class DeploymentsListener implements EmitterListener {
-  constructor(private readonly deployments: DeploymentsRepository) {}
+  constructor(
+    private readonly deployments: DeploymentsRepository,
+    private readonly queue: QueuedRunsRepository,
+  ) {}
 
   async emitterChanged(transaction: Transaction, { deployment, ...state }: EmitterState): Promise<void> {
     if (state.kind !== 'source' || !deployment) return;
     const sourceId = state.emitter_id as SourceId;
     const row = await this.deployments.lock(transaction, sourceId);
     const before = row && deployedState(row);
+    if (state.deleted || !state.active) await this.queue.removeOfSource(transaction, sourceId);
     if (state.deleted) {
       await this.deployments.remove(transaction, sourceId);
       const runs = await this.runHooks(transaction, before, undefined);

@@ -17,6 +17,8 @@ class BodyTooLarge extends Error {}
 /** A client has this long to send its request: one that dribbles holds no memory of ours for longer. */
 const REQUEST_MS = 60_000;
 const HEADERS_MS = 10_000;
+/** When a client may try again whose account has too many runs waiting. */
+const BUSY_RETRY_S = 5;
 
 /** What a component may not set: it's the connection's, or it would undo the sandboxed origin. */
 const OURS = new Set([
@@ -89,6 +91,10 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const event = await httpEvent({ method: request.method ?? 'GET', path: path || '/', search, headers: request.headers, body });
     const reply = await this.endpoints.accept(deployment, event);
     if (reply === 'queued') return answer(response, 200, null);
+    if (reply === 'busy') {
+      response.setHeader('retry-after', BUSY_RETRY_S);
+      return answer(response, 429, 'too many runs of this account are waiting');
+    }
     if (reply === 'unanswered') return answer(response, 400, 'the component ended without a response');
     if (reply === 'not run') return answer(response, 503, 'the source does not run: it is over its quota, or was switched off');
     if (reply === 'stopped') return answer(response, 504, 'the component was stopped at its limit');

@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { findEndpoint, type RunRequest, executeRun } from '#contracts';
+import { executeRun, findEndpoint, type RunRequest, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
 import { randomUUID } from 'node:crypto';
 import { CodeCache } from '../components/code-cache.js';
 import { type DeploymentRow, DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { RunQueue } from '../queue/run-queue.js';
 import { RunLanes } from '../runs/run-lanes.js';
 import { RunsService } from '../runs/runs.service.js';
 import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
@@ -19,10 +20,15 @@ const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
 
 /** What to answer to a request at an endpoint. */
-export type EndpointAnswer = HttpReply | 'queued' | 'unanswered' | 'stopped' | 'not run';
+export type EndpointAnswer = HttpReply | 'queued' | 'unanswered' | 'stopped' | 'not run' | 'busy';
+
+/** Requests of one account that wait for their component's answer. */
+const MAX_WAITING_REQUESTS = 64;
 
 @Injectable()
 export class EndpointsService {
+  /** Requests under way by account. */
+  private readonly waiting = new Map<UserId, number>();
   private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_MS });
 
   constructor(
@@ -31,6 +37,7 @@ export class EndpointsService {
     private readonly codes: CodeCache,
     private readonly runs: RunsService,
     private readonly lanes: RunLanes,
+    private readonly queue: RunQueue,
     private readonly messages: Messages,
   ) {}
 
@@ -63,15 +70,28 @@ export class EndpointsService {
       ({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true,
     );
     if (answersItself) return this.runHere(run);
+    if (await this.queue.isFull(deployment.owner_id)) return 'busy';
     await this.messages.publish(executeRun, run, deployment.owner_id);
     return 'queued';
   }
 
   /** The replica that holds the request runs it: only here can what the component responds reach the client. */
   private runHere(run: RunRequest): Promise<EndpointAnswer> {
-    return new Promise((resolve, reject) => {
-      this.lanes.executeHere(run, () => this.runs.execute(run, resolve)).then((status) => resolve(endOf(status)), reject);
+    const waiting = this.waiting.get(run.owner_id) ?? 0;
+    if (waiting >= MAX_WAITING_REQUESTS) return Promise.resolve('busy');
+    this.waiting.set(run.owner_id, waiting + 1);
+    return new Promise<EndpointAnswer>((resolve, reject) => {
+      this.lanes
+        .executeHere(run, () => this.runs.execute(run, resolve))
+        .then((status) => resolve(endOf(status)), reject)
+        .finally(() => this.leave(run.owner_id));
     });
+  }
+
+  private leave(accountId: UserId): void {
+    const waiting = (this.waiting.get(accountId) ?? 1) - 1;
+    if (waiting > 0) this.waiting.set(accountId, waiting);
+    else this.waiting.delete(accountId);
   }
 }
 

@@ -15,7 +15,7 @@ describe('a real component, from one run to the next', () => {
   beforeAll(async () => {
     apis = await startMockApis(hosts);
     sandbox = await startTestSandbox({ allowPrivateHosts: apis.allowed, lookup: apis.lookup, trustedCa: apis.cert });
-  }, 30_000);
+  });
   afterAll(async () => {
     await sandbox.close();
     apis.close();
@@ -48,7 +48,6 @@ describe('a real component, from one run to the next', () => {
         expect(calls()).toEqual(deactivate);
       }
     },
-    15_000,
   );
 
   /** The component as it is, but for the port of the APIs: no test may listen on 443. */

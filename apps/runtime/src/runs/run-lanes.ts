@@ -3,6 +3,9 @@ import { LRUCache } from 'lru-cache';
 import type { RunRequest } from '#contracts';
 import { Consumers } from '#messaging';
 
+/** The consumer group of the runs. */
+export const RUNS_GROUP = 'runs';
+
 /** Which lane a run goes into: one of its source, or of `concurrency: n` one of n in turn. */
 @Injectable()
 export class RunLanes {
@@ -26,6 +29,6 @@ export class RunLanes {
 
   /** Executes a run that this process itself wants, in turn with the runs of its source from Kafka. */
   executeHere<T>(run: RunRequest, execute: () => Promise<T>): Promise<T> {
-    return this.consumers.runInLane('runs', this.laneOf(run), execute);
+    return this.consumers.runInLane(RUNS_GROUP, this.laneOf(run), execute);
   }
 }

@@ -2,28 +2,25 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { executeRun, type RunRequest } from '#contracts';
 import { HearsBatch, type Task } from '#messaging';
+import { RunQueue } from '../queue/run-queue.js';
 import { RuntimeConfig } from '../runtime.config.js';
-import { RunLanes } from './run-lanes.js';
-import { RunsService } from './runs.service.js';
+import { RUNS_GROUP } from './run-lanes.js';
 
 /** Runs of one account at a time. */
 const PER_ACCOUNT = 8;
-/** Runs that wait for each one under way. */
-const WAITING = 20;
+/** Runs in the lanes, of all accounts together, for each one under way. The queue bounds each account; this bounds the memory. */
+const WAITING = 100;
 
 /** Executes due runs in lanes per source: one run of a source at a time, in the order in which they became due. */
 @Controller()
 export class RunsController {
-  constructor(
-    private readonly runs: RunsService,
-    private readonly lanes: RunLanes,
-  ) {}
+  constructor(private readonly queue: RunQueue) {}
 
-  @HearsBatch(executeRun, 'runs', () => {
+  @HearsBatch(executeRun, RUNS_GROUP, () => {
     const { concurrency } = RuntimeConfig.read();
-    return { concurrency, groupConcurrency: PER_ACCOUNT, maxOutstanding: concurrency * WAITING };
+    return { concurrency, reserve: concurrency, groupConcurrency: PER_ACCOUNT, maxOutstanding: concurrency * WAITING };
   })
-  plan(@Payload() due: RunRequest[]): Task[][] {
-    return due.map((run) => [{ ...this.lanes.laneOf(run), run: async () => void (await this.runs.execute(run)) }]);
+  plan(@Payload() due: RunRequest[]): Promise<Task[][]> {
+    return this.queue.plan(due);
   }
 }

@@ -24,7 +24,7 @@ const DB_PROP = '$.service.db';
 const DEACTIVATE_MS = 10_000;
 /** The last wait for the database is this long, and all of them together twice that. */
 const LONGEST_PAUSE_MS = 16_000;
-const KILLED: RunStatus[] = ['memory', 'crashed', 'killed'];
+const KILLED: RunStatus[] = ['memory', 'crashed', 'killed', 'timeout'];
 
 /** `kills_in_row`: absent for a hook, which runs the source as it was. */
 type RunningSource = DeployedState & { kills_in_row?: number };

@@ -4,7 +4,7 @@ import type { Sandbox } from './sandbox.js';
 
 describe('a component with neighbours', () => {
   let sandbox: Sandbox;
-  beforeAll(async () => (sandbox = await startTestSandbox()), 30_000);
+  beforeAll(async () => (sandbox = await startTestSandbox()));
   afterAll(() => sandbox.close());
 
   const app =

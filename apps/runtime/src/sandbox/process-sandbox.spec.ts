@@ -10,7 +10,7 @@ describe('ProcessSandbox', () => {
     const seen = async (sourceId: string) => (await sandbox.run(jobOf(remember, { sourceId }))).emits[0]!.event;
     expect([await seen('dc_a'), await seen('dc_a'), await seen('dc_b')]).toEqual(['1', '2', '1']);
     await sandbox.close();
-  }, 30_000);
+  });
 
   it('replaces a process after so many runs', async () => {
     const sandbox = await startTestSandbox({ maxRuns: 2 });
@@ -18,7 +18,7 @@ describe('ProcessSandbox', () => {
     for (let i = 0; i < 5; i++) seen.push((await sandbox.run(jobOf(remember))).emits[0]!.event);
     expect(seen).toEqual(['1', '2', '1', '2', '1']);
     await sandbox.close();
-  }, 30_000);
+  });
 
   it('tells which jail is in force and what goes on', async () => {
     const sandbox = await startTestSandbox({ blanks: 1 });
@@ -26,23 +26,27 @@ describe('ProcessSandbox', () => {
     expect(sandbox.health()).toEqual({ jail: expect.any(String), refused: expect.any(Array), processes: 1, running: 1, waiting: 0 });
     await run;
     await sandbox.close();
-  }, 30_000);
+  });
 
   it('ends runs in flight when it is closed, and starts no others', async () => {
     const sandbox = await startTestSandbox({ blanks: 1 });
-    const run = sandbox.run(jobOf(waiting));
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    // Once it has responded, what it emitted before has been sent.
+    const emitting =
+      'export default { name: "n", props: { http: { type: "$.interface.http", customResponse: true } }, async run() { this.$emit(1); await new Promise((r) => setTimeout(r, 10)); this.http.respond({}); await new Promise(() => {}) } }';
+    const { promise: responded, resolve: onRespond } = Promise.withResolvers<unknown>();
+    const run = sandbox.run(jobOf(emitting, { onRespond }));
+    await responded;
     await sandbox.close();
     expect(await run).toMatchObject({ status: 'killed', error: { code: 'CLOSED' }, emits: [{ event: '1' }] });
     await expect(sandbox.run(jobOf(waiting))).rejects.toMatchObject({ name: 'SandboxUnavailable' });
     expect(sandbox.health().processes).toBe(0);
-  }, 30_000);
+  });
 
   it('does not start with a list of exceptions that cannot be read', async () => {
     await expect(startTestSandbox({ allowPrivateHosts: '10.0.0.0/99' })).rejects.toThrow('"10.0.0.0/99" is no CIDR, address or host name');
-  }, 30_000);
+  });
 
   it('does not start with a package that is not installed', async () => {
     await expect(startTestSandbox({ modules: ['not-installed'] })).rejects.toThrow('The package not-installed is not installed');
-  }, 30_000);
+  });
 });

@@ -6,6 +6,9 @@ import { defaultSandboxConfig, type SandboxConfig } from './sandbox-config.js';
 import { defaultLimits, type SandboxLimits } from './sandbox-limits.js';
 import type { ComponentCode, RunJob } from './sandbox.js';
 
+/** Wall-clock limits that no machine is too slow for. A test of one of them sets it. */
+const patientLimits: Partial<SandboxLimits> = { startMs: 120_000, wallMs: 120_000, inspectMs: 120_000 };
+
 /** A sandbox in whatever jail there is; its root stays in the temporary directory for the next test run. */
 export function startTestSandbox({
   limits,
@@ -18,7 +21,7 @@ export function startTestSandbox({
     blanks: 1,
     warmModules: [],
     ...config,
-    limits: { ...defaultLimits, ...limits },
+    limits: { ...defaultLimits, ...patientLimits, ...limits },
   });
 }
 

@@ -2,6 +2,8 @@ import type { GuestLimits } from './wire/messages.js';
 
 /** Times in ms, sizes in bytes unless the name says otherwise. */
 export interface SandboxLimits extends GuestLimits {
+  /** The start of a process, on the wall's clock */
+  startMs: number;
   /** A run, on the wall's clock */
   wallMs: number;
   /** What an inspection or a bundling has if its caller does not say how long they wait, on the wall's clock */
@@ -10,7 +12,7 @@ export interface SandboxLimits extends GuestLimits {
   inspectIdleMs: number;
   /** A run, an inspection or a bundling, on its process's CPU clock */
   cpuMs: number;
-  /** How much CPU a process may burn without answering a ping (four times as much wall time, if it burns none) */
+  /** How much CPU a process may burn without answering a ping. If it burns none: four times as much wall time, less its waiting for a CPU */
   silenceCpuMs: number;
   /** Resident memory of a process */
   memoryMb: number;
@@ -27,6 +29,7 @@ export interface SandboxLimits extends GuestLimits {
 }
 
 export const defaultLimits: SandboxLimits = {
+  startMs: 15_000,
   wallMs: 30_000,
   inspectMs: 15_000,
   inspectIdleMs: 2_000,

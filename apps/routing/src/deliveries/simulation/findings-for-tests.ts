@@ -27,10 +27,10 @@ export interface Findings {
 const UNTIL_NOTICED_MS = 3000;
 const PROBES_IN_OUTAGE = 12;
 /**
- * What a healthy endpoint waits at most when nothing but other endpoints misbehaves; its own bad events aside. One that begins to
- * hang may take all the room, which is tight here, until its attempts count as slow: a second.
+ * The longest wait of a healthy endpoint when only other endpoints misbehave; its own bad events aside. An endpoint that begins to hang may
+ * take all the capacity, which is tight here, until its attempts count as slow, after a second. Two endpoints may do so in turn.
  */
-const HEALTHY_WAIT_MS = 1500;
+const HEALTHY_WAIT_MS = 2100;
 
 /** What must not be, in words. */
 export function findProblems(evidence: Evidence): Findings {

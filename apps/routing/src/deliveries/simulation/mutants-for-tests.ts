@@ -6,9 +6,11 @@ import type { Line } from '../line.js';
 import type { Target } from '../target.js';
 import type { Replica } from './replica-for-tests.js';
 
-/** A mistake that the simulation must notice. */
+/** A mistake that the simulation must detect. */
 export interface Mutant {
   name: string;
+  /** The seed of a simulation that detects it; calm when even. It is tried first and saves the search. */
+  detectedBy: number;
   store?(store: DeliveryStoreInMemory): void;
   replica?(replica: Replica): void;
 }
@@ -28,12 +30,14 @@ const dispatcherOf = (replica: Replica): DispatcherParts => replica.dispatcher a
 export const MUTANTS: Mutant[] = [
   {
     name: 'what has failed is not parked',
+    detectedBy: 1,
     store: (store) => {
       store.parkFailed = async () => {};
     },
   },
   {
     name: 'what was delivered later stays parked',
+    detectedBy: 1,
     store: (store) => {
       const settle = store.settle.bind(store);
       store.settle = (id, settlements) =>
@@ -45,6 +49,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'a spilled webhook is direct again while something is parked',
+    detectedBy: 24,
     store: (store) => {
       store.finishClosing = async (claim: Claim) => {
         // right, but slow: something is parked meanwhile oftener
@@ -58,6 +63,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'a backlog is forgotten while something is parked in it',
+    detectedBy: 1,
     store: (store) => {
       const finishClosing = store.finishClosing.bind(store);
       store.finishClosing = async (claim: Claim) => {
@@ -69,6 +75,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'parking does not ask whether the webhook still is spilled',
+    detectedBy: 1,
     store: (store) => {
       store.parkFresh = async (id, deliveries) => {
         for (const delivery of deliveries) {
@@ -82,6 +89,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'what is fresh is taken in any order',
+    detectedBy: 1,
     store: (store) => {
       const take = store.take.bind(store);
       store.take = async (id, limit) => {
@@ -92,6 +100,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'a backlog is drained while a first attempt is in flight',
+    detectedBy: 2,
     store: (store) => {
       const take = store.take.bind(store);
       store.take = async (id, limit) => {
@@ -103,6 +112,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'two may drain one backlog',
+    detectedBy: 1,
     store: (store) => {
       store.claim = async (limit, leaseId) =>
         [...store.backlogs]
@@ -116,6 +126,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'every arrival wakes a backlog whose breaker is open',
+    detectedBy: 4,
     store: (store) => {
       const parkFresh = store.parkFresh.bind(store);
       store.parkFresh = async (id, deliveries) => {
@@ -128,6 +139,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'a probe is always the same delivery',
+    detectedBy: 11,
     store: (store) => {
       const choked = new Set<string>();
       const settle = store.settle.bind(store);
@@ -143,6 +155,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'the lanes of a webhook know no emitters',
+    detectedBy: 2,
     replica: (replica) => {
       const dispatcher = dispatcherOf(replica);
       const firstAttempt = dispatcher.firstAttempt.bind(dispatcher);
@@ -152,6 +165,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'what another replica has to deliver now goes on waiting here',
+    detectedBy: 9,
     replica: (replica) => {
       const dispatcher = dispatcherOf(replica);
       const firstAttempt = dispatcher.firstAttempt.bind(dispatcher);
@@ -160,6 +174,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'a slow attempt lets its lane go on without spilling its webhook',
+    detectedBy: 1,
     replica: (replica) => {
       dispatcherOf(replica).parkInFlight = async (attempt) => {
         attempt.done();
@@ -169,6 +184,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'arrivals do not wait while a webhook is closing',
+    detectedBy: 1,
     replica: (replica) => {
       const { targets } = replica;
       const load = targets.load.bind(targets);
@@ -180,6 +196,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'an older state of a webhook replaces a newer one',
+    detectedBy: 19,
     replica: (replica) => {
       const { targets } = replica;
       const load = targets.load.bind(targets);
@@ -194,6 +211,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'what is under way is committed as ended',
+    detectedBy: 1,
     replica: (replica) => {
       const partitions = replica.intake as unknown as { partitions: Map<string, { watermark: { next: number } }> };
       const uncommitted = replica.intake.uncommitted.bind(replica.intake);
@@ -206,6 +224,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'the breaker never opens',
+    detectedBy: 1,
     replica: (replica) => {
       const of = replica.lines.of.bind(replica.lines);
       replica.lines.of = (id) => {
@@ -217,6 +236,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'each attempt has a webhook-id of its own',
+    detectedBy: 1,
     replica: (replica) => {
       const make = replica.attempts.make.bind(replica.attempts);
       replica.attempts.make = (target, delivery, tries) => make(target, { ...delivery, emitId: `${delivery.emitId} ${tries}` }, tries);
@@ -224,6 +244,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'a delivery that could not be written down is attempted again',
+    detectedBy: 2,
     replica: (replica) => {
       const make = replica.attempts.make.bind(replica.attempts);
       replica.attempts.make = async (target, delivery, tries) => {

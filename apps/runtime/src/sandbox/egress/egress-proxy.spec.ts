@@ -98,15 +98,11 @@ describe('the proxy of one runner process', () => {
   it.each<[string, Partial<EgressLimits>, number]>([
     ['over the rate', { perMinute: 3, idleMs: 300 }, 2],
     ['over the line', { connections: 1, waiting: 1, connectMs: 100, idleMs: 300 }, 4],
-  ])(
-    'refuses connections %s',
-    async (_, limits, refused) => {
-      await start(limits);
-      const answers = await Promise.all(Array.from({ length: 5 }, () => say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`, 'EMFILE')));
-      expect(answers.filter((answer) => answer.includes('403 EMFILE'))).toHaveLength(refused);
-    },
-    10_000,
-  );
+  ])('refuses connections %s', async (_, limits, refused) => {
+    await start(limits);
+    const answers = await Promise.all(Array.from({ length: 5 }, () => say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`, 'EMFILE')));
+    expect(answers.filter((answer) => answer.includes('403 EMFILE'))).toHaveLength(refused);
+  });
 
   it.each<[string, Partial<EgressLimits>, string]>([
     ['too many bytes up', { bytesUp: 10 }, 'x'.repeat(100)],

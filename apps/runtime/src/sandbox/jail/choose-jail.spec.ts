@@ -9,10 +9,7 @@ import { RunnerUsers } from './runner-users.js';
 describe('choosing a jail', () => {
   let root: JailRoot;
   const uid = new RunnerUsers().next();
-  beforeAll(
-    async () => (root = await buildJailRoot(join(tmpdir(), `sluice-test-${process.getuid?.() ?? ''}`, 'sandbox'), curatedModules)),
-    30_000,
-  );
+  beforeAll(async () => (root = await buildJailRoot(join(tmpdir(), `sluice-test-${process.getuid?.() ?? ''}`, 'sandbox'), curatedModules)));
 
   it('never takes one that does not hold when one is required', async () => {
     for (const choice of ['setpriv', 'none'] as const) {

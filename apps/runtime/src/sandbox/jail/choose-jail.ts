@@ -15,7 +15,7 @@ import { UnshareJail } from './unshare-jail.js';
 /** From the strongest down; rungs below `weakestSafe` cannot contain hostile code. */
 export const ladder: Rung[] = ['bwrap', 'unshare', 'setpriv-lsm', 'setpriv', 'none'];
 const weakestSafe: Rung = 'setpriv-lsm';
-const probeMs = 10_000;
+const probeMs = 30_000;
 
 export type JailChoice = 'auto' | 'bwrap' | 'unshare' | 'setpriv' | 'none';
 

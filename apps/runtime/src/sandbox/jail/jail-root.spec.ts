@@ -9,7 +9,7 @@ import { buildJailRoot, openJailRoot, type JailRoot } from './jail-root.js';
 describe('the root of the jail', () => {
   const parent = join(tmpdir(), `sluice-test-${process.getuid?.() ?? ''}`, 'sandbox');
   let root: JailRoot;
-  beforeAll(async () => (root = await buildJailRoot(parent, curatedModules)), 30_000);
+  beforeAll(async () => (root = await buildJailRoot(parent, curatedModules)));
 
   it('is found again at the next start', async () => {
     const before = await stat(join(root.dir, 'bin', 'node'));
@@ -22,7 +22,7 @@ describe('the root of the jail', () => {
     const other = await buildJailRoot(parent, ['lodash.get']);
     expect(other.dir).not.toBe(root.dir);
     expect(readdirSync(join(other.dir, 'runner', 'node_modules'))).toEqual(['lodash.get']);
-  }, 30_000);
+  });
 
   it('is built once by several that come together', async () => {
     const modules = ['flatted', 'lodash.get'];
@@ -32,7 +32,7 @@ describe('the root of the jail', () => {
     expect(new Set(roots.map(({ dir }) => dir))).toEqual(new Set([name]));
     expect(readdirSync(join(name, 'runner', 'node_modules')).sort()).toEqual(modules);
     expect(readdirSync(parent).filter((entry) => entry.includes('.'))).toEqual([]);
-  }, 30_000);
+  });
 
   it('is taken prebuilt, without the data folder', async () => {
     const opened = await openJailRoot(['/nonexistent', parent], '/proc/no-data-folder', curatedModules);
@@ -45,7 +45,7 @@ describe('the root of the jail', () => {
     const opened = await openJailRoot([join(parent, 'empty')], dataDir, ['lodash.get']);
     expect(opened.dir.startsWith(join(dataDir, 'sandbox'))).toBe(true);
     await rm(dataDir, { recursive: true });
-  }, 30_000);
+  });
 
   it('is not taken prebuilt when others can write to it', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
@@ -55,7 +55,7 @@ describe('the root of the jail', () => {
     const opened = await openJailRoot([join(dataDir, 'sandbox')], join(dataDir, 'data'), ['lodash.get']);
     expect(opened.dir.startsWith(join(dataDir, 'data', 'sandbox'))).toBe(true);
     await rm(dataDir, { recursive: true });
-  }, 30_000);
+  });
 
   it('holds programs, libraries and the runner, and nothing of this machine', () => {
     expect(

@@ -41,17 +41,13 @@ describe.each(started)('a component in $name', ({ name, sandbox }) => {
     expect(await sandbox!.bundle({ entry: 'a.mjs', files })).toContain('name: b_default');
   });
 
-  itWorks(
-    'is killed when it loops, and leaves the account usable',
-    async () => {
-      expect(await sandbox!.run(jobOf('export default { name: "n", run() { for (;;); } }'))).toMatchObject({
-        status: 'killed',
-        error: { code: 'BLOCKED' },
-      });
-      expect(await sandbox!.run(jobOf('export default { name: "n", run() { this.$emit(1) } }'))).toMatchObject({ status: 'ok' });
-    },
-    15_000,
-  );
+  itWorks('is killed when it loops, and leaves the account usable', async () => {
+    expect(await sandbox!.run(jobOf('export default { name: "n", run() { for (;;); } }'))).toMatchObject({
+      status: 'killed',
+      error: { code: 'BLOCKED' },
+    });
+    expect(await sandbox!.run(jobOf('export default { name: "n", run() { this.$emit(1) } }'))).toMatchObject({ status: 'ok' });
+  });
 
   itWorks('says which rung it is', () => {
     expect(sandbox!.health().jail.startsWith(name)).toBe(true);
@@ -59,7 +55,7 @@ describe.each(started)('a component in $name', ({ name, sandbox }) => {
 });
 
 async function start(jail: JailChoice): Promise<{ name: JailChoice; sandbox: ProcessSandbox | null }> {
-  const config = { jail, allowPrivateHosts: internet.allowed, lookup: internet.lookup, limits: { silenceCpuMs: 400 } };
+  const config = { jail, allowPrivateHosts: internet.allowed, lookup: internet.lookup, limits: { silenceCpuMs: 1500 } };
   const sandbox = await startTestSandbox(config).catch((error: Error) => {
     process.stderr.write(`\nNOT TESTED: ${error.message}\n`);
     return null;

@@ -50,7 +50,6 @@ interface Inspection {
   reject(error: Error): void;
 }
 
-const startMs = 15_000;
 const drainMs = 500;
 const keptErrorBytes = 4096;
 const keptLateErrors = 8;
@@ -101,10 +100,11 @@ export class RunnerProcess {
       this.failToStart = reject;
     });
     this.ended = new Promise((resolve) => (this.finish = resolve));
+    const { jail, uid, limits, modules, warm, trustedCa, hardened } = settings;
+    const { startMs } = limits;
     const late = setTimeout(() => this.stop({ status: 'crashed', code: 'START', message: `it was not ready in ${startMs} ms` }), startMs);
     this.ready.catch(() => {}).finally(() => clearTimeout(late));
 
-    const { jail, uid, limits, modules, warm, trustedCa, hardened } = settings;
     const command = jail.command({ kind: 'runner', exchangeDir: exchange.dir, uid, heapMb: limits.heapMb, args: [] });
     this.child = startInJail(command, 'ignore', 'pipe');
     this.followChild();

@@ -1,0 +1,60 @@
+import type { ComponentDescription, UserId } from '#contracts';
+import type { ComponentRow, InspectedCode, NewComponent } from './component.entity.js';
+import type { ComponentsRepository } from './components.repository.js';
+
+type Stored = ComponentRow & { component_url: string | null; registered: boolean };
+
+/** Of the least component: what a test is about is added. */
+export const describedAs = (changes: Partial<ComponentDescription> = {}): ComponentDescription => ({
+  name: 'My source',
+  key: null,
+  version: null,
+  description: null,
+  dedupe: null,
+  concurrency: 1,
+  hooks: [],
+  has_run: true,
+  configurable_props: [],
+  ...changes,
+});
+
+/** In place of ComponentsRepository. */
+export class ComponentsInMemory implements Pick<ComponentsRepository, 'findNewest' | 'findRegistered' | 'findUsable' | 'findCode' | 'add'> {
+  readonly rows: Stored[] = [];
+  readonly codes = new Map<string, InspectedCode>();
+
+  async findNewest(ownerId: UserId, key: string): Promise<ComponentRow | undefined> {
+    return this.rows.findLast((row) => row.owner_id === ownerId && row.key === key);
+  }
+
+  async findRegistered(key: string): Promise<ComponentRow | undefined> {
+    return this.rows.find((row) => row.registered && row.key === key);
+  }
+
+  async findUsable(ownerId: UserId, id: string): Promise<ComponentRow | undefined> {
+    return this.rows.find((row) => (row.owner_id === ownerId || row.owner_id === null) && row.id === id);
+  }
+
+  async findCode(hash: string): Promise<InspectedCode | undefined> {
+    return this.codes.get(hash);
+  }
+
+  async add(_session: unknown, { id, owner_id, code, component_url }: NewComponent): Promise<void> {
+    if (!this.codes.has(code.hash)) this.codes.set(code.hash, code);
+    if (this.rows.some((row) => row.id === id)) return;
+    const { key, name, version } = code.description;
+    const at = new Date(1_700_000_000_500);
+    this.rows.push({
+      ...{ id, owner_id, key, name, version, component_url, registered: false, created_at: at, updated_at: at },
+      ...{ code: code.code, code_hash: code.hash, description: code.description },
+    });
+  }
+
+  /** Makes a component the registry's one of its key. */
+  register(id: string): void {
+    const row = this.rows.find((each) => each.id === id);
+    if (!row) throw new Error(`there is no component ${id}`);
+    for (const other of this.rows) if (other.key === row.key) other.registered = false;
+    Object.assign(row, { owner_id: null, registered: true });
+  }
+}

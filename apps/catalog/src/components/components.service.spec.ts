@@ -1,0 +1,159 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { type ComponentDescription, inspectComponent, Invalid, type SluiceError } from '#contracts';
+import { Messages } from '#messaging';
+import { FakeMessages } from '#testing';
+import { CatalogConfig } from '../catalog.config.js';
+import { codeHash } from './component.entity.js';
+import { ComponentsInMemory, describedAs } from './components-in-memory-for-tests.js';
+import { ComponentsRepository } from './components.repository.js';
+import { ComponentsService } from './components.service.js';
+import { RemoteCode } from './remote-code.js';
+
+const ME = 'u_000000000000000001';
+const OTHER = 'u_000000000000000002';
+const [FIRST, SECOND, THIRD] = ['sc_000000000000000001', 'sc_000000000000000002', 'sc_000000000000000003'] as const;
+
+describe('the components of an account', () => {
+  let service: ComponentsService;
+  let stored: ComponentsInMemory;
+  let messages: FakeMessages;
+  let described: ComponentDescription;
+  let fetched: string[];
+
+  beforeEach(async () => {
+    stored = new ComponentsInMemory();
+    described = describedAs();
+    messages = new FakeMessages().replyTo(inspectComponent, () => described);
+    fetched = [];
+    const remote = { read: async (_owner: string, url: string) => (fetched.push(url), `// from ${url}`) };
+    const module = await Test.createTestingModule({
+      providers: [
+        ComponentsService,
+        { provide: ComponentsRepository, useValue: stored },
+        { provide: Messages, useValue: messages },
+        { provide: RemoteCode, useValue: remote },
+        { provide: CatalogConfig, useValue: Object.assign(CatalogConfig.read({}), { maxCodeBytes: 100 }) },
+      ],
+    })
+      .useMocker(() => ({}))
+      .compile();
+    service = module.get(ComponentsService);
+  });
+
+  const create = (id: (typeof stored.rows)[number]['id'], code: string, owner_id: typeof ME | typeof OTHER = ME) =>
+    service.create({ id, owner_id, component_code: code });
+
+  it('returns a created component with its code, its hash, and times in seconds', async () => {
+    described = describedAs({ name: 'Feed', version: '1.2.0', configurable_props: [{ name: 'url', type: 'string' }] });
+    expect(await create(FIRST, 'code')).toEqual({
+      id: FIRST,
+      code: 'code',
+      code_hash: codeHash('code'),
+      name: 'Feed',
+      version: '1.2.0',
+      configurable_props: [{ name: 'url', type: 'string' }],
+      created_at: 1_700_000_000,
+      updated_at: 1_700_000_000,
+    });
+  });
+
+  it('inspects the same code once, whoever submits it', async () => {
+    await create(FIRST, 'code');
+    await create(SECOND, 'code', OTHER);
+    await create(THIRD, 'other code');
+    expect(messages.requests).toMatchObject([
+      { name: inspectComponent.name, payload: { code: 'code' }, key: ME },
+      { name: inspectComponent.name, payload: { code: 'other code' }, key: ME },
+    ]);
+  });
+
+  it('keeps nothing of code that the runtime rejects', async () => {
+    messages.replyTo(inspectComponent, () => {
+      throw new Invalid('the code does not parse');
+    });
+    await expect(create(FIRST, 'nonsense')).rejects.toMatchObject({ code: 'invalid', message: 'the code does not parse' });
+    expect({ rows: stored.rows.length, codes: stored.codes.size }).toEqual({ rows: 0, codes: 0 });
+  });
+
+  it('is made once by a command that is carried out twice', async () => {
+    await create(FIRST, 'code');
+    expect(await create(FIRST, 'code')).toMatchObject({ id: FIRST });
+    expect(stored.rows).toHaveLength(1);
+  });
+
+  it.each(['name', 'key', 'version'] as const)('rejects a component whose %s contains a NUL character', async (field) => {
+    described = describedAs({ [field]: 'a\0b' });
+    await expect(create(FIRST, 'code')).rejects.toMatchObject({ code: 'invalid' });
+    expect(stored.rows).toEqual([]);
+  });
+
+  it.each([
+    ['exactly as many bytes as are allowed', 'x'.repeat(100), true],
+    ['one byte too many', 'x'.repeat(101), false],
+    ['fewer characters but more bytes than are allowed', 'ä'.repeat(51), false],
+  ])('limits the code in bytes: %s', async (_, code, isAccepted) => {
+    const created = await create(FIRST, code).then(
+      () => true,
+      (error: SluiceError) => error.details.errors?.map(({ field }) => field),
+    );
+    expect(created).toEqual(isAccepted || ['component_code']);
+  });
+
+  it('fetches the code from its URL only when no code is given', async () => {
+    const url = 'https://example.com/a.mjs';
+    expect(await service.create({ id: FIRST, owner_id: ME, component_url: url })).toMatchObject({ code: `// from ${url}` });
+    expect(await service.create({ id: SECOND, owner_id: ME, component_url: url, component_code: 'own' })).toMatchObject({ code: 'own' });
+    expect(fetched).toEqual([url]);
+    expect(stored.rows.map(({ component_url }) => component_url)).toEqual([url, url]);
+  });
+
+  it('requires code or a URL', async () => {
+    await expect(service.create({ id: FIRST, owner_id: ME })).rejects.toMatchObject({
+      code: 'invalid',
+      details: { errors: [{ field: 'component_code' }] },
+    });
+  });
+
+  describe('a lookup', () => {
+    beforeEach(async () => {
+      described = describedAs({ key: 'feed' });
+      await create(FIRST, 'old');
+      await create(SECOND, 'new');
+      await create(THIRD, 'theirs', OTHER);
+    });
+
+    it.each([
+      ['by id', FIRST, 'old'],
+      ['by key, which means the newest', 'feed', 'new'],
+    ])('%s finds the owner’s component', async (_, keyOrId, code) => {
+      expect(await service.get(ME, keyOrId)).toMatchObject({ code });
+    });
+
+    it.each([
+      ['another account’s id', THIRD],
+      ['an id that does not exist', 'sc_000000000000000009'],
+      ['an unknown key', 'mail'],
+    ])('does not find %s', async (_, keyOrId) => {
+      await expect(service.get(ME, keyOrId)).rejects.toMatchObject({ code: 'not_found' });
+      await expect(service.usable(ME, keyOrId)).rejects.toMatchObject({ code: 'not_found' });
+    });
+
+    it('finds a component of the registry for every account, by id and by its key', async () => {
+      await expect(service.getRegistered('feed')).rejects.toMatchObject({ code: 'not_found' });
+      stored.register(THIRD);
+      expect(await service.usable(ME, THIRD)).toMatchObject({ code: 'theirs' });
+      expect(await service.getRegistered('feed')).toMatchObject({ code: 'theirs' });
+      expect(await service.registered('feed')).toMatchObject({ id: THIRD });
+    });
+
+    it('does not take a key for an id of a component that a source is to run', async () => {
+      await expect(service.usable(ME, 'feed')).rejects.toMatchObject({ code: 'not_found' });
+    });
+
+    it('returns the code and the description of a hash, for the runtime', async () => {
+      expect(await service.code(codeHash('new'))).toEqual({ code: 'new', description: described });
+      await expect(service.code(codeHash('unknown'))).rejects.toMatchObject({ code: 'not_found' });
+    });
+  });
+});

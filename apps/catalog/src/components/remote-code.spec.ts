@@ -1,0 +1,97 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { bundleComponent, Invalid, Unavailable, type UserId } from '#contracts';
+import { Messages } from '#messaging';
+import { FakeMessages } from '#testing';
+import { CodeFetcher } from './code-fetcher.js';
+import { RemoteCode } from './remote-code.js';
+
+const ORIGIN = 'https://code.test';
+
+describe('code from a URL', () => {
+  let web: Record<string, string>;
+  let fetched: string[];
+  let messages: FakeMessages;
+  let remote: RemoteCode;
+
+  beforeEach(async () => {
+    web = {};
+    fetched = [];
+    messages = new FakeMessages().replyTo(bundleComponent, ({ entry, files }) => ({
+      code: `// ${entry} with ${Object.keys(files).sort().join(', ')}`,
+    }));
+    const fetch = async (text: string) => {
+      const url = new URL(text);
+      fetched.push(url.pathname);
+      const code = web[url.pathname];
+      if (code === undefined) throw new Invalid(`${text} answered 404`);
+      return { code, url };
+    };
+    const module = await Test.createTestingModule({
+      providers: [RemoteCode, { provide: CodeFetcher, useValue: { fetch } }, { provide: Messages, useValue: messages }],
+    }).compile();
+    remote = module.get(RemoteCode);
+  });
+
+  const read = (path: string) => remote.read('u_1' as UserId, `${ORIGIN}${path}`);
+
+  it('is returned as it is when it imports no neighbour', async () => {
+    web['/a.mjs'] = 'import axios from "axios"; export default {}';
+    expect(await read('/a.mjs')).toBe(web['/a.mjs']);
+    expect(messages.requests).toEqual([]);
+  });
+
+  it('is bundled with its neighbours and theirs, each fetched once', async () => {
+    Object.assign(web, {
+      '/sources/new/new.mjs': 'import app from "../../app.mjs"; import common from "../common/common.mjs"; export default {}',
+      '/sources/common/common.mjs': 'import app from "../../app.mjs"; import text from "./text.mjs"; export default {}',
+      '/sources/common/text.mjs': 'export default ""',
+      '/app.mjs': 'export default {}',
+    });
+    expect(await read('/sources/new/new.mjs')).toBe(
+      '// sources/new/new.mjs with app.mjs, sources/common/common.mjs, sources/common/text.mjs, sources/new/new.mjs',
+    );
+    expect(fetched.sort()).toEqual(Object.keys(web).sort());
+  });
+
+  it('finds neighbours without an ending, as Node does', async () => {
+    Object.assign(web, { '/a.js': 'require("./lib"); require("./other")', '/lib/index.js': '', '/other.ts': '' });
+    expect(await read('/a.js')).toBe('// a.js with a.js, lib/index.js, other.ts');
+  });
+
+  it('comes to an end where files import each other', async () => {
+    Object.assign(web, { '/a.mjs': 'import "./b.mjs"', '/b.mjs': 'import "./a.mjs"' });
+    expect(await read('/a.mjs')).toBe('// a.mjs with a.mjs, b.mjs');
+  });
+
+  it('leaves a missing neighbour to the bundler, which knows file and line', async () => {
+    Object.assign(web, { '/a.mjs': '// import "./example.mjs"\nimport "./b.mjs"', '/b.mjs': '' });
+    expect(await read('/a.mjs')).toBe('// a.mjs with a.mjs, b.mjs');
+  });
+
+  it('fails when the entry cannot be fetched', async () => {
+    await expect(read('/none.mjs')).rejects.toMatchObject({ code: 'invalid' });
+  });
+
+  it('fails when a neighbour cannot be fetched for a reason that is not the author’s', async () => {
+    web['/a.mjs'] = 'import "./b.mjs"';
+    Object.defineProperty(web, '/b.mjs', {
+      get: () => {
+        throw new Unavailable('no sockets');
+      },
+    });
+    await expect(read('/a.mjs')).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
+  it.each([
+    [50, true],
+    [51, false],
+  ])('may consist of 50 files: %i', async (count, isAccepted) => {
+    for (let n = 0; n < count; n++) web[`/${n}.mjs`] = n + 1 < count ? `import "./${n + 1}.mjs"` : '';
+    const result = await read('/0.mjs').then(
+      () => 'accepted',
+      (error: Invalid) => error.details.errors?.[0]?.field,
+    );
+    expect(result).toBe(isAccepted ? 'accepted' : 'component_url');
+  });
+});

@@ -1,0 +1,120 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspectComponent, Invalid, newId } from '#contracts';
+import { Messages } from '#messaging';
+import { FakeMessages } from '#testing';
+import { codeHash, type InspectedCode } from '../components/component.entity.js';
+import { ComponentsInMemory, describedAs } from '../components/components-in-memory-for-tests.js';
+import { ComponentsRepository } from '../components/components.repository.js';
+import { RegistryRepository } from './registry.repository.js';
+import { RegistryService } from './registry.service.js';
+
+/** In place of RegistryRepository: the newest code of each key. */
+class RegistryInMemory implements Pick<RegistryRepository, 'list' | 'register' | 'remove'> {
+  readonly registered = new Map<string, { code: InspectedCode; id: string }>();
+
+  async list() {
+    return [...this.registered].map(([key, { code, id }]) => ({
+      ...{ key, id, code_hash: code.hash },
+      ...{ name: code.description.name, version: code.description.version },
+    }));
+  }
+
+  async register(key: string, code: InspectedCode): Promise<void> {
+    if (this.registered.get(key)?.code.hash !== code.hash) this.registered.set(key, { code, id: newId('component') });
+  }
+
+  async remove(key: string): Promise<boolean> {
+    return this.registered.delete(key);
+  }
+}
+
+describe('the registry', () => {
+  let folder: string;
+  let service: RegistryService;
+  let components: ComponentsInMemory;
+  let messages: FakeMessages;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-registry-'));
+    components = new ComponentsInMemory();
+    // The code of these tests is its own key.
+    messages = new FakeMessages().replyTo(inspectComponent, ({ code }) => describedAs({ key: code || null, name: code }));
+    const module = await Test.createTestingModule({
+      providers: [
+        RegistryService,
+        { provide: RegistryRepository, useValue: new RegistryInMemory() },
+        { provide: ComponentsRepository, useValue: components },
+        { provide: Messages, useValue: messages },
+      ],
+    }).compile();
+    service = module.get(RegistryService);
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  const write = (files: Record<string, string>) =>
+    Promise.all(Object.entries(files).map(([name, code]) => writeFile(join(folder, name), code)));
+  const keys = async () => (await service.list()).map(({ key }) => key);
+
+  it('registers every code file of a folder and nothing else in it', async () => {
+    await write({ 'a.mjs': 'a', 'b.ts': 'b', 'c.cjs': 'c', 'd.js': 'd', 'README.md': 'text', 'x.json': '{}' });
+    expect((await service.add(folder)).map(({ key }) => key)).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('returns what it registered, not what was there before', async () => {
+    await write({ 'a.mjs': 'a', 'b.mjs': 'b' });
+    await service.add(join(folder, 'a.mjs'));
+    expect((await service.add(join(folder, 'b.mjs'))).map(({ key }) => key)).toEqual(['b']);
+    expect(await keys()).toEqual(['a', 'b']);
+  });
+
+  it('does not inspect code that is known', async () => {
+    await write({ 'a.mjs': 'a' });
+    components.codes.set(codeHash('a'), { code: 'a', hash: codeHash('a'), description: describedAs({ key: 'known' }) });
+    expect((await service.add(folder)).map(({ key }) => key)).toEqual(['known']);
+    expect(messages.requests).toEqual([]);
+  });
+
+  it.each([
+    ['without a key', () => describedAs({ key: null }), { code: 'invalid', message: expect.stringMatching(/^a\.mjs: /) }],
+    [
+      'that the runtime rejects',
+      () => {
+        throw new Invalid('line 3: unexpected end');
+      },
+      { code: 'invalid', message: 'a.mjs: line 3: unexpected end' },
+    ],
+  ])('names the file of a component %s', async (_, reply, error) => {
+    await write({ 'a.mjs': 'a' });
+    messages.replyTo(inspectComponent, reply);
+    await expect(service.add(folder)).rejects.toMatchObject(error);
+    expect(await keys()).toEqual([]);
+  });
+
+  it('passes on that the runtime is away as it is', async () => {
+    await write({ 'a.mjs': 'a' });
+    const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+    messages.replyTo(inspectComponent, () => {
+      throw away;
+    });
+    await expect(service.add(folder)).rejects.toBe(away);
+  });
+
+  it.each([
+    ['an empty folder', () => folder, 'invalid'],
+    ['a path that does not exist', () => join(folder, 'none'), 'not_found'],
+  ])('rejects %s', async (_, path, code) => {
+    await expect(service.add(path())).rejects.toMatchObject({ code });
+  });
+
+  it('removes a component by its key, once', async () => {
+    await write({ 'a.mjs': 'a' });
+    await service.add(folder);
+    await service.remove('a');
+    expect(await keys()).toEqual([]);
+    await expect(service.remove('a')).rejects.toMatchObject({ code: 'not_found' });
+  });
+});

@@ -1,0 +1,84 @@
+import type { EmitterState, SourceId, UserId } from '#contracts';
+import type { KeysetPage } from '#database';
+import type { ComponentsInMemory } from '../components/components-in-memory-for-tests.js';
+import { freeSlug } from './slug.js';
+import { type SourceChange, type SourceRow, sourceState } from './source.entity.js';
+import type { SourcesRepository } from './sources.repository.js';
+
+/** In place of SourcesRepository. */
+export class SourcesInMemory implements Pick<
+  SourcesRepository,
+  'find' | 'list' | 'create' | 'update' | 'switchOff' | 'delete' | 'states' | 'stateByEndpoint'
+> {
+  readonly rows = new Map<SourceId, SourceRow>();
+
+  constructor(private readonly components: ComponentsInMemory) {}
+
+  async find(ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
+    const row = this.rows.get(id);
+    return row?.owner_id === ownerId ? row : undefined;
+  }
+
+  async list(ownerId: UserId, { limit, after, before }: KeysetPage): Promise<{ rows: SourceRow[]; total: number }> {
+    const own = [...this.rows.values()].filter((row) => row.owner_id === ownerId).sort((a, b) => (a.id < b.id ? 1 : -1));
+    const within = own.filter(({ id }) => (after === undefined || id < after) && (before === undefined || id > before));
+    return { rows: before !== undefined && after === undefined ? within.slice(-limit) : within.slice(0, limit), total: own.length };
+  }
+
+  async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
+    const at = new Date(1_700_000_000_500);
+    const row = this.rows.get(id) ?? this.row(ownerId, id, change, { version: 1, endpoint_key: null, created_at: at, updated_at: at });
+    this.rows.set(id, row);
+    return row;
+  }
+
+  async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange): Promise<SourceRow | undefined> {
+    const before = await this.find(ownerId, id);
+    if (!before) return undefined;
+    const row = this.row(ownerId, id, decide(before), { ...before, version: before.version + 1 });
+    this.rows.set(id, row);
+    return row;
+  }
+
+  async switchOff(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
+    const before = await this.find(ownerId, id);
+    if (!before?.active) return undefined;
+    const row = { ...before, active: false, version: before.version + 1 };
+    this.rows.set(id, row);
+    return sourceState(row);
+  }
+
+  async delete(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
+    const row = await this.find(ownerId, id);
+    if (row) this.rows.delete(id);
+    return row && sourceState({ ...row, version: row.version + 1 }, { deleted: true });
+  }
+
+  async states(ids: string[]): Promise<EmitterState[]> {
+    return [...this.rows.values()].filter(({ id }) => ids.includes(id)).map((row) => sourceState(row));
+  }
+
+  async stateByEndpoint(endpointKey: string): Promise<EmitterState | undefined> {
+    const row = [...this.rows.values()].find(({ endpoint_key }) => endpoint_key === endpointKey);
+    return row && sourceState(row);
+  }
+
+  private row(
+    owner_id: UserId,
+    id: SourceId,
+    { slug, endpoint_key, ...change }: SourceChange,
+    before: Pick<SourceRow, 'version' | 'endpoint_key' | 'created_at' | 'updated_at'>,
+  ): SourceRow {
+    const component = this.components.rows.find((row) => row.id === change.component_id);
+    if (!component) throw new Error(`there is no component ${change.component_id}`);
+    const others = [...this.rows.values()].filter((row) => row.owner_id === owner_id && row.id !== id);
+    return {
+      ...{ id, owner_id, ...change, version: before.version, created_at: before.created_at, updated_at: before.updated_at },
+      name_slug: freeSlug(slug, new Set(others.map(({ name_slug }) => name_slug))),
+      endpoint_key: before.endpoint_key ?? endpoint_key,
+      code_hash: component.code_hash,
+      props: component.description.configurable_props,
+      hooks: component.description.hooks,
+    };
+  }
+}

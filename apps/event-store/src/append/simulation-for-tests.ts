@@ -1,0 +1,249 @@
+import { expect, jest } from '@jest/globals';
+import { LogIntake, type Publisher } from '#messaging';
+import { createLog } from '#observability';
+import { EventStoreConfig } from '../event-store.config.js';
+import { AppendService } from './append.service.js';
+import { EventIntake } from './event-intake.js';
+import { type Random, seededRandom, TestLog } from './log-for-tests.js';
+import { MemoryAppendRepository, MemoryTables, type Mutant as RepositoryMutant } from './memory-append-repository-for-tests.js';
+import { apply, type Model } from './model-for-tests.js';
+import type { Operation } from './operation.js';
+import { TrimCounter } from './trim-counter.js';
+
+/*
+ * Two processes of the store over one log and one database, and everything that can happen between any two statements:
+ * a process dies, a connection breaks before or after the commit, the group hands the partitions out anew and one of the
+ * processes hears of it late, a fetch brings what was wanted before. After each commit the store must be what ten lines
+ * make of the log up to the position, and in the end of all of it.
+ */
+
+const MOMENTS = 800;
+const PARTITIONS = 2;
+const silent = createLog('test', 'silent');
+
+/** What can be wrong with the store beside its repository. */
+export type Mutant =
+  RepositoryMutant | 'deletion bounded by its time' | 'deletions before the events of their batch' | 'due event left in $in';
+
+interface Step {
+  name: string;
+  goOn(): void;
+  fail(error: Error): void;
+}
+
+/** One process of the store, as kafkajs and the scheduler see it. */
+class Process {
+  readonly steps: Step[] = [];
+  readonly offsets = new Map<number, number>();
+  readonly intake: LogIntake;
+  readonly repository: MemoryAppendRepository;
+
+  constructor(
+    private readonly world: World,
+    mutant: Mutant | undefined,
+  ) {
+    const step = (name: string) => new Promise<void>((resolve, reject) => this.steps.push({ name, goOn: resolve, fail: reject }));
+    this.repository = new MemoryAppendRepository(world.tables, step, mutant as RepositoryMutant);
+    const service = new MutantService(this.repository, new TrimCounter(world.random), world, mutant);
+    const nobody = undefined as unknown as Publisher;
+    const config = Object.assign(EventStoreConfig.read({}), { maxEventBytes: 1000 });
+    const events = new EventIntake(silent, nobody, service, config);
+    this.intake = new LogIntake(
+      silent,
+      {
+        topic: 'events',
+        positions: (partitions) => this.repository.positions(partitions),
+        handle: (partition, records, before, after) => events.take(partition, records, before, after),
+      },
+      (partition, offset) => void (this.offsets.has(partition) && this.offsets.set(partition, offset)),
+    );
+  }
+
+  assign(partitions: number[]): void {
+    this.offsets.clear();
+    // as kafkajs does: until it's told to seek it reads from the beginning
+    for (const partition of partitions) this.offsets.set(partition, 0);
+    void this.intake.assign(partitions);
+  }
+
+  fetch(partition: number, from: number, count: number): void {
+    const records = this.world.log.partitions[partition] ?? [];
+    const messages = records.slice(from, from + count).map(({ message }) => message);
+    if (messages.length === 0 || !this.intake.hasRoom(partition)) return;
+    if (this.intake.take({ partition, messages, fetchedOffset: from, highWatermark: records.length }))
+      this.offsets.set(partition, from + messages.length);
+  }
+}
+
+class MutantService extends AppendService {
+  constructor(
+    repository: MemoryAppendRepository,
+    trims: TrimCounter,
+    private readonly world: World,
+    private readonly mutant: Mutant | undefined,
+  ) {
+    super(repository, trims);
+  }
+
+  override append(...[partition, operations, before, after]: Parameters<AppendService['append']>): ReturnType<AppendService['append']> {
+    const mutated = this.mutate(operations, partition);
+    return super.append(partition, mutated, before, after);
+  }
+
+  private mutate(operations: Operation[], partition: number): Operation[] {
+    if (this.mutant === 'due event left in $in')
+      return operations.map((each) => (each.kind === 'event' ? { ...each, waited: false } : each));
+    if (this.mutant === 'deletions before the events of their batch')
+      return [...operations].sort((a, b) => Number(b.kind === 'delete') - Number(a.kind === 'delete'));
+    if (this.mutant !== 'deletion bounded by its time') return operations;
+    return operations.map((each) => {
+      if (each.kind === 'event' || each.end) return each;
+      const record = this.world.log.partitions[partition]?.[Math.floor(each.place.seq / 4096)];
+      return { ...each, end: { ms: Number(record?.message.timestamp), seq: Number.MAX_SAFE_INTEGER } };
+    });
+  }
+}
+
+class World {
+  readonly tables = new MemoryTables();
+  readonly random: Random;
+  readonly log: TestLog;
+  private processes: Process[];
+  private owners = [0, 1];
+  /** Who hasn't heard yet that the partitions were handed out anew. */
+  private untold: number[] = [];
+  private readonly models = Array.from({ length: PARTITIONS }, (): { offset: number; model: Model } => ({ offset: 0, model: new Map() }));
+  private readonly withdrawn = new Set<string>();
+
+  constructor(
+    seed: number,
+    private readonly mutant?: Mutant,
+  ) {
+    this.random = seededRandom(seed);
+    this.log = new TestLog(this.random);
+    this.processes = [new Process(this, mutant), new Process(this, mutant)];
+    this.untold = [0, 1];
+  }
+
+  async play(): Promise<void> {
+    for (let moment = 0; moment < MOMENTS; moment++) {
+      this.happen();
+      await settle();
+      this.check();
+    }
+    await this.comeToRest();
+    this.check();
+  }
+
+  private happen(): void {
+    const dice = this.random();
+    const process = this.processes[Math.floor(this.random() * 2)] as Process;
+    if (dice < 0.08) this.log.produce();
+    else if (dice < 0.26) this.fetch(process);
+    else if (dice < 0.28) this.staleFetch(process);
+    else if (dice < 0.955) this.goOn(process);
+    else if (dice < 0.965) this.breakConnection(process);
+    else if (dice < 0.97) this.die(process);
+    else if (dice < 0.975) this.rebalance();
+    else if (dice < 0.98) this.tell();
+    else jest.advanceTimersByTime(5000);
+  }
+
+  private fetch(process: Process): void {
+    for (const [partition, offset] of process.offsets) process.fetch(partition, offset, 1 + Math.floor(this.random() * 60));
+  }
+
+  /** What was asked for before a seek, and is answered after it. */
+  private staleFetch(process: Process): void {
+    for (const [partition, offset] of [...process.offsets]) {
+      process.fetch(partition, Math.max(0, offset + Math.floor(this.random() * 80) - 60), 30);
+      process.fetch(partition, process.offsets.get(partition) ?? offset, 30);
+    }
+  }
+
+  private goOn(process: Process): void {
+    const [step] = process.steps.splice(Math.floor(this.random() * process.steps.length), 1);
+    step?.goOn();
+  }
+
+  private breakConnection(process: Process): void {
+    const [step] = process.steps.splice(Math.floor(this.random() * process.steps.length), 1);
+    step?.fail(Object.assign(new Error('Connection terminated'), { code: '08006' }));
+  }
+
+  private die(process: Process): void {
+    const index = this.processes.indexOf(process);
+    process.repository.rollBackAll();
+    this.processes[index] = new Process(this, this.mutant);
+    this.rebalance();
+    this.untold = this.untold.filter((other) => other !== index);
+    this.assign(index);
+  }
+
+  private rebalance(): void {
+    this.owners = this.owners.map(() => Math.floor(this.random() * 2));
+    this.untold = [0, 1];
+    this.tell();
+  }
+
+  private tell(): void {
+    const [index] = this.untold.splice(Math.floor(this.random() * this.untold.length), 1);
+    if (index !== undefined) this.assign(index);
+  }
+
+  private assign(index: number): void {
+    this.processes[index]?.assign(this.owners.flatMap((owner, partition) => (owner === index ? [partition] : [])));
+  }
+
+  private async comeToRest(): Promise<void> {
+    while (this.untold.length > 0) this.tell();
+    for (let rounds = 0; rounds < 3000; rounds++) {
+      for (const process of this.processes) {
+        this.fetch(process);
+        this.goOn(process);
+      }
+      await settle();
+      // not a check after each: mutants may be wrong already
+      jest.advanceTimersByTime(1000);
+      if (this.log.partitions.every((records, partition) => (this.tables.positions.get(partition)?.offset ?? 0) === records.length)) return;
+    }
+    throw new Error('the store does not come to the end of the log');
+  }
+
+  /** The store must be what the model makes of the log up to the position. */
+  private check(): void {
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      const records = this.log.partitions[partition] ?? [];
+      const position = this.tables.positions.get(partition) ?? { offset: 0, clock: 0 };
+      const state = this.models[partition] as { offset: number; model: Model };
+      if (position.offset === state.offset) continue;
+      if (position.offset < state.offset) throw new Error('the position went back');
+      for (; state.offset < position.offset; state.offset++) {
+        const { operation } = records[state.offset] as { operation: Operation };
+        for (const key of apply(state.model, operation)) this.withdrawn.add(key);
+      }
+      for (const [key, events] of state.model) {
+        const [emitterId, stream] = key.split(' ') as [`dc_${string}`, string];
+        const shown = this.tables.shown({ emitterId, stream }).map(({ place, emitId }) => ({ place, emitId }));
+        expect(shown).toEqual(events);
+      }
+    }
+    expect(this.tables.withdrawn).toEqual(this.withdrawn);
+  }
+}
+
+/** Real: lets everything continue that waits for nothing else. */
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/**
+ * Plays one simulation; the same seed gives the same one.
+ * @throws when the store deviates from the model
+ */
+export async function playSimulation(seed: number, mutant?: Mutant): Promise<void> {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance', 'hrtime'] });
+  try {
+    await new World(seed, mutant).play();
+  } finally {
+    jest.useRealTimers();
+  }
+}

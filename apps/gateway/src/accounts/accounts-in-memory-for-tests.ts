@@ -1,0 +1,69 @@
+import type { Id, UserId } from '#contracts';
+import type { AccountRow, ApiKeyRow, Usage } from './account.entity.js';
+import type { AccountsRepository } from './accounts.repository.js';
+
+type StoredKey = ApiKeyRow & { hash: Buffer };
+
+/** In place of AccountsRepository. */
+export class AccountsInMemory implements Pick<
+  AccountsRepository,
+  'findByKeyHash' | 'find' | 'list' | 'create' | 'setErrorMail' | 'addKey' | 'listKeys' | 'validHashes' | 'revokeKey' | 'usedSince'
+> {
+  readonly accounts: (AccountRow & { error_mail: boolean })[] = [];
+  readonly keys: StoredKey[] = [];
+  /** By account and day, `2026-01-31`. */
+  readonly usage: { accountId: UserId; day: string; used: Usage }[] = [];
+
+  async findByKeyHash(hash: Buffer): Promise<AccountRow | undefined> {
+    const key = this.keys.find((each) => each.hash.equals(hash) && each.revoked_at === null);
+    return key && this.find(key.account_id);
+  }
+
+  async find(id: string): Promise<AccountRow | undefined> {
+    return this.accounts.find((account) => account.id === id);
+  }
+
+  async list(): Promise<AccountRow[]> {
+    return [...this.accounts];
+  }
+
+  async create(_session: unknown, { id, email, username }: Pick<AccountRow, 'id' | 'email' | 'username'>): Promise<void> {
+    const period = { billing_period_start: null, billing_period_end: null };
+    this.accounts.push({ id, email, username, ...period, created_at: new Date(), error_mail: true });
+  }
+
+  async setErrorMail(id: UserId, on: boolean): Promise<boolean> {
+    const account = this.accounts.find((each) => each.id === id);
+    if (account) account.error_mail = on;
+    return account !== undefined;
+  }
+
+  async addKey(_session: unknown, key: Pick<StoredKey, 'id' | 'account_id' | 'hint' | 'name' | 'hash'>): Promise<boolean> {
+    if (this.keys.some(({ hash }) => hash.equals(key.hash))) return false;
+    this.keys.push({ ...key, created_at: new Date(), revoked_at: null });
+    return true;
+  }
+
+  async listKeys(accountId: UserId): Promise<ApiKeyRow[]> {
+    return this.keys.filter(({ account_id }) => account_id === accountId);
+  }
+
+  async validHashes(hashes: string[]): Promise<string[]> {
+    const valid = this.keys.filter(({ revoked_at }) => revoked_at === null).map(({ hash }) => hash.toString('hex'));
+    return hashes.filter((hash) => valid.includes(hash));
+  }
+
+  async revokeKey(id: Id<'apiKey'>): Promise<boolean> {
+    const key = this.keys.find((each) => each.id === id);
+    if (key) key.revoked_at ??= new Date();
+    return key !== undefined;
+  }
+
+  async usedSince(accountId: UserId, since: Date): Promise<Usage> {
+    const days = this.usage.filter((each) => each.accountId === accountId && each.day >= since.toISOString().slice(0, 10));
+    return {
+      compute_ms: days.reduce((sum, { used }) => sum + used.compute_ms, 0),
+      invocations: days.reduce((sum, { used }) => sum + used.invocations, 0),
+    };
+  }
+}

@@ -1,0 +1,147 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { Database } from '#database';
+import { GatewayConfig } from '../gateway.config.js';
+import type { AccountRow } from './account.entity.js';
+import { AccountsInMemory } from './accounts-in-memory-for-tests.js';
+import { AccountsRepository } from './accounts.repository.js';
+import { AccountsService } from './accounts.service.js';
+import { newApiKey } from './api-key.js';
+
+const MISSING = 'u_000000000000000009';
+
+describe('accounts and their API keys', () => {
+  let stored: AccountsInMemory;
+  let service: AccountsService;
+
+  const start = async (variables: Record<string, string> = {}) => {
+    const module = await Test.createTestingModule({
+      providers: [
+        AccountsService,
+        { provide: AccountsRepository, useValue: stored },
+        { provide: Database, useValue: { transaction: (work: (session: unknown) => unknown) => work({}) } },
+        { provide: GatewayConfig, useValue: GatewayConfig.read(variables) },
+      ],
+    }).compile();
+    return module.get(AccountsService);
+  };
+
+  beforeEach(async () => {
+    stored = new AccountsInMemory();
+    service = await start();
+  });
+
+  it('opens a new account with its first key, and stores only a hash of the key', async () => {
+    const { id, api_key } = await service.create({ email: 'ada@example.com' });
+    expect(await service.authenticate(api_key)).toMatchObject({ id, email: 'ada@example.com', username: 'ada' });
+    expect(JSON.stringify(stored.keys)).not.toContain(api_key);
+  });
+
+  it.each([
+    ['unknown', () => newApiKey()],
+    ['mistyped', () => 'slk_x'],
+    ['empty', () => ''],
+  ])('does not authenticate a key that is %s', async (_, key) => {
+    await service.create({ email: 'ada@example.com' });
+    expect(await service.authenticate(key())).toBeUndefined();
+  });
+
+  it('does not create an account with a key that is in use', async () => {
+    await service.create({ email: 'ada@example.com', apiKey: 'chosen-by-ada' });
+    await expect(service.create({ email: 'bob@example.com', apiKey: 'chosen-by-ada' })).rejects.toMatchObject({ code: 'conflict' });
+  });
+
+  it('revokes one key of several, and tells valid keys from revoked ones', async () => {
+    const { id, api_key: first } = await service.create({ email: 'ada@example.com' });
+    const { id: keyId, api_key: second } = await service.createKey(id, 'laptop');
+    expect((await service.listKeys(id)).map(({ name }) => name)).toEqual([null, 'laptop']);
+    await service.revokeKey(keyId);
+    expect(await service.stillValid(new Set([first, second, newApiKey()]))).toEqual(new Set([first]));
+    expect(await service.authenticate(second)).toBeUndefined();
+    // Once more is no error.
+    await service.revokeKey(keyId);
+  });
+
+  it.each<[string, (accounts: AccountsService) => Promise<unknown>]>([
+    ['a key for an account that does not exist', (accounts) => accounts.createKey(MISSING, null)],
+    ['the keys of an account that does not exist', (accounts) => accounts.listKeys(MISSING)],
+    ['error mail of an account that does not exist', (accounts) => accounts.setErrorMail(MISSING, false)],
+    ['a key that does not exist', (accounts) => accounts.revokeKey('ak_000000000000000009')],
+    ['an account by what is not an id', (accounts) => accounts.listKeys("' OR 1=1")],
+    ['a key by what is not an id', (accounts) => accounts.revokeKey('laptop')],
+  ])('does not find %s', async (_, call) => {
+    await expect(call(service)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('turns error mail off and on', async () => {
+    const { id } = await service.create({ email: 'ada@example.com' });
+    await service.setErrorMail(id, false);
+    expect(stored.accounts[0]?.error_mail).toBe(false);
+    await service.setErrorMail(id, true);
+    expect(stored.accounts[0]?.error_mail).toBe(true);
+  });
+
+  describe('the account of the first start', () => {
+    const bootstrap = (apiKey?: string) => service.bootstrap({ email: 'admin@example.com', apiKey });
+
+    it('is created once, with a key', async () => {
+      const first = await bootstrap();
+      expect(first).toMatchObject({ created: true, api_key: expect.stringMatching(/^slk_/) });
+      expect(await bootstrap()).toEqual({ id: first.id, email: 'admin@example.com', api_key: null, created: false });
+      expect(stored.accounts).toHaveLength(1);
+    });
+
+    it('also opens with a key that the operator chooses later', async () => {
+      const { api_key: first } = await bootstrap();
+      expect(await bootstrap('chosen-later')).toMatchObject({ created: false, api_key: 'chosen-later' });
+      expect(await bootstrap('chosen-later')).toMatchObject({ created: false, api_key: 'chosen-later' });
+      for (const key of [first!, 'chosen-later']) expect(await service.authenticate(key)).toMatchObject({ email: 'admin@example.com' });
+      expect(stored.keys).toHaveLength(2);
+    });
+
+    it('does not open again with a revoked key', async () => {
+      await bootstrap('chosen');
+      await service.revokeKey(stored.keys[0]!.id);
+      expect(await bootstrap('chosen')).toMatchObject({ api_key: null, created: false });
+      expect(await service.authenticate('chosen')).toBeUndefined();
+    });
+  });
+
+  describe('the description of an account', () => {
+    const today = new Date().toISOString().slice(0, 10);
+    let account: AccountRow;
+    const use = (day: string, compute_ms: number, invocations: number) =>
+      stored.usage.push({ accountId: account.id, day, used: { compute_ms, invocations } });
+    const describeIt = async (accounts = service) => accounts.describe(account, 'the-key');
+
+    beforeEach(async () => {
+      const { id } = await service.create({ email: 'ada@example.com', username: 'Ada' });
+      account = (await stored.find(id))!;
+      use('2020-01-01', 5000, 5);
+      use(today, 1200, 3);
+      stored.usage.push({ accountId: MISSING, day: today, used: { compute_ms: 1, invocations: 1 } });
+    });
+
+    it('shows what a free account has used today, and the key that asked', async () => {
+      expect(await describeIt()).toEqual({
+        ...{ id: account.id, username: 'Ada', email: 'ada@example.com', api_key: 'the-key' },
+        ...{ daily_compute_time_quota: 2_147_483_647, daily_compute_time_used: 1200 },
+        ...{ daily_invocations_quota: 2_147_483_647, daily_invocations_used: 3 },
+      });
+    });
+
+    it('shows the quotas that the operator has set', async () => {
+      const limited = await start({ SLUICE_QUOTAS: 'free', SLUICE_DAILY_INVOCATIONS: '1000', SLUICE_DAILY_COMPUTE_MS: '60000' });
+      expect(await describeIt(limited)).toMatchObject({ daily_invocations_quota: 1000, daily_compute_time_quota: 60_000 });
+    });
+
+    it('shows the billing period of a paid account, with all that it used in it', async () => {
+      account.billing_period_start = new Date('2020-01-01T00:00:00.900Z');
+      account.billing_period_end = new Date('2040-01-01T00:00:00Z');
+      expect(await describeIt()).toEqual({
+        ...{ id: account.id, username: 'Ada', email: 'ada@example.com' },
+        ...{ billing_period_start_ts: 1_577_836_800, billing_period_end_ts: 2_208_988_800, billing_period_invocations: 8 },
+      });
+    });
+  });
+});

@@ -1,0 +1,120 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { EVENTS_TOPIC, type EventPage, getSource, listEvents, NotFound, type PageRequest } from '#contracts';
+import { Messages, type OutgoingRecord, Publisher } from '#messaging';
+import { FakeMessages } from '#testing';
+import { EventsService } from './events.service.js';
+
+const ME = 'u_000000000000000001';
+const SOURCE = 'dc_000000000000000001';
+const STORED = 10;
+
+/** A store of ten events, newest first, of which at most `most` fit into one reply. */
+function store(most: number) {
+  const events = Array.from({ length: STORED }, (_, n) => STORED - n);
+  return ({ limit, after, before }: PageRequest): EventPage => {
+    const within = events.filter((n) => (after === undefined || n < Number(after)) && (before === undefined || n > Number(before)));
+    const towardsNewer = before !== undefined && after === undefined;
+    const wanted = towardsNewer ? within.slice(-limit) : within.slice(0, limit);
+    const shown = towardsNewer ? wanted.slice(-most) : wanted.slice(0, most);
+    const cursor = (n: number | undefined) => (n === undefined ? null : String(n));
+    return {
+      page_info: { total_count: STORED, count: shown.length, start_cursor: cursor(shown[0]), end_cursor: cursor(shown.at(-1)) },
+      items: shown.map(String),
+      cut: shown.length < wanted.length,
+    };
+  };
+}
+
+describe('the events of an emitter', () => {
+  let messages: FakeMessages;
+  let sent: OutgoingRecord[];
+  let service: EventsService;
+
+  beforeEach(async () => {
+    messages = new FakeMessages();
+    sent = [];
+    const module = await Test.createTestingModule({
+      providers: [
+        EventsService,
+        { provide: Messages, useValue: messages },
+        { provide: Publisher, useValue: { send: async (records: OutgoingRecord[]) => void sent.push(...records) } },
+      ],
+    })
+      .useMocker(() => ({}))
+      .compile();
+    service = module.get(EventsService);
+  });
+
+  describe.each([1, 3, 100])('when %i of them fit into a reply of the store', (most) => {
+    it.each<[string, PageRequest, number[]]>([
+      ['the newest', { limit: 4 }, [10, 9, 8, 7]],
+      ['all', { limit: 100 }, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]],
+      ['those after a cursor', { limit: 4, after: '7' }, [6, 5, 4, 3]],
+      ['the last after a cursor', { limit: 4, after: '3' }, [2, 1]],
+      ['those directly before a cursor', { limit: 4, before: '5' }, [9, 8, 7, 6]],
+      ['those between two cursors', { limit: 4, after: '9', before: '6' }, [8, 7]],
+      ['none after the oldest', { limit: 4, after: '1' }, []],
+      ['the newest, where cursors are empty', { limit: 2, after: '', before: '' }, [10, 9]],
+    ])('a page shows %s', async (_, window, shown) => {
+      messages.replyTo(listEvents, store(most));
+      const { items, page_info } = await service.page(ME, SOURCE, window);
+      expect(items.map(Number)).toEqual(shown);
+      expect(page_info).toEqual({
+        ...{ total_count: STORED, count: shown.length },
+        ...{ start_cursor: shown.length > 0 ? String(shown[0]) : null, end_cursor: shown.length > 0 ? String(shown.at(-1)) : null },
+      });
+    });
+  });
+
+  it('ends a page when the store has nothing left to fill it with', async () => {
+    const nothing = { total_count: 0, count: 0, start_cursor: null, end_cursor: null };
+    messages.replyTo(listEvents, () => ({ page_info: nothing, items: [], cut: true }));
+    expect((await service.page(ME, SOURCE, { limit: 4 })).items).toEqual([]);
+    expect(messages.requests).toHaveLength(2);
+  });
+
+  it.each([
+    [undefined, ''],
+    ['default', ''],
+    ['$errors', '$errors'],
+    ['mine', 'mine'],
+  ])('are read from the stream that event_name %j means', async (event_name, stream) => {
+    messages.replyTo(listEvents, store(100));
+    await service.page(ME, SOURCE, { limit: 1, event_name, expand: 'event' });
+    expect(messages.requests).toMatchObject([{ key: SOURCE, payload: { owner_id: ME, emitter_id: SOURCE, stream, expand: true } }]);
+  });
+
+  it('are deleted by a record in their own log, once the source is known to be the caller’s', async () => {
+    messages.replyTo(getSource, () => ({}) as never);
+    await service.delete(ME, SOURCE, { start_id: '100-1', end_id: '100-2', event_name: '$errors' });
+    expect(messages.requests).toMatchObject([{ name: getSource.name, payload: { owner_id: ME, id: SOURCE } }]);
+    expect(sent).toMatchObject([{ topic: EVENTS_TOPIC, key: SOURCE }]);
+  });
+
+  it.each([
+    ['one event', { start_id: '100-1', end_id: '100-1' }],
+    ['everything', {}],
+    ['from an event on', { start_id: '100-1' }],
+  ])('are deleted by a range of %s', async (_, range) => {
+    messages.replyTo(getSource, () => ({}) as never);
+    await service.delete(ME, SOURCE, range);
+    expect(sent).toHaveLength(1);
+  });
+
+  it.each([
+    ['by milliseconds', { start_id: '101-0', end_id: '100-5' }],
+    ['by sequence', { start_id: '100-10', end_id: '100-9' }],
+  ])('are not deleted by a range whose end is before its start %s', async (_, range) => {
+    await expect(service.delete(ME, SOURCE, range)).rejects.toMatchObject({ code: 'invalid', details: { errors: [{ field: 'end_id' }] } });
+    expect({ requests: messages.requests, sent }).toEqual({ requests: [], sent: [] });
+  });
+
+  it('are not deleted for a source of another account', async () => {
+    messages.replyTo(getSource, () => {
+      throw new NotFound('source', SOURCE);
+    });
+    await expect(service.delete(ME, SOURCE, {})).rejects.toMatchObject({ code: 'not_found' });
+    expect(sent).toEqual([]);
+  });
+});

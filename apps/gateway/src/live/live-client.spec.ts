@@ -1,0 +1,111 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { eventIdOf, type EventPlace, type EventSummary } from '#contracts';
+import { LiveClient, MOST_PENDING_BYTES, type WantedStream } from './live-client.js';
+import { LiveEvent } from './live-event.js';
+
+const EMITTER = 'dc_000000000000000001';
+
+/** The frames that a client was sent, until it reads. */
+class Frames {
+  readonly ids: string[] = [];
+  pending = 0;
+  isCutOff = false;
+  write(frame: Buffer): void {
+    this.ids.push(/^id: (.*)$/m.exec(frame.toString())?.[1] ?? frame.toString().trim());
+    this.pending += frame.length;
+  }
+  read(): void {
+    this.pending = 0;
+  }
+  async drained(): Promise<void> {}
+  cutOff(): void {
+    this.isCutOff = true;
+  }
+}
+
+const at = (ms: number, seq = 0): EventPlace => ({ ms, seq });
+const event = (place: EventPlace, { emitId = eventIdOf(place), bytes = 2 } = {}) =>
+  new LiveEvent({
+    kind: 'event',
+    place,
+    emitterId: EMITTER,
+    stream: '',
+    emitId,
+    json: Buffer.from(`"${'x'.repeat(bytes)}"`),
+    hops: 0,
+  } as never);
+const stored = (place: EventPlace, emit_id = eventIdOf(place)) => ({ id: eventIdOf(place), metadata: { emit_id } }) as EventSummary;
+
+describe('the client of a live stream', () => {
+  let frames: Frames;
+  const connect = (wanted: Partial<WantedStream> = {}) =>
+    new LiveClient({ emitterId: EMITTER, stream: '', expand: false, after: null, ...wanted }, frames);
+  beforeEach(() => {
+    frames = new Frames();
+  });
+
+  it('is sent the events that came while its answer began, then those that come', () => {
+    const client = connect();
+    client.take(event(at(1)));
+    expect(frames.ids).toEqual([]);
+    client.goLive();
+    client.take(event(at(2)));
+    expect({ ids: frames.ids, sent: client.sent }).toEqual({ ids: ['1-0', '2-0'], sent: 2 });
+  });
+
+  it('is sent what it missed before what waits, and each event once', () => {
+    const client = connect({ after: at(1) });
+    client.take(event(at(3)));
+    client.take(event(at(4)));
+    for (const place of [at(2), at(3)]) client.sendStored(stored(place), '{}');
+    client.goLive();
+    expect(frames.ids).toEqual(['2-0', '3-0', '4-0']);
+  });
+
+  it('is not sent what it has seen, nor a repeat of it', () => {
+    const client = connect({ after: at(5) });
+    client.goLive();
+    client.take(event(at(4), { emitId: 'same' }));
+    client.take(event(at(5)));
+    client.take(event(at(6), { emitId: 'same' }));
+    client.take(event(at(7)));
+    expect(frames.ids).toEqual(['7-0']);
+  });
+
+  it('is not sent a repeat of an event that the store knows', () => {
+    const client = connect({ after: at(5) });
+    client.knows(stored(at(5), 'first'));
+    client.goLive();
+    client.take(event(at(6), { emitId: 'first' }));
+    client.take(event(at(6, 1), { emitId: 'second' }));
+    expect(frames.ids).toEqual(['6-1']);
+  });
+
+  it('is sent a remark that does not count as an event', () => {
+    const client = connect();
+    client.remark('gap');
+    expect({ ids: frames.ids, sent: client.sent }).toEqual({ ids: [': gap'], sent: 0 });
+  });
+
+  it.each([
+    ['while its answer begins', false],
+    ['when it is live', true],
+  ])('is cut off when it does not read %s, and not for one large event', (_, isLive) => {
+    const client = connect({ expand: true });
+    if (isLive) client.goLive();
+    client.take(event(at(1), { bytes: MOST_PENDING_BYTES - 1000 }));
+    expect(frames.isCutOff).toBe(false);
+    for (let n = 2; n < 5; n++) client.take(event(at(n), { bytes: 1000 }));
+    expect(frames.isCutOff).toBe(true);
+  });
+
+  it('is not cut off when it reads', () => {
+    const client = connect({ expand: true });
+    client.goLive();
+    for (let n = 1; n < 5; n++) {
+      client.take(event(at(n), { bytes: MOST_PENDING_BYTES - 1000 }));
+      frames.read();
+    }
+    expect({ isCutOff: frames.isCutOff, sent: client.sent }).toEqual({ isCutOff: false, sent: 4 });
+  });
+});

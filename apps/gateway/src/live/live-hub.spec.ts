@@ -1,0 +1,91 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { eventRecord, type EmitterId } from '#contracts';
+import { LogRecord } from '#messaging';
+import { isBelow, LiveHub, type LiveListener } from './live-hub.js';
+
+const ONE: EmitterId = 'dc_000000000000000001';
+const OTHER: EmitterId = 'dc_000000000000000002';
+
+class Listener implements LiveListener {
+  readonly taken: string[] = [];
+  constructor(
+    readonly emitterId: EmitterId,
+    readonly stream = '' as LiveListener['stream'],
+  ) {}
+  take({ emitted }: Parameters<LiveListener['take']>[0]): void {
+    this.taken.push(emitted.emitId);
+  }
+}
+
+describe('the hub of live streams', () => {
+  let hub: LiveHub;
+  beforeEach(() => {
+    hub = new LiveHub({ maxEventBytes: 100 });
+  });
+
+  const take = (offset: number, emitId: string, { emitterId = ONE, stream = '', json = '{}', partition = 0 } = {}) => {
+    const { key, value, headers } = eventRecord({ emitterId, stream, emitId, json: Buffer.from(json) });
+    const message = { key: Buffer.from(key), value, headers, offset: String(offset), timestamp: '1000', attributes: 0 };
+    hub.take(new LogRecord('events', partition, message, 1000));
+  };
+
+  it('hands each listener the events of its emitter and stream, in the order of the log', () => {
+    const [own, errors, other] = [new Listener(ONE), new Listener(ONE, '$errors'), new Listener(OTHER)];
+    for (const listener of [own, errors, other]) hub.join(listener);
+    take(0, 'a');
+    take(1, 'b', { stream: '$errors' });
+    take(2, 'c', { emitterId: OTHER });
+    take(3, 'd');
+    expect([own, errors, other].map(({ taken }) => taken)).toEqual([['a', 'd'], ['b'], ['c']]);
+  });
+
+  it('hands out a record once, however often it is read', () => {
+    const listener = new Listener(ONE);
+    hub.join(listener);
+    for (const offset of [0, 1, 0, 1, 2]) take(offset, `e${offset}`);
+    expect(listener.taken).toEqual(['e0', 'e1', 'e2']);
+  });
+
+  it('splits the log at the seam: a listener gets what is above it, and the store has what is below', () => {
+    take(4, 'before');
+    const listener = new Listener(ONE);
+    const seam = hub.join(listener);
+    take(5, 'after');
+    expect(listener.taken).toEqual(['after']);
+    expect([4, 5].map((offset) => isBelow(seam, { partition: 0, offset }))).toEqual([true, false]);
+    expect(isBelow(seam, { partition: 1, offset: 0 })).toBe(false);
+  });
+
+  it('puts an event that makes a listener join below its seam', () => {
+    const late = new Listener(ONE);
+    let seam: ReturnType<LiveHub['join']> | undefined;
+    hub.join({ emitterId: ONE, stream: '', take: () => (seam ??= hub.join(late)) });
+    take(0, 'first');
+    expect({ taken: late.taken, offset: seam?.get(0) }).toEqual({ taken: [], offset: 1 });
+  });
+
+  it('hands nothing to a listener that has left', () => {
+    const [gone, stays] = [new Listener(ONE), new Listener(ONE)];
+    for (const listener of [gone, stays]) hub.join(listener);
+    hub.leave(gone);
+    hub.leave(gone);
+    take(0, 'a');
+    expect([gone.taken, stays.taken]).toEqual([[], ['a']]);
+  });
+
+  it('passes over records that are no event, and those that are too large', () => {
+    const listener = new Listener(ONE);
+    hub.join(listener);
+    take(0, 'broken', { json: '{' });
+    take(1, 'large', { json: `"${'x'.repeat(200)}"` });
+    take(2, 'good');
+    expect(listener.taken).toEqual(['good']);
+    expect(hub.positions.get(0)?.offset).toBe(3);
+  });
+
+  it('begins anew where the log is read again after a pause', () => {
+    take(7, 'a');
+    hub.reset();
+    expect(hub.join(new Listener(ONE))).toEqual(new Map());
+  });
+});

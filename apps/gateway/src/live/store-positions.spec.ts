@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { getStoredPositions, type StoredPosition, Unavailable } from '#contracts';
+import { Messages } from '#messaging';
+import { FakeMessages } from '#testing';
+import { StorePositions } from './store-positions.js';
+
+describe('the positions of the store', () => {
+  let stored: StoredPosition[];
+  let messages: FakeMessages;
+  let positions: StorePositions;
+
+  beforeEach(async () => {
+    jest.useFakeTimers();
+    stored = [];
+    messages = new FakeMessages().replyTo(getStoredPositions, () => stored);
+    const module = await Test.createTestingModule({ providers: [StorePositions, { provide: Messages, useValue: messages }] }).compile();
+    positions = module.get(StorePositions);
+  });
+  afterEach(() => void jest.useRealTimers());
+
+  const store = (...offsets: number[]) => (stored = offsets.map((offset, partition) => ({ partition, offset, clock: 0 })));
+  /** What became of a wait so far. */
+  const watch = (wait: Promise<void>) => {
+    const state = { is: 'waiting' };
+    wait.then(
+      () => (state.is = 'reached'),
+      (error: Error) => (state.is = error.name),
+    );
+    return state;
+  };
+  const never = new AbortController().signal;
+
+  it('are reached when the store has taken in all below the seam, in every partition', async () => {
+    store(5, 1);
+    const wait = watch(
+      positions.reached(
+        new Map([
+          [0, 5],
+          [1, 2],
+        ]),
+        never,
+      ),
+    );
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(wait.is).toBe('waiting');
+    store(5, 2);
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(wait.is).toBe('reached');
+  });
+
+  it('are requested once for all who wait at the same time', async () => {
+    store(5);
+    await Promise.all([5, 4, 3].map((offset) => positions.reached(new Map([[0, offset]]), never)));
+    expect(messages.requests).toHaveLength(1);
+  });
+
+  it('are not requested for a seam that the store is known to have reached, nor for an empty log', async () => {
+    store(5);
+    await positions.read();
+    await positions.reached(new Map([[0, 5]]), never);
+    await positions.reached(new Map(), never);
+    expect(messages.requests).toHaveLength(1);
+  });
+
+  it('are no longer requested when the client is gone', async () => {
+    const gone = new AbortController();
+    const wait = watch(positions.reached(new Map([[0, 1]]), gone.signal));
+    await jest.advanceTimersByTimeAsync(100);
+    gone.abort();
+    await jest.advanceTimersByTimeAsync(1000);
+    const requests = messages.requests.length;
+    await jest.advanceTimersByTimeAsync(10_000);
+    expect({ is: wait.is, requests: messages.requests.length }).toEqual({ is: 'AbortError', requests });
+  });
+
+  it('fail when the store does not reply, and are requested anew by the next', async () => {
+    messages.replyTo(getStoredPositions, () => {
+      throw new Unavailable('away');
+    });
+    await expect(positions.reached(new Map([[0, 1]]), never)).rejects.toMatchObject({ code: 'unavailable' });
+    messages.replyTo(getStoredPositions, () => store(1));
+    await positions.reached(new Map([[0, 1]]), never);
+  });
+});

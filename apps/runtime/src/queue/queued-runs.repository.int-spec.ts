@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { RunRequest, SourceId, UserId } from '#contracts';
+import { freshDatabase, type FreshDatabase } from '#testing';
+import { QueuedRunsRepository } from './queued-runs.repository.js';
+
+const [ALICE, BOB] = ['u_alice', 'u_bob'] as UserId[] as [UserId, UserId];
+const [A, B] = ['dc_a', 'dc_b'] as SourceId[] as [SourceId, SourceId];
+
+let fresh: FreshDatabase;
+let queue: QueuedRunsRepository;
+beforeAll(async () => {
+  fresh = await freshDatabase('runtime');
+  queue = new QueuedRunsRepository(fresh.database);
+});
+afterAll(() => fresh?.drop());
+beforeEach(() => fresh.database.query('TRUNCATE queued_run, queue_lease, emitter'));
+
+const run = (run_id: string, source_id = A, more: Partial<RunRequest> = {}): RunRequest => ({
+  run_id,
+  owner_id: ALICE,
+  source_id,
+  trigger: 'manual',
+  due_at_ms: 1,
+  ...more,
+});
+const next = async (taken: string[] = [], perSource = 8, limit = 32) => queue.next(ALICE, taken, { perSource, limit });
+const ids = async (...args: Parameters<typeof next>) => (await next(...args)).map(({ run_id }) => run_id);
+
+describe('queued runs', () => {
+  it('come back as they were, in the order of arrival', async () => {
+    const whole = run('r1', A, { event: '{"a":"\\u00e9"}', hops: 2 });
+    await queue.add([whole, run('r2', B)]);
+    await queue.add([run('r3')]);
+    expect(await next()).toEqual([whole, run('r2', B), run('r3')]);
+  });
+
+  it('wait once, however often they are added', async () => {
+    await queue.add([run('r1'), run('r1'), run('r2')]);
+    await queue.add([run('r1')]);
+    expect(await ids()).toEqual(['r1', 'r2']);
+  });
+
+  it('take turns by source, so that one source with many runs does not keep the others of its account waiting', async () => {
+    await queue.add([...Array.from({ length: 50 }, (_, n) => run(`a${n}`)), run('b0', B), run('b1', B)]);
+    expect(await ids([], 2)).toEqual(['a0', 'a1', 'b0', 'b1']);
+  });
+
+  it('are not returned again while they are taken', async () => {
+    await queue.add([run('r1'), run('r2'), run('r3')]);
+    const taken = await ids([], 8, 2);
+    expect(await ids(taken)).toEqual(['r3']);
+    await queue.remove(taken[0]!);
+    expect(await ids()).toEqual(['r2', 'r3']);
+  });
+
+  it('are removed with their source, all but those of its hooks', async () => {
+    const hook = { method: 'deactivate', version: 1, deployment: {}, final: true } as unknown as RunRequest['hook'];
+    await queue.add([run('r1'), run('h1', A, { hook }), run('r2', B)]);
+    await fresh.database.transaction((transaction) => queue.removeOfSource(transaction, A));
+    expect(await ids()).toEqual(['h1', 'r2']);
+  });
+
+  it('are counted up to a limit', async () => {
+    await queue.add(Array.from({ length: 7 }, (_, n) => run(`r${n}`)));
+    expect([await queue.count(ALICE, 100), await queue.count(ALICE, 5), await queue.count(BOB, 5)]).toEqual([7, 5, 0]);
+  });
+});
+
+describe('what a batch of runs meets', () => {
+  it('names the accounts of which runs wait, and the sources that are deleted or inactive', async () => {
+    await fresh.database.query(
+      `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES
+         ('dc_a', 'u_alice', 'source', false, false, 1, 1), ('dc_b', 'u_alice', 'source', true, false, 1, 1), ('dc_c', 'u_bob', 'source', true, true, 1, 1)`,
+    );
+    await queue.add([run('r1')]);
+    const { idle, waiting } = await queue.standing([A, B, 'dc_c', 'dc_unknown'], [ALICE, BOB]);
+    expect([...idle].sort()).toEqual(['dc_a', 'dc_c']);
+    expect([...waiting]).toEqual([ALICE]);
+  });
+});
+
+describe('the lease of an account', () => {
+  it('belongs to one replica until it is released or runs out', async () => {
+    expect(await queue.lease(ALICE, 'one', 60)).toBe(true);
+    expect(await queue.lease(ALICE, 'one', 60)).toBe(true);
+    expect(await queue.lease(ALICE, 'two', 60)).toBe(false);
+    await queue.release('one', [ALICE]);
+    expect(await queue.lease(ALICE, 'two', 0)).toBe(true);
+    expect(await queue.lease(ALICE, 'one', 60)).toBe(true);
+  });
+
+  it('hides the account from other replicas that look for waiting runs', async () => {
+    await queue.add([run('r1'), run('r2', A, { owner_id: BOB })]);
+    await queue.lease(ALICE, 'one', 60);
+    expect(await queue.accountsWaiting('two')).toEqual([BOB]);
+    expect(new Set(await queue.accountsWaiting('one'))).toEqual(new Set([ALICE, BOB]));
+    await queue.release('one', 'all');
+    expect(new Set(await queue.accountsWaiting('two'))).toEqual(new Set([ALICE, BOB]));
+  });
+});

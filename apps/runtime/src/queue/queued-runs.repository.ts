@@ -1,0 +1,119 @@
+import { Injectable } from '@nestjs/common';
+import type { RunRequest, SourceId, UserId } from '#contracts';
+import { Database, type Transaction } from '#database';
+
+/** What a batch of runs meets. */
+export interface Standing {
+  /** Sources that are deleted or inactive. */
+  idle: Set<SourceId>;
+  /** Accounts of which runs wait: a new one waits behind them. */
+  waiting: Set<UserId>;
+}
+
+@Injectable()
+export class QueuedRunsRepository {
+  constructor(private readonly database: Database) {}
+
+  async standing(sourceIds: SourceId[], accountIds: UserId[]): Promise<Standing> {
+    const { rows } = await this.database.query<{ idle: SourceId[]; waiting: UserId[] }>({
+      name: 'queue-standing',
+      // one statement for a batch of the topic: it is on the way of every run
+      text: `SELECT ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND (deleted OR NOT active)) AS idle,
+                    ARRAY(SELECT id FROM unnest($2::text[]) AS id WHERE EXISTS (SELECT FROM queued_run WHERE account_id = id)) AS waiting`,
+      values: [sourceIds, accountIds],
+    });
+    return { idle: new Set(rows[0]?.idle), waiting: new Set(rows[0]?.waiting) };
+  }
+
+  /** Keeps runs, in this order behind those that wait already. One that is there stays where it is. */
+  async add(runs: RunRequest[]): Promise<void> {
+    await this.database.query({
+      name: 'queue-add',
+      text: `INSERT INTO queued_run (run_id, account_id, source_id, hook, request)
+             SELECT r->>'run_id', r->>'owner_id', r->>'source_id', r ? 'hook', r FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS e (r, n) ORDER BY n
+             ON CONFLICT DO NOTHING`,
+      values: [JSON.stringify(runs)],
+    });
+  }
+
+  /**
+   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one and `limit` in all, without those that are taken.
+   */
+  async next(accountId: UserId, taken: string[], { perSource, limit }: { perSource: number; limit: number }): Promise<RunRequest[]> {
+    const { rows } = await this.database.query<{ request: RunRequest }>({
+      name: 'queue-next',
+      // from source to source by the index: an account may have 100 000 runs of one source waiting before one of another
+      text: `WITH RECURSIVE source (id) AS (
+               (SELECT source_id FROM queued_run WHERE account_id = $1 ORDER BY source_id LIMIT 1)
+               UNION ALL
+               SELECT (SELECT source_id FROM queued_run WHERE account_id = $1 AND source_id > source.id ORDER BY source_id LIMIT 1)
+               FROM source WHERE source.id IS NOT NULL
+             )
+             SELECT oldest.request FROM source CROSS JOIN LATERAL (
+               SELECT seq, run_id, request FROM queued_run WHERE account_id = $1 AND source_id = source.id ORDER BY seq LIMIT $3
+             ) AS oldest
+             WHERE oldest.run_id <> ALL($2) ORDER BY oldest.seq LIMIT $4`,
+      values: [accountId, taken, perSource, limit],
+    });
+    return rows.map(({ request }) => request);
+  }
+
+  /** The run has ended. */
+  async remove(runId: string): Promise<void> {
+    await this.database.query({ name: 'queue-remove', text: 'DELETE FROM queued_run WHERE run_id = $1', values: [runId] });
+  }
+
+  /** The source is deleted or inactive: of its runs only those of hooks are left. */
+  async removeOfSource(transaction: Transaction, sourceId: SourceId): Promise<void> {
+    await transaction.query({
+      name: 'queue-remove-source',
+      text: 'DELETE FROM queued_run WHERE source_id = $1 AND NOT hook',
+      values: [sourceId],
+    });
+  }
+
+  /** How many runs of an account wait, counted up to `limit`. */
+  async count(accountId: UserId, limit: number): Promise<number> {
+    const { rows } = await this.database.query<{ count: number }>({
+      name: 'queue-count',
+      text: `SELECT count(*)::int AS count FROM (SELECT FROM queued_run WHERE account_id = $1 LIMIT $2) AS waiting`,
+      values: [accountId, limit],
+    });
+    return rows[0]?.count ?? 0;
+  }
+
+  /** The accounts of which runs wait and that no other replica has leased. */
+  async accountsWaiting(replica: string): Promise<UserId[]> {
+    const { rows } = await this.database.query<{ id: UserId }>({
+      name: 'queue-accounts',
+      text: `WITH RECURSIVE account (id) AS (
+               (SELECT account_id FROM queued_run ORDER BY account_id LIMIT 1)
+               UNION ALL
+               SELECT (SELECT account_id FROM queued_run WHERE account_id > account.id ORDER BY account_id LIMIT 1) FROM account WHERE account.id IS NOT NULL
+             )
+             SELECT id FROM account WHERE id IS NOT NULL
+             AND NOT EXISTS (SELECT FROM queue_lease WHERE account_id = account.id AND replica <> $1 AND leased_until > now())`,
+      values: [replica],
+    });
+    return rows.map(({ id }) => id);
+  }
+
+  /** Takes or renews the lease of an account; false when another replica has it. */
+  async lease(accountId: UserId, replica: string, seconds: number): Promise<boolean> {
+    const { rowCount } = await this.database.query({
+      name: 'queue-lease',
+      text: `INSERT INTO queue_lease (account_id, replica, leased_until) VALUES ($1, $2, now() + make_interval(secs => $3))
+             ON CONFLICT (account_id) DO UPDATE SET replica = excluded.replica, leased_until = excluded.leased_until
+             WHERE queue_lease.replica = excluded.replica OR queue_lease.leased_until < now()`,
+      values: [accountId, replica, seconds],
+    });
+    return rowCount === 1;
+  }
+
+  async release(replica: string, accountIds: UserId[] | 'all'): Promise<void> {
+    await this.database.query('DELETE FROM queue_lease WHERE replica = $1 AND ($2::text[] IS NULL OR account_id = ANY($2))', [
+      replica,
+      accountIds === 'all' ? null : accountIds,
+    ]);
+  }
+}

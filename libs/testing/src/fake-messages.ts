@@ -1,0 +1,43 @@
+import { type Command, type Fact, type Query, type QueuedCommand, Unavailable } from '#contracts';
+import type { Messages } from '#messaging';
+
+export interface Sent {
+  /** Of the contract. */
+  name: string;
+  payload: object;
+  key: string;
+}
+
+/** In place of `Messages` and `Publisher`: replies from a table and records what was sent. */
+export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'publish'> {
+  readonly requests: Sent[] = [];
+  readonly announced: Sent[] = [];
+  readonly published: Sent[] = [];
+  private readonly replies = new Map<string, (payload: never) => unknown>();
+
+  /** From now on this is the reply to requests of the contract. It may throw the error of a service. */
+  replyTo<Payload, Reply>(contract: Command<Payload, Reply> | Query<Payload, Reply>, reply: (payload: Payload) => Reply): this {
+    this.replies.set(contract.name, reply);
+    return this;
+  }
+
+  /** @throws Unavailable where `replyTo` has set no reply */
+  async request<Payload extends object, Reply>(
+    { name }: Command<Payload, Reply> | Query<Payload, Reply>,
+    payload: Payload,
+    { key }: { key: string },
+  ): Promise<Reply> {
+    this.requests.push({ name, payload, key });
+    const reply = this.replies.get(name);
+    if (!reply) throw new Unavailable(`the test has no reply to ${name}`);
+    return reply(payload as never) as Reply;
+  }
+
+  async announce<Payload extends object>({ name }: Fact<Payload>, payload: Payload, key: string): Promise<void> {
+    this.announced.push({ name, payload, key });
+  }
+
+  async publish<Payload extends object>({ name }: Fact<Payload> | QueuedCommand<Payload>, payload: Payload, key: string): Promise<void> {
+    this.published.push({ name, payload, key });
+  }
+}

@@ -1,0 +1,47 @@
+import type { Type } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
+import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
+import * as contracts from '#contracts';
+import { Database } from '#database';
+import { Consumers, type KafkaClient, type Messages, MessagingModule, type Publisher } from '#messaging';
+import { createLog } from '#observability';
+import { LogModule } from '#service';
+import { FakeMessages } from './fake-messages.js';
+
+/**
+ * An app's module as its service starts it, without Kafka and without a connection to a database. `compile()` constructs every provider and starts
+ * none.
+ */
+export function testApp(module: Type, messages = new FakeMessages()): TestingModuleBuilder {
+  const connections = {
+    kafka: {} as KafkaClient,
+    publisher: {} as Publisher,
+    messages: messages as unknown as Messages,
+    consumers: new Consumers(),
+  };
+  return Test.createTestingModule({
+    imports: [module, LogModule.with(createLog('test', 'silent')), MessagingModule.with(connections)],
+  })
+    .overrideProvider(Database)
+    .useValue({});
+}
+
+/** The patterns of the messages that the app's controllers handle: the names of its commands and queries, and `<group> <topic>` of what it reads. */
+export function handledMessages(app: TestingModule): string[] {
+  const controllers = [...app.get(ModulesContainer).values()].flatMap((module) => [...module.controllers.values()]);
+  return controllers.flatMap(({ metatype }) => {
+    const prototype = (metatype as Type<object>).prototype as Record<string, object>;
+    return Object.getOwnPropertyNames(prototype).flatMap((name) => {
+      const handler = prototype[name];
+      return typeof handler === 'function' ? ((Reflect.getMetadata('microservices:pattern', handler) as string[] | undefined) ?? []) : [];
+    });
+  });
+}
+
+/** The commands and queries that a service owns: those whose names begin with its own. */
+export function ownedRequests(service: contracts.Service): string[] {
+  return Object.values(contracts as Record<string, unknown>).flatMap((each) => {
+    const { kind, name, topic } = (each ?? {}) as { kind?: string; name?: string; topic?: string };
+    return (kind === 'command' || kind === 'query') && topic === undefined && name?.startsWith(`${service}.`) ? [name] : [];
+  });
+}

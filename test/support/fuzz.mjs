@@ -1,6 +1,0 @@
-// npm run fuzz [-- <seed>] — ten thousand requests made from the API's description, others each time unless a seed is given.
-const [, , seed = String(Date.now() % 1_000_000)] = process.argv;
-process.env.SLUICE_FUZZ_REQUESTS ??= '10000';
-process.env.SLUICE_FUZZ_SEED = seed;
-process.argv.splice(2, Infinity, 'test/fuzz');
-await import('../../scripts/test.mjs');
