@@ -14,7 +14,7 @@ export const SECRET_VARIABLES = [
 
 /**
  * Moves secrets from variables into files, for the processes that are started next: every process of the same user can read a process's
- * environment, and what has broken out of a jail may be one.
+ * environment, and code that has broken out of a jail may be such a process.
  *
  * @param {Record<string, string | undefined>} env
  * @param {string} folder

@@ -74,7 +74,7 @@ export class OwnHosts {
     return new OwnHosts([...stores.map((store) => ({ ...store, isStore: true })), ...protectedHosts], options);
   }
 
-  /** Protects the brokers of the cluster, as its metadata lists them, in place of those learnt before. */
+  /** Protects the brokers in the cluster's metadata; replaces the ones from the previous call. */
   learnBrokers(brokers: { host: string; port: number }[]): void {
     this.sources.set(
       'cluster',
@@ -97,7 +97,7 @@ export class OwnHosts {
     });
   }
 
-  /** A name that is not found keeps the addresses that it had: a name server that is away must not open anything. */
+  /** A name that cannot be resolved keeps its previous addresses: an unavailable name server must not open anything. */
   private refresh(): Promise<void> | undefined {
     if (performance.now() < this.freshUntil) return undefined;
     return (this.refreshing ??= this.resolveAll().finally(() => (this.refreshing = null)));
@@ -129,7 +129,7 @@ export class OwnHosts {
 
 let ofThisProcess: OwnHosts | undefined;
 
-/** Those of this process, from its environment and from what it learns of the cluster. */
+/** The hosts that this process protects: those of its environment and the brokers that it has learnt of. */
 export const ownHosts = (): OwnHosts => (ofThisProcess ??= OwnHosts.fromEnvironment());
 
 function addressesOfThisMachine(): string[] {

@@ -2,7 +2,7 @@ import { Slots } from '../processes/slots.js';
 import type { EgressLimits } from './egress-limits.js';
 import { Rate } from './rate.js';
 
-/** The connections that one account may still open, over all processes that it has or had: a process that crashes gives it no new ones. */
+/** The connections that one account may open, counted over all of its processes: a crash does not reset the limit. */
 export class EgressBudget {
   private readonly slots: Slots;
   private readonly rate: Rate;
@@ -14,7 +14,7 @@ export class EgressBudget {
     this.rate = new Rate(limits.perMinute);
   }
 
-  /** Waits its turn. @returns false: there are too many; otherwise `give` is to be called when the connection is closed */
+  /** Waits for a free connection. @returns false: there are too many; true: call `give` when the connection is closed */
   async take(): Promise<boolean> {
     this.usedAt = performance.now();
     if (this.slots.waiting >= this.limits.waiting || !this.rate.allows()) return false;
@@ -29,7 +29,7 @@ export class EgressBudget {
     this.slots.give();
   }
 
-  /** Whether it is as good as a new one. */
+  /** Whether a new budget would be the same. */
   get isFull(): boolean {
     return this.held === 0 && performance.now() - this.usedAt > 60_000;
   }

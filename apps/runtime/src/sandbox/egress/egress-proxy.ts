@@ -22,7 +22,7 @@ export class EgressProxy {
   private readonly server: Server;
   private readonly open = new Set<Socket>();
   private refusing = 0;
-  /** null: the process belongs to nobody yet, and nothing in it has anybody to call */
+  /** null: the process has no account yet, so no component runs in it */
   private budget: EgressBudget | null = null;
 
   private constructor(
@@ -42,7 +42,7 @@ export class EgressProxy {
     return proxy;
   }
 
-  /** Whose connections these are from now on. */
+  /** Counts connections against this budget from now on. */
   charge(budget: EgressBudget): void {
     this.budget = budget;
   }
@@ -52,7 +52,7 @@ export class EgressProxy {
     for (const client of this.open) client.destroy();
   }
 
-  /** With a reason where that is not many at a time: each waits for its request and holds a descriptor of ours. */
+  /** Sends the reason, unless too many refusals are under way: each waits for its request and holds one of our descriptors. */
   private async refuse(tunnel: Tunnel): Promise<void> {
     if (this.refusing >= mostRefusing) return tunnel.refuse('EMFILE', 'too many connections');
     this.refusing++;

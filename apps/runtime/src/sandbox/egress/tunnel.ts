@@ -32,7 +32,7 @@ export class Tunnel {
     }
   }
 
-  /** Once it has asked: whoever is refused before sees a broken connection and no reason. */
+  /** Refuses after the request has arrived: a client that is refused earlier sees a broken connection without a reason. */
   async refuseRequest(code: string, reason: string): Promise<void> {
     this.timer = setTimeout(() => this.client.destroy(), this.limits.headMs);
     await this.request();

@@ -14,7 +14,7 @@ export interface Exchange {
   /** The egress socket's file in it */
   socketName: string;
   egress: EgressCounts;
-  /** Whose connections are carried from now on */
+  /** Counts connections against this budget from now on */
   charge(budget: EgressBudget): void;
   close(): Promise<void>;
 }
@@ -53,8 +53,8 @@ export class ExchangeBase {
   }
 
   /**
-   * Only the folder. The process cannot write to it: as root it stays ours, otherwise the jail shows it read-only, or Landlock does not let anybody
-   * write. What it could write would lie on this machine's disk, without a limit.
+   * Only the folder. The process must not be able to write to it, as it would fill this machine's disk: if we are root, the folder stays ours;
+   * otherwise the jail mounts it read-only, or Landlock denies writing.
    */
   async folder(): Promise<string> {
     const dir = join(this.dir, randomBytes(16).toString('hex'));
@@ -68,7 +68,7 @@ export class ExchangeBase {
   }
 }
 
-/** Who is no root is that user already. */
+/** Makes the process's user own a file. Unless we are root, we are that user. */
 async function giveTo(uid: number, path: string): Promise<void> {
   await chmod(path, 0o700);
   if (process.getuid?.() === 0) await chown(path, uid, uid);

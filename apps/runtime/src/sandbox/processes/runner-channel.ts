@@ -3,7 +3,7 @@ import { encodeFrame, FrameReader, FrameTooLarge } from '../wire/frames.js';
 import { ProtocolBroken, readGuestMessage, tokensOf } from '../wire/guest-message.js';
 import type { FromGuest, ToGuest } from '../wire/messages.js';
 
-/** What reading a frame takes of us. */
+/** What decides the cost of reading a frame. */
 export interface FrameCost {
   bytes: number;
   /** Pieces that its JSON has, not counting what is inside of strings */
