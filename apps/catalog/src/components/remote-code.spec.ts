@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { bundleComponent, Invalid, Unavailable, type UserId } from '#contracts';
+import { bundleComponent, Invalid, Unavailable } from '#contracts';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
 import { CodeFetcher } from './code-fetcher.js';
@@ -33,7 +33,7 @@ describe('code from a URL', () => {
     remote = module.get(RemoteCode);
   });
 
-  const read = (path: string) => remote.read('u_1' as UserId, `${ORIGIN}${path}`);
+  const read = (path: string) => remote.read('u_1', `${ORIGIN}${path}`);
 
   it('is returned as it is when it imports no neighbour', async () => {
     web['/a.mjs'] = 'import axios from "axios"; export default {}';
