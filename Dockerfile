@@ -32,9 +32,7 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY libs libs
 COPY apps apps
 RUN npx tsc -p tsconfig.build.json \
-  && rm dist/*.tsbuildinfo \
-  # Migrations are the only sources that are read at run time.
-  && find apps -path '*/database/migrations/*.sql' -exec cp --parents '{}' /opt ';'
+  && rm dist/*.tsbuildinfo
 
 # The root directory of the jail. It consists of Node and of packages, which are linked, not copied: all of /image becomes one layer of the image.
 FROM base AS jail
@@ -52,7 +50,6 @@ WORKDIR /app
 COPY package.json ./
 COPY components components
 COPY scripts scripts
-COPY --from=build /opt/apps apps
 COPY --from=build /app/dist dist
 COPY --chmod=0755 docker/sluice.sh /usr/local/bin/sluice
 COPY --chmod=0755 docker/healthcheck.sh /usr/local/bin/sluice-healthcheck

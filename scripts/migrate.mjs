@@ -1,7 +1,7 @@
-// sluice migrate: brings databases and topics to what this version needs. Harmless to repeat, and by several at once. Exit code 1 and one line on failure.
+// sluice migrate: brings databases and topics to this version. It can be repeated, and run several times at once. On failure, it prints one line and exits with code 1.
 import { checkConfig } from '../dist/libs/config/src/index.js';
 import { SERVICES, topicSpecs } from '../dist/libs/contracts/src/index.js';
-import { DatabaseConfig, ensureDatabase, migrate, migrationsOf, schemaState, SchemaTooNew } from '../dist/libs/database/src/index.js';
+import { DatabaseConfig, ensureDatabase, migrate, schemaState, SchemaTooNew } from '../dist/libs/database/src/index.js';
 import { checkTopics, createTopics, KafkaClient, KafkaConfig, TopicsConfig, wrongTopics } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
 import { CannotStart, logFatal, ServiceConfig, untilAnswered } from '../dist/libs/service/src/index.js';
@@ -15,7 +15,7 @@ try {
   const topics = TopicsConfig.read();
   const states = await untilAnswered(log, () => readStates(database));
   const existing = await untilAnswered(log, () => checkTopics(kafka, topicSpecs(), topics));
-  // everything is checked before anything is changed
+  // check everything before changing anything
   if (existing.wrong.length > 0) throw new CannotStart(wrongTopics(existing.wrong));
   const newer = states.filter(({ unknown }) => unknown.length > 0);
   if (newer.length > 0)
@@ -23,9 +23,9 @@ try {
       `the schema is newer than this version: ${newer.map(({ name, unknown }) => `database ${name} has ${unknown.join(', ')}`).join('; ')}`,
     );
   for (const difference of existing.different) log.warn(difference);
-  for (const { name, folder } of states) {
+  for (const { name, schema } of states) {
     await ensureDatabase(database.serverUrl, name);
-    const applied = await migrate(database.serverUrl, name, folder);
+    const applied = await migrate(database.serverUrl, name, schema, log);
     if (applied.length > 0) log.info({ database: name, applied }, 'database.migrated');
   }
   const created = await createTopics(kafka, topicSpecs(), topics);
@@ -39,8 +39,9 @@ try {
 function readStates(database) {
   return Promise.all(
     SERVICES.map(async (service) => {
-      const [name, folder] = [database.nameOf(service), migrationsOf(service)];
-      return { name, folder, ...(await schemaState(database.serverUrl, name, folder)) };
+      const { schema } = await import(`../dist/apps/${service}/src/database/schema.js`);
+      const name = database.nameOf(service);
+      return { name, schema, ...(await schemaState(database.serverUrl, name, schema)) };
     }),
   );
 }

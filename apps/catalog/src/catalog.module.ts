@@ -1,25 +1,30 @@
 import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import { DatabaseModule } from '#database';
 import { OutboxRelay } from '#outbox';
 import { CatalogConfig } from './catalog.config.js';
+import { Code, ComponentRow } from './components/component.entity.js';
 import { CodeFetcher } from './components/code-fetcher.js';
 import { ComponentsController } from './components/components.controller.js';
 import { ComponentsRepository } from './components/components.repository.js';
 import { ComponentsService } from './components/components.service.js';
 import { RemoteCode } from './components/remote-code.js';
+import { schema } from './database/schema.js';
 import { EmittersController } from './emitters/emitters.controller.js';
 import { OwnComponents } from './registry/own-components.js';
 import { RegistryRepository } from './registry/registry.repository.js';
 import { RegistryService } from './registry/registry.service.js';
+import { SourceRow } from './sources/source.entity.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SourcesRepository } from './sources/sources.repository.js';
 import { SourcesService } from './sources/sources.service.js';
+import { WorkflowRow } from './workflows/workflow.entity.js';
 import { WorkflowsController } from './workflows/workflows.controller.js';
 import { WorkflowsRepository } from './workflows/workflows.repository.js';
 
 /** What exists, and whose it is: components, sources, the registry of workflows. */
 @Module({
-  imports: [DatabaseModule.forApp('catalog')],
+  imports: [DatabaseModule.forApp(schema), TypeOrmModule.forFeature([Code, ComponentRow, SourceRow, WorkflowRow])],
   controllers: [ComponentsController, SourcesController, EmittersController, WorkflowsController],
   providers: [
     { provide: CatalogConfig, useFactory: () => CatalogConfig.read() },

@@ -3,7 +3,9 @@ import { Database, DatabaseConfig } from '#database';
 import { KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { type OpenCommand, runCommand } from '#service';
+import { Code, ComponentRow } from './components/component.entity.js';
 import { ComponentsRepository } from './components/components.repository.js';
+import { schema } from './database/schema.js';
 import { RegistryRepository } from './registry/registry.repository.js';
 import { RegistryService } from './registry/registry.service.js';
 
@@ -24,18 +26,20 @@ function print(json: boolean | undefined, rows: object[]): void {
 function registryOfComponents(): OpenCommand {
   const log = createLog('sluice', 'fatal');
   const config = DatabaseConfig.read();
-  const database = new Database(config.serverUrl, config.nameOf('catalog'), log, { max: 2 });
-  const components = new ComponentsRepository(database);
+  const database = Database.of(schema, { serverUrl: config.serverUrl, name: config.nameOf(schema.app), max: 2, log });
+  const components = new ComponentsRepository(database.rows(ComponentRow), database.rows(Code));
   const kafka = new KafkaClient(KafkaConfig.read(), 'sluice', log);
   const publisher = new Publisher(kafka);
   const messages = new Messages('catalog', kafka, publisher, log);
-  const registry = new RegistryService(new RegistryRepository(database, components), components, messages);
+  const registry = new RegistryService(new RegistryRepository(database, database.rows(ComponentRow), components), components, messages);
 
-  const program = new Command('sluice').description('the registry of components');
-  const command = program.command('registry').description('components that every account may use, by their key');
+  const program = new Command('sluice')
+    .description('the registry of components')
+    .hook('preAction', async () => void (await database.open()));
+  const command = program.command('registry').description('components that every account can use, by key');
   command
     .command('add <path>')
-    .description('register a file, or each file of a folder; a newer version takes the place of its key')
+    .description('register a file, or each file of a folder; replaces an older version of the same key')
     .option('--json', 'print an array')
     .action(async (path: string, { json }: { json?: boolean }) => {
       await Promise.all([publisher.connect(), messages.connect()]);
@@ -52,12 +56,12 @@ function registryOfComponents(): OpenCommand {
     .action(async ({ json }: { json?: boolean }) => print(json, await registry.list()));
   command
     .command('remove <key>')
-    .description('nobody can make new sources of it; those that run go on')
+    .description('remove a component: no new sources can be created from it; existing ones keep running')
     .option('--json', 'print an array')
     .action(async (key: string, { json }: { json?: boolean }) => {
       await registry.remove(key);
       print(json, [{ key, removed: true }]);
     });
 
-  return { program, close: () => database.onApplicationShutdown() };
+  return { program, close: () => database.close() };
 }

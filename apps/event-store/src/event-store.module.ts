@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
+import { schema } from './database/schema.js';
 import { AppendModule } from './append/append.module.js';
 import { EventPagesModule } from './pages/event-pages.module.js';
 import { StoredPositionsModule } from './positions/stored-positions.module.js';
@@ -10,7 +11,7 @@ import { WithdrawnEmitsModule } from './withdrawn/withdrawn-emits.module.js';
 
 @Module({
   imports: [
-    DatabaseModule.forApp('event_store'),
+    DatabaseModule.forApp(schema),
     EmittersModule.forRoom({ useClass: ForgetDeleted, imports: [RetentionModule] }),
     AppendModule,
     EventPagesModule,

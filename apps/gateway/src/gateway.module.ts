@@ -1,10 +1,13 @@
 import { Module } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import { ScheduleModule } from '@nestjs/schedule';
 import { DatabaseModule } from '#database';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { ComponentsController } from './components/components.controller.js';
+import { schema } from './database/schema.js';
 import { ErrorMailController } from './error-mail/error-mail.controller.js';
+import { SeenError } from './error-mail/error-notice.entity.js';
 import { ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
 import { Mailer } from './error-mail/mailer.js';
 import { EventsController } from './events/events.controller.js';
@@ -12,19 +15,27 @@ import { EventsService } from './events/events.service.js';
 import { GatewayConfig } from './gateway.config.js';
 import { FieldsInterceptor } from './http/fields.js';
 import { Housekeeping } from './housekeeping.js';
+import { IdempotentRequest } from './idempotency/idempotent-request.entity.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LiveModule } from './live/live.module.js';
 import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
 import { UsageController } from './usage/usage.controller.js';
+import { CountedRun } from './usage/usage.entity.js';
 import { UsageRepository } from './usage/usage.repository.js';
 import { DeliveriesController } from './webhooks/deliveries.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 
 /** The REST API and the accounts. Everything else is asked for over Kafka. */
 @Module({
-  imports: [DatabaseModule.forApp('gateway'), AccountsModule, LiveModule, ScheduleModule.forRoot()],
+  imports: [
+    DatabaseModule.forApp(schema),
+    TypeOrmModule.forFeature([CountedRun, IdempotentRequest, SeenError]),
+    AccountsModule,
+    LiveModule,
+    ScheduleModule.forRoot(),
+  ],
   controllers: [
     ComponentsController,
     SourcesController,

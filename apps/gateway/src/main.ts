@@ -1,4 +1,5 @@
 import { runService } from '#service';
+import { schema } from './database/schema.js';
 import { GatewayConfig, settings } from './gateway.config.js';
 import { GatewayModule } from './gateway.module.js';
 import { createHttpApp } from './http/create-http-app.js';
@@ -6,6 +7,7 @@ import { createHttpApp } from './http/create-http-app.js';
 await runService({
   name: 'gateway',
   module: GatewayModule,
+  schema,
   settings,
   http: {
     create: createHttpApp,

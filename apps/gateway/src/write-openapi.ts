@@ -23,7 +23,7 @@ Reflect.defineMetadata(
   ],
   Root,
 );
-const app = await NestFactory.create(Root, new FastifyAdapter(), { logger: false });
+const app = await NestFactory.create(Root, new FastifyAdapter(), { logger: false, preview: true });
 const [, , file = 'docs/openapi.yaml'] = process.argv;
 await writeFile(file, dump(openApiDocument(app), { noRefs: true, lineWidth: 140 }));
 process.exit(0);

@@ -1,5 +1,6 @@
 import { runService } from '#service';
 import { settings } from './routing.config.js';
 import { RoutingModule } from './routing.module.js';
+import { schema } from './database/schema.js';
 
-await runService({ name: 'routing', module: RoutingModule, settings });
+await runService({ name: 'routing', module: RoutingModule, schema, settings });

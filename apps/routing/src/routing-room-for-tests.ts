@@ -2,10 +2,13 @@ import { type EmitterState, newId, type SourceId, type UserId, type WebhookId, t
 import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { schema } from './database/schema.js';
 import { AutoSubscriptionsRepository } from './subscriptions/auto-subscriptions.repository.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
+import { AutoSubscriptionRow, SubscriptionRow } from './subscriptions/subscription.entity.js';
 import { SubscriptionsRepository } from './subscriptions/subscriptions.repository.js';
 import { SubscriptionsService } from './subscriptions/subscriptions.service.js';
+import { WebhookRow } from './webhooks/webhook.entity.js';
 import { WebhooksRepository } from './webhooks/webhooks.repository.js';
 import { WebhooksService } from './webhooks/webhooks.service.js';
 
@@ -21,10 +24,10 @@ export class RoutingRoom {
 
   private constructor(private readonly own: FreshDatabase) {
     const { database } = own;
-    this.webhooks = new WebhooksRepository(database);
+    this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow));
     this.webhooksService = new WebhooksService(this.webhooks);
-    this.subscriptions = new SubscriptionsRepository(database);
-    const autoSubscriptions = new AutoSubscriptionsRepository(database);
+    this.subscriptions = new SubscriptionsRepository(database.rows(SubscriptionRow));
+    const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));
     const ask = async (_: unknown, { ids }: { ids: string[] }) => ids.flatMap((id) => this.catalog.get(id) ?? []);
     const messages = { request: ask } as unknown as Messages;
     this.directory = new EmitterDirectory(database, messages, new EmitterChanges(this.subscriptions, autoSubscriptions));
@@ -32,7 +35,7 @@ export class RoutingRoom {
   }
 
   static async open(): Promise<RoutingRoom> {
-    return new RoutingRoom(await freshDatabase('routing'));
+    return new RoutingRoom(await freshDatabase(schema));
   }
 
   get database(): FreshDatabase['database'] {

@@ -1,6 +1,7 @@
 import { Global, Module } from '@nestjs/common';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
+import { schema } from './database/schema.js';
 import { RoutesModule } from './routes/routes.module.js';
 import { RoutingConfig } from './routing.config.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
@@ -15,7 +16,7 @@ class ConfigModule {}
 @Module({
   imports: [
     ConfigModule,
-    DatabaseModule.forApp('routing', { max: 20 }),
+    DatabaseModule.forApp(schema, { max: 20 }),
     EmittersModule.forRoom({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),
     WebhooksModule,
     SubscriptionsModule,

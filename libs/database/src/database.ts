@@ -1,85 +1,89 @@
-import pg from 'pg';
 import type { Pool, PoolClient, QueryResult, QueryResultRow } from 'pg';
-import type { Log } from '#observability';
+import { DataSource, type EntityTarget, type ObjectLiteral, type QueryRunner, type Repository } from 'typeorm';
+import { type Connection, dataSourceOptions } from './data-source.js';
+import type { Schema } from './schema.js';
 
-/** One connection inside a transaction, or any connection of the pool: what a repository's statements run on. */
+/** One connection in a transaction, or any connection of the pool: runs the statements of a repository. */
 export interface Session {
+  /** Runs a statement without TypeORM in between: for hot paths, and where the statement is the point. One with a name is prepared once per connection. */
   query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<QueryResult<Row>>;
   query<Row extends QueryResultRow>(statement: { name: string; text: string; values: unknown[] }): Promise<QueryResult<Row>>;
+  /** TypeORM's repository of an entity, working in this session: for plain rows. */
+  rows<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Repository<Entity>;
 }
-/** A session in a transaction: what must be written together asks for this type. */
-export type Transaction = PoolClient;
 
-const INT8 = 20;
-const INT8_ARRAY = 1016;
-// bigint columns hold milliseconds, offsets and counters: all of them safe integers
-pg.types.setTypeParser(INT8, Number);
-pg.types.setTypeParser(INT8_ARRAY as never, (text: string) => text.slice(1, -1).split(',').filter(Boolean).map(Number));
-
-/** An app's PostgreSQL database. */
-export class Database implements Session {
-  readonly pool: Pool;
-  /** Runs one statement, on any connection. */
+/** A session in a transaction: what must be written together takes this type. */
+export class Transaction implements Session {
   readonly query: Session['query'];
 
-  /** url: of the server; the database's own name replaces the path. */
   constructor(
-    url: string,
-    readonly name: string,
-    private readonly log: Log,
-    options: pg.PoolConfig = {},
+    /** For COPY. */
+    readonly client: PoolClient,
+    private readonly runner: Pick<QueryRunner, 'manager'>,
   ) {
-    this.pool = new pg.Pool({
-      connectionString: databaseUrl(url, name),
-      max: 10,
-      connectionTimeoutMillis: 10_000,
-      application_name: name,
-      ...options,
-    });
-    this.query = this.pool.query.bind(this.pool);
-    // an idle connection that the server closes: the pool replaces it, and an unheard 'error' would end the process
-    this.pool.on('error', (error) => this.log.warn({ err: error }, 'database.connection-lost'));
+    this.query = client.query.bind(client);
+  }
+
+  rows<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Repository<Entity> {
+    return this.runner.manager.getRepository(entity);
+  }
+}
+
+/** SQL and transactions on an app's DataSource, beside TypeORM's repositories. */
+export class Database implements Session {
+  constructor(readonly dataSource: DataSource) {}
+
+  /** For a program without Nest. Nothing works before `open`. */
+  static of(schema: Schema, connection: Connection): Database {
+    return new Database(new DataSource(dataSourceOptions(schema, connection)));
+  }
+
+  async open(): Promise<this> {
+    await this.dataSource.initialize();
+    return this;
+  }
+
+  async close(): Promise<void> {
+    if (this.dataSource.isInitialized) await this.dataSource.destroy();
+  }
+
+  /** The pool under TypeORM's driver. */
+  get pool(): Pool {
+    return (this.dataSource.driver as unknown as { master: Pool }).master;
+  }
+
+  /** Runs one statement on any connection. */
+  readonly query = ((...statement: Parameters<Pool['query']>) => this.pool.query(...statement)) as Session['query'];
+
+  rows<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Repository<Entity> {
+    return this.dataSource.getRepository(entity);
   }
 
   /** Runs `work` in one transaction: commits when it returns, rolls back when it throws. */
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    const client = await this.pool.connect();
-    // a connection that breaks outside of a query tells it by this event only
-    const onError = (error: Error) => this.log.warn({ err: error }, 'database.connection-lost');
-    client.on('error', onError);
-    let broken: Error | undefined;
+    const runner = this.dataSource.createQueryRunner();
     try {
-      await client.query('BEGIN');
-      const result = await work(client);
-      await client.query('COMMIT');
+      const client = (await runner.connect()) as PoolClient;
+      await runner.startTransaction();
+      const result = await work(new Transaction(client, runner));
+      await runner.commitTransaction();
       return result;
     } catch (error) {
-      await client.query('ROLLBACK').catch((rollback: Error) => (broken = rollback));
+      // The roll-back of a broken connection fails too; the pool drops such a connection.
+      await runner.rollbackTransaction().catch(() => {});
       throw error;
     } finally {
-      client.off('error', onError);
-      client.release(broken);
+      await runner.release();
     }
   }
 
-  /** For `LISTEN`, advisory locks and COPY: a connection of one's own, to be released. */
+  /** A connection for `LISTEN` and advisory locks. The caller releases it. */
   connect(): Promise<PoolClient> {
     return this.pool.connect();
   }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.pool.end();
-  }
 }
 
-/** The server's URL with another database's name. */
-export function databaseUrl(serverUrl: string, name: string): string {
-  const url = new URL(serverUrl);
-  url.pathname = `/${name}`;
-  return url.toString();
-}
-
-/** Whether trying again can help: the server is away, restarting, or two transactions got in each other's way. */
+/** Whether a retry can help: the server is down or restarting, or two transactions conflicted. */
 export function isTransient(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   const message = error instanceof Error ? error.message : '';
@@ -87,7 +91,7 @@ export function isTransient(error: unknown): boolean {
   return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(message);
 }
 
-/** Whether it's what was to be written that is wrong, so that trying again never helps: a value, a constraint, a limit. */
+/** Whether the data itself is the cause, so that a retry never helps: a value, a constraint, a limit. */
 export function isOfData(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' ? /^(22|23|54)/.test(code) : error instanceof RangeError || error instanceof TypeError;

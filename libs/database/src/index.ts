@@ -1,6 +1,8 @@
-export { Database, databaseUrl, isOfData, isTransient, type Session, type Transaction, UNIQUE_VIOLATION } from './database.js';
+export { databaseUrl } from './data-source.js';
+export { Database, isOfData, isTransient, type Session, Transaction, UNIQUE_VIOLATION } from './database.js';
 export { explainDatabaseError } from './database-errors.js';
 export { DatabaseConfig } from './database.config.js';
 export { DatabaseModule } from './database.module.js';
-export { type KeysetList, type KeysetPage, readKeysetPage } from './keyset.js';
-export { ensureDatabase, migrate, migrationsOf, schemaState, SchemaTooNew } from './migrate.js';
+export { type KeysetPage, readKeysetPage } from './keyset.js';
+export { ensureDatabase, migrate, schemaState, SchemaTooNew } from './migrate.js';
+export { BYTEWISE_TEXT, CREATED_AT, Migration, type Schema, schemaOf, type SchemaPart } from './schema.js';

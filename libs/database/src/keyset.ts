@@ -1,42 +1,32 @@
-import type { QueryResultRow } from 'pg';
-import type { Session } from './database.js';
-
-/** A list by id, newest first: ids sort by creation, so an id is a position whether its row still exists or not. */
-export interface KeysetList {
-  /** `SELECT … FROM …`, without conditions. */
-  select: string;
-  /** The conditions that make the collection, with `$1` … for `values`. */
-  where: string;
-  values: unknown[];
-  /** The id's column. */
-  id: string;
-}
+import type { ObjectLiteral, SelectQueryBuilder } from 'typeorm';
 
 export interface KeysetPage {
   limit: number;
-  /** Only ids below this one, that is older rows. */
+  /** Only ids below this one, that is, older rows. */
   after?: string;
-  /** Only ids above this one, that is newer rows; alone, the page directly before it. */
+  /** Only ids above this one, that is, newer rows. Without `after`: the page directly before it. */
   before?: string;
 }
 
-/** One page, newest first, and how many rows the collection has. */
-export async function readKeysetPage<Row extends QueryResultRow>(
-  session: Session,
-  { select, where, values, id }: KeysetList,
+/**
+ * One page of a collection by id, newest first, and how many rows the collection has. Ids sort by creation, so an id is a position whether its row
+ * still exists or not.
+ *
+ * @param collection its conditions; the entity has an `id`
+ * @param withRelations joins what a row refers to, one row each: only for the page, because the count does not need it
+ */
+export async function readKeysetPage<Row extends ObjectLiteral>(
+  collection: SelectQueryBuilder<Row>,
   { limit, after, before }: KeysetPage,
+  withRelations: (query: SelectQueryBuilder<Row>) => SelectQueryBuilder<Row> = (query) => query,
 ): Promise<{ rows: Row[]; total: number }> {
-  const conditions = [where];
-  const parameters = [...values];
-  const compare = (operator: '<' | '>', cursor: string) => conditions.push(`${id} ${operator} $${parameters.push(cursor)}`);
-  if (after !== undefined) compare('<', after);
-  if (before !== undefined) compare('>', before);
+  const id = `${collection.alias}.id`;
   const backwards = before !== undefined && after === undefined;
-  const page = `${select} WHERE ${conditions.join(' AND ')} ORDER BY ${id} ${backwards ? 'ASC' : 'DESC'} LIMIT $${parameters.push(limit)}`;
-  const from = select.slice(select.search(/\bFROM\b/));
-  const [{ rows }, count] = await Promise.all([
-    session.query<Row>(page, parameters),
-    session.query<{ total: number }>(`SELECT count(*)::int AS total ${from} WHERE ${where}`, values),
-  ]);
-  return { rows: backwards ? rows.reverse() : rows, total: count.rows[0]?.total ?? 0 };
+  const page = withRelations(collection.clone())
+    .orderBy(id, backwards ? 'ASC' : 'DESC')
+    .limit(limit);
+  if (after !== undefined) page.andWhere(`${id} < :after`, { after });
+  if (before !== undefined) page.andWhere(`${id} > :before`, { before });
+  const [rows, total] = await Promise.all([page.getMany(), collection.getCount()]);
+  return { rows: backwards ? rows.reverse() : rows, total };
 }

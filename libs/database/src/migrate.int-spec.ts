@@ -1,28 +1,33 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
-import { databaseUrl } from './database.js';
+import { createLog } from '#observability';
+import { databaseUrl } from './data-source.js';
 import { ensureDatabase, migrate, schemaState, SchemaTooNew } from './migrate.js';
+import { Migration } from './schema.js';
 
 const server = process.env.SLUICE_TEST_DATABASE_URL!;
+const log = createLog('test', 'silent');
 let name: string;
-let folder: string;
 
-beforeEach(async () => {
+beforeEach(() => {
   name = `migrate_${randomBytes(6).toString('hex')}`;
-  folder = await mkdtemp(join(tmpdir(), 'sluice-migrations-'));
-  await add('0001-one.sql', 'CREATE TABLE one (id int)');
-  await add('0002-two.sql', 'CREATE TABLE two (id int)');
 });
-afterEach(async () => {
-  await rm(folder, { recursive: true });
-  await query(server, `DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`);
-});
+afterEach(() => query(server, `DROP DATABASE IF EXISTS "${name}" WITH (FORCE)`));
 
-const add = (file: string, sql: string) => writeFile(join(folder, file), sql);
+class CreateOne1000000000001 extends Migration {
+  readonly sql = 'CREATE TABLE one (id int)';
+}
+class CreateTwo1000000000002 extends Migration {
+  readonly sql: string = 'CREATE TABLE two (id int); CREATE INDEX two_id ON two (id)';
+}
+class CreateThree1000000000003 extends Migration {
+  readonly sql = 'CREATE TABLE three (id int)';
+}
+const ONE = 'CreateOne1000000000001';
+const TWO = 'CreateTwo1000000000002';
+const THREE = 'CreateThree1000000000003';
+const schema = { migrations: [CreateOne1000000000001, CreateTwo1000000000002] };
 
 async function query(url: string, sql: string): Promise<any[]> {
   const client = new pg.Client({ connectionString: url });
@@ -39,33 +44,35 @@ const tables = async () =>
   );
 
 describe('migrations', () => {
-  it('are all missing in a database that does not exist', async () => {
-    expect(await schemaState(server, name, folder)).toEqual({ missing: ['0001-one.sql', '0002-two.sql'], unknown: [] });
+  it('are all reported as missing in a database that does not exist', async () => {
+    expect(await schemaState(server, name, schema)).toEqual({ missing: [ONE, TWO], unknown: [] });
   });
 
-  it('are applied once, also by several processes at a time', async () => {
+  it('are applied once, even by several processes at the same time', async () => {
     await Promise.all([ensureDatabase(server, name), ensureDatabase(server, name)]);
-    const applied = await Promise.all([1, 2, 3].map(() => migrate(server, name, folder)));
-    expect(applied.flat().sort()).toEqual(['0001-one.sql', '0002-two.sql']);
-    expect(await schemaState(server, name, folder)).toEqual({ missing: [], unknown: [] });
-    expect(await tables()).toEqual(['migration', 'one', 'two']);
+    const applied = await Promise.all([1, 2, 3].map(() => migrate(server, name, schema, log)));
+    expect(applied.flat()).toEqual([ONE, TWO]);
+    expect(await schemaState(server, name, schema)).toEqual({ missing: [], unknown: [] });
+    expect(await tables()).toEqual(['migrations', 'one', 'two']);
   });
 
-  it('leave nothing behind when one fails, and the ones before it stay', async () => {
+  it('leave nothing behind when one fails, and keep those before it', async () => {
     await ensureDatabase(server, name);
-    await add('0002-two.sql', 'CREATE TABLE two (id int); CREATE TABLE three (id nonsense)');
-    await expect(migrate(server, name, folder)).rejects.toThrow('nonsense');
-    expect(await tables()).toEqual(['migration', 'one']);
-    expect(await schemaState(server, name, folder)).toEqual({ missing: ['0002-two.sql'], unknown: [] });
+    class CreateTwoBadly1000000000002 extends Migration {
+      readonly sql = 'CREATE TABLE two (id int); CREATE TABLE three (id nonsense)';
+    }
+    const bad = { migrations: [CreateOne1000000000001, CreateTwoBadly1000000000002] };
+    await expect(migrate(server, name, bad, log)).rejects.toThrow('nonsense');
+    expect(await tables()).toEqual(['migrations', 'one']);
+    expect(await schemaState(server, name, bad)).toEqual({ missing: [CreateTwoBadly1000000000002.name], unknown: [] });
   });
 
-  it('refuse a schema that a newer version has made, and change nothing', async () => {
+  it('refuse a schema that a newer version has created, and change nothing', async () => {
     await ensureDatabase(server, name);
-    await migrate(server, name, folder);
-    await rm(join(folder, '0002-two.sql'));
-    await add('0003-three.sql', 'CREATE TABLE three (id int)');
-    await expect(migrate(server, name, folder)).rejects.toThrow(SchemaTooNew);
-    expect(await tables()).toEqual(['migration', 'one', 'two']);
-    expect(await schemaState(server, name, folder)).toEqual({ missing: ['0003-three.sql'], unknown: ['0002-two.sql'] });
+    await migrate(server, name, schema, log);
+    const other = { migrations: [CreateOne1000000000001, CreateThree1000000000003] };
+    await expect(migrate(server, name, other, log)).rejects.toThrow(SchemaTooNew);
+    expect(await tables()).toEqual(['migrations', 'one', 'two']);
+    expect(await schemaState(server, name, other)).toEqual({ missing: [THREE], unknown: [TWO] });
   });
 });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Service, topicAccess, topicSpecs } from '#contracts';
-import { type DatabaseConfig, explainDatabaseError, migrationsOf, schemaState } from '#database';
+import { type DatabaseConfig, explainDatabaseError, type Schema, schemaState } from '#database';
 import { checkTopics, explainKafkaError, type KafkaClient, reasonOf, type TopicSettings, wrongTopics } from '#messaging';
 import type { Log } from '#observability';
 import { CannotStart } from './cannot-start.js';
@@ -9,11 +9,12 @@ import { waitFor } from './wait-for.js';
 
 export interface StoresOptions {
   service: Service;
-  /** A client that does not retry by itself. */
+  /** A client that does not retry. */
   kafka: KafkaClient;
   brokers: string[];
   topics: TopicSettings;
   database: DatabaseConfig;
+  schema: Schema;
   /** When to give up, in ms since the epoch. */
   deadline: number;
   readiness: Readiness;
@@ -21,10 +22,20 @@ export interface StoresOptions {
 }
 
 /**
- * Resolves when Kafka and PostgreSQL answer and `sluice migrate` has brought both to this version.
- * @throws CannotStart, or AggregateError of two, when they do not until the deadline, or when waiting does not help: credentials, certificates, permissions, wrong topics
+ * Resolves when Kafka and PostgreSQL respond and `sluice migrate` has brought both to this version.
+ * @throws CannotStart, or AggregateError of two, if they do not before the deadline, or if waiting does not help: credentials, certificates, permissions, wrong topics
  */
-export async function waitForStores({ service, kafka, brokers, topics, database, deadline, readiness, log }: StoresOptions): Promise<void> {
+export async function waitForStores({
+  service,
+  kafka,
+  brokers,
+  topics,
+  database,
+  schema,
+  deadline,
+  readiness,
+  log,
+}: StoresOptions): Promise<void> {
   const kafkaName = `Kafka at ${brokers.join(',')}`;
   const { reads, writes } = topicAccess(service);
   const specs = topicSpecs().filter(({ topic }) => reads.includes(topic) || writes.includes(topic));
@@ -47,7 +58,7 @@ export async function waitForStores({ service, kafka, brokers, topics, database,
   const name = database.nameOf(service);
   const checkDatabase = async (): Promise<string | undefined> => {
     try {
-      const { missing, unknown } = await schemaState(database.serverUrl, name, migrationsOf(service));
+      const { missing, unknown } = await schemaState(database.serverUrl, name, schema);
       if (missing.length > 0) return `the schema of database ${name} is older than this version; run \`sluice migrate\``;
       // the order of an upgrade: first the schema, then the services
       if (unknown.length > 0) log.warn({ database: name, unknown }, 'database.schema-newer');

@@ -1,34 +1,33 @@
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
 import pg from 'pg';
-import { Database, ensureDatabase, migrate } from '#database';
+import { Database, ensureDatabase, migrate, type Schema } from '#database';
 import { createLog } from '#observability';
 
 export interface FreshDatabase {
   database: Database;
-  /** Of the server. */
+  /** The URL of the server. */
   url: string;
-  /** Closes the connections and removes the database. */
+  /** Closes the connections and drops the database. */
   drop(): Promise<void>;
 }
 
 /**
- * A database of one's own, in the shape that the app's migrations give it.
+ * A separate database with the schema of an app's migrations.
  *
- * @param app as its database is called: `event_store`
- * @param options.url of the server; by default that of this run of the tests
+ * @param options.url of the server; default: the server of this test run
+ * @param options.max connections of the pool
  */
 export async function freshDatabase(
-  app: string,
-  { url = process.env.SLUICE_TEST_DATABASE_URL ?? '', ...pool }: { url?: string } & pg.PoolConfig = {},
+  schema: Schema,
+  { url = process.env.SLUICE_TEST_DATABASE_URL ?? '', max = 10 }: { url?: string; max?: number } = {},
 ): Promise<FreshDatabase> {
-  const name = `${app}_${randomBytes(6).toString('hex')}`;
+  const log = createLog('test', 'silent');
+  const name = `${schema.app.replaceAll('-', '_')}_${randomBytes(6).toString('hex')}`;
   await ensureDatabase(url, name);
-  // npm runs its scripts, and with them jest and the benches, in the root of the repository
-  await migrate(url, name, join(process.cwd(), 'apps', app.replaceAll('_', '-'), 'src/database/migrations'));
-  const database = new Database(url, name, createLog('test', 'silent'), pool);
+  await migrate(url, name, schema, log);
+  const database = await Database.of(schema, { serverUrl: url, name, max, log }).open();
   const drop = async () => {
-    await database.pool.end();
+    await database.close();
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     try {

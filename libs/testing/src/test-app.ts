@@ -1,8 +1,9 @@
 import type { Type } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
+import { DataSource } from 'typeorm';
 import * as contracts from '#contracts';
-import { Database } from '#database';
+import { DatabaseConfig } from '#database';
 import { Consumers, type KafkaClient, type Messages, MessagingModule, type Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { LogModule } from '#service';
@@ -22,8 +23,10 @@ export function testApp(module: Type, messages = new FakeMessages()): TestingMod
   return Test.createTestingModule({
     imports: [module, LogModule.with(createLog('test', 'silent')), MessagingModule.with(connections)],
   })
-    .overrideProvider(Database)
-    .useValue({});
+    .overrideProvider(DatabaseConfig)
+    .useValue(DatabaseConfig.read({ DATABASE_URL: 'postgres://nowhere' }))
+    .overrideProvider(DataSource)
+    .useValue(new DataSource({ type: 'postgres' }));
 }
 
 /** The patterns of the messages that the app's controllers handle: the names of its commands and queries, and `<group> <topic>` of what it reads. */

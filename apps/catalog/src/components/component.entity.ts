@@ -1,19 +1,65 @@
 import { createHash } from 'node:crypto';
+import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, type Relation } from 'typeorm';
 import type { Component, ComponentDescription, ComponentId, UserId } from '#contracts';
+import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
-/** A component with its code, as the repository reads it. */
-export interface ComponentRow {
-  id: ComponentId;
+/** Code that the runtime has accepted, and what it read from it. Several components may have the same. */
+@Entity('code')
+export class Code {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  hash!: string;
+
+  /** Large: a query selects it explicitly. */
+  @Column('text', { select: false })
+  code!: string;
+
+  @Column('json')
+  description!: ComponentDescription;
+
+  @Column(CREATED_AT)
+  created_at!: Date;
+}
+
+export type InspectedCode = Pick<Code, 'hash' | 'code' | 'description'>;
+
+@Entity('component')
+@Index('component_by_key', ['owner_id', 'key', 'id'], { where: 'key IS NOT NULL' })
+@Index('component_registered', ['key'], { unique: true, where: 'registered' })
+export class ComponentRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  id!: ComponentId;
+
   /** null: in the registry. */
-  owner_id: UserId | null;
-  key: string | null;
-  name: string;
-  version: string | null;
-  code: string;
-  code_hash: string;
-  description: ComponentDescription;
-  created_at: Date;
-  updated_at: Date;
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  owner_id!: UserId | null;
+
+  @Column('text', { nullable: true })
+  key!: string | null;
+
+  @Column('text')
+  name!: string;
+
+  @Column('text', { nullable: true })
+  version!: string | null;
+
+  @Column(BYTEWISE_TEXT)
+  code_hash!: string;
+
+  @ManyToOne(() => Code)
+  @JoinColumn({ name: 'code_hash', foreignKeyConstraintName: 'component_code_hash_fkey' })
+  inspected!: Relation<Code>;
+
+  @Column('text', { nullable: true })
+  component_url!: string | null;
+
+  @Column('boolean', { default: false })
+  registered!: boolean;
+
+  @Column(CREATED_AT)
+  created_at!: Date;
+
+  @Column(CREATED_AT)
+  updated_at!: Date;
 }
 
 /** What is written of a new component. */
@@ -24,26 +70,19 @@ export interface NewComponent {
   component_url: string | null;
 }
 
-/** Code that the runtime has accepted. */
-export interface InspectedCode {
-  code: string;
-  hash: string;
-  description: ComponentDescription;
-}
-
 /** Lower-case hex SHA-256 of the UTF-8 code exactly as submitted. */
 export const codeHash = (code: string): string => createHash('sha256').update(code, 'utf8').digest('hex');
 
 export const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 
-/** As the API answers it. */
+/** As the API returns it. */
 export const componentOf = (row: ComponentRow): Component => ({
   id: row.id,
-  code: row.code,
+  code: row.inspected.code,
   code_hash: row.code_hash,
   name: row.name,
   version: row.version,
-  configurable_props: row.description.configurable_props,
+  configurable_props: row.inspected.description.configurable_props,
   created_at: unixSeconds(row.created_at),
   updated_at: unixSeconds(row.updated_at),
 });

@@ -2,8 +2,6 @@ import type { ComponentDescription, UserId } from '#contracts';
 import type { ComponentRow, InspectedCode, NewComponent } from './component.entity.js';
 import type { ComponentsRepository } from './components.repository.js';
 
-type Stored = ComponentRow & { component_url: string | null; registered: boolean };
-
 /** Of the least component: what a test is about is added. */
 export const describedAs = (changes: Partial<ComponentDescription> = {}): ComponentDescription => ({
   name: 'My source',
@@ -20,7 +18,7 @@ export const describedAs = (changes: Partial<ComponentDescription> = {}): Compon
 
 /** In place of ComponentsRepository. */
 export class ComponentsInMemory implements Pick<ComponentsRepository, 'findNewest' | 'findRegistered' | 'findUsable' | 'findCode' | 'add'> {
-  readonly rows: Stored[] = [];
+  readonly rows: ComponentRow[] = [];
   readonly codes = new Map<string, InspectedCode>();
 
   async findNewest(ownerId: UserId, key: string): Promise<ComponentRow | undefined> {
@@ -46,7 +44,7 @@ export class ComponentsInMemory implements Pick<ComponentsRepository, 'findNewes
     const at = new Date(1_700_000_000_500);
     this.rows.push({
       ...{ id, owner_id, key, name, version, component_url, registered: false, created_at: at, updated_at: at },
-      ...{ code: code.code, code_hash: code.hash, description: code.description },
+      ...{ code_hash: code.hash, inspected: { ...code, created_at: at } },
     });
   }
 

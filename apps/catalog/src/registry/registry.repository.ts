@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
 import { newId } from '#contracts';
 import { Database } from '#database';
-import type { InspectedCode } from '../components/component.entity.js';
+import { ComponentRow, type InspectedCode } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 
 export interface RegisteredComponent {
@@ -17,14 +19,13 @@ export interface RegisteredComponent {
 export class RegistryRepository {
   constructor(
     private readonly database: Database,
+    @InjectRepository(ComponentRow) private readonly rows: Repository<ComponentRow>,
     private readonly components: ComponentsRepository,
   ) {}
 
   async list(): Promise<RegisteredComponent[]> {
-    const { rows } = await this.database.query<RegisteredComponent>(
-      'SELECT key, name, version, id, code_hash FROM component WHERE registered ORDER BY key',
-    );
-    return rows;
+    const registered = await this.rows.find({ where: { registered: true }, order: { key: 'ASC' } });
+    return registered.map(({ key, name, version, id, code_hash }) => ({ key: key ?? '', name, version, id, code_hash }));
   }
 
   /** Makes this code the registry's component of its key. Sources of the one before keep what they run. */
@@ -32,21 +33,18 @@ export class RegistryRepository {
     await this.database.transaction(async (transaction) => {
       // two that register the same key at once wait for each other here
       await transaction.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`registry ${key}`]);
-      const { rowCount } = await transaction.query('SELECT FROM component WHERE registered AND key = $1 AND code_hash = $2', [
-        key,
-        code.hash,
-      ]);
-      if (rowCount === 1) return;
-      await transaction.query('UPDATE component SET registered = false WHERE registered AND key = $1', [key]);
+      const rows = transaction.rows(ComponentRow);
+      if (await rows.existsBy({ registered: true, key, code_hash: code.hash })) return;
+      await rows.update({ registered: true, key }, { registered: false });
       const id = newId('component');
       await this.components.add(transaction, { id, owner_id: null, code, component_url: url });
-      await transaction.query('UPDATE component SET registered = true WHERE id = $1', [id]);
+      await rows.update({ id }, { registered: true });
     });
   }
 
   /** False when there is no such key. */
   async remove(key: string): Promise<boolean> {
-    const { rowCount } = await this.database.query('UPDATE component SET registered = false WHERE registered AND key = $1', [key]);
-    return rowCount === 1;
+    const { affected } = await this.rows.update({ registered: true, key }, { registered: false });
+    return affected === 1;
   }
 }

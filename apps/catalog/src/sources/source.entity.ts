@@ -1,33 +1,58 @@
-import {
-  type ComponentId,
-  type EmitterState,
-  type Hook,
-  type PropDefinition,
-  type Schedule,
-  type Source,
-  type SourceId,
-  type UserId,
-} from '#contracts';
-import { unixSeconds } from '../components/component.entity.js';
+import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, type Relation, Unique } from 'typeorm';
+import type { ComponentId, EmitterState, PropDefinition, Schedule, Source, SourceId, UserId } from '#contracts';
+import { BYTEWISE_TEXT, CREATED_AT } from '#database';
+import { ComponentRow, unixSeconds } from '../components/component.entity.js';
 import { HTTP } from './prop-values.js';
 
-/** A source with what its component says of it, as the repository reads it. */
-export interface SourceRow {
-  id: SourceId;
-  owner_id: UserId;
-  component_id: ComponentId;
-  code_hash: string;
-  props: PropDefinition[];
-  hooks: Hook[];
-  name: string;
-  name_slug: string;
-  configured_props: Record<string, unknown>;
-  schedules: Record<string, Schedule>;
-  endpoint_key: string | null;
-  active: boolean;
-  version: number;
-  created_at: Date;
-  updated_at: Date;
+@Entity('source')
+@Unique('source_owner_id_name_slug_key', ['owner_id', 'name_slug'])
+@Unique('source_endpoint_key_key', ['endpoint_key'])
+@Index('source_by_owner', ['owner_id', 'id'])
+export class SourceRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  id!: SourceId;
+
+  @Column(BYTEWISE_TEXT)
+  owner_id!: UserId;
+
+  @Column(BYTEWISE_TEXT)
+  component_id!: ComponentId;
+
+  /** What it runs; read without the code itself. */
+  @ManyToOne(() => ComponentRow)
+  @JoinColumn({ name: 'component_id', foreignKeyConstraintName: 'source_component_id_fkey' })
+  component!: Relation<ComponentRow>;
+
+  @Column('text')
+  name!: string;
+
+  @Column(BYTEWISE_TEXT)
+  name_slug!: string;
+
+  /** What the user configured, without defaults. */
+  @Column('json')
+  configured_props!: Record<string, unknown>;
+
+  /** By timer prop. */
+  @Column('json')
+  schedules!: Record<string, Schedule>;
+
+  /** The secret part of the endpoint's URL. */
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  endpoint_key!: string | null;
+
+  @Column('boolean', { default: true })
+  active!: boolean;
+
+  /** Grows with each change. */
+  @Column('int', { default: 1 })
+  version!: number;
+
+  @Column(CREATED_AT)
+  created_at!: Date;
+
+  @Column(CREATED_AT)
+  updated_at!: Date;
 }
 
 /** What a create or an update decides of a source. */
@@ -38,7 +63,9 @@ export type SourceChange = Pick<SourceRow, 'component_id' | 'name' | 'configured
   endpoint_key: string | null;
 };
 
-const endpointProp = (row: SourceRow): PropDefinition | undefined => row.props.find(({ type }) => type === HTTP);
+const propsOf = (row: SourceRow): PropDefinition[] => row.component.inspected.description.configurable_props;
+
+const endpointProp = (row: SourceRow): PropDefinition | undefined => propsOf(row).find(({ type }) => type === HTTP);
 
 /** As the API answers it; in lists without the owner. */
 export function sourceOf(row: SourceRow, endpointsUrl: string, { inList = false } = {}): Source {
@@ -58,7 +85,7 @@ export function sourceOf(row: SourceRow, endpointsUrl: string, { inList = false 
 /** The user's values; timers and the endpoint in the form in which they are read. In the order of the component's props. */
 function shownProps(row: SourceRow, endpointsUrl: string): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
-  for (const { name, type } of row.props) {
+  for (const { name, type } of propsOf(row)) {
     const schedule = row.schedules[name];
     if (type === HTTP) shown[name] = { endpoint_url: `${endpointsUrl}/${row.endpoint_key}` };
     else if (schedule)
@@ -83,11 +110,11 @@ export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterSt
   name: row.name,
   created_at_ms: row.created_at.getTime(),
   deployment: {
-    code_hash: row.code_hash,
+    code_hash: row.component.code_hash,
     configured_props: row.configured_props,
     schedules: row.schedules,
     endpoint_key: endpointProp(row) ? row.endpoint_key : null,
     name_slug: row.name_slug,
-    hooks: row.hooks,
+    hooks: row.component.inspected.description.hooks,
   },
 });

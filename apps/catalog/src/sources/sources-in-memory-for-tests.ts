@@ -76,9 +76,7 @@ export class SourcesInMemory implements Pick<
       ...{ id, owner_id, ...change, version: before.version, created_at: before.created_at, updated_at: before.updated_at },
       name_slug: freeSlug(slug, new Set(others.map(({ name_slug }) => name_slug))),
       endpoint_key: before.endpoint_key ?? endpoint_key,
-      code_hash: component.code_hash,
-      props: component.description.configurable_props,
-      hooks: component.description.hooks,
+      component,
     };
   }
 }

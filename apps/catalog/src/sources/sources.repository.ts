@@ -1,45 +1,28 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository, type SelectQueryBuilder } from 'typeorm';
 import { emitterChanged, type EmitterState, type SourceId, type UserId } from '#contracts';
-import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction, UNIQUE_VIOLATION } from '#database';
+import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { freeSlug } from './slug.js';
-import { type SourceChange, type SourceRow, sourceState } from './source.entity.js';
-
-/** A SourceRow of a row of `source`. */
-const sourceFrom = (rows: string): string => `SELECT s.id, s.owner_id, s.component_id, c.code_hash, s.name, s.name_slug,
-    k.description -> 'configurable_props' AS props, k.description -> 'hooks' AS hooks,
-    s.configured_props, s.schedules, s.endpoint_key, s.active, s.version, s.created_at, s.updated_at
-  FROM ${rows} s JOIN component c ON c.id = s.component_id JOIN code k ON k.hash = c.code_hash`;
-const SOURCE = sourceFrom('source');
-
-/** The columns component_id, name, name_slug, configured_props, schedules, endpoint_key and active. */
-const written = (change: SourceChange, slug: string): unknown[] => [
-  change.component_id,
-  change.name,
-  slug,
-  JSON.stringify(change.configured_props),
-  JSON.stringify(change.schedules),
-  change.endpoint_key,
-  change.active,
-];
+import { type SourceChange, SourceRow, sourceState } from './source.entity.js';
 
 /** Sources and the facts of their changes: a row and its fact are one transaction. */
 @Injectable()
 export class SourcesRepository {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    @InjectRepository(SourceRow) private readonly sources: Repository<SourceRow>,
+  ) {}
 
-  async find(ownerId: UserId, id: SourceId, session: Session = this.database): Promise<SourceRow | undefined> {
-    const { rows } = await session.query<SourceRow>({
-      name: 'source-find',
-      text: `${SOURCE} WHERE s.owner_id = $1 AND s.id = $2`,
-      values: [ownerId, id],
-    });
-    return rows[0];
+  async find(ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
+    return this.findIn(this.sources, ownerId, id);
   }
 
   list(ownerId: UserId, page: KeysetPage): Promise<{ rows: SourceRow[]; total: number }> {
-    return readKeysetPage<SourceRow>(this.database, { select: SOURCE, where: 's.owner_id = $1', values: [ownerId], id: 's.id' }, page);
+    const owned = this.sources.createQueryBuilder('source').where('source.owner_id = :ownerId', { ownerId });
+    return readKeysetPage(owned, page, withComponent);
   }
 
   /** Creates the source; one of this id that exists already is left as it is. */
@@ -47,7 +30,7 @@ export class SourcesRepository {
     return this.database.transaction(async (transaction) => {
       const made =
         (await this.insert(transaction, ownerId, id, change, change.slug)) ?? (await this.insertBeside(transaction, ownerId, id, change));
-      if (made) await this.tell(transaction, sourceState(made));
+      if (made) await this.publish(transaction, sourceState(made));
       return made ?? this.reread(transaction, ownerId, id);
     });
   }
@@ -66,19 +49,26 @@ export class SourcesRepository {
 
   private tryUpdate(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange): Promise<SourceRow | undefined> {
     return this.database.transaction(async (transaction) => {
-      await transaction.query('SELECT FROM source WHERE owner_id = $1 AND id = $2 FOR UPDATE', [ownerId, id]);
-      const before = await this.find(ownerId, id, transaction);
+      const before = await this.lock(transaction, ownerId, id);
       if (!before) return undefined;
       const change = decide(before);
       const slug = await this.reserveSlug(transaction, ownerId, id, change.slug);
-      await transaction.query(
-        `UPDATE source SET component_id = $3, name = $4, name_slug = $5, configured_props = $6, schedules = $7,
-           endpoint_key = coalesce(endpoint_key, $8), active = $9, version = version + 1, updated_at = now()
-         WHERE id = $1 AND owner_id = $2`,
-        [id, ownerId, ...written(change, slug)],
+      await transaction.rows(SourceRow).update(
+        { owner_id: ownerId, id },
+        {
+          component_id: change.component_id,
+          name: change.name,
+          name_slug: slug,
+          configured_props: change.configured_props as object,
+          schedules: change.schedules,
+          endpoint_key: before.endpoint_key ?? change.endpoint_key,
+          active: change.active,
+          version: before.version + 1,
+          updated_at: NOW,
+        },
       );
       const row = await this.reread(transaction, ownerId, id);
-      await this.tell(transaction, sourceState(row));
+      await this.publish(transaction, sourceState(row));
       return row;
     });
   }
@@ -86,13 +76,12 @@ export class SourcesRepository {
   /** Makes the source inactive; nothing else of it changes. Undefined when it was inactive, or the owner has no such source. */
   async switchOff(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
     return this.database.transaction(async (transaction) => {
-      const { rowCount } = await transaction.query(
-        'UPDATE source SET active = false, version = version + 1, updated_at = now() WHERE owner_id = $1 AND id = $2 AND active',
-        [ownerId, id],
-      );
-      if (rowCount !== 1) return undefined;
+      const { affected } = await transaction
+        .rows(SourceRow)
+        .update({ owner_id: ownerId, id, active: true }, { active: false, version: () => 'version + 1', updated_at: NOW });
+      if (affected !== 1) return undefined;
       const state = sourceState(await this.reread(transaction, ownerId, id));
-      await this.tell(transaction, state);
+      await this.publish(transaction, state);
       return state;
     });
   }
@@ -100,29 +89,32 @@ export class SourcesRepository {
   /** Removes the source and returns its last state. Undefined when the owner has no such source. */
   async delete(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
     return this.database.transaction(async (transaction) => {
-      const { rowCount } = await transaction.query('SELECT FROM source WHERE owner_id = $1 AND id = $2 FOR UPDATE', [ownerId, id]);
-      if (rowCount === 0) return undefined;
-      const row = await this.reread(transaction, ownerId, id);
-      await transaction.query('DELETE FROM source WHERE owner_id = $1 AND id = $2', [ownerId, id]);
+      const row = await this.lock(transaction, ownerId, id);
+      if (!row) return undefined;
+      await transaction.rows(SourceRow).delete({ owner_id: ownerId, id });
       const state = sourceState({ ...row, version: row.version + 1 }, { deleted: true });
-      await this.tell(transaction, state);
+      await this.publish(transaction, state);
       return state;
     });
   }
 
-  /** Those of the sources that exist, whoever owns them: for the other rooms, never for a user. */
+  /** Those of the sources that exist, whoever owns them: for the other services, never for a user. */
   async states(ids: string[]): Promise<EmitterState[]> {
-    const { rows } = await this.database.query<SourceRow>(`${SOURCE} WHERE s.id = ANY($1)`, [ids]);
+    const rows = await withComponent(this.sources.createQueryBuilder('source')).where('source.id = ANY(:ids)', { ids }).getMany();
     return rows.map((row) => sourceState(row));
   }
 
   /** The source behind an endpoint, whoever owns it: the key is the secret. */
   async stateByEndpoint(endpointKey: string): Promise<EmitterState | undefined> {
-    const { rows } = await this.database.query<SourceRow>(`${SOURCE} WHERE s.endpoint_key = $1`, [endpointKey]);
-    return rows[0] && sourceState(rows[0]);
+    const found = withComponent(this.sources.createQueryBuilder('source')).where('source.endpoint_key = :endpointKey', { endpointKey });
+    const row = await found.getOne();
+    return row ? sourceState(row) : undefined;
   }
 
-  /** Inserts the source unless its id or the slug is taken. */
+  /**
+   * Inserts the source unless its id or the slug is taken. SQL, because one statement writes the row and reads it with its component: it is the only
+   * one of most creates beside the fact.
+   */
   private async insert(
     transaction: Transaction,
     ownerId: UserId,
@@ -135,8 +127,20 @@ export class SourcesRepository {
       text: `WITH made AS (
           INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active)
           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING *
-        ) ${sourceFrom('made')}`,
-      values: [id, ownerId, ...written(change, slug)],
+        )
+        SELECT made.*, json_build_object('code_hash', c.code_hash, 'inspected', json_build_object('description', k.description)) AS component
+        FROM made JOIN component c ON c.id = made.component_id JOIN code k ON k.hash = c.code_hash`,
+      values: [
+        id,
+        ownerId,
+        change.component_id,
+        change.name,
+        slug,
+        JSON.stringify(change.configured_props),
+        JSON.stringify(change.schedules),
+        change.endpoint_key,
+        change.active,
+      ],
     });
     return rows[0];
   }
@@ -152,30 +156,51 @@ export class SourcesRepository {
       const slug = await this.reserveSlug(transaction, ownerId, id, change.slug);
       const made = await this.insert(transaction, ownerId, id, change, slug);
       if (made) return made;
-      const { rowCount } = await transaction.query('SELECT FROM source WHERE id = $1', [id]);
-      // otherwise it's the slug: who finds its own one free does not wait, and may have taken this one
-      if (rowCount === 1) return undefined;
+      // otherwise the slug is taken: a create that finds its own slug free does not wait, and may have taken this one
+      if (await transaction.rows(SourceRow).existsBy({ id })) return undefined;
     }
   }
 
-  /** The slug, or the first of `-1`, `-2`, … that the account has free. Who needs a number waits here for the others of the account. */
+  /** The slug, or the first of `-1`, `-2`, … that the account has free. Creates that need a number wait here for each other. */
   private async reserveSlug(transaction: Transaction, ownerId: UserId, id: SourceId, slug: string): Promise<string> {
     await transaction.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`slug ${ownerId}`]);
     const { rows } = await transaction.query<{ name_slug: string }>(
-      // '.' follows '-': a range of the index
+      // SQL, for the range of the index: '.' follows '-'
       'SELECT name_slug FROM source WHERE owner_id = $1 AND id <> $2 AND (name_slug = $3 OR (name_slug > $3 AND name_slug < $4))',
       [ownerId, id, slug, `${slug}.`],
     );
     return freeSlug(slug, new Set(rows.map(({ name_slug }) => name_slug)));
   }
 
+  /**
+   * The source, locked. Reads it by a second statement: one that waits for a lock and joins sees the new row beside the component of the old one, and
+   * returns nothing.
+   */
+  private async lock(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
+    await transaction.query('SELECT FROM source WHERE owner_id = $1 AND id = $2 FOR UPDATE', [ownerId, id]);
+    return this.findIn(transaction.rows(SourceRow), ownerId, id);
+  }
+
   private async reread(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow> {
-    const row = await this.find(ownerId, id, transaction);
+    const row = await this.findIn(transaction.rows(SourceRow), ownerId, id);
     if (!row) throw new Error(`source ${id} is not the owner's`);
     return row;
   }
 
-  private tell(transaction: Transaction, state: EmitterState): Promise<void> {
+  private async findIn(sources: Repository<SourceRow>, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
+    const found = withComponent(sources.createQueryBuilder('source')).where('source.owner_id = :ownerId AND source.id = :id', {
+      ownerId,
+      id,
+    });
+    return (await found.getOne()) ?? undefined;
+  }
+
+  private publish(transaction: Transaction, state: EmitterState): Promise<void> {
     return addToOutbox(transaction, [recordOf(emitterChanged, state, state.emitter_id)]);
   }
 }
+
+const NOW = (): string => 'now()';
+
+const withComponent = (query: SelectQueryBuilder<SourceRow>): SelectQueryBuilder<SourceRow> =>
+  query.innerJoinAndSelect('source.component', 'component').innerJoinAndSelect('component.inspected', 'inspected');

@@ -64,7 +64,8 @@ describe('the sources of an account', () => {
   const keep = (id: typeof COMPONENT, owner_id: typeof ME | typeof OTHER | null, code = 'kept') =>
     components.add(undefined, { id, owner_id, code: { code, hash: codeHash(code), description: described }, component_url: null });
   const create = (choice: Partial<CreateSource>) => service.create({ id: ID, owner_id: ME, new_component_id: NEW_COMPONENT, ...choice });
-  const update = (choice: Partial<UpdateSource>) => service.update({ id: ID, owner_id: ME, new_component_id: newId('component'), ...choice });
+  const update = (choice: Partial<UpdateSource>) =>
+    service.update({ id: ID, owner_id: ME, new_component_id: newId('component'), ...choice });
   const announced = () => messages.announced.map(({ payload }) => payload as EmitterState);
 
   it('shows a new source with its timers and its endpoint in the form in which they are read', async () => {
@@ -104,7 +105,7 @@ describe('the sources of an account', () => {
     await keep('sc_000000000000000003' as typeof COMPONENT, OTHER, 'registered');
     components.register('sc_000000000000000003');
     await create(choice);
-    expect(sources.rows.get(ID)?.code_hash).toBe(codeHash(code));
+    expect(sources.rows.get(ID)?.component.code_hash).toBe(codeHash(code));
   });
 
   it.each<[string, Partial<CreateSource>, string, string]>([
@@ -198,7 +199,7 @@ describe('the sources of an account', () => {
     it('keeps neither the component nor the change when the kept props do not fit the new component', async () => {
       described = describedAs({ configurable_props: [{ name: 'url', type: 'integer' }] });
       await expect(update({ component_code: 'other' })).rejects.toMatchObject({ code: 'invalid' });
-      expect(components.rows.map(({ code }) => code)).toEqual(['code']);
+      expect(components.rows.map(({ inspected }) => inspected.code)).toEqual(['code']);
       expect({ version: sources.rows.get(ID)?.version, announced: announced() }).toEqual({ version: 1, announced: [] });
     });
 

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import {
   type ComponentChoice,
+  type ComponentDescription,
   type ComponentId,
   type CreateSource,
   cursorOf,
@@ -34,11 +35,13 @@ import { SourcesRepository } from './sources.repository.js';
 const ENDPOINT_KEY_LENGTH = 24;
 
 /** The component that a source is to run. `fresh`: it came with the source, and is kept when all else is right. */
-interface ChosenComponent extends Pick<ComponentRow, 'id' | 'description'> {
+interface ChosenComponent {
+  id: ComponentId;
+  description: ComponentDescription;
   fresh?: NewComponent;
 }
 
-const chosen = ({ id, description }: ComponentRow): ChosenComponent => ({ id, description });
+const chosen = ({ id, inspected }: ComponentRow): ChosenComponent => ({ id, description: inspected.description });
 
 @Injectable()
 export class SourcesService {

@@ -1,71 +1,62 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { In, Repository } from 'typeorm';
 import { emitterChanged, type EmitterState, type UserId, type WorkflowId } from '#contracts';
 import { Database, type Transaction } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
-
-interface WorkflowRow {
-  id: WorkflowId;
-  owner_id: UserId;
-  name: string;
-  active: boolean;
-  deleted: boolean;
-  version: number;
-  created_at: Date;
-}
+import { WorkflowRow, workflowState } from './workflow.entity.js';
 
 /** Workflows and the facts of their changes. */
 @Injectable()
 export class WorkflowsRepository {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    @InjectRepository(WorkflowRow) private readonly workflows: Repository<WorkflowRow>,
+  ) {}
 
-  /** Writes the workflow's state; says nothing when nothing has changed. The owner of a workflow never changes. */
+  /** Writes the workflow's state, and no fact when nothing has changed. The owner of a workflow never changes. */
   async put(id: WorkflowId, ownerId: UserId, name: string, active: boolean): Promise<void> {
     await this.database.transaction(async (transaction) => {
-      const { rows } = await transaction.query<WorkflowRow>(
-        // a removed one that comes again is a new emitter to auto-subscriptions
-        `INSERT INTO workflow (id, owner_id, name, active) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (id) DO UPDATE SET name = excluded.name, active = excluded.active, deleted = false, version = workflow.version + 1,
-           created_at = CASE WHEN workflow.deleted THEN now() ELSE workflow.created_at END
-         WHERE workflow.owner_id = excluded.owner_id AND (workflow.name, workflow.active, workflow.deleted) IS DISTINCT FROM (excluded.name, excluded.active, false)
-         RETURNING *`,
-        [id, ownerId, name, active],
-      );
-      await this.tell(transaction, rows);
+      // SQL, for the conditions of the upsert: ten thousand workflows of a registry arrive as fast as this statement runs
+      const { rows } = await transaction.query<WorkflowRow>({
+        name: 'workflow-put',
+        // a removed one that returns is a new emitter to auto-subscriptions
+        text: `INSERT INTO workflow (id, owner_id, name, active) VALUES ($1, $2, $3, $4)
+               ON CONFLICT (id) DO UPDATE SET name = excluded.name, active = excluded.active, deleted = false, version = workflow.version + 1,
+                 created_at = CASE WHEN workflow.deleted THEN now() ELSE workflow.created_at END
+               WHERE workflow.owner_id = excluded.owner_id AND (workflow.name, workflow.active, workflow.deleted) IS DISTINCT FROM (excluded.name, excluded.active, false)
+               RETURNING *`,
+        values: [id, ownerId, name, active],
+      });
+      await this.publish(transaction, rows);
     });
   }
 
   async remove(id: WorkflowId): Promise<void> {
     await this.database.transaction(async (transaction) => {
-      const { rows } = await transaction.query<WorkflowRow>(
-        'UPDATE workflow SET deleted = true, active = false, version = version + 1 WHERE id = $1 AND NOT deleted RETURNING *',
-        [id],
-      );
-      await this.tell(transaction, rows);
+      const removed = await transaction
+        .rows(WorkflowRow)
+        .createQueryBuilder()
+        .update()
+        .set({ deleted: true, active: false, version: () => 'version + 1' })
+        .where('id = :id AND NOT deleted', { id })
+        .returning('*')
+        .execute();
+      await this.publish(transaction, removed.raw as WorkflowRow[]);
     });
   }
 
-  /** Those of the workflows that exist, whoever owns them: for the other rooms, never for a user. */
+  /** Those of the workflows that exist, whoever owns them: for the other services, never for a user. */
   async states(ids: string[]): Promise<EmitterState[]> {
-    const { rows } = await this.database.query<WorkflowRow>('SELECT * FROM workflow WHERE id = ANY($1) AND NOT deleted', [ids]);
+    const rows = await this.workflows.findBy({ id: In(ids), deleted: false });
     return rows.map(workflowState);
   }
 
-  private tell(transaction: Transaction, rows: WorkflowRow[]): Promise<void> {
+  private publish(transaction: Transaction, rows: WorkflowRow[]): Promise<void> {
     return addToOutbox(
       transaction,
       rows.map((row) => recordOf(emitterChanged, workflowState(row), row.id)),
     );
   }
 }
-
-const workflowState = (row: WorkflowRow): EmitterState => ({
-  emitter_id: row.id,
-  kind: 'workflow',
-  owner_id: row.owner_id,
-  active: row.active,
-  deleted: row.deleted,
-  version: row.version,
-  name: row.name,
-  created_at_ms: row.created_at.getTime(),
-});

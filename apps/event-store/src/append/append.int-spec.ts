@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { type EmittedEvent, type EmitterId, type EventPlace, eventPlace } from '#contracts';
 import { Fenced } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
 import { AppendService } from './append.service.js';
 import type { Operation } from './operation.js';
@@ -16,7 +17,7 @@ describe('the store', () => {
   let offset: number;
 
   beforeAll(async () => {
-    db = await freshDatabase('event_store');
+    db = await freshDatabase(schema);
   });
   afterAll(() => db.drop());
   beforeEach(async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
 import { AppendService } from './append.service.js';
 import { seededRandom, TestLog } from './log-for-tests.js';
@@ -12,7 +13,7 @@ import { TrimCounter } from './trim-counter.js';
 describe('the store in PostgreSQL', () => {
   let db: FreshDatabase;
   beforeAll(async () => {
-    db = await freshDatabase('event_store');
+    db = await freshDatabase(schema);
   });
   afterAll(() => db.drop());
 

@@ -28,7 +28,7 @@ export interface WithdrawnEmit {
 const FIRST: EventPlace = { ms: 0, seq: 0 };
 const LAST: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
-/** How the store keeps events: all of it runs in the transaction that moves the partition's position. */
+/** How the store keeps events: all of it runs in the transaction that moves the partition's position. COPY and prepared SQL: the hot path. */
 @Injectable()
 export class AppendRepository {
   constructor(private readonly database: Database) {}

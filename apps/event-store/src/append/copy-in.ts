@@ -16,7 +16,7 @@ const MESSAGE_BYTES = 256 * 1024;
  */
 export function copyIn(transaction: Transaction, statement: string, data: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
-    transaction.query(new CopyIn(statement, data, resolve, reject));
+    transaction.client.query(new CopyIn(statement, data, resolve, reject));
   });
 }
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type EmitterId, Invalid } from '#contracts';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
 import { EventPagesRepository } from './event-pages.repository.js';
 import { pageWindow } from './page-window.js';
 
@@ -12,7 +13,7 @@ describe('a page of events', () => {
   let pages: EventPagesRepository;
 
   beforeAll(async () => {
-    db = await freshDatabase('event_store');
+    db = await freshDatabase(schema);
     pages = new EventPagesRepository(db.database);
     // more than are kept: 31 to 130 are seen
     await db.database.query(

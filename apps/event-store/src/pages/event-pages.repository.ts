@@ -45,6 +45,7 @@ const STATEMENTS = {
   oldest: { name: 'event-page-from-oldest', text: pageStatement('ASC') },
 };
 
+/** Prepared SQL: the statement is the point. */
 @Injectable()
 export class EventPagesRepository {
   constructor(private readonly database: Database) {}

@@ -3,6 +3,7 @@ import { type EmitterId, type EmitterState, type EventSummary, type ListEvents, 
 import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
 import { EventPagesRepository } from './event-pages.repository.js';
 import { EventPagesService } from './event-pages.service.js';
 
@@ -11,7 +12,7 @@ describe('listing events', () => {
   let service: EventPagesService;
 
   beforeAll(async () => {
-    db = await freshDatabase('event_store');
+    db = await freshDatabase(schema);
     const nobody = { request: async () => [] } as unknown as Messages;
     const directory = new EmitterDirectory(db.database, nobody);
     service = new EventPagesService(directory, new EventPagesRepository(db.database));

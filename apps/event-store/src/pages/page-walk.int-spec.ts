@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { eventIdOf } from '#contracts';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
 import { EventPagesRepository, type ShownPage } from './event-pages.repository.js';
 import { pageWindow } from './page-window.js';
 
@@ -18,7 +19,7 @@ describe('a walk over pages', () => {
   let db: FreshDatabase;
   let pages: EventPagesRepository;
   beforeAll(async () => {
-    db = await freshDatabase('event_store');
+    db = await freshDatabase(schema);
     pages = new EventPagesRepository(db.database);
   });
   afterAll(() => db.drop());

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
+import { EventProgress } from '../append/event-progress.entity.js';
 import { StoredPositionsRepository } from './stored-positions.repository.js';
 
 describe('the stored positions', () => {
@@ -7,8 +9,8 @@ describe('the stored positions', () => {
   let positions: StoredPositionsRepository;
 
   beforeAll(async () => {
-    db = await freshDatabase('event_store');
-    positions = new StoredPositionsRepository(db.database);
+    db = await freshDatabase(schema);
+    positions = new StoredPositionsRepository(db.database.rows(EventProgress));
   });
   afterAll(() => db.drop());
 

@@ -1,17 +1,15 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
 import { EVENTS_TOPIC, type StoredPosition } from '#contracts';
-import { Database } from '#database';
+import { EventProgress } from '../append/event-progress.entity.js';
 
 @Injectable()
 export class StoredPositionsRepository {
-  constructor(private readonly database: Database) {}
+  constructor(@InjectRepository(EventProgress) private readonly progress: Repository<EventProgress>) {}
 
   async list(): Promise<StoredPosition[]> {
-    const { rows } = await this.database.query<StoredPosition>({
-      name: 'stored-positions',
-      text: 'SELECT partition, next_offset AS "offset", last_ms AS clock FROM event_progress WHERE topic = $1 ORDER BY partition',
-      values: [EVENTS_TOPIC],
-    });
-    return rows;
+    const rows = await this.progress.find({ where: { topic: EVENTS_TOPIC }, order: { partition: 'ASC' } });
+    return rows.map(({ partition, next_offset, last_ms }) => ({ partition, offset: next_offset, clock: last_ms }));
   }
 }

@@ -4,8 +4,10 @@ import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
 import { createLog } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
 import { EventStoreConfig } from '../event-store.config.js';
 import { ForgetDeleted } from './forget-deleted.js';
+import { WithdrawnEmitRow } from '../withdrawn/withdrawn-emit.entity.js';
 import { RetentionRepository } from './retention.repository.js';
 import { SweepService } from './sweep.service.js';
 
@@ -42,13 +44,13 @@ describe('retention', () => {
   let sweep: SweepService;
 
   beforeAll(async () => {
-    db = await freshDatabase('event_store');
+    db = await freshDatabase(schema);
   });
   afterAll(() => db.drop());
   beforeEach(async () => {
     await db.database.query('TRUNCATE event, emitter, withdrawn_emit');
     catalog = new FakeCatalog();
-    const repository = new RetentionRepository(db.database);
+    const repository = new RetentionRepository(db.database, db.database.rows(WithdrawnEmitRow));
     directory = new EmitterDirectory(db.database, catalog as unknown as Messages, new ForgetDeleted(repository, log));
     sweep = new SweepService(repository, directory, EventStoreConfig.read({}), log);
   });

@@ -1,18 +1,24 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { LessThan, Repository } from 'typeorm';
 import { Database, type Session } from '#database';
+import { WithdrawnEmitRow } from '../withdrawn/withdrawn-emit.entity.js';
 
 /** An emit waits a year at most, and the runtime may come late. */
-const WITHDRAWN_DAYS = 400;
+const WITHDRAWN_MS = 400 * 24 * 3_600_000;
 
 @Injectable()
 export class RetentionRepository {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    @InjectRepository(WithdrawnEmitRow) private readonly withdrawn: Repository<WithdrawnEmitRow>,
+  ) {}
 
   /** The ids of emitters of which something is stored, in their order, after the given one. */
   async emittersAfter(emitterId: string, limit: number): Promise<string[]> {
     const { rows } = await this.database.query<{ emitter_id: string }>({
       name: 'emitters-after',
-      // from one emitter to the next: DISTINCT would read every event
+      // SQL, from one emitter to the next: DISTINCT would read every event
       text: `WITH RECURSIVE walk AS (
                (SELECT emitter_id FROM event WHERE emitter_id > $1 ORDER BY emitter_id LIMIT 1)
                UNION ALL
@@ -25,7 +31,7 @@ export class RetentionRepository {
     return rows.map((row) => row.emitter_id);
   }
 
-  /** Removes the emitters' events that the log took before `ms`; returns how many. */
+  /** Removes the emitters' events that the log took before `ms`; returns how many. Prepared SQL: each sweep walks all emitters. */
   async removeBefore(ms: number, emitterIds: string[], session: Session = this.database): Promise<number> {
     const { rowCount } = await session.query({
       name: 'events-remove-before',
@@ -40,8 +46,8 @@ export class RetentionRepository {
     return this.removeBefore(Number.MAX_SAFE_INTEGER, emitterIds, session);
   }
 
-  /** Forgets the withdrawn emits of which nobody asks any more. */
+  /** Forgets the withdrawn emits that the runtime no longer looks up. */
   async forgetWithdrawn(): Promise<void> {
-    await this.database.query("DELETE FROM withdrawn_emit WHERE withdrawn_at < now() - $1 * interval '1 day'", [WITHDRAWN_DAYS]);
+    await this.withdrawn.delete({ withdrawn_at: LessThan(new Date(Date.now() - WITHDRAWN_MS)) });
   }
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { EmitterId, WaitingEmitKey } from '#contracts';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
 import { WithdrawnEmitsRepository } from './withdrawn-emits.repository.js';
 
 const emit = (emitter_id: EmitterId, emit_id: string): WaitingEmitKey => ({ emitter_id, emit_id });
@@ -10,7 +11,7 @@ describe('the withdrawn emits', () => {
   let withdrawn: WithdrawnEmitsRepository;
 
   beforeAll(async () => {
-    db = await freshDatabase('event_store');
+    db = await freshDatabase(schema);
     withdrawn = new WithdrawnEmitsRepository(db.database);
     await db.database.query("INSERT INTO withdrawn_emit (emitter_id, emit_id) VALUES ('dc_1', 'a'), ('dc_1', 'b'), ('dc_2', 'c')");
   });

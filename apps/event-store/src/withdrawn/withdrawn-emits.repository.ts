@@ -6,6 +6,7 @@ import { Database } from '#database';
 export class WithdrawnEmitsRepository {
   constructor(private readonly database: Database) {}
 
+  /** Prepared SQL: joins a batch of keys. */
   async find(emits: WaitingEmitKey[]): Promise<WaitingEmitKey[]> {
     const { rows } = await this.database.query<WaitingEmitKey>({
       name: 'emits-withdrawn',

@@ -1,22 +1,61 @@
 import { ApiExtraModels, ApiProperty } from '@nestjs/swagger';
+import { Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
 import type { Id, UserId } from '#contracts';
+import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
-export interface AccountRow {
-  id: UserId;
-  email: string;
-  username: string;
-  billing_period_start: Date | null;
-  billing_period_end: Date | null;
-  created_at: Date;
+@Entity('account')
+export class AccountRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  id!: UserId;
+
+  @Column('text')
+  email!: string;
+
+  @Column('text')
+  username!: string;
+
+  /** null: a free account. */
+  @Column('timestamptz', { nullable: true })
+  billing_period_start!: Date | null;
+
+  @Column('timestamptz', { nullable: true })
+  billing_period_end!: Date | null;
+
+  @Column(CREATED_AT)
+  created_at!: Date;
+
+  /** Whether the owner gets mail about errors. */
+  @Column('boolean', { default: true })
+  error_mail!: boolean;
 }
 
-export interface ApiKeyRow {
-  id: Id<'apiKey'>;
-  account_id: UserId;
-  hint: string;
-  name: string | null;
-  created_at: Date;
-  revoked_at: Date | null;
+@Entity('api_key')
+@Unique('api_key_hash_key', ['hash'])
+@Index('api_key_by_account', ['account_id', 'id'])
+@ForeignKey(() => AccountRow, ['account_id'], ['id'], { name: 'api_key_account_id_fkey' })
+export class ApiKeyRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  id!: Id<'apiKey'>;
+
+  @Column(BYTEWISE_TEXT)
+  account_id!: UserId;
+
+  /** SHA-256 of the key; lists do not show it. */
+  @Column('bytea', { select: false })
+  hash!: Buffer;
+
+  /** The first characters of the key. */
+  @Column('text')
+  hint!: string;
+
+  @Column('text', { nullable: true })
+  name!: string | null;
+
+  @Column(CREATED_AT)
+  created_at!: Date;
+
+  @Column('timestamptz', { nullable: true })
+  revoked_at!: Date | null;
 }
 
 /** What an account has used since 00:00 UTC, or since its billing period began. */
@@ -31,10 +70,10 @@ export class FreeUser {
   @ApiProperty() username!: string;
   @ApiProperty() email!: string;
   @ApiProperty({ description: 'The key that authenticated this request.' }) api_key!: string;
-  @ApiProperty({ type: 'integer', description: 'Milliseconds of run time a day; 2147483647: unlimited.' })
+  @ApiProperty({ type: 'integer', description: 'Milliseconds of run time per day; 2147483647: unlimited.' })
   daily_compute_time_quota!: number;
   @ApiProperty({ type: 'integer', description: 'Milliseconds, since 00:00 UTC.' }) daily_compute_time_used!: number;
-  @ApiProperty({ type: 'integer', description: 'Runs and hooks a day; 2147483647: unlimited.' }) daily_invocations_quota!: number;
+  @ApiProperty({ type: 'integer', description: 'Runs and hooks per day; 2147483647: unlimited.' }) daily_invocations_quota!: number;
   @ApiProperty({ type: 'integer', description: 'Since 00:00 UTC.' }) daily_invocations_used!: number;
 }
 

@@ -1,10 +1,13 @@
 import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import { GatewayConfig } from '../gateway.config.js';
+import { AccountRow, ApiKeyRow } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { AccountsService } from './accounts.service.js';
 import { UsersController } from './users.controller.js';
 
 @Module({
+  imports: [TypeOrmModule.forFeature([AccountRow, ApiKeyRow])],
   controllers: [UsersController],
   providers: [{ provide: GatewayConfig, useFactory: () => GatewayConfig.read() }, AccountsRepository, AccountsService],
   exports: [AccountsService],

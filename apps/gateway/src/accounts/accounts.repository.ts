@@ -1,14 +1,20 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
 import type { Id, UserId } from '#contracts';
 import { Database, type Session } from '#database';
-import type { AccountRow, ApiKeyRow, Usage } from './account.entity.js';
+import { AccountRow, ApiKeyRow, type Usage } from './account.entity.js';
 
 /** Accounts, their keys and what they have used. */
 @Injectable()
 export class AccountsRepository {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    @InjectRepository(AccountRow) private readonly accounts: Repository<AccountRow>,
+    @InjectRepository(ApiKeyRow) private readonly keys: Repository<ApiKeyRow>,
+  ) {}
 
-  /** The account that a key with this hash belongs to, unless the key is revoked. */
+  /** The account that a key with this hash belongs to, unless the key is revoked. Prepared SQL: every request begins with it. */
   async findByKeyHash(hash: Buffer): Promise<AccountRow | undefined> {
     const { rows } = await this.database.query<AccountRow>({
       name: 'account-by-key',
@@ -20,43 +26,35 @@ export class AccountsRepository {
   }
 
   async find(id: string): Promise<AccountRow | undefined> {
-    const { rows } = await this.database.query<AccountRow>('SELECT * FROM account WHERE id = $1', [id]);
-    return rows[0];
+    return (await this.accounts.findOneBy({ id: id as UserId })) ?? undefined;
   }
 
-  async list(): Promise<AccountRow[]> {
-    const { rows } = await this.database.query<AccountRow>('SELECT * FROM account ORDER BY id');
-    return rows;
+  list(): Promise<AccountRow[]> {
+    return this.accounts.find({ order: { id: 'ASC' } });
   }
 
-  async create(session: Session, account: Pick<AccountRow, 'id' | 'email' | 'username'>): Promise<void> {
-    await session.query('INSERT INTO account (id, email, username) VALUES ($1, $2, $3)', [account.id, account.email, account.username]);
+  async create(session: Session, { id, email, username }: Pick<AccountRow, 'id' | 'email' | 'username'>): Promise<void> {
+    await session.rows(AccountRow).insert({ id, email, username });
   }
 
-  /** Whether errors are told by mail. False when there is no such account. */
+  /** Whether the owner gets mail about errors. False when there is no such account. */
   async setErrorMail(id: UserId, on: boolean): Promise<boolean> {
-    const { rowCount } = await this.database.query('UPDATE account SET error_mail = $2 WHERE id = $1', [id, on]);
-    return rowCount === 1;
+    const { affected } = await this.accounts.update({ id }, { error_mail: on });
+    return affected === 1;
   }
 
   /** False when there is such a key already, perhaps another account's. */
-  async addKey(session: Session, key: Pick<ApiKeyRow, 'id' | 'account_id' | 'hint' | 'name'> & { hash: Buffer }): Promise<boolean> {
-    const { rowCount } = await session.query(
-      'INSERT INTO api_key (id, account_id, hash, hint, name) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (hash) DO NOTHING',
-      [key.id, key.account_id, key.hash, key.hint, key.name],
-    );
-    return rowCount === 1;
+  async addKey(session: Session, key: Pick<ApiKeyRow, 'id' | 'account_id' | 'hash' | 'hint' | 'name'>): Promise<boolean> {
+    const insert = session.rows(ApiKeyRow).createQueryBuilder().insert().values(key).orIgnore().returning('id');
+    const inserted = await insert.execute();
+    return (inserted.raw as object[]).length === 1;
   }
 
-  async listKeys(accountId: UserId): Promise<ApiKeyRow[]> {
-    const { rows } = await this.database.query<ApiKeyRow>(
-      'SELECT id, account_id, hint, name, created_at, revoked_at FROM api_key WHERE account_id = $1 ORDER BY id',
-      [accountId],
-    );
-    return rows;
+  listKeys(accountId: UserId): Promise<ApiKeyRow[]> {
+    return this.keys.find({ where: { account_id: accountId }, order: { id: 'ASC' } });
   }
 
-  /** Those of the hashes (hex) whose keys are not revoked. */
+  /** Those of the hashes (hex) whose keys are not revoked. SQL: asked for all open live streams at once, again and again. */
   async validHashes(hashes: string[]): Promise<string[]> {
     const { rows } = await this.database.query<{ hash: string }>({
       name: 'valid-hashes',
@@ -69,11 +67,11 @@ export class AccountsRepository {
 
   /** False when there is no such key; one that is revoked already stays so. */
   async revokeKey(id: Id<'apiKey'>): Promise<boolean> {
-    const { rowCount } = await this.database.query('UPDATE api_key SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1', [id]);
-    return rowCount === 1;
+    const { affected } = await this.keys.update({ id }, { revoked_at: () => 'coalesce(revoked_at, now())' });
+    return affected === 1;
   }
 
-  /** What the account has used since a day (UTC), that day included. */
+  /** What the account has used since a day (UTC), that day included. SQL, for its sums. */
   async usedSince(accountId: UserId, day: Date): Promise<Usage> {
     const { rows } = await this.database.query<Usage>({
       name: 'usage-since',

@@ -1,6 +1,10 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { LessThan, Repository } from 'typeorm';
 import { type ErrorRaised, keepableText } from '#contracts';
 import { Database } from '#database';
+import { AccountRow } from '../accounts/account.entity.js';
+import { SeenError } from './error-notice.entity.js';
 
 /** A mail that is due. */
 export interface DueMail {
@@ -10,11 +14,14 @@ export interface DueMail {
 }
 
 const ONE_MAIL_IN_HOURS = 24;
-const FORGET_AFTER_DAYS = 8;
+const FORGET_AFTER_MS = 8 * 24 * 3_600_000;
 
 @Injectable()
 export class ErrorNoticesRepository {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    @InjectRepository(SeenError) private readonly seen: Repository<SeenError>,
+  ) {}
 
   /**
    * Counts an error, and hands it to `mail` when a mail about it is due: the first of its emitter and code in 24 hours.
@@ -23,13 +30,11 @@ export class ErrorNoticesRepository {
   async count({ id, owner_id, subject_id, ...error }: ErrorRaised, mail: (due: DueMail) => Promise<void>): Promise<void> {
     const code = keepableText(error.code);
     await this.database.transaction(async (transaction) => {
-      const { rowCount } = await transaction.query('INSERT INTO error_seen (id) VALUES ($1) ON CONFLICT DO NOTHING', [id]);
-      if (rowCount === 0) return;
-      const { rows: accounts } = await transaction.query<{ email: string }>('SELECT email FROM account WHERE id = $1 AND error_mail', [
-        owner_id,
-      ]);
-      const [account] = accounts;
+      const seen = await transaction.rows(SeenError).createQueryBuilder().insert().values({ id }).orIgnore().returning('id').execute();
+      if ((seen.raw as object[]).length === 0) return;
+      const account = await transaction.rows(AccountRow).findOneBy({ id: owner_id, error_mail: true });
       if (!account) return;
+      // SQL: the database's clock decides what is recent, and the row stays locked until the mail is sent
       const { rows: before } = await transaction.query<{ since: number; recent: boolean }>(
         `SELECT since, mailed_at > now() - make_interval(hours => ${ONE_MAIL_IN_HOURS}) AS recent FROM error_notice
          WHERE account_id = $1 AND subject_id = $2 AND code = $3 FOR UPDATE`,
@@ -47,6 +52,6 @@ export class ErrorNoticesRepository {
   }
 
   async forgetSeen(): Promise<void> {
-    await this.database.query(`DELETE FROM error_seen WHERE seen_at < now() - make_interval(days => ${FORGET_AFTER_DAYS})`);
+    await this.seen.delete({ seen_at: LessThan(new Date(Date.now() - FORGET_AFTER_MS)) });
   }
 }

@@ -1,5 +1,9 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { IsNull, LessThan, Repository } from 'typeorm';
+import type { UserId } from '#contracts';
 import { Database } from '#database';
+import { IdempotentRequest } from './idempotent-request.entity.js';
 
 export interface StoredAnswer {
   status: number;
@@ -16,10 +20,14 @@ const ABANDONED_SECONDS = 60;
 
 @Injectable()
 export class IdempotencyRepository {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    @InjectRepository(IdempotentRequest) private readonly requests: Repository<IdempotentRequest>,
+  ) {}
 
-  /** Claims the key for a request, or tells what became of the one that had it first. */
-  async claim(accountId: string, key: string, fingerprint: Buffer): Promise<Claim> {
+  /** Claims the key for a request, or returns what became of the first request with it. */
+  async claim(accountId: UserId, key: string, fingerprint: Buffer): Promise<Claim> {
+    // SQL, for the conditions of the upsert: of two requests at once exactly one claims the key
     const { rowCount } = await this.database.query(
       `INSERT INTO idempotent_request (account_id, key, fingerprint) VALUES ($1, $2, $3)
        ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
@@ -29,31 +37,22 @@ export class IdempotencyRepository {
       [accountId, key, fingerprint],
     );
     if (rowCount === 1) return 'claimed';
-    const { rows } = await this.database.query<{
-      fingerprint: Buffer;
-      status: number | null;
-      content_type: string | null;
-      body: string | null;
-    }>('SELECT fingerprint, status, content_type, body FROM idempotent_request WHERE account_id = $1 AND key = $2', [accountId, key]);
-    const [first] = rows;
+    const first = await this.requests.findOneBy({ account_id: accountId, key });
     if (!first) return 'in flight';
     if (!first.fingerprint.equals(fingerprint)) return 'other payload';
     return first.status === null ? 'in flight' : { status: first.status, content_type: first.content_type, body: first.body };
   }
 
-  async keep(accountId: string, key: string, { status, content_type, body }: StoredAnswer): Promise<void> {
-    await this.database.query(
-      'UPDATE idempotent_request SET status = $3, content_type = $4, body = $5 WHERE account_id = $1 AND key = $2',
-      [accountId, key, status, content_type, body],
-    );
+  async keep(accountId: UserId, key: string, answer: StoredAnswer): Promise<void> {
+    await this.requests.update({ account_id: accountId, key }, answer);
   }
 
   /** The request came to nothing: the key may be used again. */
-  async release(accountId: string, key: string): Promise<void> {
-    await this.database.query('DELETE FROM idempotent_request WHERE account_id = $1 AND key = $2 AND status IS NULL', [accountId, key]);
+  async release(accountId: UserId, key: string): Promise<void> {
+    await this.requests.delete({ account_id: accountId, key, status: IsNull() });
   }
 
   async forgetOld(): Promise<void> {
-    await this.database.query(`DELETE FROM idempotent_request WHERE created_at < now() - make_interval(hours => ${KEEP_HOURS})`);
+    await this.requests.delete({ created_at: LessThan(new Date(Date.now() - KEEP_HOURS * 3_600_000)) });
   }
 }

@@ -1,18 +1,24 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { LessThan, Repository } from 'typeorm';
 import type { RunFinished } from '#contracts';
 import { Database } from '#database';
+import { CountedRun } from './usage.entity.js';
 
-const FORGET_AFTER_DAYS = 8;
+const FORGET_AFTER_MS = 8 * 24 * 3_600_000;
 
 @Injectable()
 export class UsageRepository {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    @InjectRepository(CountedRun) private readonly counted: Repository<CountedRun>,
+  ) {}
 
-  /** Adds finished runs to the usage of their accounts and days (UTC), each once however often it's told. */
+  /** Adds finished runs to the usage of their accounts and days (UTC), each once however often its fact arrives. SQL: one statement for a batch. */
   async count(runs: RunFinished[]): Promise<void> {
     await this.database.query({
       name: 'usage-count',
-      // DISTINCT: one batch may tell of a run twice, and ON CONFLICT doesn't see its own rows
+      // DISTINCT: one batch may hold a run twice, and ON CONFLICT doesn't see its own rows
       text: `WITH told AS (
                SELECT DISTINCT ON (run_id) * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bigint[]) AS r (run_id, account_id, at, ms) ORDER BY run_id
              ), fresh AS (
@@ -30,8 +36,8 @@ export class UsageRepository {
     });
   }
 
-  /** Forgets runs that no fact can tell of again: it has left the log. */
+  /** Forgets runs whose fact cannot arrive again, because it has left the log. */
   async forgetCounted(): Promise<void> {
-    await this.database.query(`DELETE FROM run_counted WHERE counted_at < now() - make_interval(days => ${FORGET_AFTER_DAYS})`);
+    await this.counted.delete({ counted_at: LessThan(new Date(Date.now() - FORGET_AFTER_MS)) });
   }
 }

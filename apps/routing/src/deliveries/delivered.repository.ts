@@ -14,7 +14,7 @@ export interface DeliveredEntry {
 /** Rows that a webhook gets before its surplus is looked for. */
 const TRIM_AFTER_ROWS = 20;
 
-/** The newest deliveries that succeeded, of each webhook a row for all of one flush. */
+/** The newest deliveries that succeeded, of each webhook a row for all of one flush. SQL: a statement for all webhooks of a flush. */
 @Injectable()
 export class DeliveredRepository {
   private readonly sinceTrim = new Map<WebhookId, number>();

@@ -1,11 +1,13 @@
 import { freshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
+import { WebhookRow } from '../webhooks/webhook.entity.js';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import { DeliveriesRepository } from './deliveries.repository.js';
 import { describeDeliveryStore } from './delivery-store-suite-for-tests.js';
 
 describeDeliveryStore('the store in PostgreSQL', async () => {
-  const { database, drop } = await freshDatabase('routing');
-  const webhooks = new WebhooksRepository(database);
+  const { database, drop } = await freshDatabase(schema);
+  const webhooks = new WebhooksRepository(database, database.rows(WebhookRow));
   return {
     store: new DeliveriesRepository(database),
     addWebhook: async (id, ownerId, rateLimit = undefined) => {

@@ -25,7 +25,7 @@ const TAKEN_BYTES = 8 * 1024 * 1024;
 const MS = "interval '1 ms'";
 
 /**
- * The store in PostgreSQL. It serves all owners: webhooks are named by the rooms's own subscriptions, never by a user.
+ * The store in PostgreSQL. It serves all owners: webhooks are named by the rooms's own subscriptions, never by a user. Prepared SQL: the hot path.
  *
  * Locks are taken in one order: webhook, parked_delivery, backlog. Who parks locks the webhook against changes (`FOR
  * SHARE`), so a change of its mode comes before what is parked or sees it.

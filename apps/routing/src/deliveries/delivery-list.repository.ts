@@ -19,7 +19,7 @@ export interface PlaceWindow {
   limit: number;
 }
 
-/** What is parked, as its owner sees it. */
+/** What is parked, as its owner sees it. SQL: keyset pages over two columns, and changes that wake the backlog in the same statement. */
 @Injectable()
 export class DeliveryListRepository {
   constructor(private readonly database: Database) {}

@@ -16,6 +16,7 @@ interface ExpiredRow {
   body: Buffer;
 }
 
+/** SQL: range deletes and updates by SKIP LOCKED. */
 @Injectable()
 export class SweeperRepository {
   constructor(private readonly database: Database) {}

@@ -13,6 +13,7 @@ export interface MatchRow {
   version: number | null;
 }
 
+/** Prepared SQL: it runs for each batch of events. */
 @Injectable()
 export class MatchRepository {
   constructor(private readonly database: Database) {}

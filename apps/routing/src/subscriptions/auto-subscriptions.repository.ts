@@ -1,59 +1,59 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { type FindOptionsWhere, LessThan, Repository } from 'typeorm';
 import { type AutoSubscription, newId, type UserId } from '#contracts';
-import { Database, type Transaction } from '#database';
+import type { Transaction } from '#database';
+import { Emitter } from '#emitters';
+import { AutoSubscriptionRow } from './subscription.entity.js';
 
-const COLUMNS = 'id, event_name, listener_id';
+const COLUMNS = ['id', 'event_name', 'listener_id'];
 /** The advisory lock of an account's auto-subscriptions. */
 const TURN = "hashtext('auto-subscription'), hashtext($1)";
 
 @Injectable()
 export class AutoSubscriptionsRepository {
-  constructor(private readonly database: Database) {}
+  constructor(@InjectRepository(AutoSubscriptionRow) private readonly autoSubscriptions: Repository<AutoSubscriptionRow>) {}
 
-  /** Makes the auto-subscription, or finds the one of the same listener and event name. */
+  /** Creates the auto-subscription, or finds the one of the same listener and event name. */
   async create(transaction: Transaction, ownerId: UserId, listenerId: string, eventName: string): Promise<AutoSubscription> {
     await transaction.query(`SELECT pg_advisory_xact_lock(${TURN})`, [ownerId]);
     await transaction.query(
-      // the clock is read when it's this transaction's turn: a new emitter is older than this time, or sees this row.
-      // It's the database server's clock, by which the catalog dates emitters too
+      // SQL: the clock is read when it's this transaction's turn, so that a new emitter is older than this time or sees this row. It's the clock of
+      // the database server, by which the catalog dates emitters too
       `INSERT INTO auto_subscription (id, owner_id, listener_id, event_name, created_at_ms)
        VALUES ($1, $2, $3, $4, floor(extract(epoch FROM clock_timestamp()) * 1000)) ON CONFLICT (owner_id, event_name, listener_id) DO NOTHING`,
       [newId('autoSubscription'), ownerId, listenerId, eventName],
     );
-    const { rows } = await transaction.query<AutoSubscription>(
-      `SELECT ${COLUMNS} FROM auto_subscription WHERE owner_id = $1 AND listener_id = $2 AND event_name = $3`,
-      [ownerId, listenerId, eventName],
-    );
-    if (!rows[0]) throw new Error('the auto-subscription was removed while it was made');
-    return rows[0];
+    const named = { owner_id: ownerId, listener_id: listenerId, event_name: eventName };
+    const created = await transaction.rows(AutoSubscriptionRow).findOneBy(named as FindOptionsWhere<AutoSubscriptionRow>);
+    if (!created) throw new Error('the auto-subscription was deleted while it was created');
+    return created;
   }
 
   async list(ownerId: UserId): Promise<AutoSubscription[]> {
-    const { rows } = await this.database.query<AutoSubscription>(
-      `SELECT ${COLUMNS} FROM auto_subscription WHERE owner_id = $1 ORDER BY id DESC`,
-      [ownerId],
-    );
-    return rows;
+    return this.autoSubscriptions.find({ where: { owner_id: ownerId }, order: { id: 'DESC' } });
   }
 
   async delete(ownerId: UserId, listenerId: string, eventName: string): Promise<AutoSubscription[]> {
-    const { rows } = await this.database.query<AutoSubscription>(
-      `DELETE FROM auto_subscription WHERE owner_id = $1 AND listener_id = $2 AND event_name = $3 RETURNING ${COLUMNS}`,
-      [ownerId, listenerId, eventName],
-    );
-    return rows;
+    const deleted = await this.autoSubscriptions
+      .createQueryBuilder()
+      .delete()
+      .where({ owner_id: ownerId, listener_id: listenerId, event_name: eventName })
+      .returning(COLUMNS)
+      .execute();
+    return deleted.raw as AutoSubscription[];
   }
 
   /**
-   * Those that cover an emitter which came to exist at this time. Who learns of an emitter and who makes an auto-subscription take turns: none
-   * falls between the two.
+   * Those that cover an emitter created at this time. Learning of an emitter and creating an auto-subscription take turns, so that none falls between
+   * the two. Prepared SQL: it runs for each new emitter.
    */
   async covering(transaction: Transaction, ownerId: UserId, createdAtMs: number): Promise<AutoSubscription[]> {
     // with other emitters, but not with an auto-subscription that is being made
     await transaction.query({ name: 'auto-cover-turn', text: `SELECT pg_advisory_xact_lock_shared(${TURN})`, values: [ownerId] });
     const { rows } = await transaction.query<AutoSubscription>({
       name: 'auto-covering',
-      text: `SELECT ${COLUMNS} FROM auto_subscription WHERE owner_id = $1 AND created_at_ms <= $2`,
+      text: 'SELECT id, event_name, listener_id FROM auto_subscription WHERE owner_id = $1 AND created_at_ms <= $2',
       values: [ownerId, createdAtMs],
     });
     return rows;
@@ -61,10 +61,9 @@ export class AutoSubscriptionsRepository {
 
   /** Whether the emitter came to exist anew: then it's dated so from now on. */
   async revived(transaction: Transaction, ownerId: UserId, emitterId: string, createdAtMs: number): Promise<boolean> {
-    const { rowCount } = await transaction.query(
-      'UPDATE emitter SET created_at_ms = $3 WHERE owner_id = $1 AND id = $2 AND created_at_ms < $3',
-      [ownerId, emitterId, createdAtMs],
-    );
-    return rowCount === 1;
+    const { affected } = await transaction
+      .rows(Emitter)
+      .update({ owner_id: ownerId, id: emitterId, created_at_ms: LessThan(createdAtMs) }, { created_at_ms: createdAtMs });
+    return affected === 1;
   }
 }

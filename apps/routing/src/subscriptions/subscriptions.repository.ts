@@ -1,25 +1,26 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { type FindOptionsWhere, Repository } from 'typeorm';
 import { newId, streamOf, type Subscription, type UserId } from '#contracts';
-import { Database, type Transaction } from '#database';
+import type { Transaction } from '#database';
+import { AutoSubscriptionRow, SubscriptionRow } from './subscription.entity.js';
 
-const COLUMNS = 'id, emitter_id, listener_id, event_name';
+const COLUMNS = ['id', 'emitter_id', 'listener_id', 'event_name'];
 
 @Injectable()
 export class SubscriptionsRepository {
-  constructor(private readonly database: Database) {}
+  constructor(@InjectRepository(SubscriptionRow) private readonly subscriptions: Repository<SubscriptionRow>) {}
 
-  /** Makes the subscription, or finds the one that has the same three names. */
+  /** Creates the subscription, or finds the one that has the same three names. */
   async create(transaction: Transaction, ownerId: UserId, emitterId: string, listenerId: string, eventName: string): Promise<Subscription> {
     await this.add(transaction, ownerId, emitterId, [{ listener_id: listenerId, event_name: eventName }]);
-    const { rows } = await transaction.query<Subscription>(
-      `SELECT ${COLUMNS} FROM subscription WHERE owner_id = $1 AND emitter_id = $2 AND listener_id = $3 AND event_name = $4`,
-      [ownerId, emitterId, listenerId, eventName],
-    );
-    if (!rows[0]) throw new Error('the subscription was removed while it was made');
-    return rows[0];
+    const named = { owner_id: ownerId, emitter_id: emitterId, listener_id: listenerId, event_name: eventName };
+    const created = await transaction.rows(SubscriptionRow).findOneBy(named as FindOptionsWhere<SubscriptionRow>);
+    if (!created) throw new Error('the subscription was deleted while it was created');
+    return created;
   }
 
-  /** Makes those of an emitter's subscriptions that are missing. */
+  /** Creates those of an emitter's subscriptions that are missing. SQL: all of them in one statement, which skips the others. */
   async add(
     transaction: Transaction,
     ownerId: UserId,
@@ -42,28 +43,29 @@ export class SubscriptionsRepository {
   }
 
   async list(ownerId: UserId): Promise<Subscription[]> {
-    const { rows } = await this.database.query<Subscription>(`SELECT ${COLUMNS} FROM subscription WHERE owner_id = $1 ORDER BY id DESC`, [
-      ownerId,
-    ]);
-    return rows;
+    return this.subscriptions.find({ where: { owner_id: ownerId }, order: { id: 'DESC' } });
   }
 
-  /** Removes what bears these names, and answers it. */
+  /** Deletes the subscription with these names, and returns it. */
   async delete(ownerId: UserId, emitterId: string, listenerId: string, eventName: string): Promise<Subscription[]> {
-    const { rows } = await this.database.query<Subscription>(
-      `DELETE FROM subscription WHERE owner_id = $1 AND emitter_id = $2 AND listener_id = $3 AND event_name = $4 RETURNING ${COLUMNS}`,
-      [ownerId, emitterId, listenerId, eventName],
-    );
-    return rows;
+    const deleted = await this.subscriptions
+      .createQueryBuilder()
+      .delete()
+      .where({ owner_id: ownerId, emitter_id: emitterId, listener_id: listenerId, event_name: eventName })
+      .returning(COLUMNS)
+      .execute();
+    return deleted.raw as Subscription[];
   }
 
-  /** Removes all that names this emitter, be it as what emits or as what listens. */
+  /** Deletes every subscription that names this emitter, as emitter or as listener. */
   async deleteOf(transaction: Transaction, ownerId: UserId, id: string): Promise<void> {
-    await transaction.query('DELETE FROM subscription WHERE owner_id = $1 AND (emitter_id = $2 OR listener_id = $2)', [ownerId, id]);
-    await transaction.query('DELETE FROM auto_subscription WHERE owner_id = $1 AND listener_id = $2', [ownerId, id]);
+    const subscriptions = transaction.rows(SubscriptionRow).createQueryBuilder();
+    await subscriptions.delete().where('owner_id = :ownerId AND (emitter_id = :id OR listener_id = :id)', { ownerId, id }).execute();
+    const autoSubscriptions = transaction.rows(AutoSubscriptionRow).createQueryBuilder();
+    await autoSubscriptions.delete().where('owner_id = :ownerId AND listener_id = :id', { ownerId, id }).execute();
   }
 
-  /** Keeps an emitter from being deleted until the transaction ends. False when the owner has no such emitter. */
+  /** Locks an emitter against its deletion until the transaction ends. False when the owner has no such emitter. */
   async holdEmitter(transaction: Transaction, ownerId: UserId, id: string): Promise<boolean> {
     const { rowCount } = await transaction.query('SELECT FROM emitter WHERE owner_id = $1 AND id = $2 AND NOT deleted FOR SHARE', [
       ownerId,

@@ -1,16 +1,72 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { UserId, Webhook, WebhookId, WebhookSecret } from '#contracts';
+import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
-export interface WebhookRow {
-  id: WebhookId;
-  owner_id: UserId;
-  name: string | null;
-  description: string | null;
-  url: string;
-  active: boolean;
+/** A webhook. What TypeORM does not select by default belongs to signing and to delivery, which read it by SQL. */
+@Entity('webhook')
+@Index('webhook_of_owner', ['owner_id', 'id'])
+export class WebhookRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  id!: WebhookId;
+
+  @Column(BYTEWISE_TEXT)
+  owner_id!: UserId;
+
+  @Column('text', { nullable: true })
+  name!: string | null;
+
+  @Column('text', { nullable: true })
+  description!: string | null;
+
+  @Column('text')
+  url!: string;
+
+  @Column('boolean', { default: true })
+  active!: boolean;
+
   /** Deliveries per second; null: no limit. */
-  rate_limit: number | null;
-  created_at: Date;
-  updated_at: Date;
+  @Column('integer', { nullable: true })
+  rate_limit!: number | null;
+
+  @Column(CREATED_AT)
+  created_at!: Date;
+
+  @Column(CREATED_AT)
+  updated_at!: Date;
+
+  @Column('text', { select: false })
+  secret!: string;
+
+  /** Signs beside the secret until it expires. */
+  @Column('text', { nullable: true, select: false })
+  previous_secret!: string | null;
+
+  @Column('timestamptz', { nullable: true, select: false })
+  previous_secret_expires_at!: Date | null;
+
+  /** Of the last rotation: a repeated request rotates once. */
+  @Column('text', { nullable: true, select: false })
+  rotation_id!: string | null;
+
+  /** Grows with each change: replicas that hold the webhook in memory read it again. */
+  @Column('bigint', { default: 1, select: false })
+  version!: number;
+
+  /** What arrives is parked and delivered from the backlog, in order. */
+  @Column('boolean', { default: false, select: false })
+  spilled!: boolean;
+
+  /** Until then what arrives waits, because the backlog is about to be empty. */
+  @Column('timestamptz', { nullable: true, select: false })
+  closing_until!: Date | null;
+
+  /** The first failure since the last success. */
+  @Column('timestamptz', { nullable: true, select: false })
+  failing_since!: Date | null;
+
+  /** When `$errors` last reported a delivery that was given up. */
+  @Column('timestamptz', { nullable: true, select: false })
+  failure_told_at!: Date | null;
 }
 
 export interface SecretRow {

@@ -1,9 +1,13 @@
 import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
 import type { UserId, WebhookId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction } from '#database';
-import type { SecretRow, WebhookRow } from './webhook.entity.js';
+import { Delivered } from '../deliveries/delivered.entity.js';
+import { Backlog, ParkedDelivery } from '../deliveries/parked-delivery.entity.js';
+import { AutoSubscriptionRow, SubscriptionRow } from '../subscriptions/subscription.entity.js';
+import { type SecretRow, WebhookRow } from './webhook.entity.js';
 
-const COLUMNS = 'id, owner_id, name, description, url, active, rate_limit, created_at, updated_at';
 const SECRET = 'secret, CASE WHEN previous_secret_expires_at > now() THEN previous_secret_expires_at END AS previous_secret_expires_at';
 
 /** What a change sets; what is absent stays. */
@@ -11,81 +15,73 @@ export type WebhookChange = Partial<Pick<WebhookRow, 'name' | 'description' | 'u
 
 @Injectable()
 export class WebhooksRepository {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    @InjectRepository(WebhookRow) private readonly webhooks: Repository<WebhookRow>,
+  ) {}
 
-  /** Makes the webhook, or finds that it was made already. Undefined when its id is somebody else's. */
+  /** Creates the webhook, or finds that it was created already. Undefined when its id is another account's. */
   async create(
     ownerId: UserId,
-    {
-      id,
-      name,
-      description,
-      url,
-      rate_limit,
-      secret,
-    }: Omit<WebhookRow, 'owner_id' | 'active' | 'created_at' | 'updated_at'> & { secret: string },
+    webhook: Pick<WebhookRow, 'id' | 'name' | 'description' | 'url' | 'rate_limit' | 'secret'>,
   ): Promise<WebhookRow | undefined> {
     await this.database.transaction(async (transaction) => {
-      await transaction.query(
-        `INSERT INTO webhook (id, owner_id, name, description, url, rate_limit, spilled, secret)
-         VALUES ($1, $2, $3, $4, $5, $6, $6::integer IS NOT NULL, $7) ON CONFLICT (id) DO NOTHING`,
-        [id, ownerId, name, description, url, rate_limit, secret],
-      );
-      await this.lookAgain(transaction, id);
+      await transaction
+        .rows(WebhookRow)
+        .createQueryBuilder()
+        .insert()
+        .values({ ...webhook, owner_id: ownerId, spilled: webhook.rate_limit !== null })
+        .orIgnore()
+        .execute();
+      await this.lookAgain(transaction, webhook.id);
     });
-    return this.find(ownerId, id);
+    return this.find(ownerId, webhook.id);
   }
 
   async find(ownerId: UserId, id: WebhookId): Promise<WebhookRow | undefined> {
-    const { rows } = await this.database.query<WebhookRow>(`SELECT ${COLUMNS} FROM webhook WHERE owner_id = $1 AND id = $2`, [ownerId, id]);
-    return rows[0];
+    return (await this.webhooks.findOneBy({ owner_id: ownerId, id })) ?? undefined;
   }
 
   list(ownerId: UserId, page: KeysetPage): Promise<{ rows: WebhookRow[]; total: number }> {
-    return readKeysetPage<WebhookRow>(
-      this.database,
-      { select: `SELECT ${COLUMNS} FROM webhook`, where: 'owner_id = $1', values: [ownerId], id: 'id' },
-      page,
-    );
+    return readKeysetPage(this.webhooks.createQueryBuilder('webhook').where('webhook.owner_id = :ownerId', { ownerId }), page);
   }
 
   async update(ownerId: UserId, id: WebhookId, change: WebhookChange): Promise<WebhookRow | undefined> {
-    const set = (Object.keys(change) as (keyof WebhookChange)[]).map((column, index) => `${column} = $${index + 3}, `);
     return this.database.transaction(async (transaction) => {
-      const { rows } = await transaction.query<WebhookRow>(
-        `UPDATE webhook SET ${set.join('')}updated_at = now(), version = version + 1 WHERE owner_id = $1 AND id = $2 RETURNING ${COLUMNS}`,
-        [ownerId, id, ...Object.values(change)],
-      );
-      const row = rows[0];
-      if (!row) return undefined;
-      // one replica keeps the rate: all goes through the backlog, which one replica at a time has
-      if (row.rate_limit !== null) await transaction.query('UPDATE webhook SET spilled = true WHERE id = $1', [id]);
-      if (change.active) await transaction.query('UPDATE webhook SET failing_since = NULL WHERE id = $1', [id]);
+      const webhooks = transaction.rows(WebhookRow);
+      const found = { owner_id: ownerId, id };
+      const { affected } = await webhooks.update(found, { ...change, updated_at: () => 'now()', version: () => 'version + 1' });
+      if (affected !== 1) return undefined;
+      const row = await webhooks.findOneByOrFail(found);
+      // one replica keeps the rate: everything goes through the backlog, which one replica at a time holds
+      if (row.rate_limit !== null) await webhooks.update(found, { spilled: true });
+      if (change.active) await webhooks.update(found, { failing_since: null });
       if (change.url !== undefined || change.active || change.rate_limit !== undefined) await this.lookAgain(transaction, id);
       return row;
     });
   }
 
-  /** Removes the webhook and all that hangs on it. False when the owner has no such webhook. */
+  /** Deletes the webhook and everything that belongs to it. False when the owner has no such webhook. */
   async delete(ownerId: UserId, id: WebhookId): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
-      const { rowCount } = await transaction.query('DELETE FROM webhook WHERE owner_id = $1 AND id = $2', [ownerId, id]);
-      if (rowCount === 0) return false;
-      await transaction.query('DELETE FROM subscription WHERE listener_id = $1', [id]);
-      await transaction.query('DELETE FROM auto_subscription WHERE listener_id = $1', [id]);
-      await transaction.query('DELETE FROM parked_delivery WHERE webhook_id = $1', [id]);
-      await transaction.query('DELETE FROM backlog WHERE webhook_id = $1', [id]);
-      await transaction.query('DELETE FROM delivered WHERE webhook_id = $1', [id]);
+      const { affected } = await transaction.rows(WebhookRow).delete({ owner_id: ownerId, id });
+      if (affected !== 1) return false;
+      await transaction.rows(SubscriptionRow).delete({ listener_id: id });
+      await transaction.rows(AutoSubscriptionRow).delete({ listener_id: id });
+      await transaction.rows(ParkedDelivery).delete({ webhook_id: id });
+      await transaction.rows(Backlog).delete({ webhook_id: id });
+      await transaction.rows(Delivered).delete({ webhook_id: id });
       return true;
     });
   }
 
+  /** SQL: the database's clock decides whether the previous secret still signs. */
   async findSecret(ownerId: UserId, id: WebhookId): Promise<SecretRow | undefined> {
     const { rows } = await this.database.query<SecretRow>(`SELECT ${SECRET} FROM webhook WHERE owner_id = $1 AND id = $2`, [ownerId, id]);
     return rows[0];
   }
 
-  /** Sets the secret and keeps the old one for a while, unless this rotation was carried out already. */
+  /** Sets the secret and keeps the old one for a while, unless this rotation was carried out already. SQL, for the old secret and the clock. */
   async rotateSecret(ownerId: UserId, id: WebhookId, secret: string, rotationId: string, keepMs: number): Promise<SecretRow | undefined> {
     await this.database.query(
       `UPDATE webhook SET secret = $3, previous_secret = secret, previous_secret_expires_at = now() + $5 * interval '1 ms', rotation_id = $4,
@@ -96,13 +92,13 @@ export class WebhooksRepository {
     return this.findSecret(ownerId, id);
   }
 
-  /** Keeps the webhook from being removed until the transaction ends. False when the owner has no such webhook. */
+  /** Locks the webhook against its deletion until the transaction ends. False when the owner has no such webhook. */
   async hold(transaction: Transaction, ownerId: UserId, id: string): Promise<boolean> {
     const { rowCount } = await transaction.query('SELECT FROM webhook WHERE owner_id = $1 AND id = $2 FOR KEY SHARE', [ownerId, id]);
     return rowCount === 1;
   }
 
-  /** What waits for the webhook may have a better chance now. One that is spilled has a backlog, be it an empty one. */
+  /** What waits for the webhook may have a better chance now. A spilled one has a backlog, even an empty one. SQL, for the conditions of the upsert. */
   private async lookAgain(transaction: Transaction, id: WebhookId): Promise<void> {
     await transaction.query(
       `INSERT INTO backlog (webhook_id, next_due) SELECT id, now() FROM webhook

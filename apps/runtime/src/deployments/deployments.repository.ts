@@ -1,17 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import type { Deployment, Schedule, SourceId, UserId } from '#contracts';
+import type { Schedule, SourceId } from '#contracts';
 import { Database, type Transaction } from '#database';
+import { SourceDb, SourceDedupe } from '../runs/source-state.entity.js';
+import { WaitingEmit } from '../waiting/waiting-emit.entity.js';
+import { DeploymentRow } from './deployment.entity.js';
 import type { DeployedState } from './hook-runs.js';
-
-/** A source as it runs. */
-export interface DeploymentRow extends Deployment {
-  source_id: SourceId;
-  owner_id: UserId;
-  active: boolean;
-  version: number;
-  /** Runs in a row that ended their process. */
-  kills_in_row: number;
-}
 
 /** The row in the two parts that hooks are decided by: where it stands, and what it runs. */
 export const deployedState = ({ source_id, owner_id, active, version, kills_in_row: _, ...deployment }: DeploymentRow): DeployedState => ({
@@ -26,6 +19,7 @@ export const deployedState = ({ source_id, owner_id, active, version, kills_in_r
 export class DeploymentsRepository {
   constructor(private readonly database: Database) {}
 
+  /** Prepared SQL, as by endpoint: each run and each request at an endpoint begins with it. */
   async find(sourceId: string): Promise<DeploymentRow | undefined> {
     const { rows } = await this.database.query<DeploymentRow>({
       name: 'deployment',
@@ -44,7 +38,7 @@ export class DeploymentsRepository {
     return rows[0];
   }
 
-  /** The source as it is, held until the transaction ends. */
+  /** The source as it is, locked until the transaction ends. */
   async lock(transaction: Transaction, sourceId: string): Promise<DeploymentRow | undefined> {
     const { rows } = await transaction.query<DeploymentRow>({
       name: 'deployment-lock',
@@ -56,41 +50,24 @@ export class DeploymentsRepository {
 
   /** Writes the newest state. */
   async put(transaction: Transaction, row: Omit<DeploymentRow, 'kills_in_row'>): Promise<void> {
-    await transaction.query({
-      name: 'deployment-put',
-      text: `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, endpoint_key, name_slug, hooks)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-       ON CONFLICT (source_id) DO UPDATE SET active = excluded.active, version = excluded.version, code_hash = excluded.code_hash,
-         configured_props = excluded.configured_props, schedules = excluded.schedules, endpoint_key = excluded.endpoint_key, name_slug = excluded.name_slug,
-         hooks = excluded.hooks, kills_in_row = 0`,
-      values: [
-        row.source_id,
-        row.owner_id,
-        row.active,
-        row.version,
-        row.code_hash,
-        JSON.stringify(row.configured_props),
-        JSON.stringify(row.schedules),
-        row.endpoint_key,
-        row.name_slug,
-        row.hooks ?? null,
-      ],
-    });
+    await transaction
+      .rows(DeploymentRow)
+      .upsert({ ...(row as object), hooks: row.hooks ?? (null as never), kills_in_row: 0 }, ['source_id']);
   }
 
   /** Removes the source; its timers go with it. What it kept stays for its last hook. */
-  async remove(transaction: Transaction, sourceId: string): Promise<void> {
-    await transaction.query('DELETE FROM deployment WHERE source_id = $1', [sourceId]);
-    await transaction.query('DELETE FROM waiting_emit WHERE source_id = $1', [sourceId]);
+  async remove(transaction: Transaction, sourceId: SourceId): Promise<void> {
+    await transaction.rows(DeploymentRow).delete({ source_id: sourceId });
+    await transaction.rows(WaitingEmit).delete({ source_id: sourceId });
   }
 
   /** Forgets all that a source kept. */
-  async forgetKept(transaction: Transaction, sourceId: string): Promise<void> {
-    await transaction.query('DELETE FROM source_db WHERE source_id = $1', [sourceId]);
-    await transaction.query('DELETE FROM source_dedupe WHERE source_id = $1', [sourceId]);
+  async forgetKept(transaction: Transaction, sourceId: SourceId): Promise<void> {
+    await transaction.rows(SourceDb).delete({ source_id: sourceId });
+    await transaction.rows(SourceDedupe).delete({ source_id: sourceId });
   }
 
-  /** Counts runs in a row that ended their process; answers how many there are now. */
+  /** Counts consecutive runs that ended their process; returns how many there are now. Prepared SQL: it follows each run, and mostly finds nothing to change. */
   async countKill(sourceId: string, killed: boolean): Promise<number> {
     const { rows } = await this.database.query<{ kills_in_row: number }>({
       name: 'deployment-kills',
@@ -100,7 +77,10 @@ export class DeploymentsRepository {
     return rows[0]?.kills_in_row ?? 0;
   }
 
-  /** Sets the timers: one whose schedule is as it was keeps its next tick. `next` says when a new one ticks first. */
+  /**
+   * Sets the timers: one whose schedule has not changed keeps its next tick. `next` returns the first tick of a new one. SQL, for the condition of the
+   * upsert.
+   */
   async putTimers(
     transaction: Transaction,
     sourceId: SourceId,

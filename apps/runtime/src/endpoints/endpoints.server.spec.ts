@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request, type IncomingHttpHeaders, type RequestOptions } from 'node:http';
 import { connect } from 'node:net';
 import { createLog } from '#observability';
-import type { DeploymentRow } from '../deployments/deployments.repository.js';
+import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import type { RuntimeConfig } from '../runtime.config.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
 import type { SourceLocks } from '../runs/source-locks.js';

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { RunRequest, SourceId, UserId } from '#contracts';
 import { freshDatabase, type FreshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
 import { QueuedRunsRepository } from './queued-runs.repository.js';
 
 const [ALICE, BOB] = ['u_alice', 'u_bob'] as UserId[] as [UserId, UserId];
@@ -9,7 +10,7 @@ const [A, B] = ['dc_a', 'dc_b'] as SourceId[] as [SourceId, SourceId];
 let fresh: FreshDatabase;
 let queue: QueuedRunsRepository;
 beforeAll(async () => {
-  fresh = await freshDatabase('runtime');
+  fresh = await freshDatabase(schema);
   queue = new QueuedRunsRepository(fresh.database);
 });
 afterAll(() => fresh?.drop());

@@ -10,6 +10,7 @@ export interface Standing {
   waiting: Set<UserId>;
 }
 
+/** Prepared SQL: every run passes through it, and it walks indexes and leases. */
 @Injectable()
 export class QueuedRunsRepository {
   constructor(private readonly database: Database) {}

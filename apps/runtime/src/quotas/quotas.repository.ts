@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '#database';
 
+/** SQL: the database's clock decides which day it is, and `usedToday` comes before each run. */
 @Injectable()
 export class QuotasRepository {
   constructor(private readonly database: Database) {}
@@ -23,7 +24,7 @@ export class QuotasRepository {
     return rowCount === 1;
   }
 
-  /** Days that nobody looks at any more. */
+  /** Deletes the days that are no longer read. */
   async forgetOld(): Promise<void> {
     await this.database.query("DELETE FROM quota_notice WHERE day < (now() AT TIME ZONE 'UTC')::date - 2");
     await this.database.query("DELETE FROM usage WHERE day < (now() AT TIME ZONE 'UTC')::date - 40");

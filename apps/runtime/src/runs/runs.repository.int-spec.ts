@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import type { SourceId, UserId } from '#contracts';
 import { createLog } from '#observability';
 import { freshDatabase, type FreshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import type { RunEffects } from './run-effects.js';
 import { RunsRepository } from './runs.repository.js';
@@ -15,7 +16,7 @@ const event = (n: number) => ({ topic: 'events', key: SOURCE, headers: { n: Stri
 let fresh: FreshDatabase;
 let runs: RunsRepository;
 beforeAll(async () => {
-  fresh = await freshDatabase('runtime', { max: 20 });
+  fresh = await freshDatabase(schema, { max: 20 });
   runs = new RunsRepository(fresh.database, new TimersRepository(fresh.database));
 });
 afterAll(() => fresh?.drop());

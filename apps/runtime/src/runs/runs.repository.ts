@@ -5,9 +5,11 @@ import { addToOutbox } from '#outbox';
 import type { DedupeState } from './dedupe.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import type { RunEffects } from './run-effects.js';
+import { SourceDb, SourceDedupe } from './source-state.entity.js';
 
 const FORGET_BATCH = 10_000;
 
+/** Prepared SQL: all of it runs for each run, and `finish` is the one transaction of a run. */
 @Injectable()
 export class RunsRepository {
   constructor(
@@ -86,8 +88,8 @@ export class RunsRepository {
       if (trigger === 'timer') await this.timers.resume(transaction, sourceId, runId);
       await addToOutbox(transaction, records);
       if (final) {
-        await transaction.query('DELETE FROM source_db WHERE source_id = $1', [sourceId]);
-        await transaction.query('DELETE FROM source_dedupe WHERE source_id = $1', [sourceId]);
+        await transaction.rows(SourceDb).delete({ source_id: sourceId });
+        await transaction.rows(SourceDedupe).delete({ source_id: sourceId });
       }
       // last, for the runs of an account wait for each other from here on
       if (usage) {

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { freshDatabase, type FreshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
 import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
 
 let fresh: FreshDatabase;
 let timers: TimersRepository;
 beforeAll(async () => {
-  fresh = await freshDatabase('runtime');
+  fresh = await freshDatabase(schema);
   timers = new TimersRepository(fresh.database);
 });
 afterAll(() => fresh?.drop());

@@ -21,6 +21,8 @@ export const tickRunId = ({ source_id, prop, next_run_at }: Pick<DueTimer, 'sour
  * The clock. `next_run_at` is when a timer ticks; while its run is under way, when it would be given up, and `resume_at` has the tick:
  *
  *   ticks ──► next_run_at = in an hour, resume_at = next tick, asked = the run ──► the run has ended ──► next_run_at = resume_at
+ *
+ * Prepared SQL: it runs at each tick, for each of its runs, and claims by SKIP LOCKED.
  */
 @Injectable()
 export class TimersRepository {

@@ -3,6 +3,7 @@ import { findWithdrawnEmits, type SourceId, Unavailable, type WaitingEmitKey } f
 import type { Messages } from '#messaging';
 import { createLog } from '#observability';
 import { freshDatabase, type FreshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
 import { Releaser } from './releaser.js';
 import { WaitingEmitsRepository } from './waiting-emits.repository.js';
 
@@ -29,7 +30,7 @@ describe('emits that wait', () => {
   let fresh: FreshDatabase;
   let store: FakeEventStore;
   beforeAll(async () => {
-    fresh = await freshDatabase('runtime');
+    fresh = await freshDatabase(schema);
   });
   afterAll(() => fresh?.drop());
   beforeEach(async () => {

@@ -10,7 +10,7 @@ interface ReleasedRow {
   value: Buffer;
 }
 
-/** Emits that wait for their `delivery_ts`. */
+/** Emits that wait for their `delivery_ts`. Prepared SQL: several times a second, and for the locks. */
 @Injectable()
 export class WaitingEmitsRepository {
   constructor(private readonly database: Database) {}

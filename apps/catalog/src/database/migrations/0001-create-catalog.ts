@@ -1,0 +1,67 @@
+import { Migration } from '#database';
+
+export class CreateCatalog1795305600002 extends Migration {
+  readonly sql = `
+    -- Code and what the runtime read from it: both follow from the hash and never change.
+    CREATE TABLE code (
+      hash        text COLLATE "C" PRIMARY KEY,
+      code        text NOT NULL,
+      -- a ComponentDescription; json and not jsonb, because users see the order of the props
+      description json NOT NULL,
+      created_at  timestamptz NOT NULL DEFAULT now()
+    );
+
+    CREATE TABLE component (
+      id            text COLLATE "C" PRIMARY KEY,
+      -- null: a component of the registry, for every account
+      owner_id      text COLLATE "C",
+      key           text,
+      name          text NOT NULL,
+      version       text,
+      code_hash     text COLLATE "C" NOT NULL REFERENCES code,
+      -- where the code lives, as the user gave it
+      component_url text,
+      -- the registry's component of its key; an older version stays for the sources that run it
+      registered    boolean NOT NULL DEFAULT false,
+      created_at    timestamptz NOT NULL DEFAULT now(),
+      updated_at    timestamptz NOT NULL DEFAULT now()
+    );
+    -- "the owner's newest component of this key"
+    CREATE INDEX component_by_key ON component (owner_id, key, id) WHERE key IS NOT NULL;
+    -- "the registered component of this key": one at a time
+    CREATE UNIQUE INDEX component_registered ON component (key) WHERE registered;
+
+    CREATE TABLE source (
+      id               text COLLATE "C" PRIMARY KEY,
+      owner_id         text COLLATE "C" NOT NULL,
+      component_id     text COLLATE "C" NOT NULL REFERENCES component,
+      name             text NOT NULL,
+      name_slug        text COLLATE "C" NOT NULL,
+      -- what the user configured, without defaults
+      configured_props json NOT NULL,
+      -- by timer prop; fixed when the source is created, so that a new default in the code changes no running source
+      schedules        json NOT NULL,
+      -- the secret part of the endpoint's URL; kept when a component without an HTTP interface comes between
+      endpoint_key     text COLLATE "C" UNIQUE,
+      active           boolean NOT NULL DEFAULT true,
+      -- grows with each change: facts carry it
+      version          int NOT NULL DEFAULT 1,
+      created_at       timestamptz NOT NULL DEFAULT now(),
+      updated_at       timestamptz NOT NULL DEFAULT now(),
+      UNIQUE (owner_id, name_slug)
+    );
+    -- "the owner's sources, newest first"
+    CREATE INDEX source_by_owner ON source (owner_id, id);
+
+    -- Workflows run elsewhere: the topic \`workflows\` describes them.
+    CREATE TABLE workflow (
+      id         text COLLATE "C" PRIMARY KEY,
+      owner_id   text COLLATE "C" NOT NULL,
+      name       text NOT NULL,
+      active     boolean NOT NULL,
+      -- the row of a removed workflow stays, so that its version keeps growing when the workflow returns
+      deleted    boolean NOT NULL DEFAULT false,
+      version    int NOT NULL DEFAULT 1,
+      created_at timestamptz NOT NULL DEFAULT now()
+    );`;
+}

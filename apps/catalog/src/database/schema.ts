@@ -1,0 +1,11 @@
+import { schemaOf } from '#database';
+import { outboxSchema } from '#outbox';
+import { Code, ComponentRow } from '../components/component.entity.js';
+import { SourceRow } from '../sources/source.entity.js';
+import { WorkflowRow } from '../workflows/workflow.entity.js';
+import { CreateCatalog1795305600002 } from './migrations/0001-create-catalog.js';
+
+export const schema = schemaOf('catalog', outboxSchema, {
+  entities: [Code, ComponentRow, SourceRow, WorkflowRow],
+  migrations: [CreateCatalog1795305600002],
+});

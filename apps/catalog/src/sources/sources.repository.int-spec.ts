@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { type ComponentDescription, type ComponentId, newId, type SourceId, type UserId } from '#contracts';
+import { OutboxRecord } from '#outbox';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { Code, ComponentRow } from '../components/component.entity.js';
+import { ComponentsRepository } from '../components/components.repository.js';
+import { schema } from '../database/schema.js';
+import type { SourceChange } from './source.entity.js';
+import { SourceRow } from './source.entity.js';
+import { SourcesRepository } from './sources.repository.js';
+
+const description: ComponentDescription = {
+  name: 'Feed',
+  key: 'feed',
+  version: '1.0.0',
+  description: null,
+  dedupe: null,
+  concurrency: 1,
+  hooks: ['deploy'],
+  has_run: true,
+  configurable_props: [
+    { name: 'z', type: 'string' },
+    { name: 'a', type: 'string', default: { deep: [1] } },
+  ],
+};
+
+describe('the sources', () => {
+  let db: FreshDatabase;
+  let sources: SourcesRepository;
+  let component: ComponentId;
+  let owner: UserId;
+
+  beforeAll(async () => {
+    db = await freshDatabase(schema);
+    sources = new SourcesRepository(db.database, db.database.rows(SourceRow));
+  });
+  afterAll(() => db.drop());
+  beforeEach(async () => {
+    owner = newId('user');
+    component = await addComponent('a'.repeat(64));
+    await db.database.query('TRUNCATE outbox');
+  });
+
+  async function addComponent(hash: string): Promise<ComponentId> {
+    const id = newId('component');
+    const components = new ComponentsRepository(db.database.rows(ComponentRow), db.database.rows(Code));
+    await components.add(db.database, { id, owner_id: owner, code: { hash, code: 'export default {}', description }, component_url: null });
+    return id;
+  }
+
+  const change = (more: Partial<SourceChange> = {}): SourceChange => ({
+    component_id: component,
+    name: 'My feed',
+    slug: 'my-feed',
+    configured_props: { z: 'last', a: 'first' },
+    schedules: {},
+    active: true,
+    endpoint_key: null,
+    ...more,
+  });
+  const create = (more: Partial<SourceChange> = {}, id: SourceId = newId('source')) => sources.create(owner, id, change(more));
+  const facts = async () =>
+    (await db.database.rows(OutboxRecord).find({ order: { id: 'ASC' } })).map(({ key, value }) => ({
+      key,
+      ...(JSON.parse(value?.toString() ?? '{}') as {
+        version: number;
+        active: boolean;
+        deleted: boolean;
+        deployment: { code_hash: string };
+      }),
+    }));
+
+  it('are read as they were created, with their component but without its code', async () => {
+    const created = await create();
+    const found = await sources.find(owner, created.id);
+    expect(found).toMatchObject({ ...created, component: expect.anything() });
+    expect(found?.component).toMatchObject({ code_hash: 'a'.repeat(64), inspected: { description } });
+    expect(created.component).toMatchObject({ code_hash: 'a'.repeat(64), inspected: { description } });
+    expect(Object.keys(found?.configured_props ?? {})).toEqual(['z', 'a']);
+    expect(found?.component.inspected).not.toHaveProperty('code');
+  });
+
+  it('do not exist for another account', async () => {
+    const { id } = await create();
+    const stranger = newId('user');
+    expect(await sources.find(stranger, id)).toBeUndefined();
+    expect(await sources.update(stranger, id, () => change())).toBeUndefined();
+    expect(await sources.switchOff(stranger, id)).toBeUndefined();
+    expect(await sources.delete(stranger, id)).toBeUndefined();
+    expect(await sources.list(stranger, { limit: 10 })).toEqual({ rows: [], total: 0 });
+  });
+
+  it('are created once however often the command arrives, with one fact', async () => {
+    const id = newId('source');
+    const first = await create({}, id);
+    expect(await create({ name: 'Another' }, id)).toMatchObject({ name: first.name, version: 1 });
+    expect(await facts()).toMatchObject([{ key: id, version: 1, active: true }]);
+  });
+
+  it('get slugs of their own, also when they are created at the same time', async () => {
+    const slugs = (await Promise.all([1, 2, 3, 4].map(() => create()))).map(({ name_slug }) => name_slug);
+    expect(slugs.sort()).toEqual(['my-feed', 'my-feed-1', 'my-feed-2', 'my-feed-3']);
+  });
+
+  it('keep their endpoint key when they change, and their fact carries the new version and code', async () => {
+    const { id } = await create({ endpoint_key: `key-${owner}` });
+    const other = await addComponent('b'.repeat(64));
+    const updated = await sources.update(owner, id, (before) => {
+      expect(before.version).toBe(1);
+      return change({ component_id: other, name: 'New', slug: 'new', endpoint_key: 'another', active: false });
+    });
+    expect(updated).toMatchObject({ name: 'New', name_slug: 'new', endpoint_key: `key-${owner}`, active: false, version: 2 });
+    expect((await facts()).at(-1)).toMatchObject({ version: 2, active: false, deployment: { code_hash: 'b'.repeat(64) } });
+    expect(await sources.stateByEndpoint(`key-${owner}`)).toMatchObject({ emitter_id: id, version: 2 });
+  });
+
+  it('are updated one after the other when two updates change the component', async () => {
+    const { id } = await create();
+    const other = await addComponent('b'.repeat(64));
+    const updates = [component, other, component, other].map((component_id) => sources.update(owner, id, () => change({ component_id })));
+    expect((await Promise.all(updates)).map((row) => row?.version).sort()).toEqual([2, 3, 4, 5]);
+  });
+
+  it('change nothing when the decision throws', async () => {
+    const { id } = await create();
+    const failing = sources.update(owner, id, () => {
+      throw new Error('no');
+    });
+    await expect(failing).rejects.toThrow('no');
+    expect(await sources.find(owner, id)).toMatchObject({ version: 1 });
+    expect(await facts()).toHaveLength(1);
+  });
+
+  it('are switched off once', async () => {
+    const { id } = await create();
+    expect(await sources.switchOff(owner, id)).toMatchObject({ active: false, version: 2 });
+    expect(await sources.switchOff(owner, id)).toBeUndefined();
+    expect(await facts()).toHaveLength(2);
+  });
+
+  it('leave a last fact when they are deleted', async () => {
+    const { id } = await create();
+    expect(await sources.delete(owner, id)).toMatchObject({ deleted: true, active: false, version: 2 });
+    expect(await sources.delete(owner, id)).toBeUndefined();
+    expect((await facts()).at(-1)).toMatchObject({ key: id, deleted: true, version: 2 });
+    expect(await sources.states([id])).toEqual([]);
+  });
+
+  it('are listed newest first, in pages', async () => {
+    const ids: string[] = [];
+    for (let n = 0; n < 3; n++) ids.unshift((await create()).id);
+    const { rows, total } = await sources.list(owner, { limit: 2 });
+    expect([rows.map(({ id }) => id), total]).toEqual([ids.slice(0, 2), 3]);
+    expect(rows[0]?.component.inspected.description.configurable_props.map(({ name }) => name)).toEqual(['z', 'a']);
+    expect((await sources.list(owner, { limit: 2, after: ids[1] })).rows.map(({ id }) => id)).toEqual([ids[2]]);
+  });
+});

@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createHash, randomUUID } from 'node:crypto';
+import { newId, type UserId } from '#contracts';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
+import { UsageRow } from '../usage/usage.entity.js';
+import { AccountRow, ApiKeyRow } from './account.entity.js';
+import { AccountsRepository } from './accounts.repository.js';
+
+const hashOf = (key: string): Buffer => createHash('sha256').update(key).digest();
+
+describe('the accounts', () => {
+  let db: FreshDatabase;
+  let accounts: AccountsRepository;
+
+  beforeAll(async () => {
+    db = await freshDatabase(schema);
+    accounts = new AccountsRepository(db.database, db.database.rows(AccountRow), db.database.rows(ApiKeyRow));
+  });
+  afterAll(() => db.drop());
+
+  async function account(): Promise<UserId> {
+    const id = newId('user');
+    await accounts.create(db.database, { id, email: `${id}@example.test`, username: 'name' });
+    return id;
+  }
+  const addKey = (accountId: UserId, key: string) => {
+    const id = newId('apiKey');
+    return accounts.addKey(db.database, { id, account_id: accountId, hash: hashOf(key), hint: key.slice(0, 4), name: null });
+  };
+
+  it('are opened by their keys until these are revoked', async () => {
+    const id = await account();
+    const key = randomUUID();
+    expect(await addKey(id, key)).toBe(true);
+    expect(await accounts.findByKeyHash(hashOf(key))).toMatchObject({ id, username: 'name', billing_period_start: null });
+    const [listed] = await accounts.listKeys(id);
+    expect(Object.keys(listed!)).toEqual(['id', 'account_id', 'hint', 'name', 'created_at', 'revoked_at']);
+    expect(await accounts.revokeKey(listed!.id)).toBe(true);
+    const [revoked] = await accounts.listKeys(id);
+    expect(await accounts.revokeKey(listed!.id)).toBe(true);
+    expect(await accounts.listKeys(id)).toEqual([revoked]);
+    expect(await accounts.findByKeyHash(hashOf(key))).toBeUndefined();
+    expect(await accounts.validHashes([hashOf(key).toString('hex')])).toEqual([]);
+    expect(await accounts.revokeKey(newId('apiKey'))).toBe(false);
+  });
+
+  it('never share a key', async () => {
+    const key = randomUUID();
+    expect(await addKey(await account(), key)).toBe(true);
+    expect(await addKey(await account(), key)).toBe(false);
+  });
+
+  it('are listed with every column in a fixed order', async () => {
+    const id = await account();
+    const found = await accounts.find(id);
+    expect(Object.keys(found!)).toEqual([
+      'id',
+      'email',
+      'username',
+      'billing_period_start',
+      'billing_period_end',
+      'created_at',
+      'error_mail',
+    ]);
+    expect(await accounts.list()).toContainEqual(found);
+    expect(await accounts.find(newId('user'))).toBeUndefined();
+  });
+
+  it('switch error mail on and off', async () => {
+    const id = await account();
+    expect(await accounts.setErrorMail(id, false)).toBe(true);
+    expect(await accounts.find(id)).toMatchObject({ error_mail: false });
+    expect(await accounts.setErrorMail(newId('user'), false)).toBe(false);
+  });
+
+  it('have used the sum of their days', async () => {
+    const id = await account();
+    await db.database.rows(UsageRow).insert([
+      { account_id: id, day: '2026-01-01', compute_ms: 1, invocations: 1 },
+      { account_id: id, day: '2026-01-02', compute_ms: 2 ** 40, invocations: 2 },
+      { account_id: id, day: '2026-01-03', compute_ms: 3, invocations: 3 },
+    ]);
+    expect(await accounts.usedSince(id, new Date('2026-01-02T23:00:00Z'))).toEqual({ compute_ms: 2 ** 40 + 3, invocations: 5 });
+    expect(await accounts.usedSince(id, new Date('2027-01-01'))).toEqual({ compute_ms: 0, invocations: 0 });
+  });
+});

@@ -1,0 +1,86 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import type { WebhookId } from '#contracts';
+import { BYTEWISE_TEXT, CREATED_AT } from '#database';
+
+/** What could not be delivered at once, with all that it takes to deliver it later. */
+@Entity('parked_delivery')
+@Index('parked_delivery_fresh', ['webhook_id', 'ms', 'seq'], { where: 'fresh AND due_at IS NOT NULL' })
+@Index('parked_delivery_due', ['webhook_id', 'due_at'], { where: 'NOT fresh AND due_at IS NOT NULL' })
+@Index('parked_delivery_in_flight', ['webhook_id'], { where: 'in_flight_until IS NOT NULL' })
+@Index('parked_delivery_age', ['parked_at'], { where: 'due_at IS NOT NULL' })
+@Index('parked_delivery_failed', ['failed_at'], { where: 'due_at IS NULL' })
+export class ParkedDelivery {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  webhook_id!: WebhookId;
+
+  /** The event's id, `<ms>-<seq>`: its place in the log. */
+  @PrimaryColumn('bigint')
+  ms!: number;
+
+  @PrimaryColumn('bigint')
+  seq!: number;
+
+  @Column(BYTEWISE_TEXT)
+  emitter_id!: string;
+
+  @Column(BYTEWISE_TEXT)
+  stream!: string;
+
+  @Column(BYTEWISE_TEXT)
+  emit_id!: string;
+
+  /** When it happened, where the emitter states it. */
+  @Column('text', { nullable: true })
+  time!: string | null;
+
+  @Column('bytea')
+  body!: Buffer;
+
+  /** Not attempted yet: to be attempted in order. */
+  @Column('boolean')
+  fresh!: boolean;
+
+  /** The newest attempts, as the API shows them. */
+  @Column('jsonb')
+  attempts!: object[];
+
+  /** How far it is in the retry schedule. */
+  @Column('integer')
+  tries!: number;
+
+  /** null: given up. */
+  @Column('timestamptz', { nullable: true })
+  due_at!: Date | null;
+
+  /** Its first attempt takes long; after this time no replica makes it any more. */
+  @Column('timestamptz', { nullable: true })
+  in_flight_until!: Date | null;
+
+  @Column(CREATED_AT)
+  parked_at!: Date;
+
+  @Column('timestamptz', { nullable: true })
+  failed_at!: Date | null;
+}
+
+/** A webhook that has something parked, or is spilled. */
+@Entity('backlog')
+@Index('backlog_due', ['next_due'])
+export class Backlog {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  webhook_id!: WebhookId;
+
+  @Column('timestamptz')
+  next_due!: Date;
+
+  /** null: its breaker is closed. */
+  @Column('integer', { nullable: true })
+  failed_probes!: number | null;
+
+  /** The replica that works on it, and until when it alone does. */
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  lease_id!: string | null;
+
+  @Column('timestamptz', { default: '-infinity' })
+  leased_until!: Date;
+}

@@ -1,0 +1,43 @@
+import { Column, Entity, PrimaryColumn, Unique } from 'typeorm';
+import type { Deployment, Hook, Schedule, SourceId, UserId } from '#contracts';
+import { BYTEWISE_TEXT } from '#database';
+
+/** A source as it runs. */
+@Entity('deployment')
+@Unique('deployment_endpoint_key_key', ['endpoint_key'])
+export class DeploymentRow implements Deployment {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  source_id!: SourceId;
+
+  @Column(BYTEWISE_TEXT)
+  owner_id!: UserId;
+
+  @Column('boolean')
+  active!: boolean;
+
+  @Column('bigint')
+  version!: number;
+
+  @Column(BYTEWISE_TEXT)
+  code_hash!: string;
+
+  @Column('json')
+  configured_props!: Record<string, unknown>;
+
+  @Column('json')
+  schedules!: Record<string, Schedule>;
+
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  endpoint_key!: string | null;
+
+  @Column('text')
+  name_slug!: string;
+
+  /** Consecutive runs that ended their process. */
+  @Column('int', { default: 0 })
+  kills_in_row!: number;
+
+  /** The hooks that the component has; absent: unknown. */
+  @Column('text', { array: true, nullable: true })
+  hooks?: Hook[];
+}

@@ -1,0 +1,13 @@
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { BYTEWISE_TEXT, CREATED_AT } from '#database';
+
+/** A run whose effects are written: a repeat of it writes none. */
+@Entity('run_done')
+@Index('run_done_age', ['finished_at'])
+export class RunDone {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  run_id!: string;
+
+  @Column(CREATED_AT)
+  finished_at!: Date;
+}
