@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { hostname } from 'node:os';
 import type { INestApplicationContext, INestMicroservice, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import type { NestMicroservice } from '@nestjs/microservices';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
@@ -36,7 +37,7 @@ export interface ServiceOptions {
   schema: Schema;
   /** The parts of the configuration that belong to this service alone. */
   settings: readonly ConfigClass[];
-  /** For a service that receives requests over HTTP instead of Kafka: creates the HTTP application and states its address. */
+  /** For a service that also serves HTTP: makes the HTTP application and says where it listens. */
   http?: {
     create(module: Type, log: Log): Promise<NestFastifyApplication>;
     listen(app: NestFastifyApplication): Promise<void>;
@@ -125,7 +126,10 @@ async function startHttp(
   strategy: KafkaTransport,
 ): Promise<NestFastifyApplication> {
   const app = await create(root, log);
-  handleRecords(app.connectMicroservice({ strategy }));
+  // its handlers are registered when it starts, with the pipes and filters that are set here; `init` calls the hooks of both
+  const microservice = app.connectMicroservice({ strategy }, { deferInitialization: true }) as NestMicroservice;
+  microservice.setIsInitHookCalled(true);
+  handleRecords(microservice);
   await app.init();
   await app.startAllMicroservices();
   await listen(app);
