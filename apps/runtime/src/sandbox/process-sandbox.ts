@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { bundleFiles } from './bundle-files.js';
 import { AddressGuard } from '#egress';
+import { EgressBudgets } from './egress/egress-budget.js';
 import { ExchangeBase } from './processes/exchange.js';
 import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
 import { openJailRoot } from './jail/jail-root.js';
@@ -22,6 +23,7 @@ export class ProcessSandbox implements Sandbox {
   private readonly users = new RunnerUsers();
   private readonly exchanges = new ExchangeBase();
   private readonly guard: AddressGuard;
+  private readonly budgets: EgressBudgets;
   private readonly inspections = new FairSlots(inspectionLimits);
 
   private constructor(
@@ -30,6 +32,7 @@ export class ProcessSandbox implements Sandbox {
   ) {
     const { lookup, ownHosts } = config;
     this.guard = AddressGuard.fromConfig(config.allowPrivateHosts, { ...(lookup && { lookup }), ...(ownHosts && { ownHosts }) });
+    this.budgets = new EgressBudgets(config.egress);
     this.pool = new RunnerPool((purpose) => this.launch(purpose), config);
   }
 
@@ -46,7 +49,7 @@ export class ProcessSandbox implements Sandbox {
   }
 
   inspect(component: ComponentCode, caller: Caller = {}): Promise<ComponentDescription> {
-    return this.inTurn(caller, (until) => this.pool.alone((process) => process.inspect(component, until)));
+    return this.inTurn(caller, (until) => this.pool.alone((process) => process.inspect(component, until, caller.accountId ?? '')));
   }
 
   bundle(files: ComponentFiles, caller: Caller = {}): Promise<string> {
@@ -102,7 +105,16 @@ export class ProcessSandbox implements Sandbox {
     const { limits, modules, warmModules, trustedCa, hardened } = this.config;
     const uid = this.users.next();
     const exchange = await this.exchanges.open(uid, this.guard, this.config.egress);
-    const settings = { jail: this.chosen.jail, uid, limits, modules, warm: purpose === 'to wait' ? warmModules : [], trustedCa, hardened };
+    const settings = {
+      jail: this.chosen.jail,
+      budgets: this.budgets,
+      uid,
+      limits,
+      modules,
+      warm: purpose === 'to wait' ? warmModules : [],
+      trustedCa,
+      hardened,
+    };
     return new RunnerProcess(settings, exchange);
   }
 }

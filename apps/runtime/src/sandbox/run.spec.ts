@@ -150,6 +150,7 @@ describe('running a component', () => {
         { o: '{"a":1}' },
       ],
       ['undefined removes', 'this.db.set("n", undefined); this.$emit(typeof this.db.get("n"))', { n: '1' }, ['undefined'], { n: null }],
+      ['only the last change of a key comes back', 'for (let i = 0; i < 50_000; i++) this.db.set("a", i)', {}, [], { a: '49999' }],
       ['only changed keys come back', 'this.db.set("b", null)', { a: '1', b: '2' }, [], { b: 'null' }],
       [
         'keys have no special names',
@@ -175,6 +176,12 @@ describe('running a component', () => {
         db: { a: '1' },
       });
     });
+  });
+
+  it('changes at most ten thousand keys of the db', async () => {
+    const outcome = await run('for (let i = 0; i < 400_000; i++) this.db.set("k" + i, undefined)', { db: { k0: '1' } });
+    expect(outcome).toMatchObject({ status: 'threw', error: { message: 'db.set: more than 10000 keys changed in one run' } });
+    expect(Object.keys(outcome.db)).toHaveLength(10_000);
   });
 
   it.each([
@@ -265,7 +272,7 @@ describe('running a component', () => {
       const { logs } = await run(
         'console.log("a", 1, { b: 2 }); console.error(new Error("e").message); console.warn("%s is %d", "x", 5); console.info([1]); console.debug()',
       );
-      expect(logs.map(({ level, message, args }) => [level, message, args])).toEqual([
+      expect(logs.map(({ level, message, args }) => [level, message, args && JSON.parse(args)])).toEqual([
         ['log', 'a 1 { b: 2 }', ['a', 1, { b: 2 }]],
         ['error', 'e', undefined],
         ['warn', 'x is 5', undefined],

@@ -20,8 +20,12 @@ export interface SandboxLimits extends GuestLimits {
   heapMb: number;
   /** One frame from a process */
   frameBytes: number;
+  /** Strings, lists, objects and commas in the JSON of one frame: what reading it costs */
+  frameTokens: number;
   /** Everything that one run puts out; a little more than its parts' limits together */
   outputBytes: number;
+  /** In all frames of one run */
+  outputTokens: number;
 }
 
 export const defaultLimits: SandboxLimits = {
@@ -34,7 +38,9 @@ export const defaultLimits: SandboxLimits = {
   memoryMb: 256,
   heapMb: 128,
   frameBytes: 8 << 20,
+  frameTokens: 40_000,
   outputBytes: 48 << 20,
+  outputTokens: 200_000,
   emits: 1000,
   eventBytes: 1 << 20,
   emittedBytes: 8 << 20,
@@ -42,5 +48,6 @@ export const defaultLimits: SandboxLimits = {
   logs: 500,
   logBytes: 16 << 10,
   dbBytes: 1 << 20,
+  dbKeys: 10_000,
   respondBytes: 5 << 20,
 };

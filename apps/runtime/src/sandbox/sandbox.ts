@@ -119,8 +119,8 @@ export interface LogLine {
   /** ms */
   ts: number;
   message: string;
-  /** What was logged beside text, as plain JSON */
-  args?: unknown[];
+  /** What was logged beside text: JSON text of a list */
+  args?: string;
 }
 
 /**

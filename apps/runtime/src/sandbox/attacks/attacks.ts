@@ -136,6 +136,7 @@ const groups: Record<string, Record<string, string>> = {
     'responds without end': `for (let i = 0; i < 1e5; i++) this.http.respond({ status: 200, body: 'x'.repeat(1e5) })`,
     'responds 100 MB': `this.http.respond({ status: 200, body: 'x'.repeat(1e8) })`,
     'stores 100 MB': `for (let i = 0; i < 100; i++) this.db.set('k' + i, 'x'.repeat(1e6))`,
+    'removes 400 000 keys': `for (let i = 0; i < 4e5; i++) this.db.set('k' + i, undefined)`,
     'stores __proto__': `this.db.set('__proto__', { a: 1 }); this.db.set('constructor', 1); this.$emit(String(this.db.get('toString')))`,
   },
   throws: {
@@ -155,6 +156,8 @@ const groups: Record<string, Record<string, string>> = {
     'a description': `fs.writeSync(3, framed({ t: 'described', id: 'x', description: { name: 'SPOOF' } })); fs.writeSync(3, framed({ t: 'rejected', id: 'x', message: 'SPOOF', line: 1 })); await new Promise((r) => setTimeout(r, 100))`,
     'deep JSON': `const m = framed('['.repeat(4e6)); let at = 0; while (at < m.length) try { at += fs.writeSync(3, m, at) } catch {} await never`,
     'deep JSON that is valid': `const b = Buffer.from('['.repeat(2e6) + ']'.repeat(2e6)), h = Buffer.alloc(4); h.writeUInt32BE(b.length); const m = Buffer.concat([h, b]); let at = 0; while (at < m.length) try { at += fs.writeSync(3, m, at) } catch {} await never`,
+    'many pieces in one': `const m = framed({ t: 'out', id: 'x', out: Array.from({ length: 4e5 }, () => ['db', 'k', null]) }); let at = 0; while (at < m.length) try { at += fs.writeSync(3, m, at) } catch {} await never`,
+    'many pieces that nobody reads': `const m = framed({ t: 'stray', more: Array.from({ length: 3e4 }, () => []) }); for (;;) { let at = 0; while (at < m.length) try { at += fs.writeSync(3, m, at) } catch {} }`,
     'half a frame': `fs.writeSync(3, Buffer.from([0, 0, 1, 0, 65])); await never`,
     'a flood': `const m = framed({ t: 'stray', more: 'x'.repeat(1e6) }); for (;;) { let at = 0; while (at < m.length) try { at += fs.writeSync(3, m, at) } catch {} }`,
     'a flood of small ones': `const m = Buffer.concat(Array.from({ length: 1000 }, () => framed({ t: 'pong', n: 1 }))); for (;;) { let at = 0; while (at < m.length) try { at += fs.writeSync(3, m, at) } catch {} }`,

@@ -1,4 +1,4 @@
-/** What the connections of one runner process may use; times in ms. */
+/** What connections of components may use; times in ms. The first three are of an account, the others of a connection. */
 export interface EgressLimits {
   /** Connections at a time. More of them wait: refusing would break a `Promise.all` over a hundred requests */
   connections: number;

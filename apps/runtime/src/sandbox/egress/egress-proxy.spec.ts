@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AddressGuard } from '#egress';
 import { defaultEgressLimits, type EgressLimits } from './egress-limits.js';
+import { EgressBudget } from './egress-budget.js';
 import { EgressProxy } from './egress-proxy.js';
 
 describe('the proxy of one runner process', () => {
@@ -29,7 +30,9 @@ describe('the proxy of one runner process', () => {
 
   const start = async (limits: Partial<EgressLimits> = {}, lookup = async () => [{ address: '127.0.0.1' }]) => {
     const guard = AddressGuard.fromConfig(`127.0.0.1:${port}`, { lookup });
-    proxy = await EgressProxy.listen(path, guard, { ...defaultEgressLimits, ...limits });
+    const all = { ...defaultEgressLimits, ...limits };
+    proxy = await EgressProxy.listen(path, guard, all);
+    proxy.charge(new EgressBudget(all));
     return proxy;
   };
 
@@ -109,5 +112,11 @@ describe('the proxy of one runner process', () => {
   ])('ends a connection for %s', async (_, limits, bytes) => {
     await start(limits);
     expect(await say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n${bytes}`)).toMatch(/^HTTP\/1.1 200 OK|^$/);
+  });
+
+  it('carries nothing while its process belongs to nobody', async () => {
+    const guard = AddressGuard.fromConfig(`127.0.0.1:${port}`);
+    proxy = await EgressProxy.listen(path, guard, defaultEgressLimits);
+    expect(await say(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\n\r\n`)).toContain('403 EMFILE');
   });
 });

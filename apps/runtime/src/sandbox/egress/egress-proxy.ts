@@ -1,9 +1,10 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressGuard } from '#egress';
-import { Slots } from '../processes/slots.js';
+import type { EgressBudget } from './egress-budget.js';
 import type { EgressLimits } from './egress-limits.js';
-import { Rate } from './rate.js';
 import { Tunnel } from './tunnel.js';
+
+const mostRefusing = 50;
 
 export interface EgressCounts {
   connections: number;
@@ -20,15 +21,14 @@ export class EgressProxy {
   readonly counts: EgressCounts = { connections: 0, refused: 0, bytesUp: 0, bytesDown: 0 };
   private readonly server: Server;
   private readonly open = new Set<Socket>();
-  private readonly slots: Slots;
-  private readonly rate: Rate;
+  private refusing = 0;
+  /** null: the process has no account yet, so no component runs in it */
+  private budget: EgressBudget | null = null;
 
   private constructor(
     private readonly guard: AddressGuard,
     private readonly limits: EgressLimits,
   ) {
-    this.slots = new Slots(limits.connections);
-    this.rate = new Rate(limits.perMinute);
     this.server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => void this.accept(client));
     this.server.on('error', () => {});
   }
@@ -42,9 +42,22 @@ export class EgressProxy {
     return proxy;
   }
 
+  /** Counts connections against this budget from now on. */
+  charge(budget: EgressBudget): void {
+    this.budget = budget;
+  }
+
   close(): void {
     this.server.close();
     for (const client of this.open) client.destroy();
+  }
+
+  /** Sends the reason, unless too many refusals are under way: each waits for its request and holds one of our descriptors. */
+  private async refuse(tunnel: Tunnel): Promise<void> {
+    if (this.refusing >= mostRefusing) return tunnel.refuse('EMFILE', 'too many connections');
+    this.refusing++;
+    await tunnel.refuseRequest('EMFILE', 'too many connections');
+    this.refusing--;
   }
 
   private async accept(client: Socket): Promise<void> {
@@ -52,10 +65,10 @@ export class EgressProxy {
     client.on('error', () => {});
     client.on('close', () => this.open.delete(client));
     const tunnel = new Tunnel(client, this.guard, this.limits, this.counts);
-    if (this.slots.waiting >= this.limits.waiting || !this.rate.allows()) return tunnel.refuse('EMFILE', 'too many connections');
-    if (!(await this.slots.take(this.limits.connectMs))) return tunnel.refuse('EMFILE', 'too many connections');
-    if (client.destroyed) return this.slots.give();
-    client.on('close', () => this.slots.give());
+    const { budget } = this;
+    if (!budget || !(await budget.take())) return this.refuse(tunnel);
+    if (client.destroyed) return budget.give();
+    client.on('close', () => budget.give());
     await tunnel.run();
   }
 }

@@ -196,3 +196,44 @@ describe('the way out of a component', () => {
     });
   });
 });
+
+describe('the connections of an account', () => {
+  let internet: MockInternet;
+  let sandbox: ProcessSandbox;
+  beforeAll(async () => {
+    internet = await startMockInternet();
+    sandbox = await startTestSandbox({
+      allowPrivateHosts: internet.allowed,
+      lookup: internet.lookup,
+      egress: { ...defaultEgressLimits, perMinute: 8 },
+    });
+  }, 30_000);
+  afterAll(async () => {
+    await sandbox.close();
+    internet.close();
+  });
+
+  it('are counted over its processes: a crash gives it no new ones', async () => {
+    const call =
+      'const n = new (require("http").Agent)({ keepAlive: false }); const call = () => new Promise((resolve) => { require("http").get({ host: "api.test", port, agent: n }, (r) => r.resume().on("end", () => resolve("ok"))).on("error", (e) => resolve(e.code)) });';
+    const run = (accountId: string, body: string) =>
+      sandbox.run(
+        jobOf(`module.exports = { name: "n", async run({ port }) { ${call} ${body} } }`, {
+          accountId,
+          event: JSON.stringify({ port: internet.http }),
+        }),
+      );
+    const eight = 'for (let i = 0; i < 8; i++) this.$emit(await call());';
+    const first = await run(
+      'u_hostile',
+      `${eight} await new Promise((r) => setTimeout(r, 20)); const a = []; for (;;) a.push(Buffer.alloc(1 << 24, 1))`,
+    );
+    expect(first.emits.map(({ event }) => event)).toEqual(Array.from({ length: 8 }, () => '"ok"'));
+    expect(first.status).toBe('memory');
+    // The time since may have brought one back, but not seven
+    const second = await run('u_hostile', eight);
+    expect(second.emits.filter(({ event }) => event === '"EMFILE"').length).toBeGreaterThan(0);
+    const other = await run('u_other', eight);
+    expect(other.emits.map(({ event }) => event)).toEqual(Array.from({ length: 8 }, () => '"ok"'));
+  }, 60_000);
+});

@@ -32,6 +32,14 @@ export class Tunnel {
     }
   }
 
+  /** Refuses after the request has arrived: a client that is refused earlier sees a broken connection without a reason. */
+  async refuseRequest(code: string, reason: string): Promise<void> {
+    this.timer = setTimeout(() => this.client.destroy(), this.limits.headMs);
+    await this.request();
+    clearTimeout(this.timer);
+    if (!this.client.destroyed) this.refuse(code, reason);
+  }
+
   /** The code becomes `error.code` in the component. */
   refuse(code: string, reason: string): void {
     this.counts.refused++;

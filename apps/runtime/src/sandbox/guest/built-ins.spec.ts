@@ -17,7 +17,7 @@ describe("Node's own modules", () => {
     return error ?? JSON.parse(emits[0]!.event);
   };
 
-  it('are each either open to components or closed: decide about those of a new Node', () => {
+  it('are each either open to components or closed', () => {
     expect([...builtIns, ...closedBuiltIns].sort()).toEqual([...builtinModules].sort());
   });
 
@@ -28,14 +28,14 @@ describe("Node's own modules", () => {
     ['the class of modules', 'process.mainModule.constructor._load(name)'],
     ['process.getBuiltinModule', 'if (!process.getBuiltinModule(name)) throw 1'],
     ['the require of a package', 'require("lodash").constructor.constructor("return require")()(name)'],
-  ])('that are closed cannot be had by %s', async (_, load) => {
+  ])('that are closed cannot be loaded by %s', async (_, load) => {
     const names = [...closedBuiltIns, 'internal/test/binding', 'internal/modules/helpers'];
     const spellings = [...names, ...names.map((name) => (name.startsWith('node:') ? name : `node:${name}`))];
     const reached = `const reached = []; for (const name of ${JSON.stringify(spellings)}) try { ${load}; reached.push(name) } catch {} return reached`;
     expect(await emitted(reached)).toEqual([]);
   });
 
-  it('that are open can be had, and are enough for every package', async () => {
+  it('that are open can be loaded, and are enough for every package', async () => {
     const load = `const failed = []; for (const name of ${JSON.stringify([...builtIns, ...curatedModules])}) try { require(name) } catch (e) { failed.push(name + ': ' + e.message) } return failed`;
     expect(await emitted(load)).toEqual([]);
   });

@@ -44,7 +44,7 @@ export const builtIns = [
   'zlib',
 ];
 
-/** What this Node brings beside them, and nobody in here gets; a test fails when a Node has a module that is in neither list. */
+/** The other modules of this Node, which nothing in the jail can load. A test fails when a Node has a module that is in neither list. */
 export const closedBuiltIns = [
   '_http_agent',
   '_http_client',
@@ -91,9 +91,9 @@ interface BuiltinModule {
 }
 
 /**
- * Leaves this process no other modules of Node, by Node's own list of what `require`, `import` and `process.getBuiltinModule` may load: whoever
- * finds another `require` (a package's, the runner's) finds the same list. What is loaded already stays with who has it.
- * @throws when this Node has no such list any more
+ * Closes all other modules of Node, by Node's own list of modules that `require`, `import` and `process.getBuiltinModule` may load. Another
+ * `require` (a package's, the runner's) uses the same list. Modules that are already loaded keep working.
+ * @throws when this Node does not have such a list
  */
 export function closeBuiltIns(): void {
   const require = createRequire(__filename);

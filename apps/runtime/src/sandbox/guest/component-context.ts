@@ -62,10 +62,10 @@ function sourceDb(run: RunState): Members {
             `db.set: with "${name.slice(0, 100)}" the source's db would have ${bytes} bytes; the limit is ${run.limits.dbBytes}`,
           ),
         );
+      run.putChange(name, text ?? null);
       run.dbBytes = bytes;
       if (text === undefined) run.db.delete(name);
       else run.db.set(name, text);
-      run.put(['db', name, text ?? null], text?.length ?? 0);
     },
   };
 }

@@ -3,6 +3,7 @@ import type { FromGuest, GuestLimits, OutputItem, RunMessage } from '../wire/mes
 
 // A frame is sent when so much has gathered, so that no frame comes near the parent's limit
 const flushBytes = 256 * 1024;
+const flushItems = 1000;
 
 /** One run in this process: what it has put out so far, and what it may still put out. Items leave once per turn, so that a crash loses little. */
 export class RunState {
@@ -21,6 +22,9 @@ export class RunState {
   /** Ends the run with what something that it started has thrown. */
   fail: (error: unknown) => void = () => {};
 
+  private readonly changedKeys = new Set<string>();
+  /** Changes that have not left yet: only the last one of a key does */
+  private readonly waitingChanges = new Map<string, OutputItem & ['db', ...unknown[]]>();
   private out: OutputItem[] = [];
   private outBytes = 0;
   private flushing = false;
@@ -37,7 +41,7 @@ export class RunState {
   put(item: OutputItem, bytes: number): void {
     this.out.push(item);
     this.outBytes += bytes;
-    if (this.outBytes >= flushBytes) this.flush();
+    if (this.outBytes >= flushBytes || this.out.length >= flushItems) this.flush();
     else if (!this.flushing) {
       this.flushing = true;
       setImmediate(() => {
@@ -45,6 +49,22 @@ export class RunState {
         this.flush();
       });
     }
+  }
+
+  /** @throws RangeError in the component's own code */
+  putChange(key: string, value: string | null): void {
+    if (this.changedKeys.size >= this.limits.dbKeys && !this.changedKeys.has(key))
+      throw this.refuse(new RangeError(`db.set: more than ${this.limits.dbKeys} keys changed in one run`));
+    this.changedKeys.add(key);
+    const waiting = this.waitingChanges.get(key);
+    if (waiting) {
+      waiting[2] = value;
+      this.outBytes += value?.length ?? 0;
+      return;
+    }
+    const item: OutputItem & ['db', ...unknown[]] = ['db', key, value];
+    this.waitingChanges.set(key, item);
+    this.put(item, key.length + (value?.length ?? 0));
   }
 
   reply(status: number, headers: Record<string, string | string[]>, body: string): void {
@@ -60,6 +80,7 @@ export class RunState {
   /** What has not left yet, for the last message of the run. */
   takeRest(): OutputItem[] {
     const rest = this.out;
+    this.waitingChanges.clear();
     this.out = [];
     this.outBytes = 0;
     return rest;

@@ -4,6 +4,7 @@ import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AddressGuard } from '#egress';
+import type { EgressBudget } from '../egress/egress-budget.js';
 import type { EgressLimits } from '../egress/egress-limits.js';
 import { EgressProxy, type EgressCounts } from '../egress/egress-proxy.js';
 
@@ -13,6 +14,8 @@ export interface Exchange {
   /** The egress socket's file in it */
   socketName: string;
   egress: EgressCounts;
+  /** Counts connections against this budget from now on */
+  charge(budget: EgressBudget): void;
   close(): Promise<void>;
 }
 
@@ -41,6 +44,7 @@ export class ExchangeBase {
       dir,
       socketName,
       egress: proxy.counts,
+      charge: (budget) => proxy.charge(budget),
       close: async () => {
         proxy.close();
         await rm(dir, { recursive: true, force: true });
@@ -49,8 +53,8 @@ export class ExchangeBase {
   }
 
   /**
-   * Only the folder. The process cannot write to it: as root it stays ours, otherwise the jail shows it read-only, or Landlock does not let anybody
-   * write. What it could write would lie on this machine's disk, without a limit.
+   * Only the folder. The process must not be able to write to it, as it would fill this machine's disk: if we are root, the folder stays ours;
+   * otherwise the jail mounts it read-only, or Landlock denies writing.
    */
   async folder(): Promise<string> {
     const dir = join(this.dir, randomBytes(16).toString('hex'));
@@ -64,7 +68,7 @@ export class ExchangeBase {
   }
 }
 
-/** Who is no root is that user already. */
+/** Makes the process's user own a file. Unless we are root, we are that user. */
 async function giveTo(uid: number, path: string): Promise<void> {
   await chmod(path, 0o700);
   if (process.getuid?.() === 0) await chown(path, uid, uid);

@@ -1,9 +1,9 @@
-/** Why work was not done: its account, or everybody together, has too much waiting. */
+/** Thrown when the account's queue, or the whole queue, is full. */
 export class TooMuchWaiting extends Error {
   override readonly name = 'TooMuchWaiting';
 }
 
-/** Why work was not done: whoever asked for it does not wait any more. */
+/** Thrown instead of starting work whose caller has given up. */
 export class CallerGone extends Error {
   override readonly name = 'CallerGone';
 }
@@ -22,8 +22,8 @@ interface Waiter {
 }
 
 /**
- * So many at a time, and of one account no more than its share. Accounts take turns: one that asks for a hundred things delays another's by the
- * things of its own that run, never by those that wait. When everybody together has too much waiting, the longest line gives way.
+ * Limits how much work runs at a time, in total and per account. Accounts take turns, so the queue of one account never delays another's work.
+ * When the whole queue is full, the newest entry of the longest line is refused.
  */
 export class FairSlots {
   private running = 0;
@@ -38,7 +38,7 @@ export class FairSlots {
   }
 
   /**
-   * @param until when the caller stops waiting, in ms since the epoch: work that has not begun by then never does
+   * @param until when the caller stops waiting, in ms since the epoch; work that has not started by then is never started
    * @throws TooMuchWaiting, CallerGone, and what the work throws
    */
   async use<T>(account: string, until: number, work: () => Promise<T>): Promise<T> {

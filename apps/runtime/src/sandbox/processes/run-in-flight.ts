@@ -1,4 +1,5 @@
 import { ProtocolBroken } from '../wire/guest-message.js';
+import type { FrameCost } from './runner-channel.js';
 import type { OutputItem } from '../wire/messages.js';
 import type { SandboxLimits } from '../sandbox-limits.js';
 import type { Emit, HttpReply, LogLine, RunError, RunJob, RunOutcome, RunStatus } from '../sandbox.js';
@@ -20,6 +21,7 @@ export class RunInFlight {
   private readonly storedBytes = new Map<string, number>();
   private dbBytes = 0;
   private outputBytes = 0;
+  private outputTokens = 0;
   private emittedBytes = 0;
   private responded = false;
 
@@ -35,9 +37,11 @@ export class RunInFlight {
   }
 
   /** @throws TooMuchOutput */
-  count(frameBytes: number): void {
-    this.outputBytes += frameBytes;
+  count({ bytes, tokens }: FrameCost): void {
+    this.outputBytes += bytes;
+    this.outputTokens += tokens;
     if (this.outputBytes > this.limits.outputBytes) throw new TooMuchOutput(`more than ${this.limits.outputBytes} bytes of output`);
+    if (this.outputTokens > this.limits.outputTokens) throw new TooMuchOutput(`more than ${this.limits.outputTokens} pieces of output`);
   }
 
   /** @throws TooMuchOutput, ProtocolBroken */
@@ -49,6 +53,7 @@ export class RunInFlight {
         this.countDb(item[1], item[2]);
         if (this.dbBytes > this.limits.dbBytes) throw new TooMuchOutput(`more than ${this.limits.dbBytes} bytes in the db`);
         this.db.set(item[1], item[2]);
+        if (this.db.size > this.limits.dbKeys) throw new TooMuchOutput(`more than ${this.limits.dbKeys} changed keys in the db`);
       }
     }
   }
@@ -89,7 +94,7 @@ export class RunInFlight {
     if (this.logs.length > this.limits.logs || message.length > this.limits.logBytes || (args?.length ?? 0) > this.limits.logBytes)
       throw new TooMuchOutput('more logged than the limits allow');
     const line: LogLine = { level, ts, message };
-    if (args !== null) line.args = JSON.parse(args) as unknown[];
+    if (args !== null) line.args = args;
     this.logs.push(line);
   }
 

@@ -1,7 +1,14 @@
 import type { Socket } from 'node:net';
 import { encodeFrame, FrameReader, FrameTooLarge } from '../wire/frames.js';
-import { ProtocolBroken, readGuestMessage } from '../wire/guest-message.js';
+import { ProtocolBroken, readGuestMessage, tokensOf } from '../wire/guest-message.js';
 import type { FromGuest, ToGuest } from '../wire/messages.js';
+
+/** What decides the cost of reading a frame. */
+export interface FrameCost {
+  bytes: number;
+  /** Pieces that its JSON has, not counting what is inside of strings */
+  tokens: number;
+}
 
 /** Our end of the frames of one process. */
 export class RunnerChannel {
@@ -14,15 +21,23 @@ export class RunnerChannel {
   }
 
   /**
-   * @param take one message and its size; false: no more of them
+   * @param take one message and its cost; false: no more of them
    * @param fail what was sent is not to be taken, or `take` threw
    */
-  receive(frameBytes: number, take: (message: FromGuest, bytes: number) => boolean, fail: (error: Error) => void): void {
+  receive(
+    { frameBytes, frameTokens }: { frameBytes: number; frameTokens: number },
+    take: (message: FromGuest, cost: FrameCost) => boolean,
+    fail: (error: Error) => void,
+  ): void {
     const reader = new FrameReader(frameBytes);
     let open = true;
     this.socket.on('data', (chunk: Buffer) => {
       try {
-        if (open) for (const frame of reader.read(chunk)) if (!(open &&= take(readGuestMessage(frame), frame.length))) return;
+        if (!open) return;
+        for (const frame of reader.read(chunk)) {
+          const cost = { bytes: frame.length, tokens: tokensOf(frame, frameTokens) };
+          if (!(open &&= take(readGuestMessage(frame), cost))) return;
+        }
       } catch (error) {
         open = false;
         fail(error instanceof FrameTooLarge ? new ProtocolBroken(error.message) : (error as Error));

@@ -3,12 +3,13 @@ import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { ComponentRejected } from '../component-rejected.js';
 import type { Exchange } from './exchange.js';
+import type { EgressBudgets } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
 import { killQuietly } from '../jail/run-in-jail.js';
 import { startInJail } from '../jail/start-in-jail.js';
 import { lastDescendant } from './process-usage.js';
 import { RunInFlight, TooMuchOutput } from './run-in-flight.js';
-import { RunnerChannel } from './runner-channel.js';
+import { type FrameCost, RunnerChannel } from './runner-channel.js';
 import { abandoned, blocked, closed, retired, type RunnerEnd } from './runner-end.js';
 import { RunnerWatch } from './runner-watch.js';
 import type { SandboxLimits } from '../sandbox-limits.js';
@@ -26,6 +27,8 @@ export interface Attempt {
 
 export interface RunnerSettings {
   jail: Jail;
+  /** The connections of every account */
+  budgets: EgressBudgets;
   uid: number;
   limits: SandboxLimits;
   modules: string[];
@@ -52,6 +55,8 @@ const keptErrorBytes = 4096;
 const keptLateErrors = 8;
 /** What a process may say that belongs to no run, between two runs that it is asked for */
 const unaskedBytes = 1 << 20;
+// As much as reading a piece of JSON costs more than reading a byte of text
+const tokenBytes = 32;
 
 /**
  * One jailed process, from its start to its end.
@@ -108,8 +113,8 @@ export class RunnerProcess {
     this.followChild();
     this.channel = new RunnerChannel(this.child.stdio[3] as Socket);
     this.channel.receive(
-      limits.frameBytes,
-      (message, bytes) => this.take(message, bytes),
+      limits,
+      (message, cost) => this.take(message, cost),
       (error) => this.broken(error, null),
     );
     this.channel.send({ t: 'setup', limits, modules, trustedCa, hardened, egress: `${command.exchangePath}/${exchange.socketName}` });
@@ -134,6 +139,7 @@ export class RunnerProcess {
     for (const { run } of this.inFlight.values()) run.alone = false;
     const run = new RunInFlight(randomBytes(8).toString('hex'), job, limits, this.runs === 0);
     if (this.end) return this.stillborn(run, this.end);
+    this.exchange.charge(this.settings.budgets.of(job.accountId));
     this.runs++;
     this.unasked = 0;
     this.watch?.enter(run.id);
@@ -153,9 +159,11 @@ export class RunnerProcess {
   /**
    * Call it when `ready`, once, and stop the process afterwards.
    * @param until when the caller stops waiting, in ms since the epoch
+   * @param accountId whose connections it may use
    * @throws ComponentRejected, SandboxUnavailable
    */
-  async inspect({ hash, code }: ComponentCode, until: number): Promise<ComponentDescription> {
+  async inspect({ hash, code }: ComponentCode, until: number, accountId: string): Promise<ComponentDescription> {
+    this.exchange.charge(this.settings.budgets.of(accountId));
     const id = randomBytes(8).toString('hex');
     this.watch?.enter(id, this.settings.limits.inspectIdleMs);
     const late = setTimeout(() => this.stop(abandoned), until - Date.now());
@@ -215,12 +223,12 @@ export class RunnerProcess {
   }
 
   /** @returns whether there is more to take */
-  private take(message: FromGuest, bytes: number): boolean {
+  private take(message: FromGuest, cost: FrameCost): boolean {
     const run = 'id' in message ? this.inFlight.get(message.id)?.run : undefined;
     const inspection = 'id' in message ? this.inspections.get(message.id) : undefined;
     try {
-      if (run) run.count(bytes);
-      else if (!inspection) this.countUnasked(bytes);
+      if (run) run.count(cost);
+      else if (!inspection) this.countUnasked(cost);
       if (message.t === 'ready') this.begin();
       else if (message.t === 'pong') this.watch?.pong(message.n);
       else if (message.t === 'out') run?.add(message.out);
@@ -260,8 +268,8 @@ export class RunnerProcess {
   }
 
   /** Frames of ended, invented and other processes' runs are ignored, up to a point: reading them is our CPU. */
-  private countUnasked(bytes: number): void {
-    this.unasked += bytes;
+  private countUnasked({ bytes, tokens }: FrameCost): void {
+    this.unasked += bytes + tokenBytes * tokens;
     if (this.unasked > unaskedBytes) throw new ProtocolBroken('too much unsolicited data');
   }
 

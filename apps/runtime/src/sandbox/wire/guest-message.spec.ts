@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { ProtocolBroken, readGuestMessage } from './guest-message.js';
+import { ProtocolBroken, readGuestMessage, tokensOf } from './guest-message.js';
 import { readDescription } from './read-description.js';
 
 const read = (value: unknown) => readGuestMessage(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)));
@@ -105,6 +105,35 @@ describe('a message of a runner process', () => {
     );
     expect(() => read('{"t":"out","id":"a","out":[["emit","1",{"__proto__":{"polluted":1}}]]}')).not.toThrow();
     expect('polluted' in {}).toBe(false);
+  });
+});
+
+describe('the cost of a frame', () => {
+  const frame = (items: number) =>
+    Buffer.from(JSON.stringify({ t: 'out', id: 'a', out: Array.from({ length: items }, () => ['db', 'k', null]) }));
+
+  it('is known before it is read', () => {
+    expect(tokensOf(frame(1000), 40_000)).toBeLessThan(10_000);
+    expect(() => tokensOf(frame(400_000), 40_000)).toThrow('a frame of more than 40000 pieces');
+  });
+
+  it('of a large reply does not depend on its body', () => {
+    const body = Buffer.alloc(5 << 20, 7).toString('base64');
+    const reply = { t: 'respond', id: 'a', status: 200, headers: { 'x-y': 'a "quoted" one' }, body };
+    expect(read(reply)).toEqual(reply);
+    const event = ['emit', JSON.stringify('x'.repeat(4 << 20)), {}];
+    for (const large of [
+      { t: 'out', id: 'a', out: [event] },
+      { t: 'stray', more: body },
+      { ...reply, more: body },
+      { ...reply, body: [body] },
+    ])
+      expect(() => read(large)).toThrow(ProtocolBroken);
+  });
+
+  it('is the same whatever stands in its texts', () => {
+    const emit = (event: unknown) => Buffer.from(JSON.stringify({ t: 'out', id: 'a', out: [['emit', JSON.stringify(event), {}]] }));
+    expect(tokensOf(emit(Array.from({ length: 100_000 }, () => ({ a: '"' }))), 40_000)).toBe(tokensOf(emit(1), 40_000));
   });
 });
 

@@ -68,5 +68,7 @@ export interface GuestLimits {
   logs: number;
   logBytes: number;
   dbBytes: number;
+  /** Keys that one run may change */
+  dbKeys: number;
   respondBytes: number;
 }
