@@ -19,7 +19,7 @@ target "sluice" {
 target "release" {
   inherits  = ["sluice"]
   platforms = ["linux/amd64", "linux/arm64"]
-  # A release also gets the tags 1.2 and 1; a pre-release (1.2.3-rc.1) and everything that is no version keeps its one tag
+  # A release also gets the tags 1.2 and 1. A pre-release (1.2.3-rc.1), or a VERSION that is not a version number, gets only its own tag
   tags = concat(
     ["${IMAGE}:${VERSION}"],
     [for prefix in try(slice(regex("^((\\d+)\\.\\d+)\\.\\d+$", VERSION), 0, 2), []) : "${IMAGE}:${prefix}"],

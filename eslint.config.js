@@ -18,7 +18,7 @@ export default tseslint.config(
     },
   },
   {
-    // tests look into answers of every shape
+    // tests inspect responses of every shape
     files: ['test/**/*.ts', '**/*spec.ts', '**/*-for-tests.ts'],
     rules: Object.fromEntries(
       [

@@ -1,6 +1,6 @@
 // npm run bench:delivery [-- --events 60000]
-// The whole system beside two bare relays on the same machine, in turn: deliveries per second 1 → 1 and 1 → 10, the time from produce to arrival at a
-// steady rate, what healthy endpoints notice of bad ones, and the CPU of it all by process.
+// Compares the whole system with two bare relays on the same machine, in turns: deliveries per second 1 → 1 and 1 → 10, the time from produce to arrival
+// at a steady rate, the effect of bad endpoints on healthy ones, and CPU by process.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
@@ -19,10 +19,10 @@ const EVENTS = Number(options.events);
 const SECONDS = Number(options.seconds);
 const EMITTERS = 100;
 const FAN_OUT = 10;
-/** Fewer emitters there, for each has ten webhooks of its own. */
+/** Fewer emitters there, because each has ten webhooks. */
 const FAN_OUT_EMITTERS = 20;
 const STEADY = 500;
-/** Below what this machine can do at most: beyond that everything waits for the processor. */
+/** Below the maximum of this machine: above it, everything waits for the processor. */
 const NEIGHBOURS_PER_SECOND = 500;
 const ROUNDS = 3;
 
@@ -43,7 +43,7 @@ try {
   results.one_to_one = await throughput('1 → 1', oneToOne, 1);
   results.one_to_ten = await throughput('1 → 10', oneToTen, FAN_OUT);
   results.steady = await steady('at 500/s', oneToOne, STEADY, SECONDS);
-  // in turns: what else the machine does meets both
+  // in turns, so that other load on the machine affects both
   const neighbours = /** @type {{ alone: number[], mixed: number[] }} */ ({ alone: [], mixed: [] });
   for (let round = 0; round < ROUNDS; round++) {
     neighbours.alone.push((await steady('healthy endpoints alone', alone, NEIGHBOURS_PER_SECOND * 0.8, SECONDS)).p99);
@@ -97,7 +97,7 @@ function summary() {
 }
 
 /**
- * Workflows with webhooks of their own; `kinds` says of each how its endpoints behave.
+ * Workflows with webhooks; `kinds` states for each how its endpoints behave.
  * @param {string} name
  * @param {string} owner
  * @param {number} count
@@ -125,7 +125,7 @@ async function emitters(name, owner, count, kinds) {
   return { ids, routes };
 }
 
-/** A workflow exists for the API a moment after its record was written. @param {() => Promise<unknown>} call */
+/** A workflow exists for the API shortly after its record was written. @param {() => Promise<unknown>} call */
 async function retried(call) {
   for (let tries = 0; ; tries++) {
     try {
@@ -147,7 +147,7 @@ async function warmUp({ ids }) {
 }
 
 /**
- * As many as there can be: the clock runs from the first arrival to the last, and until all is stored.
+ * At the maximum rate: measured from the first arrival to the last, and until all events are stored.
  * @param {string} name
  * @param {{ ids: string[] }} emitting
  * @param {number} fanOut
@@ -179,7 +179,7 @@ async function throughput(name, { ids }, fanOut) {
     events_per_second: Math.round(count / seconds),
     stored_per_second: Math.round((count / (storedAt - start)) * 1000),
     repeated: posts - unique,
-    // of the room alone: its process, and PostgreSQL in its name
+    // of the room alone: its process, and its PostgreSQL backends
     cpu_us: round(((used.routing ?? 0) * 1e6 + backends * 1e6) / unique, 1),
     process_us: round(((used.routing ?? 0) * 1e6) / unique, 1),
     cpu: used,
@@ -189,14 +189,14 @@ async function throughput(name, { ids }, fanOut) {
 }
 
 /**
- * At a steady rate; `share` of the events go to endpoints that answer.
+ * At a steady rate; `share` of the events go to endpoints that respond.
  * @param {string} name
  * @param {{ ids: string[] }} emitting
  * @param {number} perSecond
  * @param {number} seconds
  */
 async function steady(name, { ids }, perSecond, seconds, share = 1) {
-  // endpoints that are bad are known as such after a while: both are measured after it
+  // bad endpoints are detected after a while: both measurements start after that
   await receiver.ask('reset');
   await generator.ask({ emitters: ids, count: perSecond * 5, perSecond });
   await sleep(1000);
@@ -266,12 +266,12 @@ async function arrived(count) {
     const state = await receiver.ask('state');
     if (state.unique >= count) return state;
     if (state.unique > last) [last, since] = [state.unique, performance.now()];
-    if (performance.now() - since > 60_000) throw new Error(`${state.unique} of ${count} have arrived, and no more come`);
+    if (performance.now() - since > 60_000) throw new Error(`${state.unique} of ${count} have arrived, and no more arrive`);
     await sleep(20);
   }
 }
 
-/** How many events the store has taken. */
+/** The number of events that the store has read. */
 async function storedEvents() {
   const client = new pg.Client({ connectionString: new URL('/event_store', system.databaseUrl).href });
   await client.connect();
@@ -281,7 +281,7 @@ async function storedEvents() {
 }
 
 /**
- * CPU seconds of the connections to the room's own database, by process id.
+ * CPU seconds of the connections to the room's database, by process id.
  * @returns {Promise<Map<number, number>>}
  */
 async function databaseCpu() {

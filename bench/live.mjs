@@ -40,7 +40,7 @@ try {
 /** @param {{ clients: number, perSecond: number }} load */
 async function measure({ clients, perSecond }) {
   const source = await api('POST', '/sources', { component_code: "export default { name: 'bench', props: { http: '$.interface.http' } }" });
-  // a process of its own: what it costs to read isn't ours, and a busy reader must not hold up the producer
+  // a separate process: its CPU is not ours, and a busy reader must not delay the producer
   const readers = fork(new URL('live/readers.mjs', import.meta.url));
   const connecting = performance.now();
   readers.send({ url: `${system.apiUrl}/sources/${source.id}/sse`, apiKey: system.apiKey, clients });
@@ -69,7 +69,7 @@ async function measure({ clients, perSecond }) {
 }
 
 /**
- * Emits at a steady rate, whether earlier events have been taken or not; each says when it was due.
+ * Emits at a steady rate, whether earlier events have been accepted or not; each contains its due time.
  * @param {string} emitterId
  * @param {{ perSecond: number, seconds: number }} load
  */

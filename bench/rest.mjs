@@ -1,4 +1,4 @@
-// npm run bench:rest — latency and CPU of REST requests through Kafka, beside Nest's own Kafka client and server on the same broker.
+// npm run bench:rest — latency and CPU of REST requests through Kafka, compared with Nest's own Kafka client and server on the same broker.
 import kafkajs from 'kafkajs';
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -24,7 +24,7 @@ const stockPort = await freePort();
 const stock = async (...args) => {
   const child = fork(fileURLToPath(new URL('rest/stock-pair.mjs', import.meta.url)), args, {
     execPath: node24(),
-    // its lines about rebalancing are not the benchmark's
+    // its log lines about rebalancing are not of interest
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     env: { ...process.env, KAFKAJS_NO_PARTITIONER_WARNING: '1' },
   });
@@ -56,11 +56,11 @@ try {
       },
     },
   };
-  // warm
+  // warm-up
   for (const { call } of Object.values(kinds)) await atRate({ perSecond: 50, seconds: 3 }, call);
   /** @type {Record<string, { p50: number[], p99: number[], cpu_ms: number[] }>} */
   const rounds = {};
-  // the kinds take turns: what else the machine does meets all of them
+  // the kinds take turns, so that other load on the machine affects all of them
   for (let round = 0; round < ROUNDS; round++) {
     for (const perSecond of RATES) {
       for (const [kind, { pids, call }] of Object.entries(kinds)) {

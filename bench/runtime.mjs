@@ -15,7 +15,7 @@ import { cpuSeconds } from './lib/cpu.mjs';
 
 const TIMERS = Number(process.env.BENCH_TIMERS ?? 10_000);
 const TIMER_SECONDS = Number(process.env.BENCH_TIMER_SECONDS ?? 60);
-/** The timers' sources are theirs, in equal parts: an account's runs share a process and a bound. */
+/** The accounts that own the timers' sources, in equal parts: the runs of one account share a process and a limit. */
 const ACCOUNTS = 20;
 const PER_SECOND = Number(process.env.BENCH_RATE ?? 50);
 
@@ -45,7 +45,7 @@ try {
   await system.stop();
 }
 
-/** Runs, accounts and memory, with nothing around the sandbox. */
+/** Runs, accounts and memory of the sandbox alone. */
 async function sandboxAlone() {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-bench-sandbox-'));
   removeAtEnd(dataDir);
@@ -62,7 +62,7 @@ async function sandboxAlone() {
   };
   const firsts = [];
   for (let account = 0; account < 20; account++) {
-    // as in life: the blank process that was taken has been replaced
+    // as in production: the blank process that was used has been replaced
     await sleep(400);
     firsts.push(await run(`u_${account}`));
   }
@@ -89,7 +89,7 @@ async function sandboxAlone() {
   };
 }
 
-/** Our children and theirs. */
+/** The children of this process and their descendants. */
 async function jailed() {
   const parents = new Map(
     readdirSync('/proc')
@@ -118,7 +118,7 @@ function parentOf(pid) {
   }
 }
 
-/** @param {string[]} pids mean PSS of those with a heap: the jail's own program beside each of them is small */
+/** @param {string[]} pids mean PSS of those with a heap: the jail's program beside each of them is small */
 function memoryOf(pids) {
   const sizes = pids.flatMap((pid) => {
     try {
@@ -141,7 +141,7 @@ async function cpuOfAll() {
  * @param {ReturnType<typeof apiClient>} api
  */
 async function requestsStored(api) {
-  // runs of one source wait for each other: these are several
+  // runs of one source wait for each other, so there are several
   const sources = await Promise.all(Array.from({ length: 10 }, () => api('POST', '/sources', { component_code: http })));
   const store = new pg.Client({ connectionString: system.databaseUrl.replace(/\/[^/]*$/, '/event_store') });
   await store.connect();
@@ -149,7 +149,7 @@ async function requestsStored(api) {
   const awaited = new Map();
   let stopping = false;
   const watching = (async () => {
-    // each event once: ids are in order within a source's partition only, so the window is a look back
+    // each event once: ids are ordered within a partition only, so the window looks back
     const seen = new Set();
     for (; !stopping; await sleep(2)) {
       const { rows } = await store.query({
@@ -185,8 +185,8 @@ async function requestsStored(api) {
 }
 
 /**
- * Sources with a timer of one minute, all set in one moment. By the API 10 000 of them would take minutes: one is made there, and copies of its
- * rows are written where that one's are, each with the phase that the runtime would give it.
+ * Sources with a one-minute timer, all set at the same moment. Creating 10 000 of them with the API would take minutes: one is created there, and copies
+ * of its rows are written to the same tables, each with the phase that the runtime would choose.
  *
  * @param {ReturnType<typeof apiClient>} api
  */
@@ -198,14 +198,14 @@ async function timersOfAMinute(api) {
   const distinct = [...new Set(ids)];
   const owners = distinct.map((_, n) => `u_bench${String(n % ACCOUNTS).padStart(2, '0')}`);
   const runtime = new pg.Client({ connectionString: system.databaseUrl.replace(/\/[^/]*$/, '/runtime') });
-  // the database goes before we do when something fails
+  // if something fails, the database ends before this process
   runtime.on('error', () => {});
   await runtime.connect();
   for (let wait = 0; wait < 200 && (await runtime.query('SELECT FROM timer WHERE source_id = $1', [source.id])).rowCount === 0; wait++)
     await sleep(50);
   const schedule = { interval_seconds: 60, cron: null };
   const now = new Date();
-  // the rooms that ask whose an emitter is
+  // the rooms that look up the owner of an emitter
   for (const room of ['runtime', 'routing']) {
     const directory = new pg.Client({ connectionString: system.databaseUrl.replace(/\/[^/]*$/, `/${room}`) });
     await directory.connect();
@@ -228,13 +228,13 @@ async function timersOfAMinute(api) {
     [distinct, JSON.stringify(schedule), distinct.map((id) => firstTick(schedule, phaseOf(id, 'timer'), now))],
   );
   await runtime.query('COMMIT');
-  // the first minute is not measured: everything is cold
+  // the first minute is a warm-up and not measured
   await sleep(Math.min(60, TIMER_SECONDS) * 1000);
   const from = new Date();
   const before = usage();
   await sleep(TIMER_SECONDS * 1000);
   const used = usage().map((seconds, index) => round((seconds - before[index]) / TIMER_SECONDS, 3));
-  // a run's id ends with when its tick was due; its row is written with its effects
+  // a run's id ends with the due time of its tick; its row is written with its effects
   const { rows: done } = await runtime.query(
     `SELECT extract(epoch FROM finished_at)::float8 * 1000 - split_part(run_id, '.', 3)::float8 AS late FROM run_done
      WHERE run_id LIKE '%.timer.%' AND finished_at >= $1`,

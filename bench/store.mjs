@@ -1,5 +1,5 @@
 // npm run bench:store [-- --emitters 10000 --events 900000 --growth-events 2500000 (0: not measured)]
-// Events per second and CPU of the event store beside plain COPY of the same rows on the same machine; pages meanwhile; how the table grows.
+// Events per second and CPU of the event store, compared with plain COPY of the same rows on the same machine; pages at the same time; growth of the table.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { AppendRepository } from '../dist/apps/event-store/src/append/append.repository.js';
@@ -30,10 +30,10 @@ const { values: options } = parseArgs({
 const EMITTERS = Number(options.emitters);
 const EVENTS = Number(options.events);
 const GROWTH_EVENTS = Number(options['growth-events']);
-/** The store takes in its partitions side by side; COPY gets as many connections. */
+/** The store reads its partitions concurrently; COPY gets as many connections. */
 const PARTITIONS = 4;
 const BATCH = 4000;
-/** The middle between a stream that was trimmed just now and one that will be at once. */
+/** Halfway between a stream that has just been trimmed and one that is about to be. */
 const PRELOADED = 150;
 const PAGES_PER_SECOND = 50;
 
@@ -49,7 +49,7 @@ const microsecondsEach = (start, end, events) => (start === null || end === null
 
 const stack = await startStoreStack({ partitions: PARTITIONS });
 try {
-  // Before and after: what else the machine does meanwhile changes both.
+  // Before and after, because other load on the machine affects both.
   const before = await plainCopy();
   console.log('plain COPY:', before);
   const store = await eventStore();
@@ -81,7 +81,7 @@ try {
 }
 
 /**
- * A partition's events as the store's own code has them, in batches.
+ * The events of a partition as the store's own code represents them, in batches.
  * @param {Load} load
  * @param {number} partition
  * @param {number} count
@@ -97,7 +97,7 @@ function batchesOf(load, partition, count) {
   );
 }
 
-/** What there is to reach: the same rows, through the same code, into the same table with its primary key alone, and nothing is deleted. */
+/** The target: the same rows, through the same code, into the same table with only its primary key; nothing is deleted. */
 async function plainCopy() {
   const statement = `COPY event (${COPIED_COLUMNS}) FROM STDIN (FORMAT binary)`;
   const { rate, client, postgres } = await writeFromMemory(
@@ -107,7 +107,7 @@ async function plainCopy() {
   return { rows_per_second: rate, client_us: client, postgres_us: postgres };
 }
 
-/** What the store makes of it without the log: positions, trimming, each emit once. */
+/** The store's work without Kafka: positions, trimming, each emit once. */
 async function appendFromMemory() {
   const { rate, client, postgres } = await writeFromMemory(
     (database) => new AppendRepository(database).positions([0, 1, 2, 3]),
@@ -121,7 +121,7 @@ async function appendFromMemory() {
 }
 
 /**
- * Rows per second and CPU of a way to write, on a table as full as it gets.
+ * Rows per second and CPU of a way to write, on a table of maximum size.
  * @param {(database: Database) => Promise<unknown>} prepare
  * @param {(database: Database) => (partition: number, events: object[], offset: number) => Promise<unknown>} writer
  */
@@ -147,7 +147,7 @@ async function writeFromMemory(prepare, writer) {
 }
 
 /**
- * Each emitter in one partition, as in the log.
+ * Each emitter in one partition, as in the topic.
  * @param {string[]} ids
  * @param {number} partition
  */
@@ -155,7 +155,7 @@ function ownEmitters(ids, partition) {
   return ids.filter((_, index) => index % PARTITIONS === partition);
 }
 
-/** The app itself over a backlog in Kafka: the first half of it alone, then with readers. */
+/** The app itself over a backlog in Kafka: the first half alone, the second half with readers. */
 async function eventStore() {
   const database = await Database.of(schema, { serverUrl: stack.databaseUrl, name: 'event_store', max: 10, log }).open();
   const ids = emitterIds(EMITTERS);
@@ -199,7 +199,7 @@ async function produce(load) {
 }
 
 /**
- * As full as the table gets.
+ * Fills the table to its maximum.
  * @param {Database} database
  * @param {string[]} ids
  */
@@ -215,7 +215,7 @@ async function fill(database, ids) {
 }
 
 /**
- * Asks for pages of 10 at a steady rate, as clients do, and in the end for as many as there can be.
+ * Requests pages of 10 at a steady rate, as clients do, and finally at the maximum rate.
  * @param {Database} database
  * @param {string[]} ids
  */
@@ -245,7 +245,7 @@ function readPages(database, ids) {
 }
 
 /**
- * The size of table and indexes after a while, against what would be the least: what is kept, packed.
+ * The size of table and indexes after a while, compared with the minimum: the kept events, packed.
  * @param {number} emitters
  */
 async function growthWith(emitters) {
@@ -253,7 +253,7 @@ async function growthWith(emitters) {
   const repository = new AppendRepository(database);
   await repository.positions(Array.from({ length: PARTITIONS }, (_, partition) => partition));
   const ids = emitterIds(emitters);
-  // Two and a half times what is kept of so many, but not for hours.
+  // Two and a half times the kept events of this many emitters, limited to a reasonable time.
   const events = Math.min(Math.max(emitters * 250, 600_000), GROWTH_EVENTS);
   const start = performance.now();
   await Promise.all(

@@ -1,4 +1,4 @@
-// npm run bench:walk — the latency of the two walks: produce → webhook arrival, and REST reads through Kafka.
+// npm run bench:walk — the latency of the two flows: from produce to a webhook, and REST reads through Kafka.
 import { createServer } from 'node:http';
 import kafkajs from 'kafkajs';
 import { apiClient, startOwnSystem } from './lib/own-system.mjs';

@@ -1,4 +1,4 @@
-// Emits what is new at a URL that answers JSON.
+// Emits the new items at a URL that returns JSON.
 import { createHash } from 'node:crypto';
 
 const at = (value, path) => (path ? path.split('.').reduce((inner, name) => inner?.[name], value) : value);
@@ -7,7 +7,7 @@ export default {
   key: 'json-poller',
   name: 'JSON Poller',
   version: '1.0.0',
-  description: 'Polls a URL that answers JSON and emits each item that it has not seen, or the whole answer when it has changed.',
+  description: 'Polls a URL that returns JSON and emits each new item, or the whole response if it has changed.',
   type: 'source',
   dedupe: 'unique',
   props: {
@@ -17,14 +17,14 @@ export default {
       type: 'string',
       label: 'Path of the items',
       optional: true,
-      description: 'Where the list of items is in the answer, for example data.items; without it the answer itself.',
+      description: 'The path of the list of items in the response, for example data.items; default: the response itself.',
     },
     idPath: {
       type: 'string',
       label: 'Path of the id',
       optional: true,
       default: 'id',
-      description: 'Where the id is in an item; an item without one is known by its content.',
+      description: 'The path of the id in an item; an item without an id is identified by its content.',
     },
     timer: { type: '$.interface.timer', label: 'Poll', default: { intervalSeconds: 60 } },
   },
@@ -33,7 +33,7 @@ export default {
       headers: { accept: 'application/json', ...this.headers },
       signal: AbortSignal.timeout(20_000),
     });
-    if (!response.ok) throw new Error(`${this.url} answered ${response.status}`);
+    if (!response.ok) throw new Error(`${this.url} returned ${response.status}`);
     const found = at(await response.json(), this.itemsPath);
     for (const item of Array.isArray(found) ? found : [found]) {
       const id = at(item, this.idPath);

@@ -1,4 +1,4 @@
-// npm run attack: the hostile components of apps/runtime/src/sandbox/attacks against every rung of the jail that works here; one line of JSON for each.
+// npm run attack: runs the hostile components of apps/runtime/src/sandbox/attacks against every rung of the jail that works on this machine; one line of JSON for each.
 import './lib/check-platform.mjs';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { node24 } from './lib/node24.mjs';
 import { inRoot, ROOT } from './lib/paths.mjs';
 import { ensureBuild, ensureDependencies } from './lib/setup.mjs';
 
-/** The last one is for containers whose user is an ordinary one: as root it would have a user for each process besides. */
+/** The last one is for containers that run as an ordinary user: as root, each process would also have a separate user. */
 const RUNGS = [{ rung: 'bwrap' }, { rung: 'unshare' }, { rung: 'setpriv-lsm', uid: 65_534 }];
 
 await ensureDependencies({ say: console.error });
@@ -18,7 +18,7 @@ for (const { rung, uid } of RUNGS) if ((await attack(rung, process.getuid?.() ==
 
 /**
  * @param {string} rung
- * @param {number} [uid] undefined: the user that we are
+ * @param {number} [uid] undefined: the current user
  * @returns {Promise<number | null>} the exit code
  */
 async function attack(rung, uid) {

@@ -1,5 +1,5 @@
-// npm run test:attacks-in-container: runs the hostile components of apps/runtime/src/sandbox/attacks in containers like that of the runtime, once for each
-// seccomp profile, and prints how many the jail contained. Needs Docker; builds the image when there is none (IMAGE, default sluice:dev).
+// npm run test:attacks-in-container: runs the hostile components of apps/runtime/src/sandbox/attacks in containers like the runtime's, once for each
+// seccomp profile, and prints how many the jail contained. Needs Docker; builds the image if it does not exist (IMAGE, default sluice:dev).
 import { spawnSync } from 'node:child_process';
 import { ROOT } from './lib/paths.mjs';
 
@@ -11,7 +11,7 @@ const environments = [
 
 /**
  * @param {string[]} args
- * @param {'inherit' | 'ignore'} [errors] what becomes of standard error
+ * @param {'inherit' | 'ignore'} [errors] where standard error goes
  */
 function docker(args, errors = 'inherit') {
   const { status, stdout, error } = spawnSync('docker', args, { cwd: ROOT, stdio: ['ignore', 'pipe', errors], maxBuffer: 64 << 20 });

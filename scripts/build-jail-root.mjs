@@ -1,5 +1,5 @@
-// node scripts/build-jail-root.mjs DIR: builds the jail's root for components below DIR, while the container image is built. RUNNER_JAIL_ROOTS=DIR makes
-// the runtime use it. Needs of dist/ the sandbox only.
+// node scripts/build-jail-root.mjs DIR: builds the root directory of the components' jail below DIR while the image is built. RUNNER_JAIL_ROOTS=DIR makes
+// the runtime use it. Needs only the sandbox from dist/.
 import { mkdir } from 'node:fs/promises';
 import { curatedModules } from '../dist/apps/runtime/src/sandbox/curated-modules.js';
 import { buildJailRoot } from '../dist/apps/runtime/src/sandbox/jail/jail-root.js';

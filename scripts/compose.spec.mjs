@@ -11,7 +11,7 @@ const compose = /** @type {any} */ (load(file, { schema: CORE_SCHEMA.withTags([m
 const services = Object.entries(compose.services);
 
 describe('docker-compose.yml', () => {
-  it('sets Kafka up as npm start does, but for addresses', () => {
+  it('configures Kafka like npm start, except for addresses', () => {
     const properties = brokerProperties({ port: 1, controllerPort: 2, data: '/data' })
       .split('\n')
       .filter((line) => line.includes('=') && !line.startsWith('#'))
@@ -22,7 +22,7 @@ describe('docker-compose.yml', () => {
     expect(Object.fromEntries(set)).toEqual(Object.fromEntries(properties));
   });
 
-  it('publishes the API, the endpoints and Kafka, on an address that one has to choose to open', () => {
+  it('publishes the API, the endpoints and Kafka on an address that the operator must open explicitly', () => {
     const ports = services.flatMap(([name, { ports = [] }]) => ports.map((/** @type {string} */ port) => `${name} ${port}`));
     expect(ports).toEqual([
       'kafka 127.0.0.1:${SLUICE_KAFKA_PORT:-9092}:9092',
@@ -32,12 +32,12 @@ describe('docker-compose.yml', () => {
     expect(compose.networks.stores.internal).toBe(true);
   });
 
-  it.each(services)('%s has no capabilities and gains none', (_, { cap_drop, security_opt }) => {
+  it.each(services)('drops all capabilities of %s and prevents it from gaining any', (_, { cap_drop, security_opt }) => {
     expect(cap_drop).toEqual(['ALL']);
     expect(security_opt).toContain('no-new-privileges:true');
   });
 
-  it.each(APPS)('%s can be replicated and has a read-only root', (name) => {
+  it.each(APPS)('allows replicas of %s and makes its root read-only', (name) => {
     expect(compose.services[name]).toMatchObject({ read_only: true, tmpfs: ['/tmp'], restart: 'unless-stopped', stop_grace_period: '60s' });
     expect(compose.services[name]).not.toHaveProperty('container_name');
   });

@@ -1,5 +1,5 @@
 // sluice secrets init DIR: writes the password of PostgreSQL and the API key of the first account to files that only this user and its group can read.
-// POSTGRES_PASSWORD and SLUICE_API_KEY give the values; without them they are random, and generated only once. No value is ever printed.
+// POSTGRES_PASSWORD and SLUICE_API_KEY set the values; otherwise they are random, and generated only once. No value is ever printed.
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

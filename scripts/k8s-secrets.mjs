@@ -6,7 +6,7 @@ import { request } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
-/** A new pod may be refused the network for some seconds, until its NetworkPolicies are known everywhere. */
+/** The network may reject a new pod for some seconds, until its NetworkPolicies are applied on every node. */
 const PATIENCE_MS = 60_000;
 const ATTEMPT_TIMEOUT_MS = 3000;
 
@@ -28,7 +28,7 @@ function callOnce(method, path, body) {
         headers: {
           authorization: `Bearer ${readFileSync(`${ACCOUNT}/token`, 'utf8').trim()}`,
           accept: 'application/json',
-          // JSON is YAML, and the API server takes a server-side apply as YAML only.
+          // JSON is YAML, and the API server only accepts YAML for a server-side apply.
           ...(body && { 'content-type': 'application/apply-patch+yaml' }),
         },
         timeout: ATTEMPT_TIMEOUT_MS,
@@ -48,7 +48,7 @@ function callOnce(method, path, body) {
 }
 
 /**
- * Tries again while the API server cannot be reached or reports an error of its own.
+ * Retries while the API server cannot be reached or reports an internal error.
  * @type {typeof callOnce}
  */
 async function call(method, path, body) {
@@ -75,11 +75,11 @@ async function ensureSecret(namespace, name, key) {
   const found = await call('GET', path);
   if (found.status === 200) {
     if (!(key in (JSON.parse(found.text).data ?? {}))) throw new Error(`the Secret ${name} exists, but has no key ${key}`);
-    return console.log(`the Secret ${name} exists already`);
+    return console.log(`the Secret ${name} already exists`);
   }
   if (found.status !== 404) throw new Error(`reading the Secret ${name} failed: ${reason(found.text)}`);
   // Server-side apply, because RBAC can limit it to named Secrets; the name of a POST is not known when it is authorised.
-  // A field manager that nobody else uses makes it a conflict to replace a value that another run has created meanwhile.
+  // A unique field manager turns replacing a value that another run has created meanwhile into a conflict.
   const applied = await call('PATCH', `${path}?fieldManager=sluice-secrets-${randomBytes(4).toString('hex')}`, {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -88,7 +88,7 @@ async function ensureSecret(namespace, name, key) {
     // URL-safe, so that it can also be part of a connection URL.
     data: { [key]: Buffer.from(randomBytes(32).toString('base64url')).toString('base64') },
   });
-  if (applied.status === 409) return console.log(`the Secret ${name} exists already`);
+  if (applied.status === 409) return console.log(`the Secret ${name} already exists`);
   if (applied.status !== 200 && applied.status !== 201) throw new Error(`creating the Secret ${name} failed: ${reason(applied.text)}`);
   console.log(`created the Secret ${name}`);
 }

@@ -30,12 +30,12 @@ function serviceAcls(service) {
     pattern: /** @type {const} */ ('literal'),
     operations: [...(reads.includes(name) ? ['Read'] : []), ...(writes.includes(name) ? ['Write'] : []), 'Describe', 'DescribeConfigs'],
   }));
-  // a process deletes the group that it alone has used
+  // a process deletes its own consumer group
   return [...topics, { type: 'group', name: groupPrefix, pattern: 'prefix', operations: ['Read', 'Describe', 'Delete'] }];
 }
 
 /**
- * `sluice migrate` creates the topics and compares existing ones with what is needed.
+ * `sluice migrate` creates the topics and compares existing ones with the requirements.
  * @param {string} prefix
  * @returns {Grant}
  */

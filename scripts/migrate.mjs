@@ -1,4 +1,4 @@
-// sluice migrate: brings databases and topics to what this version needs. Harmless to repeat, and by several at once. Exit code 1 and one line on failure.
+// sluice migrate: brings databases and topics to this version. It can be repeated, and run several times at once. On failure, it prints one line and exits with code 1.
 import { checkConfig } from '../dist/libs/config/src/index.js';
 import { SERVICES, topicSpecs } from '../dist/libs/contracts/src/index.js';
 import { DatabaseConfig, ensureDatabase, migrate, schemaState, SchemaTooNew } from '../dist/libs/database/src/index.js';
@@ -15,7 +15,7 @@ try {
   const topics = TopicsConfig.read();
   const states = await untilAnswered(log, () => readStates(database));
   const existing = await untilAnswered(log, () => checkTopics(kafka, topicSpecs(), topics));
-  // everything is checked before anything is changed
+  // check everything before changing anything
   if (existing.wrong.length > 0) throw new CannotStart(wrongTopics(existing.wrong));
   const newer = states.filter(({ unknown }) => unknown.length > 0);
   if (newer.length > 0)

@@ -1,7 +1,7 @@
 // node scripts/seccomp-profile.mjs default.json > docker/seccomp-runtime.json
 // Writes the seccomp profile of the runtime's container: Docker's default profile (seccomp/default.json of github.com/moby/profiles, v0.2.3, Apache-2.0)
-// and the few system calls that bubblewrap needs to make its namespaces. No capability goes with them: a process without capabilities can use
-// them in a user namespace of its own only.
+// and the few system calls that bubblewrap needs to create its namespaces. They come without capabilities: a process without capabilities can use
+// them only in its own user namespace.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 

@@ -11,12 +11,12 @@ const DOCKER_DEFAULT = 'afb4934b023cfceaaec1a9d752ca3f801aaa96eb2e59abe6e7ea1697
 describe("docker/seccomp-runtime.json, the seccomp profile of the runtime's container", () => {
   const dockerDefault = { ...profile, syscalls: profile.syscalls.slice(0, -additions.length) };
 
-  it("is Docker's default profile with a few system calls more", () => {
+  it("is Docker's default profile with a few more system calls", () => {
     expect(createHash('sha256').update(JSON.stringify(dockerDefault)).digest('hex')).toBe(DOCKER_DEFAULT);
     expect(runtimeProfile(dockerDefault)).toEqual(profile);
   });
 
-  it('adds nothing but what bubblewrap needs', () => {
+  it('adds only what bubblewrap needs', () => {
     expect(additions.flatMap(({ names }) => names)).toEqual(['clone', 'mount', 'umount2', 'pivot_root', 'sethostname']);
   });
 });

@@ -1,4 +1,4 @@
-// npm run --silent sluice -- <command>: an administrator's commands, each answered by the app that owns what it is about.
+// npm run --silent sluice -- <command>: the operator's commands, each implemented by the app that owns the data.
 import './lib/check-platform.mjs';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { dataFolderPath } from './lib/settings.mjs';
 import { ensureBuild, ensureDependencies } from './lib/setup.mjs';
 
 /**
- * The program of each command, and whether it works on the stores.
+ * The program of each command, and whether it uses the stores.
  * @type {Record<string, { program: string[], usesStores: boolean }>}
  */
 const COMMANDS = {
@@ -29,16 +29,16 @@ const USAGE = `Usage: npm run --silent sluice -- <command>
   account …     accounts
   key …         API keys
   registry …    the registry of components
-  component …   components from files
-  migrate       bring databases and topics to this version; npm start does so by itself
-  kafka acls    print the permissions in Kafka that each service needs
+  component …   validation of component files
+  migrate       bring databases and topics to this version; npm start does this automatically
+  kafka acls    print the Kafka permissions that each service needs
 
 Add --help to a command for its options.`;
 
 const args = process.argv.slice(2);
 const command = Object.hasOwn(COMMANDS, args[0] ?? '') ? COMMANDS[args[0] ?? ''] : undefined;
 if (command === undefined) {
-  console.error(USAGE);
+  console.error(args.length > 0 ? `Unknown command: ${args[0]}\n\n${USAGE}` : USAGE);
   process.exitCode = 2;
 } else {
   try {
@@ -64,7 +64,7 @@ async function runCommand({ program, usesStores }) {
     stdio: 'inherit',
     env: { ...appEnvironment(usesStores ? addresses() : {}), SLUICE_API_KEY: process.env.SLUICE_API_KEY },
   });
-  // Ctrl-C reaches the command by itself; this only waits for it.
+  // Ctrl-C reaches the command directly; this process only waits for it.
   process.on('SIGINT', () => {});
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   return new Promise((resolve, reject) => {
@@ -73,10 +73,10 @@ async function runCommand({ program, usesStores }) {
   });
 }
 
-/** The variables of the stores to work on: none for those that are given, or those of the Sluice that runs here. */
+/** The variables of the stores to use: none if they are configured, otherwise those of the Sluice that is running here. */
 function addresses() {
   if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) return {};
   const running = findRunning(dataFolder(dataFolderPath(process.env)));
-  if (!running) throw new ExplainedError('Sluice is not running here: start it with npm start, or set DATABASE_URL.');
+  if (!running) throw new ExplainedError('Sluice is not running: start it with npm start, or set DATABASE_URL.');
   return running;
 }

@@ -1,4 +1,4 @@
-// npm start: sets up what is missing, starts a broker, a database and the five apps, and keeps them running until it is told to stop.
+// npm start: installs what is missing, starts a broker, a database and the five apps, and keeps them running until it is stopped.
 import './lib/check-platform.mjs';
 import { appEnvironment, superviseApps } from './lib/apps.mjs';
 import { banner } from './lib/banner.mjs';
@@ -27,7 +27,7 @@ const printLog = (app, line) => console.log(formatLogLine(app, line, { color: pr
 const say = (line) => printLog('sluice', line);
 
 /**
- * What has been started so far, and is to be stopped.
+ * What has been started so far and must be stopped.
  * @type {{ folder?: import('./lib/data-folder.mjs').DataFolder,
  *   stores: { stop(): Promise<void> }[], apps?: ReturnType<typeof superviseApps> }}
  */
@@ -37,7 +37,7 @@ const stopping = stopOnSignals({ stop: stopAll, kill: killAll, say });
 try {
   await start();
 } catch (error) {
-  // What fails because it is being stopped needs no explanation.
+  // A failure caused by the shutdown needs no explanation.
   if (!stopping.begun) console.error(explain(error));
   await stopping.begin(1);
 }
@@ -48,12 +48,12 @@ async function start() {
   const folder = dataFolder(settings.dataDir);
   await lockDataFolder(folder);
   started.folder = folder;
-  if (await stopLeftovers(folder)) say('stopped what an earlier start had left running');
+  if (await stopLeftovers(folder)) say('stopped processes of an earlier start');
   await checkPorts(settings);
 
   await Promise.all([settings.kafkaBrokers ? undefined : ensureBrokerJars(), ensureDependencies().then(() => ensureBuild())]);
   await goOn();
-  // The first start may have taken a minute so far, and somebody may have taken a port.
+  // The first start may have taken a minute so far, and another program may have taken a port.
   await checkPorts(settings);
 
   say(`starting on ${folder.dir}`);
@@ -79,7 +79,7 @@ async function start() {
   started.apps = superviseApps({ env, log: printLog, say, pidFile: folder.appPidFile });
   const account = () => ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey });
   const keptKey = settings.apiKey ? null : readKeptKey(folder.apiKey);
-  // While the apps start; with a key from an earlier start there is an account, most likely.
+  // While the apps start. If an earlier start has stored a key, an account most likely exists.
   let [apiKey] = await Promise.all([keptKey ?? account(), started.apps.startAll()]);
   await goOn();
 
@@ -88,7 +88,7 @@ async function start() {
   console.log(banner({ settings, apiKey, keyFile: folder.apiKey }));
 }
 
-/** Between two steps: when we are being stopped there is no next one (and the process ends soon). */
+/** Between two steps: during a shutdown there is no next step, and the process ends soon. */
 async function goOn() {
   if (stopping.begun) await new Promise(() => {});
 }
@@ -100,7 +100,7 @@ async function checkPorts(settings) {
       const why = await whyNotListen(port);
       if (why === null) return [];
       const trouble = why === 'EACCES' ? 'may not be used by this user' : 'is taken by another program';
-      return [`Port ${port} ${trouble}: give another one in ${variable}.`];
+      return [`Port ${port} ${trouble}: set another one in ${variable}.`];
     }),
   );
   if (problems.flat().length > 0) throw new ExplainedError(problems.flat().join('\n'));
@@ -138,16 +138,16 @@ async function runPostgres(folder, port) {
 }
 
 /**
- * Waits for stores that others run, too.
+ * Waits for external stores, too.
  * @param {Record<string, string>} env
  */
 async function migrate(env) {
   const { code, output } = await run(node24(), [inRoot('scripts', 'migrate.mjs')], { cwd: ROOT, env: appEnvironment(env) });
   for (const line of output.split('\n').filter(Boolean)) printLog('migrate', line);
-  if (code !== 0) throw new ExplainedError('The databases or the topics could not be brought up to date, see above.');
+  if (code !== 0) throw new ExplainedError('The databases or the topics could not be migrated, see above.');
 }
 
-/** Apps first, while the broker and the database still answer them; then these two side by side; the lock at last. */
+/** Stops the apps first, while the broker and the database still respond; then these two concurrently; releases the lock last. */
 async function stopAll() {
   await stopCommands();
   await started.apps?.stopAll();
@@ -156,7 +156,7 @@ async function stopAll() {
 }
 
 async function killAll() {
-  // Not waited for: this only keeps what is killed from being started again.
+  // Not awaited: this only prevents restarts of killed processes.
   void Promise.allSettled([stopCommands(), started.apps?.stopAll(), ...started.stores.map((store) => store.stop())]);
   await Promise.all(liveServices().map((service) => service.kill()));
   if (started.folder) unlockDataFolder(started.folder);

@@ -1,4 +1,4 @@
-// npm run test:compose [-- options] [-- arguments of jest]: the stories of test/ against the containers of docker-compose.yml.
+// npm run test:compose [-- options] [-- arguments for jest]: runs the stories of test/ against the containers of docker-compose.yml.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,13 +16,13 @@ import { timed, times } from './lib/timed.mjs';
 const PROJECT = 'sluice-test';
 const DOCKER_DESKTOP = 'host.docker.internal';
 
-const USAGE = `Usage: npm run test:compose -- [options] [-- arguments of jest]
+const USAGE = `Usage: npm run test:compose -- [options] [-- arguments for jest]
 
-Builds the image, starts docker-compose.yml as a project beside everything else, runs the stories of test/ against it, and removes what it made.
+Builds the image, starts docker-compose.yml as a separate project, runs the stories of test/ against it, and removes the project.
 
   --project NAME   of Compose (default: sluice-test-PID, and with --keep sluice-kept-PID)
   --keep           leave the containers running, and print how to remove them
-  --if-possible    succeed without testing where there is no container engine, or an image is missing that cannot be pulled
+  --if-possible    succeed without testing if there is no container engine, or if an image is missing and cannot be pulled
 
 npm run test:compose -- test/page-walk runs one story.`;
 
@@ -91,16 +91,16 @@ function readArguments() {
   }
 }
 
-/** Why this machine cannot run the containers; undefined where it can. */
+/** Why this machine cannot run the containers; undefined if it can. */
 async function whyNot() {
   const { code, output } = await run('docker', ['info', '--format', '{{.ServerVersion}}']);
-  if (code !== 0) return `no container engine answers (docker info: ${output.trim().split('\n').at(-1)}).`;
+  if (code !== 0) return `no container engine responds (docker info: ${output.trim().split('\n').at(-1)}).`;
   if ((await run('docker', ['compose', 'version'])).code !== 0) return 'Docker has no Compose plugin (docker compose version fails).';
   const problems = await Promise.all((await baseImages()).map(fetchImage));
   return problems.find((problem) => problem !== undefined);
 }
 
-/** The images of the Dockerfile's stages and of the services that are not built. */
+/** The images of the Dockerfile's stages, and those of the services that are not built. */
 async function baseImages() {
   const [dockerfile, composeFile] = await Promise.all(['Dockerfile', 'docker-compose.yml'].map((file) => readFile(inRoot(file), 'utf8')));
   const froms = [...(dockerfile ?? '').matchAll(/^FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?/gim)];
@@ -111,19 +111,19 @@ async function baseImages() {
 
 /**
  * @param {string} image
- * @returns {Promise<string | undefined>} why it is neither here nor can be fetched
+ * @returns {Promise<string | undefined>} why it is neither present nor available for download
  */
 async function fetchImage(image) {
   if ((await run('docker', ['image', 'inspect', image])).code === 0) return undefined;
   const { code, output } = await run('docker', ['pull', '--quiet', image]);
-  return code === 0 ? undefined : `the image ${image} is not here and cannot be pulled (${output.trim().split('\n').at(-1)}).`;
+  return code === 0 ? undefined : `the image ${image} is missing and cannot be pulled (${output.trim().split('\n').at(-1)}).`;
 }
 
 /** @param {import('./lib/compose.mjs').ComposeSettings} settings */
 async function start(settings) {
   const [httpPort, endpointsPort, kafkaPort] = [settings.httpPorts[0], settings.endpointsPorts[0], await freePort()];
   const receiverHost = await hostOfThisMachine();
-  // an address of this machine that containers reach, and nobody outside; unlike 127.0.0.1 it leads to them without a proxy between
+  // an address of this machine that containers can reach, but other machines cannot; unlike 127.0.0.1, it leads to them without a proxy
   const host = receiverHost === DOCKER_DESKTOP ? 'localhost' : receiverHost;
   const variables = {
     SLUICE_VERSION: settings.project,
@@ -148,7 +148,7 @@ async function start(settings) {
     apiKey: '',
     cli: `docker exec --interactive ${settings.project}-gateway-1 sluice`,
     receiverHost,
-    lacks: { processes: 'starts stores and apps itself; npm test runs it' },
+    lacks: { processes: 'starts stores and apps itself; run it with npm test' },
     compose: settings,
   };
   await writeFile(targetFile(settings), JSON.stringify(target));
@@ -176,7 +176,7 @@ function isAlive(pid) {
   }
 }
 
-/** Under which name containers reach this machine: on Linux the address of the bridge, elsewhere the name that Docker Desktop provides. */
+/** The name of this machine for containers: on Linux the address of the bridge, elsewhere the name that Docker Desktop provides. */
 async function hostOfThisMachine() {
   const gateway = (await docker(['network', 'inspect', 'bridge', '--format', '{{(index .IPAM.Config 0).Gateway}}'])).trim();
   return (await isOwnAddress(gateway)) ? gateway : DOCKER_DESKTOP;
@@ -206,5 +206,5 @@ Remove it:         docker compose --project-name ${settings.project} down --volu
 async function printErrors(settings) {
   const printed = await compose(settings, ['logs', '--no-color']);
   const errors = printed.split('\n').filter((line) => /"level":"(error|fatal)"/.test(line));
-  if (errors.length > 0) console.error(['What the services reported:', ...errors.slice(-40).map((line) => line.slice(0, 1000))].join('\n'));
+  if (errors.length > 0) console.error(['Errors of the services:', ...errors.slice(-40).map((line) => line.slice(0, 1000))].join('\n'));
 }

@@ -1,22 +1,22 @@
-// npm run test:e2e -- --url … --key … --kafka … --endpoints … [-- arguments of jest]: the stories of test/ against an instance that runs.
+// npm run test:e2e -- --url … --key … --kafka … --endpoints … [-- arguments for jest]: runs the stories of test/ against a running instance.
 import { parseArgs } from 'node:util';
 import { explain, ExplainedError } from './lib/explained-error.mjs';
 import { describeInstance } from './lib/instance.mjs';
 import { runJest, signalJest } from './lib/run-jest.mjs';
 import { ensureDependencies } from './lib/setup.mjs';
 
-const USAGE = `Usage: npm run test:e2e -- --url URL --key KEY --kafka HOST:PORT --endpoints URL [options] [-- arguments of jest]
+const USAGE = `Usage: npm run test:e2e -- --url URL --key KEY --kafka HOST:PORT --endpoints URL [options] [-- arguments for jest]
 
   --url URL             of the REST API, for example http://localhost:3000/v1
   --key KEY             an API key of the instance
-  --kafka HOST:PORT     of its Kafka, as producers outside reach it; several brokers are separated by commas
-  --endpoints URL       how the endpoint_url of its sources begins, for example http://localhost:3001
-  --receiver-host HOST  the address of this machine for the instance, which must list it in SLUICE_ALLOW_PRIVATE_HOSTS; webhooks are delivered
+  --kafka HOST:PORT     of its Kafka, for producers outside; several brokers are separated by commas
+  --endpoints URL       the beginning of its sources' endpoint_url, for example http://localhost:3001
+  --receiver-host HOST  the address of this machine, which the instance must list in SLUICE_ALLOW_PRIVATE_HOSTS; webhooks are delivered
                         there (default: the address from which this machine reaches the REST API)
   --cli COMMAND         runs the operator's CLI, for example "docker compose exec -T gateway sluice"
   --topic-prefix TEXT   SLUICE_TOPIC_PREFIX of the instance
 
-The stories create accounts by the CLI. Without --cli they run in the account of the key, and those that need another account are skipped.
+The stories create accounts with the CLI. Without --cli, they run in the account of the key, and those that need another account are skipped.
 They delete the sources and webhooks that they create; components and accounts remain.`;
 
 const REQUIRED = /** @type {const} */ (['url', 'key', 'kafka', 'endpoints']);

@@ -1,4 +1,4 @@
-// npm run test:k8s [-- options] [-- arguments of jest]: the stories of test/ against k8s/overlays/dev, in a namespace of the cluster that kubectl finds.
+// npm run test:k8s [-- options] [-- arguments for jest]: runs the stories of test/ against k8s/overlays/dev, in a namespace of kubectl's current cluster.
 import { loadAll } from 'js-yaml';
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
@@ -15,10 +15,10 @@ import { run } from './lib/run.mjs';
 import { ensureDependencies } from './lib/setup.mjs';
 import { timed, times } from './lib/timed.mjs';
 
-const USAGE = `Usage: npm run test:k8s -- [options] [-- arguments of jest]
+const USAGE = `Usage: npm run test:k8s -- [options] [-- arguments for jest]
 
-Applies k8s/overlays/dev in a namespace of its own, opens its ports on the nodes, runs the stories of test/ against it, and deletes the namespace.
-The image must be on the nodes, or in a registry from which they can pull it.
+Applies k8s/overlays/dev in a new namespace, opens its ports on the nodes, runs the stories of test/ against it, and deletes the namespace.
+The image must be on the nodes, or in a registry that they can pull from.
 
   --image NAME:TAG      of Sluice (default: the one that the manifests name)
   --context NAME        of kubectl (default: its current one)
@@ -29,7 +29,7 @@ The image must be on the nodes, or in a registry from which they can pull it.
 
 npm run test:k8s -- test/page-walk runs one story.`;
 
-/** What the tests reach from outside the cluster, each by a port of the nodes. */
+/** The Services that the tests reach from outside the cluster, each on a port of the nodes. */
 const OUTSIDE = [
   { name: 'gateway', port: 3000, targetPort: 'http', selector: component('gateway') },
   { name: 'endpoints', port: 3001, targetPort: 'endpoints', selector: component('runtime') },
@@ -98,10 +98,10 @@ async function checkCluster(settings) {
     '/readyz',
   ]);
   if (missing) throw new ExplainedError('kubectl is not installed.');
-  if (code !== 0) throw new ExplainedError(`kubectl finds no cluster that answers (${output.trim().split('\n').at(-1)}).`);
+  if (code !== 0) throw new ExplainedError(`kubectl finds no cluster that responds (${output.trim().split('\n').at(-1)}).`);
   if ((await kubectl(settings, ['get', 'namespace', settings.namespace, '--ignore-not-found'])).trim())
     throw new ExplainedError(
-      `The namespace ${settings.namespace} exists already: delete it (kubectl delete namespace ${settings.namespace}) or choose another by --namespace.`,
+      `The namespace ${settings.namespace} already exists: delete it (kubectl delete namespace ${settings.namespace}) or choose another with --namespace.`,
     );
 }
 
@@ -115,7 +115,7 @@ async function start(settings, folder, options) {
   const node = options.node ?? (await addressOfNode(settings));
   const receiverHost = options['receiver-host'] ?? (await addressTowards(node));
   await kubectl(settings, ['create', 'namespace', namespace]);
-  // the ports come first: Kafka has to announce its own
+  // the ports come first: Kafka must announce its own
   await writeManifest(join(folder, 'outside.yaml'), OUTSIDE.map(nodePortService));
   await kubectl(settings, ['apply', '--filename', join(folder, 'outside.yaml')]);
   const ports = await nodePorts(settings);
@@ -133,7 +133,7 @@ async function start(settings, folder, options) {
   try {
     await Promise.all(workloads.map((workload) => kubectl(settings, ['rollout', 'status', workload, '--timeout=300s'])));
   } catch {
-    throw new ExplainedError(`Not everything became ready:\n${await kubectl(settings, ['get', 'pods', '--output=wide'])}`);
+    throw new ExplainedError(`Some pods did not become ready:\n${await kubectl(settings, ['get', 'pods', '--output=wide'])}`);
   }
   const context = settings.context ? `--context ${settings.context} ` : '';
   return {
@@ -144,7 +144,7 @@ async function start(settings, folder, options) {
     apiKey: '',
     cli: `kubectl ${context}--namespace ${namespace} exec --stdin deployment/gateway -- sluice`,
     receiverHost,
-    lacks: { pause: 'a pod cannot be paused', processes: 'starts stores and apps itself; npm test runs it' },
+    lacks: { pause: 'a pod cannot be paused', processes: 'starts stores and apps itself; run it with npm test' },
     kubernetes: settings,
   };
 }
@@ -155,7 +155,7 @@ async function addressOfNode(settings) {
   /** @type {{ type: string, address: string }[]} */
   const addresses = items.flatMap((/** @type {any} */ { status }) => status.addresses);
   const found = addresses.find(({ type }) => type === 'InternalIP');
-  if (!found) throw new ExplainedError('No node of the cluster has an InternalIP: name an address by --node.');
+  if (!found) throw new ExplainedError('No node of the cluster has an InternalIP: set an address with --node.');
   return found.address;
 }
 
@@ -182,7 +182,7 @@ function nodePortService({ name, port, targetPort, selector }) {
 }
 
 /**
- * What the tests need beyond the policies of the manifests: Kafka from outside, and the servers of the tests from the apps.
+ * Additions to the policies of the manifests: Kafka from outside, and connections from the apps to the tests' servers.
  * @param {string} receiverHost
  */
 function networkPolicies(receiverHost) {
@@ -222,7 +222,7 @@ async function makeOverlay(folder, { namespace, image, variables, kafkaAddress }
   const kafka = rendered.find(({ kind, metadata }) => kind === 'StatefulSet' && metadata.name === 'kafka');
   const [container] = kafka.spec.template.spec.containers;
   const { name, value } = container.env.find((/** @type {{ name: string }} */ each) => each.name === 'KAFKA_ADVERTISED_LISTENERS');
-  // a patched variable comes first in the list, before the one that it would refer to
+  // a patched variable comes first in the list, before the variable that it would refer to
   const listeners = value.replaceAll('$(POD_NAMESPACE)', namespace).replace(/(?<=FORWARDED:\/\/)[^,]+/, kafkaAddress);
   const [, newName, newTag] = /^(.*?)(?::([^:/]+))?$/.exec(image ?? '') ?? [];
   return {
@@ -233,7 +233,7 @@ async function makeOverlay(folder, { namespace, image, variables, kafkaAddress }
     configMapGenerator: [
       {
         name: 'sluice',
-        // of the overlay below, which is where this one is merged
+        // of the overlay below, into which this one is merged
         namespace: kafka.metadata.namespace,
         behavior: 'merge',
         literals: Object.entries(variables).map(([variable, text]) => `${variable}=${text}`),

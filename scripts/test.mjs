@@ -1,9 +1,9 @@
-// npm test [-- arguments of jest]: sets up what is missing, runs the tests, and closes with the line "N passed, N failed, N skipped".
+// npm test [-- arguments for jest]: installs what is missing, runs the tests, and ends with the line "N passed, N failed, N skipped".
 import { explain } from './lib/explained-error.mjs';
 import { runJest, signalJest } from './lib/run-jest.mjs';
 import { ensureDependencies } from './lib/setup.mjs';
 
-// Whoever stops us stops jest; Ctrl-C in a terminal reaches it by itself.
+// A signal to this process stops jest; Ctrl-C in a terminal reaches jest directly.
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP'])) process.once(signal, () => signalJest(signal));
 process.once('SIGINT', () => {});
 

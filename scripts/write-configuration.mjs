@@ -1,5 +1,5 @@
-// npm run configuration: writes .env.example and docs/operations/configuration.md from what the services declare. With --check it compares instead,
-// and checks that docker-compose.yml passes every variable of a service on to it.
+// npm run configuration: generates .env.example and docs/operations/configuration.md from the declarations of the services. With --check it compares
+// them instead, and checks that docker-compose.yml passes every variable of a service on to it.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { CORE_SCHEMA, load, mergeTag } from 'js-yaml';
@@ -36,7 +36,7 @@ if (isCheck) {
  * @param {Documented[]} all
  */
 function composeProblems(all) {
-  // What the containers themselves determine: ports are published, folders are the image's.
+  // Determined by the containers themselves: ports are published, folders are part of the image.
   const fixed = [
     'SLUICE_HTTP_HOST',
     'SLUICE_HTTP_PORT',
@@ -91,7 +91,7 @@ function usedBy(users) {
   return SERVICES.every((service) => users.includes(service)) ? 'every service' : users.join(', ');
 }
 
-/** Variables under the heading of who reads them. @param {Documented[]} all @returns {[string, Documented[]][]} */
+/** The variables by the services that read them. @param {Documented[]} all @returns {[string, Documented[]][]} */
 function grouped(all) {
   /** @type {Map<string, Documented[]>} */
   const groups = new Map();
@@ -106,7 +106,7 @@ function grouped(all) {
 function envExample(all) {
   const sections = grouped(all).map(([heading, members]) => {
     const lines = members.flatMap(({ name, fallback, description, secret }) => [
-      ...wrap(`${description}${secret ? ` Or ${name}_FILE: a file that holds it.` : ''}`.replaceAll('`', '')).map((line) => `# ${line}`),
+      ...wrap(`${description}${secret ? ` Or ${name}_FILE: a file that contains it.` : ''}`.replaceAll('`', '')).map((line) => `# ${line}`),
       `#${name}=${fallback ?? ''}`,
     ]);
     return [`# --- ${heading} ---`, '', ...lines].join('\n');
@@ -137,11 +137,11 @@ function page(all) {
 
 # Configuration
 
-Sluice is configured by environment variables. An empty variable counts as absent. A service that finds a bad variable names it, with every other bad one, and exits with code 1.
+Sluice is configured by environment variables. An empty variable counts as absent. A service reports all of its bad variables at once and exits with code 1.
 
 A variable marked as secret can be given as a file instead: \`DATABASE_PASSWORD_FILE=/run/secrets/database-password\`. The last line break of the file is not part of the secret.
 
-With \`npm start\`, variables can also be in the file \`.env\`; the environment takes precedence. With Compose, \`.env\` is read in the same way. On Kubernetes, they are in the ConfigMaps and Secrets that [kubernetes.md](kubernetes.md) describes.
+With \`npm start\`, variables can also be in the file \`.env\`; the environment takes precedence. Compose reads \`.env\` in the same way. On Kubernetes, they are in the ConfigMaps and Secrets that [kubernetes.md](kubernetes.md) describes.
 
 ${sections.join('\n\n')}
 `;

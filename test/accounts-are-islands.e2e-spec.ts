@@ -10,9 +10,9 @@ import { needing, topic } from './support/target.js';
 let system: System;
 let owner: Api;
 let stranger: Api;
-/** Ids that are the owner's, by what stands before them in a path. */
+/** Ids that belong to the owner, by the collection before them in a path. */
 const ids: Record<string, string> = {};
-/** The same that never were. */
+/** Ids of the same kinds that never existed. */
 const never: Record<string, string> = {
   sources: 'dc_000000000000000000',
   webhooks: 'wh_000000000000000000',
@@ -43,7 +43,7 @@ beforeAll(async () => {
     topic: topic('workflows'),
     messages: [{ key: WORKFLOW, value: JSON.stringify({ id: WORKFLOW, owner_id: owner.account.id, name: 'w', active: true }) }],
   });
-  // the webhook's endpoint is closed: its delivery fails and stays
+  // the webhook's endpoint is closed, so its delivery fails and is kept
   await producer.send({ topic: topic('events'), messages: [{ key: source.id, value: '{}' }] });
   await producer.disconnect();
   await eventually(async () => expect((await owner.get(`/workflows/${WORKFLOW}/event_summaries`)).status).toBe(200));
@@ -51,14 +51,14 @@ beforeAll(async () => {
 });
 afterAll(() => system?.stop());
 
-/** The registry is everyone's. */
+/** The registry belongs to every account. */
 const ofAccounts = operations.filter(({ path }) => path.includes('{') && !path.startsWith('/v1/components/registry/'));
 
-needing('accounts').describe('an account does not exist for another one', () => {
+needing('accounts').describe('the resources of an account do not exist for another account', () => {
   it.each(ofAccounts.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))('%s', async (_, operation) => {
     const call = async (known: Record<string, string>): Promise<Answer> => {
       const path = operation.path.slice('/v1'.length).replace(/(\w+)\/\{\w+\}/g, (_match, kind: string) => {
-        if (!known[kind]) throw new Error(`tell this test of an id behind /${kind}/`);
+        if (!known[kind]) throw new Error(`this test needs an id for /${kind}/`);
         return `${kind}/${known[kind]}`;
       });
       const required = operation.parameters.filter((parameter) => parameter.in === 'query' && parameter.required);
@@ -80,7 +80,7 @@ needing('accounts').describe('an account does not exist for another one', () => 
     expect(leveled(foreign, ids)).toBe(leveled(none, never));
   });
 
-  it('and all of it is still there', async () => {
+  it('are all unchanged afterwards', async () => {
     for (const path of [`/sources/${ids.sources}`, `/webhooks/${ids.webhooks}`, `/components/${ids.components}`])
       expect((await owner.get(path)).status).toBe(200);
     expect((await owner.get(`/sources/${ids.sources}/event_summaries`)).body.page_info.total_count).toBe(1);

@@ -7,7 +7,7 @@ import { needing } from './support/target.js';
 const NEVER_ENDS =
   "export default { name: 'never', props: { http: '$.interface.http' }, run() { return new Promise(() => { setInterval(() => {}, 1e6) }) } }";
 const ENDS = "export default { name: 'ends', props: { http: '$.interface.http' }, run(event) { this.$emit({ n: event.body.n }) } }";
-/** More than all accounts together may have in the lanes of a replica. */
+/** More than the lanes of a replica can contain for all accounts together. */
 const FLOOD = 1500;
 
 let system: System;
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 
 needing('accounts').describe('an account with 1500 runs that never end', () => {
-  it('does not keep the runs of another account waiting, and its runs are gone with their source', async () => {
+  it('does not delay the runs of another account, and its runs are deleted with their source', async () => {
     const [never, ends] = [await greedy.source(NEVER_ENDS), await modest.source(ENDS)];
     for (let n = 0; n < FLOOD; n += 50)
       await Promise.all(Array.from({ length: 50 }, (_, each) => greedy.post(`/sources/${never.id}/run`, { event: { n: n + each } })));
@@ -31,7 +31,7 @@ needing('accounts').describe('an account with 1500 runs that never end', () => {
     await eventually(async () => expect(await emitted()).toHaveLength(10), { withinMs: 30_000 });
 
     expect((await greedy.delete(`/sources/${never.id}`)).status).toBe(204);
-    // what waits of a deleted source is not skipped one by one: the account's next source runs at once
+    // the waiting runs of a deleted source are not skipped one by one: the account's next source runs at once
     const after = await greedy.source(ENDS, { name: 'after' });
     await greedy.post(`/sources/${after.id}/run`, { event: { body: { n: 1 } } });
     await eventually(async () => expect((await greedy.get(`/sources/${after.id}/event_summaries`)).body.data).toHaveLength(1), {

@@ -38,13 +38,13 @@ afterAll(async () => {
 });
 
 describe('a component by URL', () => {
-  fetching('is the file that is there', async () => {
+  fetching('is the file at the URL', async () => {
     const { body } = await api.post('/components', { component_url: `${base}/plain.mjs` });
     expect(body.data).toMatchObject({ code: files['/plain.mjs'], name: 'plain', version: '1' });
     expect((await api.post('/components', { component_url: `${base}/moved.mjs` })).body.data.code_hash).toBe(body.data.code_hash);
   });
 
-  fetching('is bundled with the neighbours that it imports, and runs', async () => {
+  fetching('is bundled with its relative imports, and runs', async () => {
     const { body } = await api.post('/sources', { component_url: `${base}/sources/main.mjs` });
     expect(body.data).toMatchObject({ name: 'bundled' });
     await api.post(`/sources/${body.data.id}/run`);
@@ -55,9 +55,9 @@ describe('a component by URL', () => {
   });
 
   fetching.each([
-    ['/missing.mjs', 'answered 404'],
+    ['/missing.mjs', 'returned status 404'],
     ['/lost.mjs', './nowhere.mjs'],
-  ])('is refused when it can not be had: %s', async (path, why) => {
+  ])('is refused if it cannot be fetched: %s', async (path, why) => {
     const { status, body } = await api.post('/components', { component_url: base + path });
     expect(status).toBe(400);
     expect(body.errors[0]).toEqual({ field: 'component_url', message: expect.stringContaining(why) });
@@ -69,13 +69,13 @@ describe('a component by URL', () => {
     'ftp://example.com/x.mjs',
     'file:///etc/passwd',
     'nonsense',
-  ])('is refused at an address that is nobody else’s to see: %s', async (url) => {
+  ])('is refused at an address that must stay private: %s', async (url) => {
     const { status, body } = await api.post('/components', { component_url: url });
     expect(status).toBe(400);
     expect(body.errors[0].field).toBe('component_url');
   });
 
-  it('is not even looked at when the code is given', async () => {
+  it('is not fetched if the code is given', async () => {
     const { status, body } = await api.post('/components', { component_code: files['/plain.mjs'], component_url: 'nonsense' });
     expect([status, body.data.name]).toEqual([200, 'plain']);
   });

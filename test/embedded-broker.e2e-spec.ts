@@ -13,7 +13,7 @@ const topics = ['events', 'workflows', 'workflow-triggers', 'routing.requests'];
 
 type Access = Awaited<ReturnType<typeof brokerAccess>>;
 
-/** The broker of `npm start`, for which data of a version without logins is the harder beginning. */
+/** The broker of `npm start`; it starts with data of a version without logins, which is the harder case. */
 describe('the embedded broker', () => {
   let dir: string;
   let port: number;
@@ -52,12 +52,12 @@ describe('the embedded broker', () => {
     await rm(dir, { recursive: true, force: true });
   });
 
-  it('keeps the data of a version without logins, and lets the services in', async () => {
+  it('keeps the data of a version without logins, and accepts the services', async () => {
     const listed = await asAdmin(await services(), (admin) => admin.listTopics());
     expect(listed).toEqual(expect.arrayContaining(topics));
   });
 
-  it('shows the public topics alone to a client without a login', async () => {
+  it('shows only the public topics to a client without a login', async () => {
     expect((await asAdmin(outside, (admin) => admin.listTopics())).sort()).toEqual(['events', 'workflow-triggers', 'workflows']);
   });
 
@@ -74,7 +74,7 @@ describe('the embedded broker', () => {
     await consumer.disconnect();
   });
 
-  it('lets the services keep their positions', async () => {
+  it('lets the services commit their offsets', async () => {
     const position = { groupId: 'event-store.events', topic: 'events', partitions: [{ partition: 0, offset: '1' }] };
     await asAdmin(await services(), (admin) => admin.setOffsets(position));
   });
@@ -84,7 +84,7 @@ describe('the embedded broker', () => {
     ['delete a topic', (k) => asAdmin(k, (a) => a.deleteTopics({ topics: ['events'] }))],
     ['delete records', (k) => asAdmin(k, deleteRecords)],
     ['change a topic', (k) => asAdmin(k, (a) => a.createPartitions({ topicPartitions: [{ topic: 'events', count: 9 }] }))],
-    ['list who may do what', (k) => asAdmin(k, (a) => a.describeAcls(anyAcl))],
+    ['list the permissions', (k) => asAdmin(k, (a) => a.describeAcls(anyAcl))],
     ['write a request to a service', (k) => send(k, 'routing.requests')],
     ['write a trigger', (k) => send(k, 'workflow-triggers')],
     [
@@ -93,7 +93,7 @@ describe('the embedded broker', () => {
         asAdmin(k, (a) => a.setOffsets({ groupId: 'event-store.events', topic: 'events', partitions: [{ partition: 0, offset: '9' }] })),
     ],
     ['delete a service’s group', (k) => asAdmin(k, (a) => a.deleteGroups(['event-store.events']))],
-  ])('does not let a client without a login %s', async (_, act) => {
+  ])('does not allow a client without a login to %s', async (_, act) => {
     await expect(act(outside)).rejects.toThrow();
     await asAdmin(await services(), async (admin) => {
       expect((await admin.listTopics()).filter((topic) => !topic.startsWith('__')).sort()).toEqual([...topics].sort());
@@ -110,12 +110,12 @@ describe('the embedded broker', () => {
     });
   });
 
-  it('does not carry out what is sent to its controller or to the services’ port without a login', async () => {
+  it('rejects requests without a login to its controller and to the services’ port', async () => {
     for (const own of access.ports) expect(await speak(own, createTopicsRequest('smuggled'))).toBe('closed');
     expect(await asAdmin(await services(), (admin) => admin.listTopics())).not.toContain('smuggled');
   });
 
-  it('keeps its secrets to the owner, and none of them in the arguments of a process', async () => {
+  it('makes its secrets readable by the owner only, and passes none of them in the arguments of a process', async () => {
     const password = (await readFile(join(dir, 'password'), 'utf8')).trim();
     for (const file of ['password', 'server.properties']) expect((await stat(join(dir, file))).mode & 0o077).toBe(0);
     for (const pid of (await readdir('/proc')).filter(Number)) {
@@ -160,7 +160,7 @@ async function send(kafka: Kafka, topic: string): Promise<void> {
   }
 }
 
-/** Speaks Kafka's protocol by hand, as a program does that has no client: one request, and what came of it. */
+/** Sends one request in Kafka's protocol without a client, and returns its outcome. */
 function speak(port: number, request: Buffer): Promise<'answered' | 'closed'> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port }, () => socket.write(request));

@@ -8,7 +8,7 @@ import { listenForTarget, needing } from './support/target.js';
 let system: System;
 let api: Api;
 let server: SMTPServer;
-/** Others of the instance have errors too. */
+/** Other sources of the instance have errors, too. */
 const [OWNER, SILENT] = ['owner', 'silent'].map((name) => `${name}-${Date.now()}@example.com`);
 const mails: { to: string; text: string }[] = [];
 
@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 needing('variables', 'receiver', 'accounts').describe('errors of a source', () => {
-  it('are told to the owner, once for each code', async () => {
+  it('are mailed to the owner, once per code', async () => {
     const source = await api.source(
       "export default { name: 'failing', run(e) { throw Object.assign(new Error('no luck'), { code: e.code }); } }",
     );
@@ -46,7 +46,7 @@ needing('variables', 'receiver', 'accounts').describe('errors of a source', () =
     expect(new Set(mails.filter(({ text }) => text.includes(source.id)).map(({ to }) => to))).toEqual(new Set([OWNER]));
   });
 
-  it('are not told to an owner who does not want it', async () => {
+  it('are not mailed to an owner who has switched error mail off', async () => {
     const silent = await system.account(SILENT);
     await system.sluice('account', 'error-mail', silent.account.id, 'off');
     const code = "export default { name: 'failing', run() { throw new Error('no luck'); } }";

@@ -94,7 +94,7 @@ describe('an event reaches a webhook', () => {
     await failing.close();
   });
 
-  it('not any more when the source is deleted', async () => {
+  it('but not after its source is deleted', async () => {
     const source = await api.source(await component('http-request'));
     expect((await api.delete(`/sources/${source.id}`)).status).toBe(204);
     expect((await api.get(`/sources/${source.id}/event_summaries`)).status).toBe(404);

@@ -8,9 +8,9 @@ import { needing } from './support/target.js';
 const REQUESTS = Number(process.env.SLUICE_FUZZ_REQUESTS ?? 400);
 const SEED = Number(process.env.SLUICE_SEED);
 const AT_ONCE = 4;
-/** Requests to the same things, before they are made anew: some of the requests delete them. */
+/** The number of requests to the same resources before they are created again, because some requests delete them. */
 const ROUND = 200;
-/** Few, for each new one is evaluated in a process. */
+/** Few, because each new one is evaluated in a process. */
 const CODES = [
   "export default { name: 'Fuzz', key: 'fuzz', run() {} }",
   "export default { name: 'P', props: { a: 'string', t: { type: '$.interface.timer' } } }",
@@ -18,13 +18,13 @@ const CODES = [
   '',
 ];
 
-/** How the ids in a collection begin. */
+/** The prefix of the ids in a collection. */
 const PREFIXES: Record<string, string> = { sources: 'dc_', webhooks: 'wh_', workflows: 'p_', components: 'sc_', users: 'u_' };
 
 let system: System;
 let api: Api;
 let other: Api;
-/** Values that name something, by the parameter or the part of a path. */
+/** Values that identify something, by the parameter or the part of the path. */
 let known: string[];
 beforeAll(async () => {
   system = await joinSystem();
@@ -48,7 +48,7 @@ async function knownThings(): Promise<string[]> {
   ];
 }
 
-// a stream of events has no end to wait for
+// a live stream has no end to wait for
 const fuzzed = operations.filter(({ responses }) => !JSON.stringify(responses).includes('text/event-stream'));
 
 function requestOf(chance: Chance, operation: Operation) {
@@ -84,7 +84,7 @@ function requestOf(chance: Chance, operation: Operation) {
   return { method: operation.method, path: `${path}${chance.happens(0.1) ? '/' : ''}?${query.toString()}`, headers, body };
 }
 
-// what it makes stays in its account
+// it only creates things in its own account
 needing('accounts').it(
   `never returns 5xx, and returns only what the API describes, for ${REQUESTS} generated requests (SLUICE_SEED=${SEED})`,
   async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type kafkajs from 'kafkajs';
 import { randomUUID } from 'node:crypto';
 import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, type Service, SERVICES, topicAccess } from '../libs/contracts/src/index.js';
-// dead letters are compressed by zstd, for which kafkajs has no codec
+// dead letters are compressed with zstd, for which kafkajs has no codec
 import '../libs/messaging/src/kafka.js';
 import type { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
@@ -10,7 +10,7 @@ import { outsideKafka } from './support/outside-kafka.js';
 import { joinSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
-/** What anyone with access to Kafka may write by mistake, beside a record without JSON, in the name of some emitter. */
+/** Records that anyone with access to Kafka may write by mistake, in the name of some emitter; one is not JSON. */
 const GARBAGE: [string, Buffer | null][] = [
   ['no JSON', Buffer.from('{')],
   ['bytes', Buffer.from([0xff, 0x00, 0xfe])],
@@ -21,11 +21,11 @@ const GARBAGE: [string, Buffer | null][] = [
   ['1 MiB', Buffer.from(JSON.stringify('x'.repeat(1024 * 1024)))],
   ['10 000 levels', Buffer.from('['.repeat(10_000) + ']'.repeat(10_000))],
 ];
-/** Any JSON is an event, so only these are no events. */
+/** Any JSON is an event, so only these are malformed events. */
 const NO_EVENTS = ['no JSON', 'bytes', 'NUL', 'nothing', '1 MiB', '10 000 levels'];
 /**
- * A process reads the replies to all processes of its service and takes only its own. The gateway reads events for live streams, while
- * clients are connected; the services that process events set the bad ones aside.
+ * A process reads the replies to all processes of its service and takes only its own. The gateway reads events for live streams while
+ * clients are connected; the services that process events copy malformed ones to the dead-letter topic.
  */
 const isExempt = (service: Service, topic: string): boolean =>
   topic === repliesTopic(service) || (service === 'gateway' && topic === EVENTS_TOPIC);
@@ -66,13 +66,13 @@ const topicsRead = SERVICES.flatMap((service) =>
     .map((topic): [Service, string] => [service, topic]),
 );
 
-describe('a record that is not what its topic is for', () => {
+describe('a record that does not belong on its topic', () => {
   it('is written to every topic that a service reads', async () => {
     for (const topic of new Set(topicsRead.map(([, topic]) => topic)))
       await producer.send({ topic, messages: GARBAGE.map(([name, value]) => ({ key: 'dc_nobody', value, headers: { garbage: name } })) });
   });
 
-  it.each(topicsRead)('ends, for %s, as a dead letter of %s with its reason', async (service, topic) => {
+  it.each(topicsRead)('becomes, for %s, a dead letter of %s with its reason', async (service, topic) => {
     const expected = topic === 'events' ? NO_EVENTS : GARBAGE.map(([name]) => name);
     await eventually(
       () => {
@@ -85,8 +85,8 @@ describe('a record that is not what its topic is for', () => {
   });
 });
 
-describe('what comes behind it', () => {
-  it('is handled: sources are created, run, and their events stored and counted', async () => {
+describe('a valid record behind it', () => {
+  it('is handled: sources are created and run, and their events are stored and counted', async () => {
     const source = await api.source("export default { name: 'Behind', run(e) { this.$emit(e); throw new Error('after the emit'); } };");
     expect((await api.post(`/sources/${source.id}/run`, { event: { n: 1 } })).status).toBe(202);
     await eventually(async () => {
@@ -96,7 +96,7 @@ describe('what comes behind it', () => {
     await eventually(async () => expect((await api.get('/users/me')).body.data.daily_invocations_used).toBe(1));
   });
 
-  it('is handled within a second, and what a later version adds to it is ignored', async () => {
+  it('is handled within a second, ignoring fields that a later version adds', async () => {
     const emitter = await api.source("export default { name: 'Emitter' };");
     const listener = await api.source("export default { name: 'Listener', run(e) { this.$emit({ heard: e }); } };");
     await api.subscribe(emitter.id, listener.id);

@@ -26,7 +26,7 @@ afterAll(async () => {
 });
 
 needing('control', 'receiver').describe('1000 events while an app is killed', () => {
-  it.each(APPS)('arrive all, in order, each stored once: %s', async (app) => {
+  it.each(APPS)('all arrive, in order, and are stored once: %s', async (app) => {
     const component = await api.component(CODE);
     const sources: string[] = [];
     for (let n = 0; n < SOURCES; n++) sources.push((await api.post('/sources', { component_id: component })).body.data.id as string);
@@ -36,7 +36,7 @@ needing('control', 'receiver').describe('1000 events while an app is killed', ()
     for (let n = 0; n < EVENTS; n += SOURCES) {
       await Promise.all(sources.map((source, index) => producer.emit(source, [{ n: n + index }])));
       if (n === EVENTS / 2) void system.apps.kill(app);
-      // spread over a second or two, so that the app dies in the middle of it
+      // spread over a second or two, so that the app dies in the middle
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
 

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => system?.stop());
 
-/** A new key of the same account, with the whole limit before it. */
+/** A new key of the same account, with its whole limit unused. */
 const freshKey = async (): Promise<Record<string, string>> => {
   const { api_key } = await system.sluice('key', 'create', '--account', api.account.id);
   return { authorization: `Bearer ${api_key}` };
@@ -24,7 +24,7 @@ const freshKey = async (): Promise<Record<string, string>> => {
 const problem = ({ body, headers }: Answer) => ({ type: headers['content-type'], id: body.request_id === headers['x-request-id'], body });
 
 needing('variables', 'accounts').describe('a limit of requests per key', () => {
-  it('is told in each answer, and refuses with 429 what is beyond it', async () => {
+  it('is stated in each response, and further requests are refused with 429', async () => {
     const headers = await freshKey();
     const answers: Answer[] = [];
     for (let n = 0; n < LIMIT + 2; n++) answers.push(await http('GET', `${api.baseUrl}/users/me`, { headers }));
@@ -43,17 +43,17 @@ needing('variables', 'accounts').describe('a limit of requests per key', () => {
     expect(problem(refused)).toMatchObject({
       type: 'application/problem+json',
       id: true,
-      body: { status: 429, title: 'Too Many Requests', error: `at most ${LIMIT} requests a minute are allowed with this API key` },
+      body: { status: 429, title: 'Too Many Requests', error: `this API key allows at most ${LIMIT} requests per minute` },
     });
-    // what has no account counts for nobody, and another key has its own
+    // requests without an account count for nobody, and another key has its own limit
     expect((await http('GET', `${api.baseUrl}/users/me`, { headers: { authorization: 'Bearer nothing' } })).status).toBe(401);
     expect((await http('GET', `${api.baseUrl}/users/me`, { headers: await freshKey() })).status).toBe(200);
   });
 });
 
-describe('what is away', () => {
+describe('while a part of the system is down', () => {
   needing('pause', 'accounts').it(
-    'a service that does not answer in time: 504 with the id of the request, and others answer on',
+    'a service that does not respond in time causes 504 with the id of the request, and others keep responding',
     async () => {
       const headers = { ...(await freshKey()), 'x-request-id': 'a-request' };
       const { id } = await api.source(CODE);
@@ -74,7 +74,7 @@ describe('what is away', () => {
     },
   );
 
-  needing('broker', 'accounts').it('Kafka: 503, what needs no Kafka is answered, and all of it again when it is back', async () => {
+  needing('broker', 'accounts').it('a missing Kafka causes 503 for requests that need it, until it is back', async () => {
     const headers = await freshKey();
     const { id } = await api.source(CODE);
     await system.broker.kill();
@@ -95,7 +95,7 @@ describe('what is away', () => {
     const later = await freshKey();
     await eventually(async () => {
       const again = await http('GET', `${api.baseUrl}/sources/${id}`, { headers: later });
-      // the removal was answered by 503: it may have been carried out all the same
+      // the deletion was answered with 503: it may still have been carried out
       expect([200, 404]).toContain(again.status);
     });
   });

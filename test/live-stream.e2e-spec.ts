@@ -51,7 +51,7 @@ const shown = (stream: EventStream, count: number) =>
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('a live stream', () => {
-  it('shows events as they come, as the summaries show them', async () => {
+  it('shows events as they are emitted, in the format of the summaries', async () => {
     const id = await source();
     const [stream, whole] = [await open(`/sources/${id}/sse`), await open(`/sources/${id}/sse/?expand=event`)];
     expect(stream.headers).toMatchObject({
@@ -78,7 +78,7 @@ describe('a live stream', () => {
     expect(whole.events[1]?.event.long).toHaveLength(2000);
   });
 
-  it('shows the stream that is asked for, and no other emitter', async () => {
+  it('shows only the requested stream of the requested emitter', async () => {
     const [id, other] = [await source(), await source()];
     const orders = await open(`/sources/${id}/sse?event_name=orders`);
     const errors = await open(`/sources/${id}/sse?event_name=%24errors`);
@@ -91,7 +91,7 @@ describe('a live stream', () => {
     expect(events.map(([first]) => first?.event)).toEqual(['an order', 'an error', 'an event']);
   });
 
-  it('begins after the event that is named, in the query or by the header', async () => {
+  it('begins after the event in the query or in the header', async () => {
     const id = await source();
     const first = await open(`/sources/${id}/sse`);
     await producer.emit(id, [0, 1, 2, 3]);
@@ -105,12 +105,12 @@ describe('a live stream', () => {
     expect((await shown(byHeader, 2)).at(-1)?.event).toBe(4);
   });
 
-  needing('variables').it('has comments in between', async () => {
+  needing('variables').it('contains comments between events', async () => {
     const stream = await open(`/sources/${await source()}/sse`);
     await eventually(() => expect(stream.comments.length).toBeGreaterThanOrEqual(2));
   });
 
-  it(`misses nothing and shows nothing twice to a client that comes back ${RECONNECTS} times at random moments, under load`, async () => {
+  it(`loses nothing and repeats nothing for a client that reconnects ${RECONNECTS} times at random moments, under load`, async () => {
     const [id, ...others] = await Promise.all([source(), source(), source(), source()]);
     const path = `/sources/${id}/sse`;
     let stream = await open(path);
@@ -118,13 +118,13 @@ describe('a live stream', () => {
     let [emitted, done] = [0, false];
     const emitting = (async () => {
       while (!done) {
-        // the last 100 are kept: a slow machine must not make the client miss more than that
+        // only the last 100 are stored: a slow machine must not make the client miss more than that
         if (emitted - got.length - stream.events.length > 60) {
           await pause(EVERY_MS);
           continue;
         }
         const n = emitted++;
-        // a producer that tries again: the same emit a few events later
+        // a producer that retries: the same emit a few events later
         const emits = n % 10 === 9 ? [n, n - 5] : [n];
         const beside = others.map((other) =>
           producer.emit(
@@ -152,14 +152,14 @@ describe('a live stream', () => {
     expect(emitted).toBeGreaterThan(RECONNECTS);
   });
 
-  it('is cut off when its client does not read, and not for others', async () => {
+  it('is closed if its client does not read, but not for others', async () => {
     const id = await source();
     const path = `/sources/${id}/sse?expand=event`;
     const [idle, reader] = [await open(path, { reading: false }), await open(path)];
     const count = 40;
     for (let n = 0; n < count; n++) {
       await producer.emit(id, [{ n, text: 'x'.repeat(900_000) }]);
-      // the reader keeps up: what isn't read is the other's
+      // this reader keeps up: the unread events belong to the other one
       await shown(reader, n + 1);
     }
     idle.read();
@@ -169,7 +169,7 @@ describe('a live stream', () => {
     expect((await shown(reader, count + 1)).at(-1)?.event).toBe('and on');
   });
 
-  needing('accounts').it('refuses what is not there, is not the caller’s, or is malformed', async () => {
+  needing('accounts').it('is refused for an emitter that does not exist, belongs to another account, or is malformed', async () => {
     const id = await source();
     const stranger = await system.account('stranger@example.com');
     const status = async (path: string, headers = {}, who = api) => (await who.send('GET', path, undefined, headers)).status;
@@ -185,7 +185,7 @@ describe('a live stream', () => {
     expect([head.status, head.headers['content-type'], head.text]).toEqual([200, expect.stringMatching(/^text\/event-stream/), '']);
   });
 
-  needing('accounts').it('ends soon after its key was revoked, and others go on', async () => {
+  needing('accounts').it('ends soon after its key is revoked, while others continue', async () => {
     const id = await source();
     const { id: keyId, api_key } = await system.sluice('key', 'create', '--account', api.account.id);
     const [stream, other] = [
@@ -198,7 +198,7 @@ describe('a live stream', () => {
     await shown(other, 1);
   });
 
-  needing('variables', 'accounts').it('is refused to an account that has as many as it may have', async () => {
+  needing('variables', 'accounts').it('is refused to an account that has reached its limit', async () => {
     const crowded = await system.account('crowd@example.com');
     const { id } = await crowded.source(CODE);
     const path = `/sources/${id}/sse`;
@@ -210,7 +210,7 @@ describe('a live stream', () => {
     await open(`/sources/${await source()}/sse`);
   });
 
-  needing('variables', 'logs').it('reads the log only while somebody listens', async () => {
+  needing('variables', 'logs').it('reads the topic only while a client is connected', async () => {
     const count = async () => {
       const lines = await system.apps.logs('gateway');
       return ['live.reading', 'live.idle'].map((what) => lines.filter((line) => line.includes(what)).length);
@@ -230,7 +230,7 @@ describe('a live stream', () => {
     await expectReading(0);
   });
 
-  needing('control', 'logs').it('ends when the gateway stops, and goes on with the next one', async () => {
+  needing('control', 'logs').it('ends when the gateway stops, and continues with the next one', async () => {
     const id = await source();
     const stream = await open(`/sources/${id}/sse`);
     await producer.emit(id, [1]);

@@ -8,7 +8,7 @@ import { startSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
 const PER_SECOND = 300;
-/** A crash repeats what ended since the last commit, some 50 ms before. */
+/** A crash repeats the work that finished since the last commit, some 50 ms before. */
 const MOST_REPEATS = 0.001;
 
 let system: System;
@@ -27,7 +27,7 @@ afterAll(async () => {
 });
 
 needing('control', 'scale', 'receiver').describe(`${PER_SECOND} events a second`, () => {
-  it.each(APPS)('all arrive while %s is restarted in order', async (app) => {
+  it.each(APPS)('all arrive while %s is restarted gracefully', async (app) => {
     await system.apps.restart(app);
     await load.settled();
   });
@@ -45,7 +45,7 @@ needing('control', 'scale', 'receiver').describe(`${PER_SECOND} events a second`
     await load.settled();
   });
 
-  it('all arrive, and no REST call fails, while two gateways are restarted in order', async () => {
+  it('all arrive, and no REST call fails, while two gateways are restarted gracefully', async () => {
     await system.apps.scale({ gateway: 2 });
     const source = await api.source("export default { name: 'called' }");
     const calls = new Calls(api, ['/users/me', `/sources/${source.id}`, '/users/me/webhooks'], () => system.apps.apiUrls());
@@ -56,7 +56,7 @@ needing('control', 'scale', 'receiver').describe(`${PER_SECOND} events a second`
     await load.settled();
   });
 
-  it(`have at most ${MOST_REPEATS * 100} % of their deliveries repeated, and the last 100 of each source stored in order`, async () => {
+  it(`have at most ${MOST_REPEATS * 100} % of their deliveries repeated, and the last 100 of each source are stored in order`, async () => {
     await load.finish();
     const { deliveries, repeats } = load.counted();
     console.info(`restarts: ${deliveries} deliveries, ${repeats} repeats`);

@@ -8,7 +8,7 @@ import { needing } from './support/target.js';
 const SOURCES = 20;
 const RUNS = 1000;
 const KILLS = 3;
-/** Counts in its db; emits what it was triggered by with the count, and a second event, so that a torn batch would show. */
+/** Counts in its db; emits its trigger with the count, and a second event, so that a torn batch would be visible. */
 const COUNTER = `export default { name: 'counter', dedupe: 'unique', props: { db: '$.service.db' },
   run(event) {
     const n = (this.db.get('n') ?? 0) + 1;
@@ -37,7 +37,7 @@ needing('control').describe('1000 triggered runs while the runtime is killed', (
     const counters: string[] = [];
     for (let n = 0; n < SOURCES; n++) counters.push((await api.post('/sources', { component_id: component })).body.data.id as string);
     for (const counter of counters) await api.subscribe(silent.id, counter);
-    // the hooks' runs are over, and the accounts' processes are there
+    // the runs of the hooks have ended, and the accounts' processes are running
     await producer.emit(silent.id, [{ n: 0 }]);
     await eventually(async () => expect((await api.get(`/sources/${counters[0]}/event_summaries`)).body.data).toHaveLength(1));
 

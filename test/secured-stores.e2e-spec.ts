@@ -31,7 +31,7 @@ const environment = (app: App | 'migrate', more: Record<string, string> = {}): R
   ...more,
 });
 
-/** Starts an app; answers what it logs as fatal once it has ended, and its exit code. */
+/** Starts an app; returns its fatal log lines once it has ended, and its exit code. */
 async function failure(app: App, more: Record<string, string>): Promise<{ lines: string[]; code: number | null }> {
   const lines: string[] = [];
   const log = (_: string, line: string) => void (line.includes('"level":"fatal"') && lines.push((JSON.parse(line) as { msg: string }).msg));
@@ -61,13 +61,16 @@ afterAll(async () => {
 });
 
 describe('Kafka with SASL_SSL, SCRAM and only the generated permissions, and PostgreSQL with verify-full', () => {
-  it('are missing their topics and schemas before sluice migrate, and a service says so in one line', async () => {
+  it('lack their topics and schemas before sluice migrate, which a service reports in one line per store', async () => {
     const { lines, code } = await failure('catalog', { SLUICE_STARTUP_TIMEOUT: '1s' });
     expect(code).toBe(1);
-    expect(lines).toEqual([expect.stringMatching(/^gave up waiting for .*run `sluice migrate`/)]);
+    expect(lines.toSorted()).toEqual([
+      expect.stringMatching(/^gave up waiting for Kafka .*run `sluice migrate`/),
+      expect.stringMatching(/^gave up waiting for PostgreSQL .*run `sluice migrate`/),
+    ]);
   });
 
-  it('are migrated, and migrated again without a change', async () => {
+  it('can be migrated, and migrated again without a change', async () => {
     expect(await migrate()).toMatchObject({ code: 0, output: expect.stringContaining('topics.created') });
     expect(await migrate()).toEqual({ code: 0, output: '' });
   });
@@ -95,11 +98,11 @@ describe('Kafka with SASL_SSL, SCRAM and only the generated permissions, and Pos
     await receiver.close();
   });
 
-  it('need no permission that sluice kafka acls does not print, workflows and failures included', async () => {
+  it('need only the permissions that sluice kafka acls prints, even for workflows and failures', async () => {
     const kafka = new kafkajs.Kafka(stores.client);
     const [producer, admin] = [kafka.producer(), kafka.admin()];
     await Promise.all([producer.connect(), admin.connect()]);
-    // what is no event, no workflow, no run and no fact goes to the dead letters, which need permissions too
+    // malformed events, workflows, runs and facts go to the dead-letter topics, which need permissions, too
     for (const topic of ['events', 'workflows', 'runtime.run.execute', 'catalog.emitter.changed'])
       await producer.send({ topic, messages: [{ key: 'nobody', value: 'no JSON' }] });
     const deadLetters = async (service: string) =>
@@ -119,30 +122,30 @@ describe('Kafka with SASL_SSL, SCRAM and only the generated permissions, and Pos
 });
 
 describe('a service ends with one line that names the cause', () => {
-  it('of a certificate authority that is not the one of Kafka', async () => {
+  it('with another certificate authority than that of Kafka', async () => {
     const other = `${stores.caFile}.other`;
     await writeFile(other, makeTestCertificate(['localhost']).cert);
     const { lines, code } = await failure('event-store', { KAFKA_SSL_CA_LOCATION: other });
     expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/TLS connection to Kafka .*KAFKA_SSL_CA_LOCATION/)] });
   });
 
-  it('of a wrong password for Kafka', async () => {
+  it('with a wrong password for Kafka', async () => {
     const { lines, code } = await failure('event-store', { KAFKA_SASL_PASSWORD: 'wrong' });
     expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/^Kafka.* refuses the login.*KAFKA_SASL_PASSWORD/)] });
   });
 
-  it('of a certificate authority that is not the one of PostgreSQL', async () => {
+  it('with another certificate authority than that of PostgreSQL', async () => {
     const { DATABASE_URL = '' } = stores.environment('event-store');
     const { lines, code } = await failure('event-store', { DATABASE_URL: DATABASE_URL.replace(/sslrootcert=.*/, 'x=1') });
     expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/TLS connection to PostgreSQL fails.*sslrootcert/)] });
   });
 
-  it('of a wrong password for PostgreSQL', async () => {
+  it('with a wrong password for PostgreSQL', async () => {
     const { lines, code } = await failure('event-store', { DATABASE_PASSWORD: 'wrong' });
     expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/^PostgreSQL refuses the login.*DATABASE_PASSWORD/)] });
   });
 
-  it('of a permission in Kafka that it lacks', async () => {
+  it('without a permission that it needs in Kafka', async () => {
     await stores.revoke('sluice-event-store', 'events', AclOperationTypes.READ);
     const { lines, code } = await failure('event-store', {});
     expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/^Kafka denies access.*sluice kafka acls/)] });

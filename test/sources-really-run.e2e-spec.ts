@@ -34,7 +34,7 @@ describe('a source', () => {
     await expectEvents(source, [0, 1, 2, 3, 4, 5, 6, 7]);
   });
 
-  it('runs several at a time where its component says so', async () => {
+  it('runs several at a time if its component sets concurrency', async () => {
     // each waits until there are three of them, for ten seconds at most
     const source = await api.source(`let running = 0, most = 0; export default { name: 'parallel', concurrency: 3,
       async run(e) { most = Math.max(most, ++running); for (let n = 0; e > 0 && most < 3 && n < 500; n++) await new Promise((r) => setTimeout(r, 20));
@@ -46,7 +46,7 @@ describe('a source', () => {
     expect(Math.max(...(await events(source)))).toBe(3);
   });
 
-  it('emits more than Kafka takes at once, and others go on', async () => {
+  it('emits more than Kafka accepts at once, without stopping others', async () => {
     const source = await api.source(`export default { name: 'heavy', run() {
       for (let n = 0; n < 6; n++) this.$emit({ n, noise: Array.from({ length: 100_000 }, () => Math.random().toString(36).slice(2, 11)).join('') });
     } }`);
@@ -57,7 +57,7 @@ describe('a source', () => {
     await expectEvents(other, [1]);
   });
 
-  it('emits no id twice where its component dedupes, even if it says to run several at a time', async () => {
+  it('emits no id twice if its component dedupes, even with concurrency', async () => {
     const source = await api.source(`export default { name: 'careful', concurrency: 3, dedupe: 'unique',
       async run(e) { await new Promise((r) => setTimeout(r, 20)); this.$emit(e, { id: 'one' }); this.$emit(e, { id: e }); } }`);
     await Promise.all(Array.from({ length: 6 }, (_, n) => runNow(source, n)));
@@ -65,7 +65,7 @@ describe('a source', () => {
     expect(await events(source)).toHaveLength(7);
   });
 
-  it('may emit texts that no database keeps, and they come cleaned; on a stream of ours it is an error', async () => {
+  it('may emit text that no database can store, which is cleaned; a reserved stream is an error', async () => {
     const source = await api.source(`export default { name: 'awkward', run(e) {
       const half = '😀'.slice(0, 1);
       this.$emit({ n: 1, half, nul: '\\0' }, { id: 'a\\0' + half, summary: 'b\\0' + half });
@@ -87,7 +87,7 @@ describe('a source', () => {
     ]);
   });
 
-  it('has the errors of what its runs leave behind', async () => {
+  it('reports the errors of code that its runs leave running', async () => {
     const source = await api.source(`export default { name: 'forgetful', run(e) { this.later(e) },
       methods: { async later({ ms }) { await new Promise((r) => setTimeout(r, ms)); throw new Error('after ' + ms) } } }`);
     for (const ms of [0, 50]) await runNow(source, { ms });
@@ -96,7 +96,7 @@ describe('a source', () => {
     );
   });
 
-  it('has its hooks run on create, change, switching and deletion', async () => {
+  it('has its hooks run when it is created, changed and switched', async () => {
     const code = (
       version: number,
     ) => `const say = (hook) => async function () { this.$emit({ hook, version: ${version}, url: this.http.endpoint !== undefined }, { name: 'hooks' }); };
@@ -113,7 +113,7 @@ describe('a source', () => {
     await eventually(async () => expect((await events(source, 'hooks')).at(-1)).toEqual(said('activate', 2)));
   });
 
-  it('goes when it is deleted, also when its hook throws', async () => {
+  it('is deleted even if its hook throws', async () => {
     const source = await api.source(
       "export default { name: 'stubborn', props: { http: '$.interface.http' }, hooks: { deactivate() { throw new Error('never'); } } }",
     );
@@ -121,7 +121,7 @@ describe('a source', () => {
     await eventually(async () => expect((await call(source, 'x')).status).toBe(404));
   });
 
-  it('answers requests itself where it wants to', async () => {
+  it('responds to requests itself if its component wants to', async () => {
     const source =
       await api.source(`export default { name: 'responder', props: { http: { type: '$.interface.http', customResponse: true } },
       async run(e) { if (e.body === 'silent') return; this.http.respond({ status: 418, headers: { 'x-tea': 'pot' }, body: { got: e.body } }); this.$emit(e.body); } }`);
@@ -131,7 +131,7 @@ describe('a source', () => {
     await expectEvents(source, ['tea']);
   });
 
-  it('drops what it has emitted before', async () => {
+  it('drops events that it has emitted before', async () => {
     const source = await api.source(
       "export default { name: 'unique', dedupe: 'unique', run(e) { for (const id of e) this.$emit(id, { id }); } }",
     );
@@ -140,7 +140,7 @@ describe('a source', () => {
     await expectEvents(source, [1, 2, 3]);
   });
 
-  it('tells what it threw, and keeps what it emitted before', async () => {
+  it('reports the error that it threw, and keeps the events that it emitted before', async () => {
     const source = await api.source(
       "export default { name: 'thrower', run(e) { this.$emit('before'); throw Object.assign(new Error('no luck'), { code: 'LUCK' }); } }",
     );
@@ -158,7 +158,7 @@ describe('a source', () => {
     });
   });
 
-  it('logs to a stream of its own', async () => {
+  it('logs to a separate stream', async () => {
     const source = await api.source(
       "export default { name: 'logger', run() { console.log('hello', { a: 1 }); console.warn('careful'); } }",
     );
@@ -169,7 +169,7 @@ describe('a source', () => {
     });
   });
 
-  it('emits later where it says when', async () => {
+  it('emits an event later if it sets a time', async () => {
     const source = await api.source(
       "export default { name: 'later', run(e) { this.$emit('late', { delivery_ts: Date.now() + 2500, id: 7 }); this.$emit('now'); } }",
     );
@@ -180,7 +180,7 @@ describe('a source', () => {
     await expectEvents(source, [], '$in');
   });
 
-  it('does not emit later what was deleted from $in', async () => {
+  it('does not emit a waiting event that was deleted from $in', async () => {
     const source = await api.source(
       "export default { name: 'regretter', run(e) { for (const wait of e) this.$emit(wait, { delivery_ts: Date.now() + wait }); } }",
     );
@@ -194,7 +194,7 @@ describe('a source', () => {
     await expectEvents(source, [], '$in');
   });
 
-  it('is triggered by what it listens to', async () => {
+  it('is triggered by the events that it subscribes to', async () => {
     const emitter = await api.source("export default { name: 'emitter', run(e) { this.$emit(e); } }");
     const listener = await api.source("export default { name: 'listener', run(e) { this.$emit({ heard: e }); } }");
     await api.subscribe(emitter.id, listener.id);
@@ -202,7 +202,7 @@ describe('a source', () => {
     await expectEvents(listener, [{ heard: { n: 5 } }]);
   });
 
-  it('is switched off when its runs end their process three times in a row', async () => {
+  it('is switched off when three consecutive runs end their process', async () => {
     const source = await api.source(
       "export default { name: 'crasher', run() { const all = []; for (;;) all.push(new Array(1e6).fill(1)); } }",
     );

@@ -46,8 +46,8 @@ async function whileStopped(app: App, action: () => Promise<unknown>): Promise<v
 
 const { describe } = needing('control', 'receiver');
 
-describe('a service that is told to stop', () => {
-  it(`finishes runs of ${RUN_MS / 1000} s, answers the client that waits for one, and no other process repeats them`, async () => {
+describe('a service that is stopping', () => {
+  it(`finishes runs of ${RUN_MS / 1000} s and responds to the waiting client, and no other process repeats them`, async () => {
     const slow = (name: string, more: string) => `export default { name: '${name}', ${more}
       async run(event) {
         const { word, ms } = event.body ?? event;
@@ -68,7 +68,7 @@ describe('a service that is told to stop', () => {
     await Promise.all([arrival('/answered'), arrival('/emitted')]);
 
     await whileStopped('runtime', async () => expect(await answer).toMatchObject({ status: 200, body: { word: 'answered' } }));
-    // what comes afterwards shows that nothing is left to be repeated
+    // the later events show that nothing is left to be repeated
     await api.post(`/sources/${emitting.id}/run`, { event: { word: 'emitted-later', ms: 0 } });
     expect((await call({ word: 'answered-later', ms: 0 })).status).toBe(200);
     await eventually(async () => expect(await eventsOf(emitting)).toEqual(['emitted', 'emitted-later']));
@@ -87,7 +87,7 @@ describe('a service that is told to stop', () => {
     await eventually(() => expect(requestsAt('/delivered').map(({ body }) => body)).toEqual([{ n: 1 }, { n: 2 }]), { withinMs: 30_000 });
   });
 
-  it(`answers a request of ${FETCH_MS / 1000} s to the REST API`, async () => {
+  it(`responds to a request of ${FETCH_MS / 1000} s to the REST API`, async () => {
     files = createServer((_, response) => setTimeout(() => response.end("export default { name: 'slowly fetched' }"), FETCH_MS));
     const asked = new Promise((resolve) => files?.once('request', resolve));
     const answer = api.post('/components', { component_url: `http://${await listenForTarget(files)}/component.mjs` });

@@ -12,7 +12,7 @@ const CODE = "export default { name: 'Twice', run(event) { this.$emit(event) } }
 let system: System;
 let receiver: Receiver;
 let producer: Awaited<ReturnType<typeof outsideProducer>>;
-/** One account, through either gateway; where a balancer stands before them, twice through that. */
+/** One account, through either gateway; behind a load balancer, twice through that. */
 let gateways: [Api, Api];
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ async function everything(round: string): Promise<void> {
   await eventually(
     () => {
       const arrived = receiver.received.filter((request) => request.path === path).map(({ body }) => body.n as number);
-      // at least once: a repeat is allowed where one was stopped
+      // at least once: a repeat is allowed if a service was stopped
       expect([...new Set(arrived)].sort()).toEqual([1, 2]);
     },
     { withinMs: 60_000 },
@@ -52,9 +52,9 @@ async function everything(round: string): Promise<void> {
 }
 
 needing('scale', 'receiver').describe('two of each service', () => {
-  it('do everything right through either gateway', () => everything('both'));
+  it('handle everything correctly through either gateway', () => everything('both'));
 
-  it('answer at once what both are asked', async () => {
+  it('handle concurrent requests to both', async () => {
     const answers = await Promise.all(
       Array.from({ length: 60 }, (_, n) => gateways[n % 2]!.post('/sources', { component_code: CODE, name: 'same' })),
     );
@@ -63,7 +63,7 @@ needing('scale', 'receiver').describe('two of each service', () => {
     expect(new Set(slugs).size).toBe(60);
   });
 
-  it.each(['catalog', 'routing', 'event-store', 'runtime'] as const)('while one %s is stopped and started', async (app) => {
+  it.each(['catalog', 'routing', 'event-store', 'runtime'] as const)('keep working while one %s is stopped and started', async (app) => {
     const stopped = system.apps.scale({ [app]: 1 });
     await everything(`${app}-stops`);
     await stopped;
@@ -73,7 +73,7 @@ needing('scale', 'receiver').describe('two of each service', () => {
     await everything(`${app}-is-back`);
   });
 
-  it('while one gateway is stopped, the other answers', async () => {
+  it('keep working through one gateway while the other is stopped', async () => {
     await system.apps.scale({ gateway: 1 });
     for (let n = 0; n < 20; n++) expect((await gateways[0].get('/users/me/sources')).status).toBe(200);
     await system.apps.scale({ gateway: 2 });

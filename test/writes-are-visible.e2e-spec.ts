@@ -6,7 +6,7 @@ import { Receiver } from './support/receiver.js';
 import { joinSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
-/** How often each change is made and acted upon at once. */
+/** How often each change is made and used at once. */
 const ROUNDS = 50;
 
 const CODE = (version: number): string =>
@@ -31,7 +31,7 @@ const call = async (source: any, body: string): Promise<number> => (await http('
 const rounds = Array.from({ length: ROUNDS }, (_, n) => n);
 const { it: delivering } = needing('receiver');
 
-describe('what follows an answer sees the change', () => {
+describe('the next request sees the change', () => {
   it('of a new source: its endpoint accepts requests', async () => {
     for (const n of rounds) expect(await call(await api.source(CODE(n)), 'x')).toBe(200);
   });
@@ -41,7 +41,7 @@ describe('what follows an answer sees the change', () => {
     for (const n of rounds) {
       expect((await api.put(`/sources/${source.id}`, { component_code: CODE(n) })).status).toBe(200);
       expect(await call(source, String(n))).toBe(200);
-      // before the next change, for a run uses the code that is there when its turn comes
+      // before the next change, because a run uses the code that is current when its turn comes
       await eventually(async () => {
         const { body } = await api.get(`/sources/${source.id}/event_summaries?limit=1`);
         expect(body.data[0]?.event).toEqual({ version: n, body: String(n) });
@@ -57,7 +57,7 @@ describe('what follows an answer sees the change', () => {
     }
   });
 
-  it('of switching on: an event that is emitted next reaches the source', async () => {
+  it('of switching on: the next event reaches the source', async () => {
     const emitter = await api.source(CODE(0));
     const listener = await api.source(CODE(1));
     await api.subscribe(emitter.id, listener.id);
@@ -65,7 +65,7 @@ describe('what follows an answer sees the change', () => {
       await api.put(`/sources/${listener.id}`, { component_id: listener.component_id, active: false });
       await api.put(`/sources/${listener.id}`, { component_id: listener.component_id, active: true });
       await producer.emit(emitter.id, [n]);
-      // before it is switched off again: what is inactive when an event is matched is skipped
+      // before it is switched off again: an inactive listener is skipped when an event is matched
       await eventually(async () => {
         const { body } = await api.get(`/sources/${listener.id}/event_summaries?limit=1`);
         expect(body.data[0]?.event.body).toBe(n);
@@ -91,7 +91,7 @@ describe('what follows an answer sees the change', () => {
     expect(arrived).toEqual(rounds.map((n) => ({ n, wanted: true })));
   });
 
-  it('of a deletion: the source has no endpoint and no events any more', async () => {
+  it('of a deletion: the source has neither an endpoint nor events any more', async () => {
     for (const n of rounds) {
       const source = await api.source(CODE(n));
       await producer.emit(source.id, [n]);

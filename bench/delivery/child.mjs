@@ -5,7 +5,7 @@ import { appEnvironment } from '../../scripts/lib/apps.mjs';
 import { node24 } from '../../scripts/lib/node24.mjs';
 
 /**
- * A process of the benchmark, and its first message. It ends with its channel to us.
+ * A process of the benchmark, and its first message. It exits when its channel to this process closes.
  *
  * @param {string} file in this folder
  * @param {string[]} args

@@ -3,7 +3,7 @@ import { cpuSeconds } from '../lib/cpu.mjs';
 /**
  * CPU seconds by process between two moments.
  *
- * @param {() => Record<string, number | string | undefined>} processes ids, or a name that several processes have, by what they are called
+ * @param {() => Record<string, number | string | undefined>} processes ids, or a name that several processes share, by label
  */
 export function cpuMeter(processes) {
   const read = () => Object.fromEntries(Object.entries(processes()).map(([name, process]) => [name, cpuSeconds(process) ?? 0]));

@@ -1,4 +1,4 @@
-// Answers POSTs as fast as can be and notes when each event arrived where: one process, spoken to by its parent.
+// Responds to POSTs as fast as possible and records when each event arrived where, in a separate process controlled by its parent.
 //   /ok/<webhook>  200   /fail/<webhook>  500   /hang/<webhook>  never
 import { createServer } from 'node:net';
 
@@ -6,7 +6,7 @@ const OK = Buffer.from('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
 const FAIL = Buffer.from('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\nno');
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
-/** What has arrived since the last reset. */
+/** The arrivals since the last reset. */
 let arrivals = emptyArrivals();
 
 function emptyArrivals() {

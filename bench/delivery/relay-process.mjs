@@ -1,5 +1,5 @@
-// What there is to compare with: Kafka → POST, and with `durable` Kafka → rows in batches → POST → rows away in batches. No matching, no signing,
-// no retries, no order: the least that moves an event from a log to endpoints.
+// The relays for comparison: Kafka → POST, and with `durable` Kafka → insert in batches → POST → delete in batches. No matching, no signing,
+// no retries, no order: the minimum that moves an event from a topic to endpoints.
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { KafkaClient, KafkaConfig } from '../../dist/libs/messaging/src/index.js';
@@ -47,7 +47,7 @@ await consumer.connect();
 await consumer.subscribe({ topics: ['events'], fromBeginning: false });
 consumer.on(consumer.events.GROUP_JOIN, () => setTimeout(() => process.send?.('ready'), 500));
 
-/** Batches under way: two, so that there is always something to send. */
+/** Batches in progress: two, so that there is always something to send. */
 /** @type {Promise<void>[]} */
 const underWay = [];
 const offsets = new Map();

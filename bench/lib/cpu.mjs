@@ -18,8 +18,8 @@ export function cpuMs(pids) {
 }
 
 /**
- * CPU seconds that processes have used so far; null where the system doesn't tell.
- * @param {number | string | undefined} process a process id, or the name that several have
+ * CPU seconds that processes have used so far; null if the system does not report them.
+ * @param {number | string | undefined} process a process id, or the name that several processes share
  */
 export function cpuSeconds(process) {
   try {
@@ -39,10 +39,10 @@ const allProcesses = () =>
 function readProcess(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // the name in brackets may hold anything: what counts begins behind it
+    // the name in parentheses may contain anything: the fields begin after it
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
     const name = text.slice(text.indexOf('(') + 1, text.lastIndexOf(')'));
-    // user and system time, its own and that of its children that have ended
+    // user and system time of the process and of its children that have ended
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
     return [{ pid, name, parent: Number(fields[1]), ticks }];
   } catch {

@@ -15,17 +15,17 @@ import { supervise } from '../../scripts/lib/supervise.mjs';
 
 const execute = promisify(execFile);
 
-/** A temporary folder that goes when the process ends, however it ends. */
+/** A temporary folder that is removed when the process ends, for whatever reason. */
 export async function ownFolder() {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-own-'));
-  // PostgreSQL may have to run as another user, who must get through to its folder.
+  // PostgreSQL may run as another user, who must be able to reach its folder.
   await chmod(folder, 0o711);
   removeAtEnd(folder);
   return folder;
 }
 
 /**
- * Runs a program of ours; answers what it printed.
+ * Runs one of our programs; returns its output.
  *
  * @param {Record<string, string>} env
  * @param {string} file
@@ -35,8 +35,8 @@ export const runOurs = async (env, file, ...args) =>
   (await execute(node24(), [inRoot(file), ...args], { env: appEnvironment(env) })).stdout;
 
 /**
- * A broker and a database server as durable as in production, in a folder of their own and on free ports. Whichever dies is started again, in its
- * place. Everything goes when the process ends, however it ends.
+ * A broker and a database server as durable as in production, in a temporary folder and on free ports. If one dies, it is restarted with the
+ * same data. Everything is removed when the process ends, for whatever reason.
  */
 export async function startOwnStores() {
   await ensureBrokerJars({ say: console.error });

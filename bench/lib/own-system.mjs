@@ -8,8 +8,8 @@ import { startPostgres } from '../../scripts/lib/postgres.mjs';
 import { ownFolder, runOurs } from './own-stores.mjs';
 
 /**
- * A whole system for a benchmark: broker, database (durable, as `npm start` runs them) and the five apps, in a temporary folder and on free
- * ports. Everything goes when the benchmark ends, however it ends.
+ * A whole system for a benchmark: broker, database (durable, as with `npm start`) and the five apps, in a temporary folder and on free
+ * ports. Everything is removed when the benchmark ends, for whatever reason.
  *
  * @param {Record<string, string>} [variables] of the apps' environment
  */
@@ -64,11 +64,11 @@ export async function startOwnSystem(variables = {}) {
  * @param {{ apiUrl: string, apiKey: string }} system
  */
 export function apiClient({ apiUrl, apiKey }) {
-  // a third of the CPU that fetch takes, which is the system's on a small machine
+  // needs a third of the CPU of fetch, which on a small machine is taken from the system
   const agent = new Agent({ keepAlive: true });
   /**
    * @param {string} method @param {string} path @param {object} [body]
-   * @returns {Promise<any>} `data` of the answer
+   * @returns {Promise<any>} `data` of the response
    */
   return (method, path, body) =>
     new Promise((resolve, reject) => {

@@ -11,7 +11,7 @@ export function quantiles(values) {
 }
 
 /**
- * Calls `work` at a steady rate, whether earlier calls have ended or not, and answers how long each took, in ms.
+ * Calls `work` at a steady rate, whether earlier calls have ended or not, and returns the duration of each, in ms.
  *
  * @param {{ perSecond: number, seconds: number }} load
  * @param {(n: number) => Promise<unknown>} work
@@ -24,7 +24,7 @@ export async function atRate({ perSecond, seconds }, work) {
     const due = started + (n * 1000) / perSecond;
     const wait = due - performance.now();
     if (wait > 1) await new Promise((resolve) => setTimeout(resolve, wait));
-    // from when it was due: a call that had to wait for its turn took longer
+    // measured from its due time: a call that had to wait counts as slower
     calls.push(work(n).then(() => performance.now() - due));
   }
   return Promise.all(calls);

@@ -1,4 +1,4 @@
-// The clients of bench/live.mjs, in a process of their own: they say when all are connected, and in the end what they saw.
+// The clients of bench/live.mjs, in a separate process: it reports when all are connected, and finally the events that they received.
 import { request } from 'node:http';
 
 const DUE = /"due":([\d.]+)/g;
@@ -24,7 +24,7 @@ async function connect({ url, apiKey, clients }) {
 /**
  * @param {string} url
  * @param {string} apiKey
- * @returns {Promise<void>} when the headers have come
+ * @returns {Promise<void>} when the headers have arrived
  */
 function one(url, apiKey) {
   return new Promise((resolve, reject) => {

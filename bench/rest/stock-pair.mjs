@@ -1,4 +1,4 @@
-// Nest's own Kafka client and server with stock settings, as a scale for ours: `service` echoes, `gateway` asks it for each HTTP request.
+// Nest's own Kafka client and server with stock settings, for comparison: `service` echoes, `gateway` sends it each HTTP request.
 import { ClientKafka, ServerKafka } from '@nestjs/microservices';
 import { createServer } from 'node:http';
 import { firstValueFrom } from 'rxjs';

@@ -1,7 +1,7 @@
 import { base62, eventRecord } from '../../dist/libs/contracts/src/index.js';
 
 /**
- * Numbers from 0 to 1, the same row of them for the same seed (mulberry32).
+ * Numbers from 0 to 1, the same sequence for the same seed (mulberry32).
  * @param {number} seed
  */
 export function seededRandom(seed) {
@@ -19,7 +19,7 @@ export const emitterIds = (count) => Array.from({ length: count }, (_, index) =>
 
 const NOTE = 'x'.repeat(220);
 
-/** Events of about 300 bytes of random emitters; their emit ids sort by time, as ours do. */
+/** Events of about 300 bytes from random emitters; their emit ids sort by time, like ours. */
 export class Load {
   count = 0;
 

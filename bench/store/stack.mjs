@@ -3,9 +3,9 @@ import { supervise } from '../../scripts/lib/supervise.mjs';
 import { runOurs, startOwnStores } from '../lib/own-stores.mjs';
 
 /**
- * The event store on a broker and a database server of its own. Whatever dies is started again.
+ * The event store with its own broker and database server. A process that dies is restarted.
  *
- * @param {{ partitions: number, replicas?: number, log?: (line: string) => void }} options log: what the store says
+ * @param {{ partitions: number, replicas?: number, log?: (line: string) => void }} options log: receives the output of the store
  */
 export async function startStoreStack({ partitions, replicas = 1, log = console.error }) {
   const own = await startOwnStores();

@@ -11,17 +11,17 @@ export const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
 
 /**
  * @typedef {object} AppOptions
- * @property {Record<string, string | undefined>} env on top of this process's own
- * @property {(app: App, line: string) => void} [log] what the app prints, line by line
+ * @property {Record<string, string | undefined>} env in addition to this process's own
+ * @property {(app: App, line: string) => void} [log] receives the output of the app, line by line
  * @property {(app: App) => string} [pidFile]
  * @property {number} [graceMs] how long an app may take to stop before it is killed
  */
 
 /**
- * Starts one app. It tells when it is ready, and leaves by itself when we die, over the channel between parent and child.
+ * Starts one app. Over the channel to its parent, the app reports that it is ready, and it exits by itself when this process dies.
  *
  * @param {AppOptions & { app: App, onExit?: (exit: import('./service-process.mjs').Exit) => void }} options
- * @returns {import('./service-process.mjs').ServiceProcess & { ready: Promise<boolean> }} `ready`: false when it ended before
+ * @returns {import('./service-process.mjs').ServiceProcess & { ready: Promise<boolean> }} `ready`: false if it ended before that
  */
 export function startApp({ app, env, log, pidFile, graceMs, onExit }) {
   const service = startServiceProcess({
@@ -49,10 +49,10 @@ export function startApp({ app, env, log, pidFile, graceMs, onExit }) {
 }
 
 /**
- * The apps of a whole system, started again when they die.
+ * The apps of a whole system; an app that dies is restarted.
  *
- * @param {AppOptions & { say?: (line: string) => void, envOf?: (app: App) => Record<string, string> }} options `say` is called when an app died;
- *   `envOf`: what one app has on top of `env`
+ * @param {AppOptions & { say?: (line: string) => void, envOf?: (app: App) => Record<string, string> }} options `say` is called when an app has died;
+ *   `envOf` returns the additional environment of one app
  */
 export function superviseApps({ say, envOf = () => ({}), ...options }) {
   const supervised = new Map(
@@ -68,7 +68,7 @@ export function superviseApps({ say, envOf = () => ({}), ...options }) {
     return found;
   };
   return {
-    /** Starts them side by side; resolves when all are ready. */
+    /** Starts them concurrently; resolves when all are ready. */
     startAll: () => Promise.all(APPS.map((app) => one(app).start())).then(() => {}),
     stopAll: () => Promise.all(APPS.map((app) => one(app).stop())).then(() => {}),
     /** @param {App} app */
@@ -77,13 +77,13 @@ export function superviseApps({ say, envOf = () => ({}), ...options }) {
         .start()
         .then(() => {}),
     /**
-     * It stays down until `start(app)`.
+     * The app stays down until `start(app)`.
      * @param {App} app
-     * @param {{ signal?: NodeJS.Signals }} [options] SIGKILL: at once instead of in good order
+     * @param {{ signal?: NodeJS.Signals }} [options] SIGKILL: at once instead of gracefully
      */
     stop: (app, options) => one(app).stop(options),
     /**
-     * Sends a signal, by default SIGKILL; an app that dies of it is started again.
+     * Sends a signal, by default SIGKILL; an app that dies of it is restarted.
      * @param {App} app
      * @param {NodeJS.Signals} [signal]
      */
@@ -102,7 +102,7 @@ export function superviseApps({ say, envOf = () => ({}), ...options }) {
 }
 
 /**
- * What an app's environment is, apart from what its options say: ours, without what is meant for the launcher or comes from npm.
+ * The base environment of an app: that of this process, without variables of the launcher and of npm.
  * @param {Record<string, string | undefined>} env
  * @returns {NodeJS.ProcessEnv}
  */
@@ -112,7 +112,7 @@ export function appEnvironment(env) {
     ...Object.fromEntries(own),
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
     NODE_OPTIONS: '--disable-warning=TimeoutNegativeWarning',
-    // Compiled code is kept between starts: five apps load much the same libraries.
+    // Caches compiled code between starts, because the five apps load mostly the same libraries.
     NODE_COMPILE_CACHE: inRoot('.cache', 'node'),
     // Ctrl-C should not take as long as the longest run.
     SLUICE_SHUTDOWN_TIMEOUT: process.env['SLUICE_SHUTDOWN_TIMEOUT'] || '8s',

@@ -2,7 +2,7 @@ import { relative } from 'node:path';
 import { ROOT } from './paths.mjs';
 
 /**
- * What a person needs to know once Sluice runs.
+ * The information that a user needs once Sluice is running.
  * @param {object} options
  * @param {import('./settings.mjs').Settings} options.settings
  * @param {string | null} options.apiKey
@@ -19,18 +19,18 @@ export function banner({ settings, apiKey, keyFile }) {
     REST API             ${rest}
     sources' endpoints   http://localhost:${settings.endpointsPort}
     Kafka                ${settings.kafkaBrokers ?? `localhost:${settings.kafkaPort}   (the public topics, without a login)`}
-    API key              ${apiKey ? `${apiKey}   (kept in ${shown(keyFile)})` : `the one that you have; for another: ${newKey}`}
+    API key              ${apiKey ? `${apiKey}   (stored in ${shown(keyFile)})` : `unchanged; to create another: ${newKey}`}
 
-  A first call:
+  Try it:
 
     curl -s ${rest}/users/me -H "Authorization: Bearer ${apiKey ? shellSafe(apiKey) : '<your API key>'}"
 
-  Ctrl-C stops it. Everything is kept in ${shown(settings.dataDir)}/.
+  Ctrl-C stops it. All data is in ${shown(settings.dataDir)}/.
 `;
 }
 
 /**
- * A key of the user's choice may hold what a shell would read as its own between double quotes.
+ * A custom key may contain characters that a shell would interpret within double quotes.
  * @param {string} key
  */
 const shellSafe = (key) => key.replace(/[\\"$`!]/g, (sign) => (sign === '!' ? `"'!'"` : `\\${sign}`));

@@ -12,21 +12,21 @@ import { run } from './run.mjs';
 
 /** The user that the services log in as. */
 const SERVICES_USER = 'sluice';
-/** The broker itself, towards its controller and its own partitions. Its password lives as long as the process. */
+/** The broker itself, for its controller and its own partitions. Its password is generated for each process. */
 const BROKER_USER = 'broker';
 
 /**
- * Who may do what with the broker of `npm start`:
+ * The permissions on the broker of `npm start`:
  *
  *     PLAINTEXT    clients outside, without a login: write and read the public topics, nothing else
- *     SERVICES     the services: SCRAM, may do everything
+ *     SERVICES     the services: SCRAM, all permissions
  *     CONTROLLER   the broker itself
  *
  * @typedef {object} BrokerAccess
  * @property {number} controllerPort
- * @property {number[]} ports of the listeners for ourselves
+ * @property {number[]} ports of the internal listeners
  * @property {import('./broker.mjs').BrokerSecurity} security
- * @property {Record<string, string>} environment how a service reaches the broker and logs in
+ * @property {Record<string, string>} environment the variables with which a service connects and logs in
  */
 
 /**
@@ -59,7 +59,7 @@ export async function brokerAccess(dir, port) {
       KAFKA_SASL_PASSWORD_FILE: passwordFile,
     },
     security: {
-      // Not made with the storage: passwords would stand in the arguments of a program, where every user of this machine can read them
+      // Not created with the storage: the passwords would be in the arguments of a program, where every user of this machine can read them
       users: {},
       bootstrap,
       client: { sasl: { mechanism: 'plain', username: BROKER_USER, password: ownPassword } },
@@ -97,7 +97,7 @@ super.users=User:${BROKER_USER};User:${SERVICES_USER}
 }
 
 /**
- * Repeating it changes nothing.
+ * Idempotent.
  * @param {string} brokers
  * @param {import('./broker.mjs').BrokerSecurity['client']} client
  * @returns {Promise<boolean>} false: the broker does not know this login
@@ -123,7 +123,7 @@ async function grantPublicTopics(brokers, client) {
   }
 }
 
-/** What clients may do that do not log in. */
+/** The permissions of clients that do not log in. */
 async function publicAcls() {
   const { AclOperationTypes: may, AclPermissionTypes, AclResourceTypes: kind, ResourcePatternTypes: pattern } = await loadKafkajs();
   const contracts = await import(inRoot('dist', 'libs', 'contracts', 'src', 'index.js'));
@@ -136,7 +136,7 @@ async function publicAcls() {
     [kind.TOPIC, WORKFLOW_TRIGGERS_TOPIC, pattern.LITERAL, ALLOW, [may.READ, may.DESCRIBE, may.DESCRIBE_CONFIGS]],
     [kind.TRANSACTIONAL_ID, '*', pattern.LITERAL, ALLOW, [may.WRITE, may.DESCRIBE]],
     [kind.GROUP, '*', pattern.LITERAL, ALLOW, [may.READ, may.DESCRIBE, may.DELETE]],
-    // A stranger who commits an offset in a service's group makes it skip events
+    // An outsider that commits an offset in a service's group could make it skip events
     ...SERVICES.map((/** @type {any} */ service) => [kind.GROUP, topicAccess(service).groupPrefix, pattern.PREFIXED, DENY, [may.ALL]]),
   ];
   return rules.flatMap(([resourceType, resourceName, resourcePatternType, permissionType, operations]) =>
@@ -148,7 +148,7 @@ async function publicAcls() {
 }
 
 /**
- * By Kafka's own tool, as kafkajs has no such request. It takes a second, once in the life of a data folder.
+ * With Kafka's own tool, because kafkajs lacks this request. It takes a second, once per data folder.
  * @param {string} dir
  * @param {string} brokers
  * @param {string} ownPassword

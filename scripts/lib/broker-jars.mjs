@@ -9,30 +9,30 @@ const KAFKA = '4.1.1';
 const JAVA = 17;
 const cache = inRoot('.cache');
 
-/** Where the broker's jars are, once `ensureBrokerJars` is through. */
+/** The folder of the broker's jars, after `ensureBrokerJars`. */
 export const brokerJars = join(cache, `kafka-${KAFKA}`);
 
 /** The Java that runs the broker. */
 export const java = process.env.JAVA_HOME ? join(process.env.JAVA_HOME, 'bin', 'java') : 'java';
 
-const instead = 'Or run docker compose up, which needs neither, or give a broker of your own in KAFKA_BROKERS.';
+const instead = 'run docker compose up instead, or set KAFKA_BROKERS to an existing broker.';
 
 /**
- * Makes sure that Java is here and that Apache Kafka has been fetched with Maven.
+ * Makes sure that Java is installed and that Apache Kafka has been downloaded with Maven.
  * @param {{ say?: (line: string) => void }} [options]
  */
 export async function ensureBrokerJars({ say = console.log } = {}) {
   await checkJava();
   if (existsSync(brokerJars)) return;
-  say(`… fetching Apache Kafka ${KAFKA} (first time, 43 MB)`);
+  say(`… downloading Apache Kafka ${KAFKA} (first time, 43 MB)`);
   await mkdir(cache, { recursive: true });
-  // Fetched beside its place and renamed: what is in its place is complete.
+  // Downloaded to a temporary folder and renamed, so that the final folder is always complete.
   const half = await mkdtemp(join(cache, 'kafka-half-'));
   try {
     await fetchInto(half);
     await rename(join(half, 'jars'), brokerJars);
   } catch (error) {
-    // Somebody else (another start, the tests) was faster.
+    // Another process (a second start, the tests) was faster.
     if (!existsSync(brokerJars)) throw error;
   } finally {
     await rm(half, { recursive: true, force: true });
@@ -44,8 +44,8 @@ async function checkJava() {
   // Java 8 calls itself 1.8.
   const version = /version "(?:1\.)?(\d+)/.exec(output)?.[1];
   if (code === 0 && Number(version) >= JAVA) return;
-  const found = version ? `this machine has Java ${version}` : 'this machine has no Java';
-  throw new ExplainedError(`Apache Kafka needs Java ${JAVA} or newer, and ${found}. ${instead}`);
+  const found = version ? `only Java ${version} was found` : 'none was found';
+  throw new ExplainedError(`Java ${JAVA} or newer is required to run Apache Kafka, and ${found}. Install it, ${instead}`);
 }
 
 /** @param {string} folder */
@@ -57,8 +57,9 @@ async function fetchInto(folder) {
     ...['--batch-mode', '--quiet', '--file', pom, goal],
     ...['-DincludeScope=runtime', `-DoutputDirectory=${join(folder, 'jars')}`],
   ]);
-  if (missing) throw new ExplainedError(`Apache Kafka is fetched with Maven (mvn), which is not here: install it. ${instead}`);
-  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nApache Kafka could not be fetched: Maven failed, see above. ${instead}`);
+  if (missing) throw new ExplainedError(`Maven (mvn) is required to download Apache Kafka, and was not found. Install it, ${instead}`);
+  if (code !== 0)
+    throw new ExplainedError(`${output.trimEnd()}\n\nApache Kafka could not be downloaded: Maven failed, see above. Fix it, ${instead}`);
 }
 
 const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">

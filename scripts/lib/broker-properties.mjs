@@ -5,7 +5,7 @@ import { freePort, whyNotListen } from './ports.mjs';
  * The configuration of a small Kafka node: broker and controller in one process, a few clients, 256 MB of heap.
  * @param {{ port: number, controllerPort: number, data: string }} options
  */
-export const brokerProperties = ({ port, controllerPort, data }) => `# Written anew by Sluice at every start.
+export const brokerProperties = ({ port, controllerPort, data }) => `# Overwritten by Sluice at every start.
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:${controllerPort}

@@ -11,31 +11,31 @@ import { stopLeftover } from './pid-file.mjs';
 import { run } from './run.mjs';
 import { describeExit, openLogFile, startServiceProcess, tailOf } from './service-process.mjs';
 
-// After kill -9 a broker waits for its own old registration to expire (5 to 9 s) and reads its logs again.
+// After kill -9, a broker waits for its old registration to expire (5 to 9 s) and reads its logs again.
 const PATIENCE_MS = 90_000;
-// An orderly stop takes 1 s; a broker that is cut off in the middle of it checks all its logs on the next start.
+// A graceful stop takes 1 s. A broker that is killed during it checks all its logs at the next start.
 const GRACE_MS = 20_000;
 
 /**
- * A broker that asks for logins.
+ * A broker that requires logins.
  * @typedef {object} BrokerSecurity
  * @property {(ports: { port: number, controllerPort: number }) => string} properties that take precedence over the usual ones
- * @property {Record<string, string>} users of SCRAM, with their passwords, made when the storage is prepared
- * @property {{ ssl?: { ca: string }, sasl?: import('kafkajs').SASLOptions }} client how to log in for a look whether it serves
- * @property {string} [bootstrap] where this login is asked for; by default `port` of localhost, which a certificate can name
- * @property {() => Promise<void>} [prepare] what remains to be done before clients may come
+ * @property {Record<string, string>} users of SCRAM, with their passwords; created when the storage is formatted
+ * @property {{ ssl?: { ca: string }, sasl?: import('kafkajs').SASLOptions }} client how the readiness check logs in
+ * @property {string} [bootstrap] the listener that requires this login; default: `port` of localhost, which a certificate can name
+ * @property {() => Promise<void>} [prepare] runs before clients connect
  */
 
 /**
- * Starts Apache Kafka: one node, on 127.0.0.1 only, all of it below one folder.
+ * Starts Apache Kafka: one node, on 127.0.0.1 only, with all of its files in one folder.
  *
  * @param {object} options
  * @param {string} options.dir
  * @param {number} options.port
- * @param {number} [options.controllerPort] for its inner voice; by default the one it had, or a free one
- * @param {BrokerSecurity} [options.security] by default everyone who reaches the port may do everything
+ * @param {number} [options.controllerPort] for the controller; default: the previous one, or a free port
+ * @param {BrokerSecurity} [options.security] default: everyone who reaches the port has all permissions
  * @param {(line: string) => void} [options.log]
- * @returns {Promise<import('./service-process.mjs').ServiceProcess & { brokers: string }>} once it serves
+ * @returns {Promise<import('./service-process.mjs').ServiceProcess & { brokers: string }>} once it responds
  */
 export async function startBroker({ dir, port, controllerPort, security, log = () => {} }) {
   const config = join(dir, 'server.properties');
@@ -43,7 +43,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   const scratch = join(dir, 'tmp');
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await stopLeftoverBroker(dir);
-  // Java unpacks native libraries there and does not tidy up when killed.
+  // Java unpacks native libraries there and does not remove them when killed.
   await rm(scratch, { recursive: true, force: true });
   await mkdir(scratch);
 
@@ -76,7 +76,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
 }
 
 /**
- * Stops the broker that a killed launcher has left on this folder.
+ * Stops the broker that a killed launcher has left running on this folder.
  * @param {string} dir
  */
 export const stopLeftoverBroker = (dir) => stopLeftover(pidFile(dir), { graceMs: GRACE_MS });
@@ -84,8 +84,8 @@ export const stopLeftoverBroker = (dir) => stopLeftover(pidFile(dir), { graceMs:
 /** @param {string} dir */
 const pidFile = (dir) => join(dir, 'broker.pid');
 
-// A small heap, and only the first compiler: what matters beside five apps on two cores is memory
-// and a quick start. The young generation is kept small because all of it is used, sooner or later.
+// A small heap, and only the first compiler: beside five apps on two cores, memory and a quick start
+// matter most. The young generation is small because all of it is used sooner or later.
 const JVM_FLAGS = [
   ...['-Xms64m', '-Xmx256m', '-Xmn32m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:+ExitOnOutOfMemoryError', '-XX:-UsePerfData'],
   ...['-Djava.awt.headless=true', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-Dorg.slf4j.simpleLogger.showDateTime=true'],
@@ -102,10 +102,10 @@ async function formatStorage(config, users) {
     ...JVM_FLAGS,
     ...['-cp', join(brokerJars, '*'), 'kafka.tools.StorageTool', 'format', '--cluster-id', newClusterId(), '--config', config, ...scram],
   ]);
-  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe broker's storage could not be prepared, see above.`);
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe broker's storage could not be formatted, see above.`);
 }
 
-/** Kafka refuses an id that begins with a dash: on a command line it would look like an option. */
+/** Kafka rejects an id that begins with a dash, because it would look like an option on a command line. */
 function newClusterId() {
   for (;;) {
     const id = randomBytes(16).toString('base64url');
@@ -114,7 +114,7 @@ function newClusterId() {
 }
 
 /**
- * Resolves when the broker answers: its port is open a while before that.
+ * Resolves when the broker responds, which is some time after its port opens.
  * @param {string} brokers
  * @param {import('./service-process.mjs').ServiceProcess} broker
  * @param {string} logFile
@@ -128,7 +128,7 @@ async function untilServes(brokers, broker, logFile, client) {
     if (ended) return broker.exited;
     if (Date.now() > deadline) {
       await broker.kill();
-      throw new ExplainedError(`The broker does not answer after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
+      throw new ExplainedError(`The broker does not respond after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
     }
     await sleep(100);
   }

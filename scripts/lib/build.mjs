@@ -10,7 +10,7 @@ const compilerNotes = inRoot('dist', 'build.tsbuildinfo');
 const stampFile = inRoot('dist', '.build-stamp.json');
 
 /**
- * Compiles apps, libraries and benchmarks into dist/ when one of their files has changed since the last time.
+ * Compiles apps, libraries and benchmarks into dist/ if one of their files has changed since the last build.
  * Does nothing in an image.
  * @param {{ say?: (line: string) => void }} [options]
  */
@@ -25,7 +25,7 @@ export async function ensureBuild({ say = console.log } = {}) {
   if (complete && last?.state === state) return;
 
   say(complete ? '… building (sources have changed)' : '… building');
-  // The compiler believes its own notes: output that somebody has removed it would not write again.
+  // The compiler trusts its own records: it would not write deleted output again.
   if (!complete) rmSync(compilerNotes, { force: true });
   gone.forEach(removeOutput);
   const { code, output } = await run(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: ROOT });
@@ -35,7 +35,7 @@ export async function ensureBuild({ say = console.log } = {}) {
 }
 
 /**
- * What the build depends on.
+ * The files that the build depends on.
  * @returns {[file: string, size: number, changedAt: number][]}
  */
 function listSources() {
@@ -50,7 +50,7 @@ function listSources() {
 }
 
 /**
- * The compiler leaves the output of a source that is gone.
+ * The compiler keeps the output of a deleted source.
  * @param {string} source
  */
 function removeOutput(source) {

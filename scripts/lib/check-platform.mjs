@@ -1,7 +1,7 @@
-// Imported before everything else: an old Node must get a sentence, not a stack.
+// Imported before everything else: an old Node must print a sentence, not a stack trace.
 const [major] = process.versions.node.split('.');
-if (Number(major) < 20) exit(`Sluice needs Node 20 or newer, and this is Node ${process.versions.node}.`);
-if (process.platform === 'win32') exit('Sluice runs on Linux and macOS: on Windows use WSL, or docker compose up.');
+if (Number(major) < 20) exit(`Sluice requires Node 20 or newer; this is Node ${process.versions.node}.`);
+if (process.platform === 'win32') exit('Sluice runs on Linux and macOS. On Windows, use WSL or docker compose up.');
 
 /** @param {string} sentence */
 function exit(sentence) {

@@ -4,25 +4,25 @@ import { inRoot, ROOT } from './paths.mjs';
 import { run } from './run.mjs';
 
 /**
- * A Compose project of the tests, beside whatever else the engine runs.
+ * A Compose project for the tests, beside the other projects of the engine.
  *
  * @typedef {object} ComposeSettings
  * @property {string} project
- * @property {string} folder holds `.env` (variables of docker-compose.yml) and `override.json` (other environment variables of services)
- * @property {number[]} httpPorts on the host, one for each replica of the gateway
- * @property {number[]} endpointsPorts the same of the runtime
+ * @property {string} folder contains `.env` (variables of docker-compose.yml) and `override.json` (additional environment variables of services)
+ * @property {number[]} httpPorts on the host, one per replica of the gateway
+ * @property {number[]} endpointsPorts on the host, one per replica of the runtime
  */
 
 /** @param {ComposeSettings} settings */
 export const overrideFile = ({ folder }) => join(folder, 'override.json');
 
 /**
- * Runs `docker compose` on the project.
+ * Runs `docker compose` for the project.
  *
  * @param {ComposeSettings} settings
  * @param {string[]} args
  * @param {Record<string, string>} [variables] of docker-compose.yml, for this call
- * @returns {Promise<string>} what it printed on its standard output
+ * @returns {Promise<string>} its standard output
  */
 export function compose(settings, args, variables = {}) {
   return docker(composeArguments(settings, args), variables);
@@ -39,7 +39,7 @@ export function composeArguments(settings, args) {
 }
 
 /**
- * Runs `docker`; fails with what it printed.
+ * Runs `docker`; an error contains its output.
  *
  * @param {string[]} args
  * @param {Record<string, string>} [variables]

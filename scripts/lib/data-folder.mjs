@@ -8,13 +8,13 @@ import { readPidFile, removePidFile, stopLeftover, writePidFile } from './pid-fi
 import { stopLeftoverPostgres } from './postgres.mjs';
 
 /**
- * The folder where a Sluice keeps everything:
+ * The data folder of an instance:
  *
- *     lock            who uses it now
- *     running.json    where that Sluice is reached (gone when it is stopped)
+ *     lock            the process that uses it
+ *     running.json    the addresses of the running instance (deleted when it stops)
  *     api-key         of the first account
  *     apps/*.pid      the apps' processes
- *     secrets/        what the environment held in secret variables
+ *     secrets/        the values of secret variables in the environment
  *     broker/         Apache Kafka: its data, log, configuration, password
  *     postgres/       PostgreSQL: its data, log, password
  *
@@ -35,24 +35,24 @@ export const dataFolder = (dir) => ({
 /** @typedef {ReturnType<typeof dataFolder>} DataFolder */
 
 /**
- * Takes a data folder for this process alone.
+ * Locks a data folder for this process.
  * @param {DataFolder} folder
  */
 export async function lockDataFolder(folder) {
   try {
     mkdirSync(join(folder.dir, 'apps'), { recursive: true });
-    // Passable, not readable: PostgreSQL may run as another user.
+    // Can be traversed but not listed: PostgreSQL may run as another user.
     chmodSync(folder.dir, 0o711);
     for (;;) {
       const holder = readPidFile(folder.lock);
       if (holder && holder.pid !== process.pid) {
         throw new ExplainedError(
-          `Sluice is already running on ${folder.dir} (process ${holder.pid}): stop it first, or give another folder in SLUICE_DATA_DIR.`,
+          `Sluice is already running on ${folder.dir} (process ${holder.pid}): stop it first, or set another folder in SLUICE_DATA_DIR.`,
         );
       }
       if (holder) return;
       writePidFile(folder.lock, process.pid);
-      // Two starts at the same moment: the later one has overwritten the lock of the earlier, which sees it now.
+      // Two simultaneous starts: the later one has overwritten the lock of the earlier one, which detects it here.
       await sleep(50);
     }
   } catch (error) {
@@ -68,9 +68,9 @@ export function unlockDataFolder(folder) {
 }
 
 /**
- * Stops what a launcher that was killed has left running on this folder, in order.
+ * Stops the processes that a killed launcher has left running on this folder, in order.
  * @param {DataFolder} folder
- * @returns {Promise<boolean>} whether there was anything
+ * @returns {Promise<boolean>} whether there were any
  */
 export async function stopLeftovers(folder) {
   const apps = await Promise.all(APPS.map((app) => stopLeftover(folder.appPidFile(app))));
@@ -79,7 +79,7 @@ export async function stopLeftovers(folder) {
 }
 
 /**
- * Notes how the stores of a running Sluice are reached: the variables of a service.
+ * Writes down how to reach the stores of a running instance: the variables of a service.
  * @param {DataFolder} folder
  * @param {Record<string, string>} stores
  */
@@ -87,7 +87,7 @@ export const announce = (folder, stores) => writeSecret(folder.running, JSON.str
 
 /**
  * @param {DataFolder} folder
- * @returns {Record<string, string> | null} null when nothing runs on this folder
+ * @returns {Record<string, string> | null} null if no instance is running on this folder
  */
 export function findRunning(folder) {
   if (!readPidFile(folder.lock)) return null;
@@ -99,12 +99,12 @@ export function findRunning(folder) {
 }
 
 /**
- * A file for its owner's eyes only.
+ * Writes a file that only its owner can read.
  * @param {string} file
  * @param {string} text
  */
 export function writeSecret(file, text) {
   writeFileSync(file, `${text}\n`, { mode: 0o600 });
-  // The mode above is for a new file only.
+  // The mode above applies to a new file only.
   chmodSync(file, 0o600);
 }

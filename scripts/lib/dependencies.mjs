@@ -11,11 +11,11 @@ import { run } from './run.mjs';
 
 const lockFile = inRoot('package-lock.json');
 const stampFile = inRoot('node_modules', '.sluice-lock-hash');
-// npm's own account of what it installed.
+// npm's own record of the installed packages.
 const installedFile = inRoot('node_modules', '.package-lock.json');
 
 /**
- * Makes sure that node_modules is what package-lock.json says, and that what npm's install scripts would have made is there.
+ * Makes sure that node_modules matches package-lock.json, and that the files of npm's install scripts exist.
  * Does nothing in an image.
  * @param {{ say?: Say }} [options]
  */
@@ -42,8 +42,8 @@ async function install(say) {
 }
 
 /**
- * Whether a person has installed just what the lock file says, with npm install or npm ci.
- * Packages for other platforms are in the lock file, but never installed.
+ * Whether a person has installed exactly the packages of the lock file, with npm install or npm ci.
+ * The lock file contains packages for other platforms that are never installed.
  */
 function isInstalled() {
   const installed = readIfThere(installedFile);
@@ -53,7 +53,7 @@ function isInstalled() {
   return wanted.every(([path, entry]) => (actual[path] ? actual[path].version === entry.version : entry.optional === true));
 }
 
-/** npm replaces node_modules: it must not run on the Node that lives there, which npm scripts have first in their PATH. */
+/** npm replaces node_modules, so it must not run on the Node in that folder, which npm scripts have first in their PATH. */
 function environmentForNpm() {
   const path = (process.env.PATH ?? '')
     .split(delimiter)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { inRoot } from './paths.mjs';
 
-/** Adds the variables of `.env` to the environment, where they are not set already. */
+/** Adds the variables of `.env` to the environment, unless they are already set. */
 export function loadDotEnv(file = inRoot('.env')) {
   let text;
   try {
@@ -13,7 +13,7 @@ export function loadDotEnv(file = inRoot('.env')) {
 }
 
 /**
- * `NAME=value` a line, the value bare or in quotes; `#` begins a comment.
+ * Parses `NAME=value` lines; the value may be quoted; `#` begins a comment.
  * @param {string} text
  * @returns {Record<string, string>}
  */

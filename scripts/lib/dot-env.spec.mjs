@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { parseDotEnv } from './dot-env.mjs';
 
-test('.env: bare values, quotes, comments, export', () => {
+test('.env may contain plain values, quotes, comments and export', () => {
   const text = `
 # a comment
 BARE=some value
@@ -26,6 +26,6 @@ URL=postgres://u:p@host:5432/db?a=b
   });
 });
 
-test('.env: line ends of Windows', () => {
+test('.env may have Windows line endings', () => {
   expect(parseDotEnv('A=1\r\nB="2"\r\nC=\r\nD=4\r\n')).toEqual({ A: '1', B: '2', C: '', D: '4' });
 });

@@ -1,6 +1,6 @@
 /**
- * A problem that one sentence explains and the reader can cure: printed without a stack.
- * Any other error is a bug of ours and keeps its stack.
+ * A problem that one sentence explains and the reader can fix: printed without a stack.
+ * Any other error is a bug and keeps its stack.
  */
 export class ExplainedError extends Error {
   /** @override */
@@ -9,13 +9,13 @@ export class ExplainedError extends Error {
   /** @param {string} sentence */
   constructor(sentence) {
     super(sentence);
-    // Others (jest) print the stack of what they catch.
+    // Others (jest) print the stack of the errors they catch.
     this.stack = sentence;
   }
 }
 
 /**
- * What to print for an error.
+ * The text to print for an error.
  * @param {unknown} error
  * @returns {string}
  */

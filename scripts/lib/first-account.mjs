@@ -7,13 +7,13 @@ import { inRoot, ROOT } from './paths.mjs';
 import { run } from './run.mjs';
 
 /**
- * Makes the first account if there is none yet, and keeps its API key.
+ * Creates the first account if there is none yet, and stores its API key.
  *
  * @param {object} options
  * @param {Record<string, string | undefined>} options.env
  * @param {string} options.keyFile
- * @param {string} [options.apiKey] that it shall have
- * @returns {Promise<string | null>} its key; null when the account was there before and nobody has said which key it shall have
+ * @param {string} [options.apiKey] the key to use
+ * @returns {Promise<string | null>} its key; null if the account already exists and no key is configured
  */
 export async function ensureFirstAccount({ env, keyFile, apiKey }) {
   const cli = inRoot('dist', 'apps', 'gateway', 'src', 'cli.js');
@@ -21,14 +21,14 @@ export async function ensureFirstAccount({ env, keyFile, apiKey }) {
     cwd: ROOT,
     env: { ...appEnvironment(env), SLUICE_API_KEY: apiKey },
   });
-  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe first account could not be made, see above.`);
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe first account could not be created, see above.`);
   const { api_key: key } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
   if (key) writeSecret(keyFile, key);
   return key;
 }
 
 /**
- * The key that an earlier start has kept.
+ * The key that an earlier start has stored.
  * @param {string} keyFile
  * @returns {string | null}
  */
@@ -41,7 +41,7 @@ export function readKeptKey(keyFile) {
 }
 
 /**
- * Whether the REST API lets us in with a key: one that was revoked since must not be shown.
+ * Whether the REST API accepts a key: a key that has been revoked must not be shown.
  * @param {number} httpPort
  * @param {string} key
  */
@@ -51,6 +51,6 @@ export async function keyWorks(httpPort, key) {
     const response = await fetch(url, { headers: { authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(10_000) });
     return response.status !== 401;
   } catch (error) {
-    throw new ExplainedError(`The REST API does not answer at ${url}: ${/** @type {Error} */ (error).message}.`);
+    throw new ExplainedError(`The REST API does not respond at ${url}: ${/** @type {Error} */ (error).message}.`);
   }
 }

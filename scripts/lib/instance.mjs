@@ -6,10 +6,10 @@ import { isOwnAddress } from './ports.mjs';
 import { run } from './run.mjs';
 
 const PATIENCE_MS = 15_000;
-const NOT_CONTROLLED = 'needs control of the containers or pods, as npm test, test:compose and test:k8s have it';
+const NOT_CONTROLLED = 'needs control of the containers or pods; run it with npm test, test:compose or test:k8s';
 
 /**
- * How an instance of Sluice is reached.
+ * How to reach an instance of Sluice.
  *
  * @typedef {object} Instance
  * @property {string} url
@@ -22,7 +22,7 @@ const NOT_CONTROLLED = 'needs control of the containers or pods, as npm test, te
  */
 
 /**
- * Checks that an instance answers in every way that the stories need. Fails with one line that names the argument at fault.
+ * Checks that all parts of an instance that the stories need respond. Fails with one line that names the wrong argument.
  *
  * @param {Instance} instance
  * @returns the value of `SLUICE_E2E_TARGET`, see test/support/target.ts
@@ -34,17 +34,17 @@ export async function describeInstance({ url, key, kafka, endpoints, receiverHos
   const endpointsUrl = httpUrl(endpoints, '--endpoints');
   const account = await checkApi(apiUrl, key);
   await checkKafka(kafka, `${topicPrefix}events`);
-  await get(endpointsUrl, {}, `The endpoints of sources do not answer at ${endpointsUrl} (--endpoints)`);
+  await get(endpointsUrl, {}, `The endpoints of sources do not respond at ${endpointsUrl} (--endpoints)`);
   if (cli) await checkCli(cli, account);
   const receiver = await findReceiver(apiUrl, key, receiverHost);
   return {
     kind: 'running',
     ...{ apiUrl, endpointsUrl, brokers: kafka, apiKey: key, cli, receiverHost: receiver.host, topicPrefix },
     lacks: {
-      ...(cli ? {} : { accounts: "needs accounts of its own, which the operator's CLI creates (--cli)" }),
+      ...(cli ? {} : { accounts: "needs separate accounts, which the operator's CLI creates (--cli)" }),
       ...(receiver.problem ? { receiver: `needs an instance that reaches this machine (--receiver-host): ${receiver.problem}` } : {}),
       ...Object.fromEntries(['control', 'pause', 'scale', 'broker', 'variables', 'logs'].map((capability) => [capability, NOT_CONTROLLED])),
-      processes: 'starts stores and apps itself; npm test runs it',
+      processes: 'starts stores and apps itself; run it with npm test',
     },
   };
 }
@@ -66,14 +66,14 @@ function httpUrl(text, argument) {
  */
 async function checkApi(apiUrl, key) {
   const path = `${apiUrl}/users/me`;
-  const answer = await get(path, { authorization: `Bearer ${key}` }, `The instance does not answer at ${apiUrl} (--url)`);
+  const answer = await get(path, { authorization: `Bearer ${key}` }, `The instance does not respond at ${apiUrl} (--url)`);
   if (answer.status === 401) throw new ExplainedError(`The instance at ${apiUrl} does not accept the key (--key).`);
   const body = /** @type {any} */ (await answer.json().catch(() => null));
   if (answer.status !== 200 || !body?.data?.id)
-    throw new ExplainedError(`${path} answers ${answer.status}, not as the REST API of Sluice does (--url).`);
+    throw new ExplainedError(`${path} returned ${answer.status}, which the REST API of Sluice does not (--url).`);
   if (answer.headers.has('ratelimit-limit'))
     throw new ExplainedError(
-      'The instance limits the requests of a key, and the stories make many: run it without SLUICE_REQUESTS_PER_MINUTE.',
+      'The instance limits the requests of a key, and the stories send many: run it without SLUICE_REQUESTS_PER_MINUTE.',
     );
   return body.data.id;
 }
@@ -98,12 +98,12 @@ async function checkKafka(brokers, topic) {
     await admin.connect();
     topics = await admin.listTopics();
   } catch (error) {
-    throw new ExplainedError(`Kafka does not answer at ${brokers} (--kafka): ${/** @type {Error} */ (error).message}`);
+    throw new ExplainedError(`Kafka does not respond at ${brokers} (--kafka): ${/** @type {Error} */ (error).message}`);
   } finally {
     await admin.disconnect().catch(() => {});
   }
   if (!topics.includes(topic))
-    throw new ExplainedError(`Kafka at ${brokers} has no topic ${topic}: it is not the one of this instance (--kafka).`);
+    throw new ExplainedError(`Kafka at ${brokers} has no topic ${topic}, so it does not belong to this instance (--kafka).`);
 }
 
 /**
@@ -115,12 +115,12 @@ async function checkCli(cli, account) {
   if (code !== 0) throw new ExplainedError(`"${cli} account list" fails (--cli): ${output.trim().split('\n').at(-1)}`);
   if (!stdout.includes(`"${account}"`))
     throw new ExplainedError(
-      `"${cli} account list" does not list ${account}, the account of the key: it manages another instance (--cli).`,
+      `"${cli} account list" does not list ${account}, the account of the key, so it manages another instance (--cli).`,
     );
 }
 
 /**
- * Has the instance fetch a file from this machine.
+ * Makes the instance fetch a file from this machine.
  *
  * @param {string} apiUrl
  * @param {string} key
@@ -161,7 +161,7 @@ async function findReceiver(apiUrl, key, wanted) {
 }
 
 /**
- * The address from which this machine reaches a host.
+ * The address from which this machine connects to a host.
  * @param {string} host
  * @returns {Promise<string>}
  */
@@ -173,7 +173,7 @@ export function addressTowards(host) {
       resolve(address);
     };
     socket.once('error', () => done('127.0.0.1'));
-    // sends nothing: only the route is chosen
+    // sends nothing: it only selects the route
     socket.connect(9, host.replace(/^\[|\]$/g, ''), () => done(socket.address().address));
   });
 }

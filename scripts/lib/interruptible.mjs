@@ -3,8 +3,8 @@ import { signalJest } from './run-jest.mjs';
 import { stopCommands } from './run.mjs';
 
 /**
- * Runs something that must be cleaned up after, also when it fails or is interrupted: at the first Ctrl-C (SIGTERM, SIGHUP) the commands
- * and the tests that are under way are stopped, and then the cleaning begins.
+ * Runs an action, and cleans up after it even if it fails or is interrupted: at the first Ctrl-C (SIGTERM, SIGHUP) it stops the running commands
+ * and tests, and then cleans up.
  *
  * @template T
  * @param {() => Promise<T>} action

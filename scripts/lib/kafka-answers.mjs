@@ -2,11 +2,11 @@
 let kafkajs;
 
 /**
- * Whether a cluster is there and able to lead partitions.
+ * Whether a cluster responds and its partitions have leaders.
  *
  * @param {string} brokers "host:port,…"
- * @param {{ groups?: boolean, client?: import('./broker.mjs').BrokerSecurity['client'] }} [options] `groups`: able to lead consumer groups too, which takes a new broker a second longer, and every
- *   consumer that comes before that complains
+ * @param {{ groups?: boolean, client?: import('./broker.mjs').BrokerSecurity['client'] }} [options] `groups`: also wait until it can coordinate consumer groups, which takes a new broker a second longer; a
+ *   consumer that starts before that logs errors
  */
 export async function kafkaAnswers(brokers, { groups = false, client = {} } = {}) {
   kafkajs ??= await loadKafkajs();
@@ -33,7 +33,7 @@ export async function kafkaAnswers(brokers, { groups = false, client = {} } = {}
   }
 }
 
-/** Loaded late: at the very first start it is not installed yet when this file is read. */
+/** Imported late: at the very first start it is not yet installed when this file is loaded. */
 export async function loadKafkajs() {
   const { emitWarning } = process;
   // kafkajs sets timers into the past, harmlessly, and Node 24 warns each time.

@@ -6,20 +6,20 @@ import { fileURLToPath } from 'node:url';
 let keeper;
 
 /**
- * Has a process stopped if this one dies without stopping it.
+ * Registers a process to be stopped if this process dies without stopping it.
  * @param {number} pid
  * @param {NodeJS.Signals} signal
  */
 export const watch = (pid, signal) => tellKeeper(`watch ${pid} ${signal.replace('SIG', '')}`);
 
 /**
- * It has ended: its number may be a stranger's soon.
+ * The process has ended: another process may soon have its number.
  * @param {number} pid
  */
 export const forget = (pid) => tellKeeper(`forget ${pid}`);
 
 /**
- * Has a temporary folder removed when this process has ended, one way or the other.
+ * Registers a temporary folder to be removed when this process has ended, for whatever reason.
  * @param {string} folder
  */
 export const removeAtEnd = (folder) => tellKeeper(`remove ${folder}`);
@@ -30,14 +30,14 @@ function tellKeeper(line) {
   keeper.stdin.write(`${line}\n`);
 }
 
-/** One small process that looks after all our children, and leaves after us (`keeper.sh`). */
+/** One small process that watches all children, and exits after this process (`keeper.sh`). */
 function startKeeper() {
   const script = join(dirname(fileURLToPath(import.meta.url)), 'keeper.sh');
-  // A session of its own: Ctrl-C and "kill the whole group" must not take it away first.
+  // A separate session, so that Ctrl-C and "kill the whole group" do not end it first.
   const child = spawn('/bin/sh', [script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
   child.on('error', () => {});
   child.stdin.on('error', () => {});
-  // It must not keep us running.
+  // It must not keep this process running.
   child.unref();
   /** @type {import('node:net').Socket} */ (child.stdin).unref();
   return child;

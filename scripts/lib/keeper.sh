@@ -1,8 +1,8 @@
 #!/bin/sh
-# Stops what a killed launcher (or test runner) leaves behind.
+# Stops the processes that a killed launcher (or test runner) leaves behind.
 #
-# It reads one order a line from the process that started it: "watch <pid> <signal>", "forget <pid>", "remove <folder>". When the input
-# ends, that process has ended. What is still watched then was left behind: this stops it, and removes the temporary folder.
+# It reads one command per line from the process that started it: "watch <pid> <signal>", "forget <pid>", "remove <folder>". When the input
+# ends, that process has ended. Processes that are still watched were left behind: this script stops them, and removes the temporary folder.
 # A shell script, because a second Node process would cost 40 MB for as long as Sluice runs.
 watched=''
 folder=''
@@ -19,7 +19,7 @@ while read -r word rest; do
 done
 
 if [ -n "$watched" ]; then
-  # The apps leave by themselves when their channel to the launcher closes; let them, while the broker and the database still answer.
+  # The apps exit when their channel to the launcher closes: let them finish while the broker and the database still respond.
   sleep 1
   for one in $watched; do kill -"${one#*:}" "${one%:*}" 2>/dev/null; done
   tries=0

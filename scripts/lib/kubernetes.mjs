@@ -2,15 +2,15 @@ import { ExplainedError } from './explained-error.mjs';
 import { run } from './run.mjs';
 
 /**
- * The namespace of the tests in a cluster.
+ * The tests' namespace in a cluster.
  *
  * @typedef {object} KubernetesSettings
  * @property {string} namespace
- * @property {string} [context] of kubectl; by default its current one
+ * @property {string} [context] of kubectl; default: the current one
  */
 
 /**
- * Runs `kubectl` in the namespace; fails with what it printed.
+ * Runs `kubectl` in the namespace; an error contains its output.
  *
  * @param {KubernetesSettings} settings
  * @param {string[]} args

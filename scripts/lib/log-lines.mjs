@@ -3,12 +3,12 @@ const RED = 31;
 const YELLOW = 33;
 const CYAN = 36;
 
-// What pino puts into every line and nobody reads in a terminal.
+// Fields of pino that are in every line and not interesting in a terminal.
 const SILENT = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'name', 'app', 'service', 'err', 'v']);
 
 /**
- * Makes an app's line of JSON readable: `12:00:01.123 routing      delivery.attempted status=200 duration_ms=3`.
- * A line that is not JSON stays as it is.
+ * Formats an app's JSON line: `12:00:01.123 routing      delivery.attempted status=200 duration_ms=3`.
+ * A line that is not JSON is returned unchanged.
  *
  * @param {string} app
  * @param {string} line
@@ -53,7 +53,7 @@ function clock(time) {
 }
 
 /**
- * Pino's levels: 30 is information, 40 a warning, from 50 on a person must act.
+ * Pino's levels: 30 is information, 40 a warning; from 50 on, a person must act.
  * @param {unknown} level a number, or its name
  */
 function severity(level) {

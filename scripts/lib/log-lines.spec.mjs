@@ -11,14 +11,14 @@ describe('an app’s line in the terminal', () => {
     expect(line).toBe('03:04:05.006 routing      delivery.attempted status=200 url="http://a/?b=c" ids=["x"]');
   });
 
-  test('says so when it is a warning or an error, with the stack of the error', () => {
+  test('marks a warning or an error, and shows the stack of the error', () => {
     expect(format({ level: 'warn', msg: 'slow' })).toContain('routing      WARN slow');
     expect(format({ level: 50, msg: 'bad', err: { message: 'm', stack: 'Error: m\n  at f' } })).toContain(
       'ERROR bad\n  Error: m\n    at f',
     );
   });
 
-  test('stays as it is when it is not JSON', () => {
+  test('is unchanged if it is not JSON', () => {
     expect(formatLogLine('routing', '{ not json')).toMatch(/^\d\d:\d\d:\d\d\.\d{3} routing {6}\{ not json$/);
   });
 

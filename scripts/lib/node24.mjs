@@ -10,16 +10,16 @@ const packaged = inRoot('node_modules', 'node', 'bin', 'node');
 const ownIsNewEnough = () => Number(process.versions.node.split('.')[0]) >= WANTED;
 
 /**
- * The Node that runs the apps and the tests: the one from npm, so that it is the same whatever the machine has; where that one
- * is not (an image has no development packages), the one that runs this.
+ * The Node that runs the apps and the tests: the one from npm, so that it does not depend on the machine. If it is not installed
+ * (an image has no development packages), the Node that runs this.
  * @returns {string} the path of the executable
  */
 export const node24 = () => (existsSync(packaged) ? packaged : process.execPath);
 
-/** Makes sure that `node24()` is a Node that works and is new enough. */
+/** Makes sure that `node24()` works and is new enough. */
 export async function ensureNode24() {
   if (works(packaged)) return;
-  // npm may have been told not to run install scripts, and it is a script that fetches the executable.
+  // npm may be configured not to run install scripts, and such a script downloads the executable.
   if (existsSync(packageFolder)) {
     const { code } = await run(process.execPath, ['installArchSpecificPackage.js'], { cwd: packageFolder });
     if (code === 0 && works(packaged)) return;

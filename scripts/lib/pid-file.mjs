@@ -2,12 +2,12 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { isStillRunning, processIdentity, stopProcess } from './process-identity.mjs';
 
 /**
- * Notes which process runs, so that a later start finds it if this one is killed.
+ * Writes down a running process, so that a later start finds it if this process is killed.
  * @param {string} file
  * @param {number} pid
  */
 export function writePidFile(file, pid) {
-  // Written beside and renamed: a reader never sees half of it.
+  // Written to another file and renamed, so that a reader never sees a partial file.
   const half = `${file}.${process.pid}`;
   writeFileSync(half, JSON.stringify({ pid, identity: processIdentity(pid) }));
   renameSync(half, file);
@@ -15,7 +15,7 @@ export function writePidFile(file, pid) {
 
 /**
  * @param {string} file
- * @returns {{ pid: number, identity: string } | null} the process if it still runs and is really the one that was noted
+ * @returns {{ pid: number, identity: string } | null} the process, if it is still running and is really the recorded one
  */
 export function readPidFile(file) {
   try {
@@ -30,10 +30,10 @@ export function readPidFile(file) {
 export const removePidFile = (file) => rmSync(file, { force: true });
 
 /**
- * Stops what a killed launcher left running.
+ * Stops a process that a killed launcher left running.
  * @param {string} file
  * @param {{ signal?: NodeJS.Signals, graceMs?: number }} [options]
- * @returns {Promise<boolean>} whether there was something to stop
+ * @returns {Promise<boolean>} whether there was one
  */
 export async function stopLeftover(file, options) {
   const leftover = readPidFile(file);

@@ -27,7 +27,7 @@ describe('a pid file', () => {
   /** @returns {Promise<void>} */
   const up = () => new Promise((resolve) => child.stdout?.once('data', () => resolve()));
 
-  test('finds its process, and not one that has ended', async () => {
+  test('finds its process, but not after the process has ended', async () => {
     writePidFile(file, Number(child.pid));
     expect(readPidFile(file)).toMatchObject({ pid: child.pid });
     child.kill('SIGKILL');
@@ -35,20 +35,20 @@ describe('a pid file', () => {
     expect(readPidFile(file)).toBeNull();
   });
 
-  test('does not take a stranger for its process because the number is the same', () => {
+  test('does not mistake another process with the same number for its process', () => {
     writePidFile(file, Number(child.pid));
     const { pid } = JSON.parse(readFileSync(file, 'utf8'));
     writeFileSync(file, JSON.stringify({ pid, identity: 'another moment' }));
     expect(readPidFile(file)).toBeNull();
   });
 
-  test('nothing is found in no file, and in a broken one', () => {
+  test('finds nothing if the file is missing or damaged', () => {
     expect(readPidFile(file)).toBeNull();
     writeFileSync(file, '{"pid"');
     expect(readPidFile(file)).toBeNull();
   });
 
-  test('what was left running is stopped, by force when it does not listen', async () => {
+  test('stops the process that was left running, by force if it ignores the signal', async () => {
     await up();
     writePidFile(file, Number(child.pid));
     expect(await stopLeftover(file, { graceMs: 200 })).toBe(true);

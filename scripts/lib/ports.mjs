@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
 /**
- * Why we could not listen on a port: EADDRINUSE, EACCES; null when we could. Asked of the loopback address and of all addresses: on some
+ * Why this process cannot listen on a port: EADDRINUSE, EACCES; null if it can. Checks the loopback address and all addresses, because on some
  * systems one does not exclude the other.
  * @param {number} port
  * @param {string[]} [hosts]
@@ -11,24 +11,24 @@ import { createServer } from 'node:net';
 export async function whyNotListen(port, hosts = ['127.0.0.1', '0.0.0.0', '::']) {
   for (const host of hosts) {
     const code = await tryToListen(port, host);
-    // A machine without IPv6 is no obstacle.
+    // A machine may lack IPv6.
     if (code === 'EADDRINUSE' || code === 'EACCES') return code;
   }
   return null;
 }
 
 /**
- * Whether programs on this machine can listen on an address. The list of network interfaces does not show it: a bridge without containers
- * is missing there.
+ * Whether programs on this machine can listen on an address. The list of network interfaces is not sufficient: it lacks a bridge without
+ * containers.
  * @param {string} host
  */
 export const isOwnAddress = async (host) => (await tryToListen(0, host)) === null;
 
-/** Ports that this process has handed out: whoever got one may not listen on it yet. */
+/** Ports that this process has returned: their callers may not be listening on them yet. */
 const handedOut = new Set();
 
 /**
- * A port that nobody listens on. It lies outside the range from which the system takes ports for outgoing connections: otherwise any
+ * A port on which no program listens. It is outside the range that the system uses for outgoing connections; otherwise any
  * connection could take it before the caller listens on it.
  * @returns {Promise<number>}
  */

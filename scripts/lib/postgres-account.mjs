@@ -4,22 +4,22 @@ import { ROOT } from './paths.mjs';
 import { run } from './run.mjs';
 
 /**
- * As whom PostgreSQL runs: it refuses to be root.
+ * The user that runs PostgreSQL, which refuses to run as root.
  *
  * @typedef {object} PostgresAccount
  * @property {string[]} prefix a command that runs its programs
  * @property {{ uid?: number, gid?: number }} ids
- * @property {(dir: string) => Promise<void>} own gives it a folder and what is in it
+ * @property {(dir: string) => Promise<void>} own makes this user the owner of a folder and its contents
  */
 
-// Inside this namespace we are an ordinary user, for everybody else we stay who we are: no user has to be made, and a repository
+// Inside this namespace we are an ordinary user; outside of it nothing changes. So no user must be created, and a repository
 // below /root stays readable. Containers often forbid it.
 const NAMESPACE = ['unshare', '--user', '--map-user=1000', '--map-group=1000'];
 // The number of "nobody" on Linux.
 const NOBODY = 65534;
 
 /**
- * @param {string} program one of its programs, to try with
+ * @param {string} program one of its programs, for a test run
  * @returns {Promise<PostgresAccount>}
  */
 export async function postgresAccount(program) {
@@ -30,8 +30,8 @@ export async function postgresAccount(program) {
   const asNobody = await run(program, ['--version'], { cwd: '/', ...ids });
   if (asNobody.code === 0) return { prefix: [], ids, own: (dir) => giveTo(NOBODY, dir) };
   throw new ExplainedError(
-    `PostgreSQL does not run as root, and no other user can read ${ROOT}: start Sluice as an ordinary user, ` +
-      'move it to a folder that everybody can read, or give a database server in DATABASE_URL.',
+    `PostgreSQL refuses to run as root, and no other user can read ${ROOT}: start Sluice as an ordinary user, ` +
+      'move it to a folder that everybody can read, or set DATABASE_URL to a database server.',
   );
 }
 

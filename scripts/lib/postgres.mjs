@@ -10,23 +10,23 @@ import { postgresBinaries } from './postgres-binaries.mjs';
 import { run } from './run.mjs';
 import { describeExit, openLogFile, startServiceProcess, tailOf } from './service-process.mjs';
 
-// After kill -9 it reads its write-ahead log again, up to max_wal_size of it.
+// After kill -9 it replays its write-ahead log, up to max_wal_size of it.
 const PATIENCE_MS = 120_000;
 const GRACE_MS = 20_000;
-// To PostgreSQL SIGTERM means "wait until every client has left", SIGINT "close their connections and stop", SIGQUIT "stop as you are".
+// For PostgreSQL, SIGTERM means "wait until every client has left", SIGINT "close their connections and stop", SIGQUIT "stop at once".
 const STOP = 'SIGINT';
 
 /**
- * Starts the embedded PostgreSQL on 127.0.0.1 only, all of it below one folder.
+ * Starts the embedded PostgreSQL on 127.0.0.1 only, with all of its files in one folder.
  *
  * @param {object} options
  * @param {string} options.dir
  * @param {number} options.port
- * @param {boolean} [options.fast] for tests: quick rather than able to survive a power cut
- * @param {{ cert: string, key: string }} [options.tls] PEM of the server's certificate: connections may use TLS
+ * @param {boolean} [options.fast] for tests: fast, but not safe against a power failure
+ * @param {{ cert: string, key: string }} [options.tls] PEM of the server's certificate; allows TLS connections
  * @param {(line: string) => void} [options.log]
- * @returns {Promise<import('./service-process.mjs').ServiceProcess & { url: string, environment: Record<string, string> }>} once it serves;
- *   `environment`: how a service reaches it, with the password in a file
+ * @returns {Promise<import('./service-process.mjs').ServiceProcess & { url: string, environment: Record<string, string> }>} once it responds;
+ *   `environment`: the variables with which a service connects, with the password in a file
  */
 export async function startPostgres({ dir, port, fast = false, tls, log = () => {} }) {
   const { initdb, postgres } = postgresBinaries();
@@ -40,7 +40,7 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
     await createCluster({ dir, data, initdb, account, fast });
   }
   await account.own(dir);
-  // initdb has read it: from now on it is ours alone, whoever PostgreSQL runs as
+  // initdb has read it: from now on it belongs to this user alone, even if PostgreSQL runs as another one
   if (process.getuid?.() === 0) await chown(passwordFile(dir), 0, 0);
   await removeStalePidFile(data);
 
@@ -69,7 +69,7 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
 }
 
 /**
- * Stops the server that a killed launcher has left on this folder.
+ * Stops the server that a killed launcher has left running on this folder.
  * @param {string} dir
  */
 export const stopLeftoverPostgres = (dir) => stopLeftover(pidFile(dir), { signal: STOP, graceMs: GRACE_MS });
@@ -99,7 +99,7 @@ const passwordFile = (dir) => join(dir, 'password');
 const serverUrl = (dir, port) => `postgres://postgres:${readFileSync(passwordFile(dir), 'utf8').trim()}@127.0.0.1:${port}/postgres`;
 
 /**
- * Makes the files of a new server. Made beside their place and renamed: a half-made one would never start.
+ * Creates the files of a new server, in another folder that is then renamed: a server with incomplete files would never start.
  * @param {{ dir: string, data: string, initdb: string, account: import('./postgres-account.mjs').PostgresAccount, fast: boolean }} options
  */
 async function createCluster({ dir, data, initdb, account, fast }) {
@@ -111,12 +111,12 @@ async function createCluster({ dir, data, initdb, account, fast }) {
   if (account.ids.uid !== undefined) await chown(passwordFile(dir), account.ids.uid, account.ids.gid ?? 0);
   const [command, ...args] = [
     ...[...account.prefix, initdb, '-D', half, '--username=postgres', `--pwfile=${passwordFile(dir)}`, '--auth=scram-sha-256'],
-    // Text is sorted by its bytes, whatever the machine's language.
+    // Sorts text by bytes, regardless of the machine's language.
     ...['--encoding=UTF8', '--locale=C.UTF-8', ...(fast ? ['--no-sync'] : [])],
   ];
   const { code, output } = await run(/** @type {string} */ (command), args, { cwd: dir, ...account.ids });
   if (code !== 0)
-    throw new ExplainedError(`${output.trimEnd()}\n\nThe database's storage could not be prepared: initdb failed, see above.`);
+    throw new ExplainedError(`${output.trimEnd()}\n\nThe database's storage could not be initialized: initdb failed, see above.`);
   await rename(half, data);
 }
 
@@ -130,7 +130,7 @@ const serverSettings = (port, fast) => ({
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
   max_connections: 200,
-  // For two cores and a machine that runs everything else too.
+  // For two cores and a machine that also runs everything else.
   shared_buffers: fast ? '128MB' : '256MB',
   effective_cache_size: '1GB',
   max_parallel_workers_per_gather: 0,
@@ -138,11 +138,11 @@ const serverSettings = (port, fast) => ({
   io_method: 'sync',
   max_logical_replication_workers: 0,
   random_page_cost: 1.1,
-  // Few, even checkpoints: each of them makes the next write to every page a large one.
+  // Few, even checkpoints: after each of them, the first write to a page writes the whole page.
   max_wal_size: '2GB',
   min_wal_size: '256MB',
   checkpoint_timeout: '15min',
-  // The queues (outbox, parked deliveries, runs) are tables where rows come and go: dead ones must not pile up.
+  // The queues (outbox, parked deliveries, runs) are tables in which rows come and go: dead rows must not accumulate.
   autovacuum_naptime: '15s',
   timezone: 'UTC',
   log_timezone: 'UTC',
@@ -151,8 +151,8 @@ const serverSettings = (port, fast) => ({
 });
 
 /**
- * After kill -9 PostgreSQL's own pid file stays behind, and by chance its number may belong to another program by now: it would
- * wait for that one for ever. Our own pid file has said already that no server of ours is left.
+ * After kill -9, PostgreSQL's own pid file remains, and another program may have its number by now: the server would then refuse to
+ * start. Our own pid file has already shown that no server is left running.
  * @param {string} data
  */
 async function removeStalePidFile(data) {
@@ -176,7 +176,7 @@ async function untilServes(url, server, logFile) {
     if (ended) return server.exited;
     if (Date.now() > deadline) {
       await server.kill();
-      throw new ExplainedError(`PostgreSQL does not answer after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
+      throw new ExplainedError(`PostgreSQL does not respond after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
     }
     await sleep(50);
   }
@@ -184,7 +184,7 @@ async function untilServes(url, server, logFile) {
 }
 
 /**
- * Whether a PostgreSQL server lets us in.
+ * Whether a PostgreSQL server accepts our login.
  * @param {string} url
  */
 export async function databaseAnswers(url) {

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Who a process is, beyond its number: numbers are used again, so a pid read from a file may belong to a stranger by now.
- * The moment of its start does not change for as long as it lives, whatever it executes.
+ * Identifies a process beyond its number: numbers are reused, so a pid in a file may belong to another process by now.
+ * The start time of a process never changes, whatever it executes.
  *
  * @param {number} pid
- * @returns {string | null} null when there is no such process (or only its remains, not yet collected by its parent)
+ * @returns {string | null} null if there is no such process (or only a zombie)
  */
 export function processIdentity(pid) {
   return process.platform === 'linux' ? fromProc(pid) : fromPs(pid);
@@ -15,12 +15,12 @@ export function processIdentity(pid) {
 
 /**
  * @param {number} pid
- * @param {string} identity as `processIdentity` gave it when the process was started
+ * @param {string} identity the result of `processIdentity` when the process was started
  */
 export const isStillRunning = (pid, identity) => processIdentity(pid) === identity;
 
 /**
- * Stops a process that is not our child: politely, then by force.
+ * Stops a process that is not our child: gracefully, then by force.
  *
  * @param {number} pid
  * @param {string} identity
@@ -43,7 +43,7 @@ export function sendSignal(pid, signal) {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has gone already.
+    // It has already exited.
   }
 }
 
@@ -51,11 +51,11 @@ export function sendSignal(pid, signal) {
 function fromProc(pid) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the program's name in brackets and may hold spaces: count the fields after it.
+    // The second field is the program's name in parentheses and may contain spaces: count the fields after it.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const [state, startedAt] = [fields[0], fields[19]];
     if (state === 'Z' || state === 'X') return null;
-    // Ticks are counted from the machine's start: after another start of it the same count is another moment.
+    // Ticks are counted from the boot of the machine: after a reboot the same count is another moment.
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return `${boot}/${startedAt}`;
   } catch {

@@ -6,7 +6,7 @@ import { node24 } from './node24.mjs';
 import { inRoot, ROOT } from './paths.mjs';
 import { testSeed } from './test-seed.mjs';
 
-// Time for jest to leave once it has written its results: a test that left something open would keep it for ever.
+// The time for jest to exit after it has written its results: a test with an open handle would keep it running forever.
 const LEAVE_MS = 15_000;
 
 /** @type {Set<import('node:child_process').ChildProcess>} */
@@ -20,7 +20,7 @@ export const signalJest = (signal) => running.forEach((child) => child.kill(sign
  *
  * @param {string[]} args
  * @param {Record<string, string>} [env]
- * @returns {Promise<{ code: number, summary: string }>} the exit code, and what is to be printed at the end: why tests were skipped, the seed
+ * @returns {Promise<{ code: number, summary: string }>} the exit code, and the text to print at the end: why tests were skipped, the seed
  *   after a failure, and as the last line `N passed, N failed, N skipped`
  */
 export async function runJest(args, env = {}) {
@@ -29,7 +29,7 @@ export async function runJest(args, env = {}) {
   const child = spawn(
     node24(),
     [inRoot('node_modules', 'jest', 'bin', 'jest.js'), ...args, '--json', `--outputFile=${results}`],
-    // With --json jest prints its results a second time, on its standard output.
+    // With --json, jest prints its results a second time, on standard output.
     { cwd: ROOT, stdio: ['inherit', 'ignore', 'inherit'], env: { ...jestEnvironment(), ...env } },
   );
   running.add(child);
@@ -38,7 +38,7 @@ export async function runJest(args, env = {}) {
     if (!existsSync(results)) return;
     clearInterval(watch);
     setTimeout(() => {
-      console.error('Jest has not left after its last test: a test has left something open. Ending it.');
+      console.error('Jest did not exit after its last test, because a test has an open handle. Killing it.');
       child.kill('SIGKILL');
     }, LEAVE_MS).unref();
   }, 500).unref();
@@ -71,7 +71,7 @@ function readSummary(file) {
     const results = JSON.parse(readFileSync(file, 'utf8'));
     return {
       passed: results.numPassedTests,
-      // A file that could not even be loaded counts as one failure.
+      // A file that cannot be loaded counts as one failure.
       failed: results.numFailedTests + results.numRuntimeErrorTestSuites,
       skipped: results.numPendingTests + results.numTodoTests,
       reasons: skipReasons(results),
@@ -84,10 +84,10 @@ function readSummary(file) {
 }
 
 /**
- * Why tests were skipped: `needing` in `test/support/target.ts` puts it into their names.
+ * Why tests were skipped: `needing` in `test/support/target.ts` adds the reason to their names.
  *
  * @param {{ testResults: { assertionResults: { status: string, fullName: string }[] }[] }} results
- * @returns {Map<string, number>} how many for each reason
+ * @returns {Map<string, number>} the number of tests for each reason
  */
 function skipReasons({ testResults }) {
   const counts = new Map();

@@ -4,8 +4,8 @@ import { spawn } from 'node:child_process';
 const running = new Map();
 
 /**
- * Stops the commands that are under way, because the launcher has been told to stop in the middle of them. Resolves when they have ended:
- * an npm that still writes would disturb the next one.
+ * Stops the running commands because the launcher is being stopped. Resolves when they have ended,
+ * because an npm that is still writing would disturb the next one.
  */
 export async function stopCommands() {
   const children = [...running];
@@ -16,13 +16,13 @@ export async function stopCommands() {
 }
 
 /**
- * Runs a command to its end and collects what it prints.
+ * Runs a command and collects its output.
  *
  * @param {string} command
  * @param {string[]} args
  * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, uid?: number, gid?: number }} [options]
  * @returns {Promise<{ code: number | null, stdout: string, output: string, missing: boolean }>}
- *   `output` holds both streams in the order they came; `missing`: there is no such command, or it may not be run
+ *   `output` contains both streams in order; `missing`: the command does not exist or is not executable
  */
 export function run(command, args, options = {}) {
   return new Promise((resolve) => {

@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
 /**
- * Makes sure that a file holds a secret. A given value always wins; without one, what the file has is kept, and a new value is generated only once.
+ * Makes sure that a file contains a secret. A given value takes precedence; otherwise the file keeps its value, and a new value is generated only once.
  *
  * @param {string} file readable by its owner and group only
  * @param {{ given: string | undefined, generate: () => string }} options an empty `given` counts as none
@@ -16,7 +16,7 @@ export function keepSecret(file, { given, generate }) {
 
 /**
  * @param {string} file
- * @returns {string | undefined} undefined when there is no secret in it
+ * @returns {string | undefined} undefined if the file contains no secret
  */
 function read(file) {
   try {
@@ -28,7 +28,7 @@ function read(file) {
 }
 
 /**
- * All or nothing: half a secret would be kept for ever. The mode is set separately because the umask restricts that of a new file.
+ * Writes all or nothing, because half a secret would be kept. The mode is set separately because the umask restricts the mode of a new file.
  * @param {string} file
  * @param {string} secret
  */

@@ -25,14 +25,14 @@ describe('a file with a secret', () => {
     expect(readFileSync(file, 'utf8')).toBe('generated\n');
   });
 
-  it('takes over a given value, at first and later', () => {
+  it('stores a given value, for a new and for an existing file', () => {
     expect(keepSecret(file, { given: 'given', generate })).toBe('created');
     expect(keepSecret(file, { given: 'given', generate })).toBe('kept');
     expect(keepSecret(file, { given: 'other', generate })).toBe('replaced');
     expect(readFileSync(file, 'utf8')).toBe('other\n');
   });
 
-  it('is created anew when it is empty', () => {
+  it('is created again if it is empty', () => {
     writeFileSync(file, '');
     expect(keepSecret(file, { given: undefined, generate })).toBe('created');
     expect(readFileSync(file, 'utf8')).toBe('generated\n');

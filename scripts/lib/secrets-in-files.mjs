@@ -13,8 +13,8 @@ export const SECRET_VARIABLES = [
 ];
 
 /**
- * Moves secrets from variables into files, for the processes that are started next: every process of the same user can read a process's
- * environment, and what has broken out of a jail may be one.
+ * Moves secrets from variables into files, for the processes that are started next: every process of the same user can read the
+ * environment of a process, and code that has escaped from a jail may be one.
  *
  * @param {Record<string, string | undefined>} env
  * @param {string} folder

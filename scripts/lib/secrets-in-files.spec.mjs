@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { SECRET_VARIABLES, secretsInFiles } from './secrets-in-files.mjs';
 
 describe('secrets of the environment', () => {
-  test('are all those that the services declare', () => {
+  test('include all those that the services declare', () => {
     const example = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8').replaceAll('\n# ', ' ');
     const declared = [...example.matchAll(/Or (\w+)_FILE: a file/g)].map(([, name]) => name);
-    // It is read by the launcher, which does not pass it on
+    // the launcher reads it and does not pass it on
     expect(declared.filter((name) => name !== 'SLUICE_API_KEY').sort()).toEqual([...SECRET_VARIABLES].sort());
   });
 
-  test('move into files that their owner alone can read', () => {
+  test('are moved into files that only their owner can read', () => {
     const folder = join(mkdtempSync(join(tmpdir(), 'sluice-test-')), 'secrets');
     const replaced = secretsInFiles({ DATABASE_PASSWORD: 'x y', SLUICE_SMTP_URL: '', PATH: '/bin' }, folder);
     const file = join(folder, 'DATABASE_PASSWORD');

@@ -10,10 +10,10 @@ import { removePidFile, writePidFile } from './pid-file.mjs';
  * @typedef {object} ServiceProcess
  * @property {string} name
  * @property {'app' | 'store'} kind apps are stopped before the stores that they use
- * @property {number} pid 0 when it could not be started at all (then `exited` says why)
+ * @property {number} pid 0 if it could not be started (then `exited` contains the reason)
  * @property {import('node:child_process').ChildProcess} child
  * @property {Promise<Exit>} exited
- * @property {() => Promise<void>} stop in good order; by force when that takes longer than its grace
+ * @property {() => Promise<void>} stop gracefully; by force if that takes longer than the grace period
  * @property {() => Promise<void>} kill at once
  * @property {(signal: NodeJS.Signals) => void} signal
  */
@@ -21,7 +21,7 @@ import { removePidFile, writePidFile } from './pid-file.mjs';
 /** @type {Set<ServiceProcess>} */
 const live = new Set();
 
-/** The services of this process that run now. */
+/** The services of this process that are running. */
 export const liveServices = () => [...live];
 
 /**
@@ -39,7 +39,7 @@ export const liveServices = () => [...live];
  */
 export function startServiceProcess(options) {
   const { name, kind, command, args, pidFile, stopSignal = 'SIGTERM', killSignal = 'SIGKILL', graceMs = 10_000 } = options;
-  // Detached = a session of its own: Ctrl-C in the terminal reaches the launcher only, which then stops everything in its order.
+  // Detached = a separate session: Ctrl-C in the terminal reaches only the launcher, which then stops everything in order.
   const child = spawn(command, args, { ...options.spawn, detached: true });
   const pid = child.pid ?? 0;
   if (pid) {
@@ -80,7 +80,7 @@ export function startServiceProcess(options) {
 }
 
 /**
- * Where a service's own words go: a file that is continued, and put aside when it has grown large.
+ * Opens the log file of a service: appended to, and rotated when it is large.
  * @param {string} file
  * @returns {{ fd: number, close(): void }} to be closed once the child has it
  */
@@ -95,7 +95,7 @@ export function openLogFile(file) {
 }
 
 /**
- * The last lines of a log file, to be shown when its service did not start.
+ * The last lines of a log file, to be shown if its service did not start.
  * @param {string} file
  */
 export function tailOf(file, lines = 15) {

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { ExplainedError } from './explained-error.mjs';
 import { ROOT } from './paths.mjs';
 
-// Sources and webhooks on this machine are what a first try has: the loopback addresses are open to it.
+// A first trial has its sources and webhooks on this machine, so the loopback addresses are allowed.
 const LOOPBACK = '127.0.0.0/8,::1,localhost';
 
 /** The variables that only `npm start` reads; the services declare theirs. */
@@ -13,7 +13,7 @@ export const LAUNCHER_VARIABLES = [
 ];
 
 /**
- * What `npm start` was asked for.
+ * The settings of `npm start`.
  *
  * @typedef {object} Settings
  * @property {string} dataDir
@@ -31,7 +31,7 @@ export const LAUNCHER_VARIABLES = [
 /**
  * @param {Record<string, string | undefined>} given
  * @returns {Settings}
- * @throws {ExplainedError} with a sentence for every variable that is wrong
+ * @throws {ExplainedError} with a sentence for every bad variable
  */
 export function readSettings(given) {
   /** @type {string[]} */
@@ -72,7 +72,7 @@ export function readSettings(given) {
 }
 
 /**
- * A secret may be in a file, named by a variable with `_FILE` behind its name.
+ * A secret may be in a file, named by the variable with the suffix `_FILE`.
  * @param {Record<string, string | undefined>} env
  * @param {string[]} problems
  */
@@ -94,7 +94,7 @@ function withSecretsFromFiles(env, problems) {
 export const dataFolderPath = (env) => resolve(ROOT, env['SLUICE_DATA_DIR'] || '.sluice');
 
 /**
- * The ports that have to be free, each with the variable that chooses it.
+ * The ports that must be free, each with the variable that sets it.
  * @param {Settings} settings
  */
 export const portsInUse = (settings) => [

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { portsInUse, readSettings } from './settings.mjs';
 
 describe('the variables of npm start', () => {
-  test('none is needed', () => {
+  test('are all optional', () => {
     expect(readSettings({})).toMatchObject({
       httpPort: 3000,
       endpointsPort: 3001,
@@ -14,7 +14,7 @@ describe('the variables of npm start', () => {
     });
   });
 
-  test('an empty one is as if absent, but an empty list of private hosts allows none', () => {
+  test('count as absent if empty, but an empty list of private hosts allows none', () => {
     const settings = readSettings({ SLUICE_HTTP_PORT: '', SLUICE_API_KEY: '', KAFKA_BROKERS: '', SLUICE_ALLOW_PRIVATE_HOSTS: '' });
     expect(settings).toMatchObject({ httpPort: 3000, apiKey: undefined, kafkaBrokers: undefined, allowPrivateHosts: '' });
   });
@@ -31,25 +31,25 @@ describe('the variables of npm start', () => {
     ['KAFKA_BROKERS', 'kafka-1:9092,kafka-2:'],
     ['DATABASE_URL', 'mysql://host/database'],
     ['DATABASE_URL', 'somewhere'],
-  ])('%s=%s is wrong, and named', (name, value) => {
+  ])('are rejected by name: %s=%s', (name, value) => {
     expect(() => readSettings({ [name]: value })).toThrow(name);
   });
 
-  test('everything that is wrong is said at once', () => {
+  test('are reported all at once if several are wrong', () => {
     expect(() => readSettings({ SLUICE_HTTP_PORT: 'a', SLUICE_KAFKA_PORT: 'b' })).toThrow(/SLUICE_HTTP_PORT.*\n.*SLUICE_KAFKA_PORT/);
   });
 
-  test('a secret is not repeated', () => {
+  test('are not repeated in the report if they are secret', () => {
     expect(() => readSettings({ SLUICE_API_KEY: 'secret' })).toThrow(
       expect.objectContaining({ message: expect.not.stringContaining('secret') }),
     );
   });
 
-  test('two ports must not be the same', () => {
+  test('must not contain the same port twice', () => {
     expect(() => readSettings({ SLUICE_HTTP_PORT: '3001' })).toThrow('SLUICE_ENDPOINTS_PORT and SLUICE_HTTP_PORT');
   });
 
-  test('with a broker and a database elsewhere only two ports are needed', () => {
+  test('need only two ports if the broker and the database are elsewhere', () => {
     const settings = readSettings({ KAFKA_BROKERS: 'kafka:9092', DATABASE_URL: 'postgres://u:p@db/postgres', SLUICE_HTTP_PORT: '9092' });
     expect(portsInUse(settings).map(({ port }) => port)).toEqual([9092, 3001]);
   });

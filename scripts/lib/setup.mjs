@@ -1,4 +1,4 @@
-/** What has to be there before anything runs. Each of these prints a line only when it really has something to do. */
+/** The prerequisites of every command. Each step prints a line only if it has work to do. */
 export { ensureBrokerJars } from './broker-jars.mjs';
 export { ensureBuild } from './build.mjs';
 export { ensureDependencies } from './dependencies.mjs';

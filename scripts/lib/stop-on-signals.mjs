@@ -1,12 +1,12 @@
 import { explain } from './explained-error.mjs';
 
-// npm passes on the Ctrl-C that the terminal has sent to us as well: two signals this close are one.
+// npm forwards the Ctrl-C that this process also receives from the terminal: two signals this close count as one.
 const SAME_KEYSTROKE_MS = 1000;
 const PARENT_LOOK_MS = 1000;
 
 /**
- * Ends this process in good order: at the first Ctrl-C (SIGTERM, the terminal's closing) everything is stopped, at the second it is
- * killed.
+ * Ends this process gracefully: the first Ctrl-C (SIGTERM, closing the terminal) stops everything, the second one kills
+ * it.
  *
  * @param {object} options
  * @param {() => Promise<void>} options.stop
@@ -32,7 +32,7 @@ export function stopOnSignals({ stop, kill, say }) {
 
   async function onSignal() {
     if (begunAt === null) {
-      say('stopping (once more kills)');
+      say('stopping… (press Ctrl-C again to force)');
       await begin(0);
     } else if (Date.now() - begunAt > SAME_KEYSTROKE_MS) {
       say('killing');
@@ -42,14 +42,14 @@ export function stopOnSignals({ stop, kill, say }) {
   }
 
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => void onSignal());
-  // npm does not pass every signal on: when it has gone, so do we
+  // npm does not forward every signal: when npm has exited, so does this process
   const parent = process.ppid;
   if (process.env.npm_lifecycle_event) setInterval(() => void (process.ppid === parent || begin(0)), PARENT_LOOK_MS).unref();
   process.on('uncaughtException', (error) => {
     console.error(explain(error));
     void begin(1);
   });
-  // The terminal, or whatever reads what we print, may be gone before us.
+  // The terminal, or the program that reads our output, may end first.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
   return {

@@ -3,22 +3,22 @@ import { describeExit } from './service-process.mjs';
 
 const FIRST_PAUSE_MS = 300;
 const LONGEST_PAUSE_MS = 5000;
-// What has run this long was healthy: its next death is a new trouble.
+// A service that has run this long was healthy: its next death is a new problem.
 const HEALTHY_MS = 30_000;
 const TRIES_BEFORE_FIRST_READY = 3;
 
 /**
  * Keeps one service running:
  *
- *     start() ──► starting ──► ready ──► (dies) ──► pause 0.3 … 5 s ──► starting …
+ *                    └─ dies 3 times before it was ever ready: start() fails, and it stays down
  *                    └─ dies 3 times before it was ever ready: start() fails, and it stays down
  *
  * @template {import('./service-process.mjs').ServiceProcess & { ready?: Promise<boolean> }} S
  * @param {object} options
  * @param {string} options.name
- * @param {() => Promise<S>} options.launch without `ready` in its result the service is ready once it is launched
- * @param {(line: string) => void} [options.say] told when it died
- * @param {number} [options.patienceMs] how long it may take until it is ready for the first time
+ * @param {() => Promise<S>} options.launch if the result has no `ready`, the service is ready once it is launched
+ * @param {(line: string) => void} [options.say] called when it has died
+ * @param {number} [options.patienceMs] how long it may take to become ready for the first time
  */
 export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }) {
   let wanted = false;
@@ -27,7 +27,7 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
   /** @type {Promise<void>} */
   let loop = Promise.resolve();
   let endPause = () => {};
-  /** @type {S | null} what runs and is ready */
+  /** @type {S | null} the running service, once it is ready */
   let ready = null;
   /** @type {Set<(service: S) => void>} */
   const waitingForReady = new Set();
@@ -39,30 +39,30 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
     for (let tries = 1; wanted; tries++) {
       const startedAt = Date.now();
       const trouble = await runOnce(() => {
-        if (wasReady) say(`${name} runs again`);
+        if (wasReady) say(`${name} is running again`);
         wasReady = true;
       });
       if (!wanted) return;
       if (!wasReady && (trouble instanceof Error || tries >= TRIES_BEFORE_FIRST_READY)) {
         wanted = false;
-        return fail(trouble instanceof Error ? trouble : new ExplainedError(`${name} did not start (${trouble}): what it said is above.`));
+        return fail(trouble instanceof Error ? trouble : new ExplainedError(`${name} did not start (${trouble}); its output is above.`));
       }
       if (Date.now() - startedAt > HEALTHY_MS) pauseMs = FIRST_PAUSE_MS;
-      say(`${name} has died (${trouble instanceof Error ? trouble.message : trouble}): starting it again in ${pauseMs / 1000} s`);
+      say(`${name} has died (${trouble instanceof Error ? trouble.message : trouble}); restarting it in ${pauseMs / 1000} s`);
       await pause(pauseMs);
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
     }
   }
 
   /**
-   * From one launch to the death of what was launched.
+   * From one launch to the death of the launched process.
    * @param {() => void} onReady
    * @returns {Promise<string | Error>} what went wrong
    */
   async function runOnce(onReady) {
     try {
       const service = (current = await launch());
-      // It was told to stop while it started.
+      // It was stopped while it started.
       if (!wanted) await service.stop();
       if ((await service.ready) !== false) {
         onReady();
@@ -91,7 +91,7 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
   }
 
   /**
-   * Resolves when it is ready: at once when it is, or else after its next successful start.
+   * Resolves when it is ready: at once if it is ready, otherwise after its next successful start.
    * @returns {Promise<S>}
    */
   const whenReady = async () => ready ?? new Promise((resolve) => void waitingForReady.add(resolve));
@@ -105,7 +105,7 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
     whenReady,
 
     /**
-     * Resolves when it is ready; fails when it cannot be started. Does nothing when it runs.
+     * Resolves when it is ready; fails if it cannot be started. Does nothing if it is running.
      * @returns {Promise<S>}
      */
     async start() {
@@ -126,8 +126,8 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
     },
 
     /**
-     * Stops it, and it stays down until `start()`.
-     * @param {{ signal?: NodeJS.Signals }} [options] SIGKILL: at once instead of in good order
+     * Stops it; it stays down until `start()`.
+     * @param {{ signal?: NodeJS.Signals }} [options] SIGKILL: at once instead of gracefully
      */
     async stop({ signal } = {}) {
       wanted = false;
@@ -137,7 +137,7 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
     },
 
     /**
-     * Sends it a signal. It is started again when it dies of it; with SIGKILL the promise resolves when it is gone.
+     * Sends it a signal. It is restarted if it dies of it; with SIGKILL, the promise resolves when it is gone.
      * @param {NodeJS.Signals} [signal]
      */
     async kill(signal = 'SIGKILL') {

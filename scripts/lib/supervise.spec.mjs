@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { supervise } from './supervise.mjs';
 
-/** Stands in for a process: it lives until it is told otherwise. */
+/** Replaces a process: it lives until the test ends it. */
 class FakeService {
   name = 'fake';
   kind = /** @type {const} */ ('app');
@@ -53,7 +53,7 @@ describe('a supervised service', () => {
     await started;
   }
 
-  test('is started once it says that it is ready', async () => {
+  test('is started once it reports that it is ready', async () => {
     const started = supervised.start();
     await jest.advanceTimersByTimeAsync(1000);
     expect(await Promise.race([started, 'still starting'])).toBe('still starting');
@@ -62,7 +62,7 @@ describe('a supervised service', () => {
     expect(supervised.pid).toBe(latest().pid);
   });
 
-  test('is started again when it dies, ever more slowly', async () => {
+  test('is restarted when it dies, with increasing pauses', async () => {
     await startUp();
     for (const pause of [300, 600, 1200, 2400, 4800, 5000, 5000]) {
       const before = launched.length;
@@ -72,10 +72,10 @@ describe('a supervised service', () => {
       await jest.advanceTimersByTimeAsync(1);
       expect(launched).toHaveLength(before + 1);
     }
-    expect(said[0]).toBe('fake has died (SIGKILL): starting it again in 0.3 s');
+    expect(said[0]).toBe('fake has died (SIGKILL); restarting it in 0.3 s');
   });
 
-  test('is started again at once when it had been healthy for long', async () => {
+  test('is restarted at once if it had been healthy for long', async () => {
     await startUp();
     latest().signal('SIGKILL');
     await jest.advanceTimersByTimeAsync(300);
@@ -86,7 +86,7 @@ describe('a supervised service', () => {
     expect(launched).toHaveLength(3);
   });
 
-  test('stays down when it was stopped, and comes back when it is started', async () => {
+  test('stays down after a stop, until it is started', async () => {
     await startUp();
     await supervised.stop();
     await jest.advanceTimersByTimeAsync(60_000);
@@ -96,7 +96,7 @@ describe('a supervised service', () => {
     expect(launched).toHaveLength(2);
   });
 
-  test('stays down when it was stopped in the pause after a death', async () => {
+  test('stays down if it is stopped in the pause after a death', async () => {
     await startUp();
     latest().signal('SIGKILL');
     await jest.advanceTimersByTimeAsync(100);
@@ -105,7 +105,7 @@ describe('a supervised service', () => {
     expect(launched).toHaveLength(1);
   });
 
-  test('cannot be started when it dies three times before it was ready', async () => {
+  test('fails to start if it dies three times before it was ready', async () => {
     const started = supervised.start();
     const failure = expect(started).rejects.toThrow('fake did not start (exit code 1)');
     for (let death = 1; death <= 3; death++) {

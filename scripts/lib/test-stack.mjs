@@ -7,14 +7,14 @@ import { freePort } from './ports.mjs';
 import { startPostgres } from './postgres.mjs';
 
 /**
- * A broker and a database server for one run of the tests: on free ports, in a temporary folder, gone afterwards, and gone too when the
+ * A broker and a database server for one test run: on free ports, in a temporary folder. They are removed afterwards, even if the
  * runner is killed.
  *
  * @returns {Promise<{ databaseUrl: string, brokers: string, stop: () => Promise<void> }>}
  */
 export async function startTestStack() {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'));
-  // PostgreSQL may have to run as another user, who must get through to its folder.
+  // PostgreSQL may run as another user, who must be able to reach its folder.
   await chmod(folder, 0o711);
   removeAtEnd(folder);
   const started = await Promise.allSettled([

@@ -2,7 +2,7 @@
 const steps = [];
 
 /**
- * Runs a step, and prints its name when it begins.
+ * Runs a step, and prints its name at the beginning.
  *
  * @template T
  * @param {string} step
@@ -19,5 +19,5 @@ export async function timed(step, action) {
   }
 }
 
-/** How long each step took, in one line. */
+/** The duration of each step, in one line. */
 export const times = () => steps.map(([step, seconds]) => `${step} ${seconds} s`).join(', ');

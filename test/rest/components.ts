@@ -17,7 +17,7 @@ export const components = (world: () => World) =>
     });
     const create = (body: object) => api.post('/components', body);
 
-    it('are made of code, and answered with exactly their fields', async () => {
+    it('are created from code, and returned with exactly their fields', async () => {
       const before = Math.floor(Date.now() / 1000);
       const { status, headers, body } = await create({ component_code: QUIET });
       expect(status).toBe(200);
@@ -38,7 +38,7 @@ export const components = (world: () => World) =>
       expect(data.code_hash).toBe(createHash('sha256').update(code, 'utf8').digest('hex'));
     });
 
-    it('show their props in the order of declaration, with what else was said of them', async () => {
+    it('list their props in the order of declaration, with additional attributes', async () => {
       const code = `export default { name: 'p', props: {
         zebra: { type: 'string', label: 'Z', description: 'd', default: 'x', extra: [1] },
         db: '$.service.db', http: '$.interface.http', timer: { type: '$.interface.timer', default: { intervalSeconds: 60 } },
@@ -65,11 +65,11 @@ export const components = (world: () => World) =>
       ]);
     });
 
-    it('are had by id, and by key in the newest version', async () => {
+    it('are returned by id, and by key in the newest version', async () => {
       const version = (n: number) => `module.exports = { name: 'Keyed', key: 'my-own-key', version: '0.0.${n}', run() {} }`;
       const one = (await create({ component_code: version(1) })).body.data;
       const two = (await create({ component_code: version(2) })).body.data;
-      // the newest is the one created last, whatever its version says
+      // the newest is the one created last, whatever its version states
       const again = (await create({ component_code: version(1) })).body.data;
       expect(again.id).not.toBe(one.id);
       expect((await api.get(`/components/${one.id}`)).body).toEqual({ data: one });
@@ -77,7 +77,7 @@ export const components = (world: () => World) =>
       expect((await api.get('/components/my-own-key')).body).toEqual({ data: again });
     });
 
-    needing('accounts').it('of another account, by id or key, are like none', async () => {
+    needing('accounts').it('do not exist for another account, by id or by key', async () => {
       const { id } = (await create({ component_code: "export default { name: 'x', key: 'hidden-key' }" })).body.data;
       const mine = await stranger.get(`/components/${id}`);
       const none = await stranger.get('/components/sc_000000000000000000');
@@ -93,23 +93,23 @@ export const components = (world: () => World) =>
       ['null', { component_code: null, component_url: null }, 'component_code or component_url is required'],
       ['code that is not text', { component_code: 5 }, 'component_code must be a string'],
       ['a URL that is not text', { component_url: ['x'] }, 'component_url must be a string'],
-      ['a URL that is none', { component_url: 'nowhere' }, 'component_url'],
+      ['an invalid URL', { component_url: 'nowhere' }, 'component_url'],
       ['a URL of a file', { component_url: 'file:///etc/passwd' }, 'component_url'],
       ['empty code', { component_code: '' }, ''],
       ['code with a NUL character', { component_code: `${QUIET}//\0` }, 'NUL'],
       ['code that does not parse', { component_code: 'export default {\n  name: ,\n}' }, '2'],
       ['code without an export', { component_code: 'const a = 1' }, 'export'],
-      ['an export that is no object', { component_code: 'export default 5' }, 'exports no component'],
+      ['an export that is not an object', { component_code: 'export default 5' }, 'exports no component'],
       ['a component without a name', { component_code: 'export default { version: "1" }' }, 'name'],
       ['code that throws', { component_code: 'throw new Error("at once")' }, 'at once'],
-      ['a module that is not there', { component_code: 'import x from "left-pad"; export default { name: "x" }' }, 'left-pad'],
-    ])('of %s: 400', async (_, body, says) => {
+      ['a module that does not exist', { component_code: 'import x from "left-pad"; export default { name: "x" }' }, 'left-pad'],
+    ])('return 400 for %s', async (_, body, says) => {
       const answer = await create(body);
       expect(answer.status).toBe(400);
       expect(answer.body.error).toContain(says);
     });
 
-    it('over 512 KB: 400; over 2 MiB: 413', async () => {
+    it('return 400 for code over 512 KB, and 413 for a body over 2 MiB', async () => {
       expect((await create({ component_code: `//${'x'.repeat(600_000)}\n${QUIET}` })).status).toBe(400);
       expect(
         (await raw(api, 'POST', '/components', `{"component_code":"${'x'.repeat(2 * 1024 * 1024)}"}`, 'application/json')).status,
@@ -117,19 +117,19 @@ export const components = (world: () => World) =>
     });
 
     it.each(['http-request', 'interval-timer', 'cron-schedule', 'rss-feed', 'json-poller'])(
-      'of the registry: %s is there for everyone',
+      'of the registry exist for every account: %s',
       async (key) => {
         const { status, body } = await stranger.get(`/components/registry/${key}`);
         expect(status).toBe(200);
         expect(keysOf(body.data)).toEqual(FIELDS);
         expect(body.data.code).toContain(key);
         expect((await stranger.post('/sources', { component_id: body.data.id, ...needed[key] })).status).toBe(200);
-        // a client reads the component that its source names
+        // a client reads the component that its source refers to
         expect((await stranger.get(`/components/${body.data.id}`)).body).toEqual(body);
       },
     );
 
-    it('of the registry are not own ones, and own ones not of the registry', async () => {
+    it('of the registry are separate from those of the account', async () => {
       expect((await api.get('/components/http-request')).status).toBe(404);
       await create({ component_code: "export default { name: 'x', key: 'not-registered' }" });
       expect((await api.get('/components/registry/not-registered')).status).toBe(404);
@@ -157,12 +157,12 @@ export const components = (world: () => World) =>
         const { data } = (await create({ component_url: `${base}/there.js` })).body;
         expect(data).toMatchObject({ name: 'From There', code: componentOf('From There') });
       });
-      fetching('that is not there: 400', async () => {
+      fetching('return 400 if the URL cannot be fetched', async () => {
         const answer = await create({ component_url: `${base}/gone.js` });
         expect(answer.status).toBe(400);
         expect(answer.body.errors).toEqual([{ field: 'component_url', message: expect.stringContaining('404') }]);
       });
-      it('beside code are only kept: nothing is fetched', async () => {
+      it('are not fetched if code is given: the URL is only stored', async () => {
         asked = [];
         expect((await create({ component_code: QUIET, component_url: `${base}/there.js` })).body.data.code).toBe(QUIET);
         expect((await create({ component_code: QUIET, component_url: 'no URL at all' })).status).toBe(200);

@@ -14,7 +14,7 @@ export const events = (world: () => World) =>
     });
     const page = async (id: string, query = '') => (await api.get(`/sources/${id}/event_summaries${query}`)).body;
     const shown = async (id: string, query = '?limit=100') => (await page(id, query)).data.map(({ event }: any) => event);
-    /** A source that has emitted these. */
+    /** Creates a source that has emitted these events. */
     const emitted = async (list: unknown[]): Promise<any> => {
       const source = await api.source(QUIET);
       await world().producer.emit(source.id, list);
@@ -65,36 +65,36 @@ export const events = (world: () => World) =>
         'event_name=a%00b',
         'event_name=$other',
         `event_name=${'x'.repeat(129)}`,
-      ])('with %s: 400', async (query) => {
+      ])('but with %s return 400', async (query) => {
         expect((await api.get(`/sources/${source.id}/event_summaries?${query}`)).status).toBe(400);
         expect((await api.get(`/sources/dc_000000000000000000/event_summaries?${query}`)).status).toBe(400);
         expect((await api.get(`/sources/nope/event_summaries?${query}`)).status).toBe(400);
       });
-      it('with the fields that are asked for', async () => {
+      it('with the requested fields only', async () => {
         expect(keysOf((await page(source.id, '?include=id,event')).data[0])).toEqual(['event', 'id']);
         expect(keysOf((await page(source.id, '?exclude=event')).data[0])).toEqual(['id', 'indexed_at_ms', 'metadata']);
       });
-      needing('accounts').it("and another account's like none that is there", async () => {
+      needing('accounts').it('but not for another account, which gets 404', async () => {
         for (const path of ['event_summaries', 'events', 'logs'])
           for (const id of [source.id, 'dc_000000000000000000', 'nope'])
             expect((await stranger.get(`/sources/${id}/${path}`)).status).toBe(404);
         expect((await stranger.delete(`/sources/${source.id}/events`)).status).toBe(404);
         expect((await api.get(`/workflows/p_000000000000000000/event_summaries`)).status).toBe(404);
       });
-      it('for clients that poll: whole, and without page_info', async () => {
+      it('in full and without page_info for clients that poll', async () => {
         const { body } = await api.get(`/sources/${source.id}/events?limit=2`);
         expect(keysOf(body)).toEqual(['data']);
         expect(body.data).toEqual(all.slice(0, 2).map(({ id, indexed_at_ms, event }) => ({ id, ts: indexed_at_ms, k: 'emit', e: event })));
       });
     });
 
-    it('of any JSON value are shown as they were emitted', async () => {
+    it('with any JSON value exactly as it was emitted', async () => {
       const values = [null, true, 0, -1.5e300, '', 'ünï💧\u0000', [], {}, [null, [1]], { a: { b: [] }, $truncated: 'mine' }];
       const source = await emitted(values);
       expect(await shown(source.id)).toEqual([...values].reverse());
       expect(await shown(source.id, '?expand=event')).toEqual([...values].reverse());
     });
-    it('over 1 KB are shortened to valid JSON of at most 1 KB, unless they are expanded', async () => {
+    it('truncated to valid JSON of at most 1 KB, unless they are expanded', async () => {
       const filled = (bytes: number) => ({ a: 1, t: 'x'.repeat(bytes - '{"a":1,"t":""}'.length) });
       const list = [
         filled(1024),
@@ -118,13 +118,13 @@ export const events = (world: () => World) =>
       expect((await api.get(`/sources/${source.id}/events`)).body.data.map(({ e }: any) => e)).toEqual([...list].reverse());
     });
     it.each([
-      ['too large', Buffer.from(`"${'x'.repeat(1024 * 1024)}"`), {}, 'are allowed'],
-      ['no JSON', Buffer.from('{'), {}, 'not JSON'],
-      ['no UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, 'not UTF-8'],
+      ['too large', Buffer.from(`"${'x'.repeat(1024 * 1024)}"`), {}, 'the limit is'],
+      ['not JSON', Buffer.from('{'), {}, 'not JSON'],
+      ['not UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, 'not UTF-8'],
       ['nested too deeply', Buffer.from(`${'['.repeat(300)}${']'.repeat(300)}`), {}, 'nested deeper'],
-      ['on a stream that is ours', Buffer.from('1'), { ce_type: '$in' }, '$in'],
-      ['at a time that no database keeps', Buffer.from('1'), { ce_time: 'a\0' }, 'NUL'],
-    ])('from a producer that are %s: $errors says so', async (_, value, headers, message) => {
+      ['on a reserved stream', Buffer.from('1'), { ce_type: '$in' }, '$in'],
+      ['with a time that no database can store', Buffer.from('1'), { ce_time: 'a\0' }, 'NUL'],
+    ])('from a producer that are %s are reported on $errors', async (_, value, headers, message) => {
       const source = await emitted(count(1));
       await world().producer.send(source.id, value, headers);
       await eventually(async () => {
@@ -134,7 +134,7 @@ export const events = (world: () => World) =>
       expect((await page(source.id)).data).toHaveLength(1);
     });
 
-    it('are kept, the last 100 of each stream', async () => {
+    it('are stored up to the last 100 of each stream', async () => {
       const source = await emitted(count(130));
       const kept = await eventually(async () => {
         const list = await shown(source.id);
@@ -154,7 +154,7 @@ export const events = (world: () => World) =>
       for (const query of ['', '?event_name=', '?event_name=default'])
         expect((await page(source.id, query)).page_info.total_count).toBe(100);
     });
-    it('have the summary, id and time that their emitter gave them', async () => {
+    it('have the summary, id and time that their emitter set', async () => {
       const source = await api.source("export default { name: 'm', run() { this.$emit({}, { id: 5, summary: 'S', ts: 1700000000 }) } }");
       await api.post(`/sources/${source.id}/run`);
       const { metadata } = await eventually(async () => {
@@ -170,11 +170,11 @@ export const events = (world: () => World) =>
         new URLSearchParams({ ...(start && { start_id: start }), ...(end && { end_id: end }) }).toString();
       it.each([
         ['all', [], [], []],
-        ['from one on', [3], [], [0, 1, 2]],
-        ['up to one', [], [3], [4, 5]],
-        ['a range', [1], [4], [0, 5]],
-        ['exactly one', [2], [2], [0, 1, 3, 4, 5]],
-      ])('%s: 202, and later ones stay', async (_, [start], [end], left) => {
+        ['from one event on', [3], [], [0, 1, 2]],
+        ['up to one event', [], [3], [4, 5]],
+        ['in a range', [1], [4], [0, 5]],
+        ['exactly one event', [2], [2], [0, 1, 3, 4, 5]],
+      ])('%s: returns 202, and later ones are kept', async (_, [start], [end], left) => {
         const source = await emitted(count(6));
         const ids = (await page(source.id)).data.map(({ id }: any) => id).reverse();
         const answer = await api.delete(`/sources/${source.id}/events?${range(ids[start ?? -1], ids[end ?? -1])}`);
@@ -182,14 +182,14 @@ export const events = (world: () => World) =>
         await world().producer.emit(source.id, [{ n: 'later' }]);
         await eventually(async () => expect((await shown(source.id)).map(({ n }: any) => n).reverse()).toEqual([...left, 'later']));
       });
-      it('by ids that were never there: they are positions', async () => {
+      it('by ids that never existed, because ids are positions', async () => {
         const source = await emitted(count(2));
         expect((await api.delete(`/sources/${source.id}/events?start_id=1-1&end_id=1-2`)).status).toBe(202);
         expect((await api.delete(`/sources/${source.id}/events?start_id=9999999999999-0`)).status).toBe(202);
         await world().producer.emit(source.id, [{ n: 'later' }]);
         await eventually(async () => expect((await shown(source.id)).map(({ n }: any) => n)).toEqual(['later', 1, 0]));
       });
-      it('of one stream, or of all', async () => {
+      it('from one stream, or from all', async () => {
         const source = await emitted(count(1));
         await world().producer.emit(source.id, [{ n: 'm' }], { ce_type: 'mine' });
         await eventually(async () => expect((await page(source.id, '?event_name=mine')).data).toHaveLength(1));
@@ -212,13 +212,13 @@ export const events = (world: () => World) =>
         'event_name=a%00b',
         'event_name=$nope',
         'start_id=1-1&start_id=2-2',
-      ])('with %s: 400, and nothing is', async (query) => {
+      ])('but not with %s, which returns 400', async (query) => {
         const source = await emitted(count(1));
         expect((await api.delete(`/sources/${source.id}/events?${query}`)).status).toBe(400);
         expect((await api.delete(`/sources/dc_000000000000000000/events?${query}`)).status).toBe(400);
         expect(await shown(source.id)).toHaveLength(1);
       });
-      it('of a source that is not there: 404', async () => {
+      it('but not from a source that does not exist, which returns 404', async () => {
         for (const id of ['dc_000000000000000000', 'nope']) expect((await api.delete(`/sources/${id}/events`)).status).toBe(404);
       });
     });

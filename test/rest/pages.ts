@@ -5,7 +5,7 @@ import { keysOf, QUIET, type World } from './world.js';
 
 const PAGE_INFO = ['count', 'end_cursor', 'start_cursor', 'total_count'];
 
-/** Lists of sources and of webhooks, of an account that has nothing else: pages, cursors, fields. */
+/** Lists of sources and of webhooks, in an account without others: pages, cursors, fields. */
 export const pages = (world: () => World) =>
   needing('accounts').describe('lists', () => {
     let api: Api;
@@ -32,7 +32,7 @@ export const pages = (world: () => World) =>
         expect(body.data.map(({ id }: { id: string }) => id)).toEqual(all().slice(0, 10));
         expect(body.page_info).toEqual({ total_count: 12, count: 10, start_cursor: cursor(all()[0]!), end_cursor: cursor(all()[9]!) });
       });
-      it('walk on after the end, to an empty page', async () => {
+      it('continue after the end with an empty page', async () => {
         const first = (await list('?limit=5')).body.page_info;
         const second = (await list(`?limit=5&after=${first.end_cursor}`)).body;
         expect(second.data.map(({ id }: { id: string }) => id)).toEqual(all().slice(5, 10));
@@ -41,20 +41,20 @@ export const pages = (world: () => World) =>
         expect(last).toEqual({ page_info: { total_count: 12, count: 0, start_cursor: null, end_cursor: null }, data: [] });
         expect((await list(`?before=${cursor(all()[0]!)}`)).body.data).toEqual([]);
       });
-      it('before a cursor are the page directly before it', async () => {
+      it('return the page directly before a cursor', async () => {
         expect(await idsOf(`?limit=3&before=${cursor(all()[8]!)}`)).toEqual(all().slice(5, 8));
         expect(await idsOf(`?limit=50&before=${cursor(all()[3]!)}`)).toEqual(all().slice(0, 3));
       });
-      it('between two cursors are the window, from its after end', async () => {
+      it('return the window between two cursors, from its newer end', async () => {
         expect(await idsOf(`?after=${cursor(all()[1]!)}&before=${cursor(all()[6]!)}`)).toEqual(all().slice(2, 6));
         expect(await idsOf(`?limit=2&after=${cursor(all()[1]!)}&before=${cursor(all()[6]!)}`)).toEqual(all().slice(2, 4));
         expect(await idsOf(`?after=${cursor(all()[6]!)}&before=${cursor(all()[1]!)}`)).toEqual([]);
       });
-      it.each(['0', '101', 'abc', '-1', '1.5', '', '1e1', '0x5', '5&limit=6'])('limit=%s is 400', async (limit) => {
+      it.each(['0', '101', 'abc', '-1', '1.5', '', '1e1', '0x5', '5&limit=6'])('return 400 for limit=%s', async (limit) => {
         const { status, body } = await list(`?limit=${limit}`);
         expect([status, body.errors]).toEqual([400, [{ field: 'limit', message: 'limit must be an integer from 1 to 100' }]]);
       });
-      it.each(['1', '100'])('limit=%s is not', async (limit) => expect((await list(`?limit=${limit}`)).status).toBe(200));
+      it.each(['1', '100'])('return 200 for limit=%s', async (limit) => expect((await list(`?limit=${limit}`)).status).toBe(200));
       it.each([
         ['garbage', 'garbage'],
         ['not base64', '!!!'],
@@ -62,21 +62,21 @@ export const pages = (world: () => World) =>
         ['a padded one', () => `${cursor('dc_0000000000000')}=`],
         ['one of an event', '1763715600123-4096'],
         ['one of another kind', () => cursor(kind === 'sources' ? 'wh_000000000000000000' : 'dc_000000000000000000')],
-      ])('a cursor that is %s is 400', async (_, value) => {
+      ])('return 400 for a cursor that is %s', async (_, value) => {
         for (const name of ['after', 'before']) {
           const { status, body } = await list(`?${name}=${encodeURIComponent(typeof value === 'string' ? value : value())}`);
           expect([status, body.errors?.[0].field]).toEqual([400, name]);
         }
       });
-      it('an empty cursor is as if absent', async () => expect(await idsOf('?after=&before=')).toEqual(all().slice(0, 10)));
-      it('a cursor still works when its row has gone', async () => {
+      it('treat an empty cursor as absent', async () => expect(await idsOf('?after=&before=')).toEqual(all().slice(0, 10)));
+      it('accept a cursor whose row has been deleted', async () => {
         const [gone] = all().splice(4, 1);
         expect((await api.delete(`/${kind}/${gone}`)).status).toBe(204);
         expect(await idsOf(`?limit=2&after=${cursor(gone!)}`)).toEqual(all().slice(4, 6));
         expect(await idsOf(`?limit=2&before=${cursor(gone!)}`)).toEqual(all().slice(2, 4));
         expect((await list()).body.page_info.total_count).toBe(11);
       });
-      it('have only the fields that are asked for', async () => {
+      it('return only the requested fields', async () => {
         const fields = async (query: string) => keysOf((await list(`?limit=1&${query}`)).body.data[0]);
         expect(await fields('include=id,name')).toEqual(['id', 'name']);
         expect(await fields('include=id,name&exclude=name')).toEqual(['id']);
@@ -87,7 +87,7 @@ export const pages = (world: () => World) =>
       });
     });
 
-    it('are empty of an account that has nothing', async () => {
+    it('are empty for an account without items', async () => {
       const nobody = await world().system.account();
       for (const path of ['/users/me/sources', '/users/me/webhooks'])
         expect((await nobody.get(path)).body).toEqual({
@@ -104,7 +104,7 @@ export const pages = (world: () => World) =>
         expect(keysOf((await api.get('/components/registry/http-request?exclude=code')).body.data)).not.toContain('code');
         expect(keysOf((await api.get(`/sources/${ids.sources![0]}?include=name`)).body.data)).toEqual(['name']);
       });
-      it('are read from the body of POST and PUT, and from their query, which wins', async () => {
+      it('are read from the body of POST and PUT, and from the query, which takes precedence', async () => {
         const body = { component_code: QUIET, include: 'id,name', exclude: 'name' };
         const made = (await api.post('/components', body)).body.data;
         expect(keysOf(made)).toEqual(['id']);
@@ -117,7 +117,7 @@ export const pages = (world: () => World) =>
           keysOf((await api.post(`/webhooks?url=${encodeURIComponent('https://x.example')}`, { exclude: 'url,description' })).body.data),
         ).not.toContain('url');
       });
-      it('apply to the lists of subscriptions, and to what POST and DELETE of one answer', async () => {
+      it('apply to the lists of subscriptions, and to the responses of POST and DELETE', async () => {
         const parameters = `?emitter_id=${ids.sources![0]}&listener_id=${ids.webhooks![0]}&include=id`;
         expect(keysOf((await api.post(`/subscriptions${parameters}`)).body.data[0])).toEqual(['id']);
         expect(keysOf((await api.get('/users/me/subscriptions?exclude=id')).body.data[0])).toEqual([
@@ -127,7 +127,7 @@ export const pages = (world: () => World) =>
         ]);
         expect(keysOf((await api.delete(`/subscriptions${parameters}`)).body.data[0])).toEqual(['id']);
       });
-      it('that are no text are 400, and nothing is done', async () => {
+      it('return 400 if they are not strings, and nothing is changed', async () => {
         const before = (await api.get('/users/me/webhooks')).body.page_info.total_count;
         expect((await api.post('/webhooks', { url: 'https://example.com', include: 5 })).status).toBe(400);
         expect((await api.get('/users/me/webhooks')).body.page_info.total_count).toBe(before);

@@ -5,7 +5,7 @@ import { keysOf, QUIET, raw, type World } from './world.js';
 
 const TWO_MIB = 2 * 1024 * 1024;
 
-/** What holds for every request: the order of the checks, the form of errors, and what clients really send. */
+/** Rules for every request: the order of the checks, the form of errors, and variants that real clients send. */
 export const requests = (world: () => World) =>
   describe('requests', () => {
     let api: Api;
@@ -17,7 +17,7 @@ export const requests = (world: () => World) =>
       origin = new URL(api.baseUrl).origin;
     });
 
-    describe('without a valid key are 401, whatever else is wrong with them', () => {
+    describe('without a valid key return 401, whatever else is wrong with them', () => {
       it.each([
         ['GET', '/v1/users/me', {}],
         ['GET', '/v1/users/me', { authorization: 'Bearer' }],
@@ -39,18 +39,18 @@ export const requests = (world: () => World) =>
         expect(answer.headers['www-authenticate']).toBe('Bearer');
         expect(answer.body).toMatchObject({ status: 401, title: 'Unauthorized' });
       });
-      it('and a key of one character more or less is none', async () => {
+      it('also if the key has one character more or less', async () => {
         const key = api.account.api_key;
         for (const wrong of [`${key}x`, key.slice(0, -1), key.toUpperCase()])
           expect((await http('GET', `${origin}/v1/users/me`, { headers: { authorization: `Bearer ${wrong}` } })).status).toBe(401);
       });
-      it('but the scheme is written in any case', async () => {
+      it('but accept the scheme in upper or lower case', async () => {
         for (const scheme of ['bearer', 'BEARER'])
           expect(
             (await http('GET', `${origin}/v1/users/me`, { headers: { authorization: `${scheme} ${api.account.api_key}` } })).status,
           ).toBe(200);
       });
-      needing('accounts').it('a revoked key is 401', async () => {
+      needing('accounts').it('also if the key has been revoked', async () => {
         const { id, api_key } = await world().system.sluice('key', 'create', '--account', api.account.id);
         const me = () => http('GET', `${origin}/v1/users/me`, { headers: { authorization: `Bearer ${api_key}` } });
         expect((await me()).body.data.api_key).toBe(api_key);
@@ -60,7 +60,7 @@ export const requests = (world: () => World) =>
       });
     });
 
-    describe('of unknown paths and methods are told from each other, before their body is looked at', () => {
+    describe('for unknown paths and methods return 404 or 405 before their body is read', () => {
       it.each([
         ['GET', '/nothing', 404],
         ['POST', '/nothing', 404],
@@ -97,11 +97,11 @@ export const requests = (world: () => World) =>
         ['of text', '{"component_code":"x"}', 'text/plain', 415],
         ['of a form', 'component_code=x', 'application/x-www-form-urlencoded', 415],
         ['of no type', '{"component_code":"x"}', undefined, 415],
-        ['of a type that is none', '{}', 'json', 415],
+        ['of an invalid type', '{}', 'json', 415],
         ['that is not JSON', '{"component_code":', 'application/json', 400],
         ['nested deeper than 200 levels', `{"configured_props":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'application/json', 400],
-        ['with fields of no type of theirs', '{"component_code":{"constructor":"x","__proto__":null}}', 'application/json', 400],
-        ['that is a text', '"x"', 'application/json', 400],
+        ['with fields of the wrong types', '{"component_code":{"constructor":"x","__proto__":null}}', 'application/json', 400],
+        ['that is a string', '"x"', 'application/json', 400],
         ['that is null', 'null', 'application/json', 400],
         ['that is a list', '[]', 'application/json', 400],
       ])('%s', async (_, body, type, status) => {
@@ -115,16 +115,16 @@ export const requests = (world: () => World) =>
         ] as const)
           expect([method, path, (await raw(api, method, path, body, type)).status]).toEqual([method, path, status]);
       });
-      it('of JSON by another name are read', async () => {
+      it('are read if JSON has another content type', async () => {
         for (const type of ['application/json; charset=utf-8', 'Application/JSON', 'application/vnd.api+json'])
           expect((await raw(api, 'POST', '/components', JSON.stringify({ component_code: QUIET }), type)).status).toBe(200);
       });
-      it('at the limit are read', async () => {
+      it('are read up to the size limit', async () => {
         const body = `{"component_code":"x","pad":"${'x'.repeat(TWO_MIB - 31)}"}`;
         expect(Buffer.byteLength(body)).toBeLessThanOrEqual(TWO_MIB);
         expect((await raw(api, 'POST', '/components', body, 'application/json')).status).toBe(400);
       });
-      it('that is empty, whatever its type, work as without', async () => {
+      it('work as if without one if it is empty, whatever its type', async () => {
         const url = encodeURIComponent('https://example.com/');
         for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded', undefined])
           for (const body of [undefined, ''])
@@ -144,34 +144,34 @@ export const requests = (world: () => World) =>
         ['GET', '/sources', 405, 'Method Not Allowed'],
         ['GET', '/users/me/sources?limit=0', 400, 'Bad Request'],
         ['POST', '/components', 400, 'Bad Request'],
-      ])('say why in RFC 9457: %s %s', async (method, path, status, title) => {
+      ])('return a problem of RFC 9457: %s %s', async (method, path, status, title) => {
         const { body, headers } = await api.send(method, path);
         expect(headers['content-type']).toBe('application/problem+json');
         expect(body).toMatchObject({ type: 'about:blank', title, status, detail: body.error, request_id: headers['x-request-id'] });
         expect(typeof body.error).toBe('string');
         expect(body.error).not.toBe('');
       });
-      it('never name what is inside', async () => {
+      it('never reveal internals', async () => {
         for (const path of ['/sources/dc_000000000000000000', '/components/none', '/webhooks/wh_000000000000000000'])
           expect((await api.get(path)).text).not.toMatch(/catalog|routing|kafka|at .*\.js|postgres/i);
       });
-      it('list each bad field', async () => {
+      it('list each invalid field', async () => {
         const { body } = await api.get('/users/me/sources?limit=abc&after=%%%&before=a&before=b'.replace('%%%', '%25'));
         expect(body.errors.map(({ field }: { field: string }) => field)).toEqual(expect.arrayContaining(['limit', 'before']));
       });
-      it('have a path that is no text: 400 or 404', async () => {
+      it('return 400 or 404 if their path is not text', async () => {
         for (const path of ['/sources/%', '/sources/%ff', '/components/%c0%80']) expect([400, 404]).toContain((await api.get(path)).status);
       });
     });
 
-    it('are named: by the client, or by us', async () => {
+    it('have an id, from the client or from the gateway', async () => {
       expect((await api.send('GET', '/users/me', undefined, { 'x-request-id': 'mine-1' })).headers['x-request-id']).toBe('mine-1');
-      const other = (await api.send('GET', '/users/me', undefined, { 'x-request-id': 'not one of ours {}' })).headers['x-request-id'];
+      const other = (await api.send('GET', '/users/me', undefined, { 'x-request-id': 'not a valid id {}' })).headers['x-request-id'];
       expect(other).toMatch(/^[\w-]{20,}$/);
       expect((await http('GET', `${origin}/v1/users/me`)).headers['x-request-id']).toBeDefined();
     });
 
-    describe('by HEAD are as by GET, without a body', () => {
+    describe('with HEAD return the headers of GET, without a body', () => {
       it.each([
         '/users/me',
         '/users/me/sources/',
@@ -187,7 +187,7 @@ export const requests = (world: () => World) =>
           get.headers['content-length'],
         ]);
       });
-      it('of what is not there', async () => {
+      it('for a resource that does not exist', async () => {
         for (const [path, status] of [
           ['/sources/dc_000000000000000000', 404],
           ['/nothing', 404],
@@ -199,13 +199,13 @@ export const requests = (world: () => World) =>
         }
         expect((await http('HEAD', `${origin}/v1/users/me`)).status).toBe(401);
       });
-      it('of a source and its events', async () => {
+      it('for a source and its events', async () => {
         for (const path of [`/sources/${source.id}`, `/sources/${source.id}/event_summaries`])
           expect((await api.send('HEAD', path)).status).toBe(200);
       });
     });
 
-    it('with and without a slash at the end are the same', async () => {
+    it('are the same with and without a trailing slash', async () => {
       const webhook = await api.webhook('https://example.com/');
       for (const path of [
         '/users/me',
@@ -228,7 +228,7 @@ export const requests = (world: () => World) =>
       expect((await api.delete(`/sources/${source.id}/events/`)).status).toBe(202);
     });
 
-    it('have their description at /openapi.json and /docs, with no key', async () => {
+    it('are described at /openapi.json and /docs, without a key', async () => {
       const description = await http('GET', `${origin}/openapi.json`);
       expect(description.body).toMatchObject({ openapi: '3.1.0' });
       const page = await http('GET', `${origin}/docs`);
@@ -236,7 +236,7 @@ export const requests = (world: () => World) =>
       expect(page.text).not.toMatch(/(src|href)="https?:/);
     });
 
-    it('answer the user', async () => {
+    it('return the current user', async () => {
       const { data } = (await api.get('/users/me')).body;
       expect(keysOf(data)).toEqual(
         [

@@ -20,7 +20,7 @@ export const sources = (world: () => World) =>
     const create = (body: object) => api.post('/sources', body);
     const created = async (body: object) => (await create(body)).body.data;
 
-    it('are made with exactly their fields, active; lists leave the owner away', async () => {
+    it('are created with exactly their fields, active; lists omit the owner', async () => {
       const { status, body } = await api.post('/sources/', { component_id: component.id, name: `First ${STAMP}` });
       expect(status).toBe(200);
       expect(keysOf(body.data)).toEqual(ANSWERED);
@@ -41,7 +41,7 @@ export const sources = (world: () => World) =>
       expect((await api.get(`/sources/${body.data.id}`)).body).toEqual(body);
     });
 
-    describe('of what is given, the first is taken', () => {
+    describe('use the first of several components that are given', () => {
       const code = componentOf('By Code');
       it.each([
         [
@@ -53,12 +53,12 @@ export const sources = (world: () => World) =>
         ['key', (): object => ({ key: 'http-request' }), 'http-request'],
       ])('%s', async (_, body, name) => expect((await created(body())).name).toMatch(new RegExp(`^${name}`)));
 
-      it('null and absent are the same', async () => {
+      it('and treat null as absent', async () => {
         const body = { component_id: null, component_code: code, component_url: null, key: null, name: null, configured_props: null };
         expect(await created(body)).toMatchObject({ name: 'by-code' });
         expect((await create({ component_id: null })).status).toBe(400);
       });
-      it('of nothing: 400, naming the three', async () => {
+      it('and return 400, naming the three, if none is given', async () => {
         for (const body of [{}, { name: 'x' }, { configured_props: {} }]) {
           const answer = await create(body);
           expect(answer.status).toBe(400);
@@ -70,19 +70,19 @@ export const sources = (world: () => World) =>
         ['an id of another kind', () => ({ component_id: 'dc_000000000000000000' })],
         ['no id at all', () => ({ component_id: 'nope' })],
         ['an unknown key', () => ({ key: 'nobody-has-this' })],
-      ])('of %s: 404', async (_, body) => expect((await create(body())).status).toBe(404));
-      needing('accounts').it("of another account's component: 404", async () => {
+      ])('return 404 for %s', async (_, body) => expect((await create(body())).status).toBe(404));
+      needing('accounts').it("return 404 for another account's component", async () => {
         expect((await stranger.post('/sources', { component_id: component.id })).status).toBe(404);
       });
     });
 
-    needing('accounts').it('have the slug of the component as name where none is given', async () => {
+    needing('accounts').it('without a name are named after their component, as a slug', async () => {
       const account = await world().system.account();
       const names = [];
       for (let i = 0; i < 3; i++) names.push((await account.post('/sources', { component_code: QUIET })).body.data);
       expect(names.map(({ name }) => name)).toEqual(['quiet-source', 'quiet-source', 'quiet-source']);
       expect(names.map(({ name_slug }) => name_slug)).toEqual(['quiet-source', 'quiet-source-1', 'quiet-source-2']);
-      // another account's slugs are its own
+      // another account has its own slugs
       expect((await stranger.post('/sources', { component_code: QUIET })).body.data.name_slug).toBe('quiet-source');
     });
 
@@ -92,17 +92,17 @@ export const sources = (world: () => World) =>
       ['', 'source'],
       ['a__b--c', 'a-b-c'],
       ['💧 Drop 9', 'drop-9'],
-    ])('named %j have the slug %s', async (name, slug) => {
+    ])('with the name %j have the slug %s', async (name, slug) => {
       const source = await created({ component_id: component.id, name });
       expect(source.name).toBe(name);
       expect(source.name_slug).toMatch(new RegExp(`^${slug}(-\\d+)?$`));
     });
 
-    it('of a component by its id look at no code, whatever stands there', async () => {
+    it('with a component id ignore code, whatever it contains', async () => {
       expect((await create({ component_id: component.id, component_code: 5, component_url: {} })).status).toBe(200);
     });
 
-    it('refuse a name with a NUL character, and fields of another type', async () => {
+    it('reject a name with a NUL character, and fields of another type', async () => {
       expect((await create({ component_id: component.id, name: 'a\0b' })).status).toBe(400);
       const { status, body } = await create({ component_id: 5, component_code: [], name: {}, configured_props: 'x' });
       expect(status).toBe(400);
@@ -114,7 +114,7 @@ export const sources = (world: () => World) =>
       ]);
     });
 
-    describe('read their timers and endpoints in another form than they are written', () => {
+    describe('return their timers and endpoints in another form than they are written', () => {
       const timer = componentOf('Timer', {
         timer: { type: '$.interface.timer', default: { intervalSeconds: 900 } },
         note: { type: 'string', optional: true },
@@ -131,7 +131,7 @@ export const sources = (world: () => World) =>
         const source = await created({ component_code: timer, configured_props: written && { timer: written } });
         expect(source.configured_props).toEqual({ timer: read });
       });
-      it('an endpoint', async () => {
+      it('for an endpoint', async () => {
         const source = await created({ component_code: componentOf('E', { http: '$.interface.http' }) });
         expect(keysOf(source.configured_props.http)).toEqual(['endpoint_url']);
         expect(source.configured_props.http.endpoint_url).toMatch(new RegExp(`^${world().system.endpointsUrl}/[A-Za-z0-9]{20,}$`));
@@ -140,7 +140,7 @@ export const sources = (world: () => World) =>
       });
     });
 
-    it('have one problem for each bad prop', async () => {
+    it('report one problem for each invalid prop', async () => {
       const props = {
         text: { type: 'string' },
         number: { type: 'integer' },
@@ -179,7 +179,7 @@ export const sources = (world: () => World) =>
       ['a bad cron expression', { timer: { type: '$.interface.timer' } }, { timer: { cron: 'never' } }],
       ['an interface of another kind', { mail: '$.interface.email' }, {}],
       ['a prop that the component has not, whatever its name', {}, { constructor: 1 }],
-    ])('refuse %s', async (_, props, configured_props) => {
+    ])('reject %s', async (_, props, configured_props) => {
       expect((await create({ component_code: componentOf('p', props), configured_props })).status).toBe(400);
     });
 
@@ -190,7 +190,7 @@ export const sources = (world: () => World) =>
       expect((await api.get(`/sources/${source.id}`)).body.data.configured_props).toEqual({ car });
     });
 
-    describe('by PUT', () => {
+    describe('with PUT', () => {
       const withProps = componentOf(`With Props ${STAMP}`, {
         text: { type: 'string', default: 'd' },
         timer: { type: '$.interface.timer', default: { intervalSeconds: 3600 } },
@@ -203,7 +203,7 @@ export const sources = (world: () => World) =>
       });
       const put = (body: object) => api.put(`/sources/${source.id}`, body);
 
-      it('answer like create, and without a name and active have their defaults', async () => {
+      it('return the same as on creation, and reset an omitted name and active to their defaults', async () => {
         const { status, body } = await put({ component_id: kept.id, active: false, name: `Other Name ${STAMP}` });
         expect(status).toBe(200);
         expect(keysOf(body.data)).toEqual(ANSWERED);
@@ -222,7 +222,7 @@ export const sources = (world: () => World) =>
         });
         expect((await put({ component_id: kept.id, name: `with props ${STAMP}` })).body.data.name_slug).toBe(`with-props-${STAMP}`);
       });
-      it('need one of the three: a key is none of them', async () => {
+      it('require one of the three ways to choose a component, without key', async () => {
         for (const body of [{}, { active: false }, { key: 'http-request' }, { component_id: null }]) {
           const answer = await put(body);
           expect(answer.status).toBe(400);
@@ -237,12 +237,12 @@ export const sources = (world: () => World) =>
         expect(second.body.data.component_id).not.toBe(kept.id);
         expect((await api.get(`/components/${second.body.data.component_id}`)).body.data.code).toBe(`${withProps}//2`);
       });
-      it('take new props, and keep what is there without them', async () => {
+      it('store new props, and keep the props if they are omitted', async () => {
         const { data } = (await put({ component_id: kept.id, configured_props: { text: 'new', timer: { intervalSeconds: 7200 } } })).body;
         expect(data.configured_props).toEqual({ text: 'new', timer: { cron: null, interval_seconds: 7200 } });
         expect((await put({ component_id: kept.id })).body.data.configured_props).toEqual(data.configured_props);
       });
-      it('refuse a component that the kept props do not fit, and change nothing', async () => {
+      it('reject a component that the stored props do not fit, and change nothing', async () => {
         const before = (await api.get(`/sources/${source.id}`)).text;
         const answer = await put({ component_code: componentOf('Others', { needed: { type: 'string' } }), name: 'n', active: false });
         expect(answer.status).toBe(400);
@@ -254,7 +254,7 @@ export const sources = (world: () => World) =>
         expect((await api.get(`/sources/${source.id}`)).text).toBe(before);
       });
       it.each([
-        ['active that is no boolean', { active: 'no' }, 400],
+        ['active that is not a boolean', { active: 'no' }, 400],
         ['an id that never was', { component_id: 'sc_000000000000000000' }, 404],
         ['code that is none', { component_code: 'nope(' }, 400],
       ])('with %s', async (_, body, status) =>
@@ -262,14 +262,14 @@ export const sources = (world: () => World) =>
           (await put({ component_id: kept.id, ...('component_code' in body ? { component_id: undefined } : {}), ...body })).status,
         ).toBe(status),
       );
-      it('of a source that is not there: 400 for what is malformed, then 404', async () => {
+      it('return 400 for a malformed body, then 404, if the source does not exist', async () => {
         for (const id of ['dc_000000000000000000', 'nope', source.id.replace(/.$/, '_')]) {
           expect((await api.put(`/sources/${id}`, { active: 'no' })).status).toBe(400);
           if (id !== 'nope' && !id.endsWith('_')) expect((await api.put(`/sources/${id}`, {})).status).toBe(400);
           expect((await api.put(`/sources/${id}`, { component_id: kept.id })).status).toBe(404);
         }
       });
-      needing('accounts').it("of another account's source: 404, and nothing of its body is carried out", async () => {
+      needing('accounts').it("return 404 for another account's source, and use nothing of the body", async () => {
         expect(
           (await stranger.put(`/sources/${source.id}`, { component_code: "export default { name: 'x', key: 'left-nothing' }" })).status,
         ).toBe(404);
@@ -277,7 +277,7 @@ export const sources = (world: () => World) =>
       });
     });
 
-    it('are deleted with 204 and nothing, once', async () => {
+    it('are deleted once, with 204 and an empty body', async () => {
       const source = await created({ component_id: component.id });
       const answer = await api.delete(`/sources/${source.id}/`);
       expect([answer.status, answer.text]).toEqual([204, '']);
@@ -290,13 +290,13 @@ export const sources = (world: () => World) =>
       expect((await api.get('/users/me/sources?limit=100')).body.data.map(({ id }: { id: string }) => id)).not.toContain(source.id);
     });
 
-    needing('accounts').it('are not deleted by another account', async () => {
+    needing('accounts').it('cannot be deleted by another account', async () => {
       const source = await created({ component_id: component.id });
       expect((await stranger.delete(`/sources/${source.id}`)).status).toBe(404);
       expect((await api.get(`/sources/${source.id}`)).status).toBe(200);
     });
 
-    it('run now, unless they are not active', async () => {
+    it('run on request, unless they are inactive', async () => {
       const source = await created({ component_code: "export default { name: 'r', run(event) { this.$emit(event) } }" });
       const { status, body } = await api.post(`/sources/${source.id}/run`, { event: { x: [1] } });
       expect(status).toBe(202);

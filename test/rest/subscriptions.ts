@@ -21,7 +21,7 @@ export const subscriptions = (world: () => World) =>
     const query = (parameters: object) => new URLSearchParams(parameters as Record<string, string>).toString();
     const create = (parameters: object, body?: object) => api.post(`/subscriptions?${query(parameters)}`, body);
     const remove = (parameters: object) => api.delete(`/subscriptions?${query(parameters)}`);
-    /** Of one listener; by default the webhook that these tests share. */
+    /** The subscriptions of one listener; by default, the webhook that these tests share. */
     const list = async (listener = webhook) =>
       (await api.get('/users/me/subscriptions')).body.data.filter(({ listener_id }: any) => listener_id === listener);
     const pair = () => ({ emitter_id: source.id as string, listener_id: webhook });
@@ -30,7 +30,7 @@ export const subscriptions = (world: () => World) =>
         .receiver.received.filter((request) => request.path === `/${path}`)
         .map(({ body }) => body);
 
-    it('are answered as a list with exactly their fields; the same again is the same', async () => {
+    it('are returned as a list with exactly their fields; a repeated call returns the same', async () => {
       const { status, body } = await create(pair());
       expect(status).toBe(200);
       expect(keysOf(body)).toEqual(['data']);
@@ -43,7 +43,7 @@ export const subscriptions = (world: () => World) =>
       expect(await list()).toEqual(body.data);
       expect(keysOf((await api.get('/users/me/subscriptions/')).body)).toEqual(['data']);
     });
-    it('keep the event name as it was sent, and go by it', async () => {
+    it('keep the event name as it was sent, and are identified by it', async () => {
       const made = (await create({ ...pair(), event_name: 'default' })).body.data;
       expect(made[0].event_name).toBe('default');
       expect((await remove({ ...pair(), event_name: '$errors' })).status).toBe(404);
@@ -56,18 +56,18 @@ export const subscriptions = (world: () => World) =>
       expect(await list()).toEqual([]);
     });
     it.each(['$errors', '$logs', 'default', 'mine', 'x'.repeat(128), 'ü'.repeat(128), '💧'.repeat(128), 'a b&c'])(
-      'to the stream %j are made',
+      'are created for the stream %j',
       async (event_name) => {
         expect((await create({ ...pair(), event_name })).body.data[0].event_name).toBe(event_name);
         expect((await remove({ ...pair(), event_name })).body.data).toHaveLength(1);
       },
     );
-    it.each(['$in', '$error', '$', '$ERRORS', 'x'.repeat(129), 'a\0b'])('to the stream %j are 400', async (event_name) => {
+    it.each(['$in', '$error', '$', '$ERRORS', 'x'.repeat(129), 'a\0b'])('return 400 for the stream %j', async (event_name) => {
       const answer = await create({ ...pair(), event_name });
       expect([answer.status, answer.body.errors.map(({ field }: any) => field)]).toEqual([400, ['event_name']]);
       expect((await api.post(`/auto_subscriptions?${query({ listener_id: webhook, event_name })}`)).status).toBe(400);
     });
-    it('without emitter or listener are 400', async () => {
+    it('return 400 without emitter or listener', async () => {
       for (const send of [create, remove])
         for (const [parameters, fields] of [
           [{}, ['emitter_id', 'listener_id']],
@@ -80,7 +80,7 @@ export const subscriptions = (world: () => World) =>
       expect((await create({ ...pair(), emitter_id: 'nope' })).status).toBe(400);
       expect((await create({ ...pair(), emitter_id: webhook })).status).toBe(400);
     });
-    needing('accounts').it("of what is not there, or another account's, are 404", async () => {
+    needing('accounts').it('return 404 for an emitter or listener that does not exist or belongs to another account', async () => {
       for (const parameters of [
         { emitter_id: 'dc_000000000000000000' },
         { emitter_id: 'p_000000000000000000' },
@@ -96,18 +96,18 @@ export const subscriptions = (world: () => World) =>
       expect(await list()).toEqual([]);
       expect((await remove({ emitter_id: theirs.source.id, listener_id: theirs.webhook })).status).toBe(404);
     });
-    it.each(['p_*', 'p_%2A', 'dc_*', 'dc_%2a'])('to the glob %s', async (glob) => {
+    it.each(['p_*', 'p_%2A', 'dc_*', 'dc_%2a'])('accept the glob %s', async (glob) => {
       const path = `/subscriptions?emitter_id=${glob}&listener_id=${webhook}`;
       expect((await api.post(path)).body.data[0].emitter_id).toBe(decodeURIComponent(glob));
       expect((await api.delete(path)).status).toBe(200);
     });
-    it("to the own account's id, and in a JSON body", async () => {
+    it("accept the account's own id, and a JSON body", async () => {
       const own = { emitter_id: api.account.id, listener_id: webhook, event_name: '$errors' };
       expect((await api.post('/subscriptions', own)).body.data[0]).toMatchObject(own);
       expect((await create({ event_name: '$logs' }, own)).body.data[0].event_name).toBe('$logs');
       for (const event_name of ['$errors', '$logs']) expect((await remove({ ...own, event_name })).status).toBe(200);
     });
-    needing('receiver', 'accounts').it('of one listener that match the same event give one delivery', async () => {
+    needing('receiver', 'accounts').it('of one listener that match the same event cause one delivery', async () => {
       const id = await api.webhook(`${world().receiver.url}once`);
       const parameters = [
         { emitter_id: source.id },
@@ -123,7 +123,7 @@ export const subscriptions = (world: () => World) =>
       expect(bodiesAt('once')).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
       await api.delete(`/webhooks/${id}`);
     });
-    it('go when their emitter or listener goes', async () => {
+    it('are deleted with their emitter or listener', async () => {
       const [emitter, listener] = [await api.source(QUIET), await api.source(QUIET)];
       await create({ emitter_id: emitter.id, listener_id: webhook });
       await create({ emitter_id: 'dc_*', listener_id: listener.id });
@@ -134,7 +134,7 @@ export const subscriptions = (world: () => World) =>
       await eventually(async () => expect([...(await list()), ...(await list(listener.id))]).toMatchObject([pair()]));
       await remove(pair());
     });
-    it('wake a source that listens with the event itself', async () => {
+    it('run a source that is a listener, with the event itself', async () => {
       const listener = await api.source("export default { name: 'l', run(event) { this.$emit({ got: event }) } }");
       await create({ emitter_id: source.id, listener_id: listener.id });
       await world().producer.emit(source.id, [[1, { a: null }]]);
@@ -144,9 +144,9 @@ export const subscriptions = (world: () => World) =>
       await api.delete(`/sources/${listener.id}`);
     });
 
-    describe('made automatically', () => {
+    describe('to later emitters', () => {
       const auto = (parameters: object) => api.post(`/auto_subscriptions?${query(parameters)}`);
-      it('are answered with exactly their fields, listed and deleted', async () => {
+      it('are returned with exactly their fields, listed and deleted', async () => {
         const parameters = { event_name: '$errors', listener_id: webhook };
         const { status, body } = await auto(parameters);
         expect([status, keysOf(body.data)]).toEqual([200, ['event_name', 'id', 'listener_id']]);
@@ -159,13 +159,13 @@ export const subscriptions = (world: () => World) =>
         expect([removed.status, removed.body]).toEqual([200, { data: [body.data] }]);
         expect((await api.delete(`/auto_subscriptions?${query(parameters)}`)).status).toBe(404);
       });
-      needing('accounts').it('need both parameters, and a listener that is there', async () => {
+      needing('accounts').it('require both parameters, and a listener that exists', async () => {
         expect((await auto({})).body.errors.map(({ field }: any) => field).sort()).toEqual(['event_name', 'listener_id']);
         expect((await auto({ listener_id: webhook })).status).toBe(400);
         for (const listener_id of ['wh_000000000000000000', theirs.webhook, theirs.source.id])
           expect((await auto({ event_name: 'default', listener_id })).status).toBe(404);
       });
-      needing('receiver').it('cover later emitters only, from their very first event on', async () => {
+      needing('receiver').it('apply to later emitters only, from their very first event on', async () => {
         const id = await api.webhook(`${world().receiver.url}auto`);
         await auto({ event_name: 'default', listener_id: id });
         const rounds = 10;
@@ -182,7 +182,7 @@ export const subscriptions = (world: () => World) =>
           ).toEqual(Array.from({ length: rounds }, (_, n) => n + 1)),
         );
         expect(await list(id)).toHaveLength(rounds);
-        // what they made stays
+        // the subscriptions that they created are kept
         expect((await api.delete(`/auto_subscriptions?${query({ event_name: 'default', listener_id: id })}`)).status).toBe(200);
         expect(await list(id)).toHaveLength(rounds);
       });

@@ -16,7 +16,7 @@ export const webhooks = (world: () => World) =>
     const create = (parameters: Record<string, string>, body?: object) =>
       api.post(`/webhooks?${new URLSearchParams(parameters).toString()}`, body);
 
-    it('are made of query parameters, with exactly their fields', async () => {
+    it('are created from query parameters, with exactly their fields', async () => {
       const { status, body } = await create({ url: 'https://example.com:8443/a?b=c', name: 'N ü', description: 'D' });
       expect(status).toBe(200);
       expect(keysOf(body.data)).toEqual([...LISTED, 'user_id'].sort());
@@ -34,10 +34,10 @@ export const webhooks = (world: () => World) =>
       expect(listed).toEqual(rest);
       expect((await api.get(`/webhooks/${body.data.id}`)).body).toEqual(body);
     });
-    it('without name and description have null', async () => {
+    it('return null for an omitted name and description', async () => {
       expect((await create({ url: 'http://example.com' })).body.data).toMatchObject({ name: null, description: null });
     });
-    it('take a JSON body too; the query wins', async () => {
+    it('accept a JSON body; the query takes precedence', async () => {
       const { data } = (await create({ name: 'query' }, { url: 'https://example.com/b', name: 'body', description: 'body' })).body;
       expect(data).toMatchObject({ url: 'https://example.com/b', name: 'query', description: 'body' });
     });
@@ -53,7 +53,7 @@ export const webhooks = (world: () => World) =>
       'https://exa mple.com',
       'mailto:a@b.c',
       'http://a\0b',
-    ])('of the URL %j are 400', async (url) => {
+    ])('return 400 for the URL %j', async (url) => {
       const answer = await create({ url });
       expect([answer.status, answer.body.errors.map(({ field }: { field: string }) => field)]).toEqual([400, ['url']]);
     });
@@ -64,17 +64,17 @@ export const webhooks = (world: () => World) =>
       'http://127.0.0.1:9/a',
       'http://[::1]:80/',
       'https://user:pw@example.com/?q#f',
-    ])('of %s are made', async (url) => {
+    ])('are created for %s', async (url) => {
       expect((await create({ url })).body.data.url).toBe(url);
     });
-    it('without a URL are 400; with bad text too', async () => {
+    it('return 400 without a URL or with invalid text', async () => {
       expect((await create({})).status).toBe(400);
       expect((await create({ url: 'https://example.com', name: 'a\0b' })).status).toBe(400);
       expect((await api.post('/webhooks?url=https://a.example&url=https://b.example')).status).toBe(400);
       expect((await api.post('/webhooks', { url: 5 })).status).toBe(400);
     });
 
-    it('are changed by PUT: what is absent stays', async () => {
+    it('keep omitted fields on PUT', async () => {
       const { data } = (await create({ url: 'https://example.com/1', name: 'a', description: 'b' })).body;
       const put = async (body: object) => (await api.put(`/webhooks/${data.id}`, body)).body.data;
       expect(await put({ name: 'c' })).toMatchObject({ name: 'c', description: 'b', url: data.url, active: true });
@@ -84,7 +84,7 @@ export const webhooks = (world: () => World) =>
       for (const body of [{ url: 'nope' }, { url: null }, { active: 'yes' }, { name: 5 }])
         expect([body, (await api.put(`/webhooks/${data.id}`, body)).status]).toEqual([body, 400]);
     });
-    it('are deleted with 204, with all of their subscriptions', async () => {
+    it('are deleted with 204, together with all of their subscriptions', async () => {
       const id = await api.webhook('https://example.com/gone');
       await api.subscribe('dc_*', id);
       await api.post(`/auto_subscriptions?event_name=default&listener_id=${id}`);
@@ -95,14 +95,14 @@ export const webhooks = (world: () => World) =>
       for (const kind of ['subscriptions', 'auto_subscriptions'])
         expect((await api.get(`/users/me/${kind}`)).body.data.filter(({ listener_id }: any) => listener_id === id)).toEqual([]);
     });
-    needing('accounts').it('of another account are neither changed nor deleted, and their secrets not shown', async () => {
+    needing('accounts').it('of another account cannot be changed or deleted, and their secrets are not shown', async () => {
       const id = await api.webhook('https://example.com/mine');
       expect((await stranger.put(`/webhooks/${id}`, { name: 'mine' })).status).toBe(404);
       expect((await stranger.delete(`/webhooks/${id}`)).status).toBe(404);
       expect((await stranger.get(`/webhooks/${id}/secret`)).status).toBe(404);
       expect((await api.get(`/webhooks/${id}`)).body.data.name).toBe(null);
     });
-    it('have a secret that is in no list, and is rotated', async () => {
+    it('have a secret that is not listed, and can be rotated', async () => {
       const { data } = (await create({ url: 'https://example.com/s' })).body;
       const before = (await api.get(`/webhooks/${data.id}/secret`)).body.data;
       expect(keysOf(before)).toEqual(['secret']);
@@ -125,36 +125,36 @@ export const idempotency = (world: () => World) =>
     const count = async () => (await api.get('/users/me/webhooks')).body.page_info.total_count;
     const url = `url=${encodeURIComponent('https://example.com/i')}`;
 
-    it('get the first answer again, and do nothing more', async () => {
+    it('return the first response when repeated, and have no further effect', async () => {
       const before = await count();
       const first = await post('one', `/webhooks?${url}`);
       const second = await post('one', `/webhooks?${url}`);
       expect([second.status, second.text, second.headers['content-type']]).toEqual([200, first.text, first.headers['content-type']]);
       expect(await count()).toBe(before + 1);
     });
-    it('keep a refusal too', async () => {
+    it('repeat an error response, too', async () => {
       const first = await post('bad', '/webhooks?url=nope');
       const second = await post('bad', '/webhooks?url=nope');
       expect([second.status, second.text, second.headers['content-type']]).toEqual([400, first.text, 'application/problem+json']);
     });
-    it('with another payload are 422', async () => {
+    it('return 422 with another payload', async () => {
       await post('two', `/webhooks?${url}`, { name: 'a' });
       expect((await post('two', `/webhooks?${url}`, { name: 'b' })).status).toBe(422);
       expect((await post('two', '/auto_subscriptions')).status).toBe(422);
     });
-    needing('accounts').it('of two accounts have nothing to do with each other', async () => {
+    needing('accounts').it('are separate for each account', async () => {
       const other = await world().system.account();
       const mine = await post('three', `/webhooks?${url}`);
       const theirs = await other.send('POST', `/webhooks?${url}`, undefined, { 'idempotency-key': `three-${STAMP}` });
       expect(theirs.body.data.id).not.toBe(mine.body.data.id);
     });
-    it('at once make one; the others are told to wait, or get its answer', async () => {
+    it('create one resource when sent concurrently; the others return 409 or the first response', async () => {
       const before = await count();
       const answers = await Promise.all(Array.from({ length: 8 }, () => post('many', `/webhooks?${url}`)));
       for (const { status } of answers) expect([200, 409]).toContain(status);
       expect(await count()).toBe(before + 1);
     });
-    it('with a key that is none are 400; other methods pay no heed', async () => {
+    it('return 400 with a malformed key; other methods ignore the header', async () => {
       expect((await post('x'.repeat(256), `/webhooks?${url}`)).status).toBe(400);
       expect((await api.send('GET', '/users/me', undefined, { 'idempotency-key': `one-${STAMP}` })).status).toBe(200);
     });

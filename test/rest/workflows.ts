@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.js';
 import { needing, topic } from '../support/target.js';
 import { QUIET, type World } from './world.js';
 
-/** Workflows run elsewhere: the topics `workflows`, `events` and `workflow-triggers` are all that we have of them. */
+/** Workflows run outside Sluice, so they only consist of the topics `workflows`, `events` and `workflow-triggers`. */
 export const workflows = (world: () => World) =>
   describe('workflows', () => {
     let api: Api;
@@ -40,17 +40,17 @@ export const workflows = (world: () => World) =>
     afterAll(() => Promise.all([producer?.disconnect(), consumer?.disconnect()]));
     const subscribe = (emitter: string, listener: string, name?: string) => api.subscribe(emitter, listener, name);
 
-    it('are there once they are registered', async () => {
+    it('exist once they are registered', async () => {
       expect((await summaries('event_summaries/')).body).toEqual({
         page_info: { total_count: 0, count: 0, start_cursor: null, end_cursor: null },
         data: [],
       });
     });
-    needing('accounts').it('are not there for another account', async () => {
+    needing('accounts').it('do not exist for another account', async () => {
       for (const path of ['event_summaries', '$errors/event_summaries', '%24errors/event_summaries'])
         expect((await stranger.get(`/workflows/${id}/${path}`)).status).toBe(404);
     });
-    it('show what they emit as it comes', async () => {
+    it('show their events live', async () => {
       const stream = await EventStream.open(api, `/workflows/${other}/sse`);
       try {
         await world().producer.emit(other, [{ live: 1 }], { ce_id: 'w-live' });
@@ -59,7 +59,7 @@ export const workflows = (world: () => World) =>
         stream.close();
       }
     });
-    it('show what they emitted, and their errors apart', async () => {
+    it('list their events, and their errors separately', async () => {
       await world().producer.emit(id, [{ raw_event: { a: 1 } }], { ce_type: 'default', ce_id: 'w-1' });
       const error = {
         error: { code: 'Error', cellId: 'c_1', ts: '2026-01-01T00:00:00Z', stack: 's' },
@@ -77,7 +77,7 @@ export const workflows = (world: () => World) =>
           expect((await summaries(path)).body.data).toMatchObject([{ event: error, metadata: { name: '$errors' } }]),
         );
     });
-    it('that listen get the event with its ce_ headers', async () => {
+    it('that are listeners receive the event with its ce_ headers', async () => {
       const source = await api.source(QUIET);
       await subscribe(source.id, id);
       await world().producer.emit(source.id, [{ n: 1 }], { ce_id: `trigger-${id}`, ce_type: 'default', ce_summary: 'S' });
@@ -97,13 +97,13 @@ export const workflows = (world: () => World) =>
       await world().producer.emit(id, [{ error: { code: 'E' } }], { ce_type: '$errors', ce_id: 'error-2' });
       await eventually(() => expect(triggered).toContainEqual(expect.objectContaining({ key: other, event: { error: { code: 'E' } } })));
     });
-    it('can read long triggers with a client that knows no zstd', async () => {
+    it('can read large triggers with a client that does not support zstd', async () => {
       const source = await api.source(QUIET);
       await subscribe(source.id, id);
       await world().producer.emit(source.id, [{ long: 'x'.repeat(20_000) }]);
       await eventually(() => expect(triggered.map(({ event }) => (event as { long?: string }).long?.length)).toContain(20_000));
     });
-    needing('receiver').it('are of the glob p_*, and not of dc_*', async () => {
+    needing('receiver').it('match the glob p_*, but not dc_*', async () => {
       const { receiver, producer: emitters } = world();
       const [all, sources] = [await api.webhook(`${receiver.url}all-workflows`), await api.webhook(`${receiver.url}all-sources`)];
       await subscribe('p_*', all);
@@ -114,7 +114,7 @@ export const workflows = (world: () => World) =>
       const at = (path: string) => receiver.received.filter((request) => request.path === `/${path}`).map(({ body }) => body.from);
       await eventually(() => expect([at('all-workflows'), at('all-sources')]).toEqual([['workflow'], ['source']]));
     });
-    it('that are removed are gone, with their subscriptions', async () => {
+    it('that are removed no longer exist, nor do their subscriptions', async () => {
       await register(other, null);
       await eventually(async () => expect((await api.get(`/workflows/${other}/event_summaries`)).status).toBe(404));
       await eventually(async () => expect((await api.get('/users/me/subscriptions')).text).not.toContain(other));

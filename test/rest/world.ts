@@ -5,7 +5,7 @@ import { Receiver } from '../support/receiver.js';
 import { outsideKafka } from '../support/outside-kafka.js';
 import type { System } from '../support/system.js';
 
-/** What the stories of the REST API share: one system, a receiver of webhooks, a producer of events. */
+/** The fixtures of the REST stories: one system, a receiver of webhooks, a producer of events. */
 export interface World {
   system: System;
   receiver: Receiver;
@@ -29,18 +29,18 @@ export async function startWorld(system: System): Promise<World> {
   };
 }
 
-/** A component that does nothing but exist: events are emitted in its name from outside. */
+/** A component that does nothing: a producer emits events in the name of its sources. */
 export const QUIET = "export default { name: 'Quiet Source', version: '0.0.1', run() {} };";
 
-/** A component of this name with these props, as code. */
+/** The code of a component with this name and these props. */
 export const componentOf = (name: string, props: object = {}, more = ''): string =>
   `export default { name: ${JSON.stringify(name)}, version: '0.0.1', props: ${JSON.stringify(props)}, ${more} run() {} };`;
 
-/** A request with this body and content type, whatever they are. */
+/** A request with an arbitrary body and content type. */
 export const raw = (api: Api, method: string, path: string, body: string | Buffer | undefined, contentType?: string): Promise<Answer> =>
   api.raw(method, path, body, contentType === undefined ? {} : { 'content-type': contentType });
 
-/** Makes names unique in an account that has others already. */
+/** Makes names unique, because the account may have others. */
 export const STAMP = Date.now().toString(36);
 
 export const keysOf = (value: object): string[] => Object.keys(value).sort();

@@ -1,6 +1,6 @@
 // npm run soak:delivery [-- --minutes 6 --kills 32 --events 300000 --seed 1]
-// Two replicas of the routing deliver events to endpoints that work, flap and are slow now and then, while routing, Kafka, PostgreSQL and the
-// receiver are killed every few seconds. In the end everything that Kafka has acknowledged is compared with what has arrived.
+// Two replicas of routing deliver events to endpoints that work, flap or are sometimes slow, while routing, Kafka, PostgreSQL and the
+// receiver are killed every few seconds. Finally, the deliveries are compared with everything that Kafka has acknowledged.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { seededRandom } from '../../bench/store/load.mjs';
@@ -30,9 +30,9 @@ const random = seededRandom(Number(options.seed));
 const log = createLog('soak', 'fatal');
 console.log(`seed ${options.seed}`);
 
-/** First attempts that failed, from the log of the routing. @type {Set<string>} */
+/** First attempts that failed, from the log of routing. @type {Set<string>} */
 const failedAttempts = new Set();
-/** When a replica was told that the partitions are handed out again. @type {number[]} */
+/** When a replica learned of a rebalance. @type {number[]} */
 const handovers = [];
 const stack = await startDeliveryStack({ replicas: 2, log: tell });
 try {
@@ -77,7 +77,7 @@ try {
 }
 
 /**
- * Emitters, webhooks, and who listens to whom: each emitter has a webhook of its own, and some webhooks listen to several.
+ * Emitters, webhooks and subscriptions: each emitter has a webhook, and some webhooks are listeners of several.
  * @param {Messages} messages
  */
 async function setUp(messages) {
@@ -94,7 +94,7 @@ async function setUp(messages) {
     const state = { emitter_id, kind: 'source', owner_id, active: true, deleted: false, version: 1, name: '', created_at_ms: Date.now() };
     await messages.publish(contracts.emitterChanged, /** @type {any} */ (state), emitter_id);
   }
-  // an emitter that it has not heard of yet the routing would ask the catalog for, which isn't there
+  // routing would look up an unknown emitter in the catalog, which is not running
   await sleep(3000);
   /** @type {Map<string, string[]>} */
   const listeners = new Map();
@@ -119,7 +119,7 @@ function tell(line) {
 }
 
 /**
- * Events by emitter and number instead of by id: read from the log.
+ * Identifies events by emitter and number instead of by id: read from the topic.
  * @param {Set<string>} failed
  */
 async function named(failed) {
@@ -157,7 +157,7 @@ async function named(failed) {
 }
 
 /**
- * At least as many kills as wanted; the longest pause is the one after the broker, which needs up to 10 s to come back.
+ * At least as many kills as requested; the longest pause follows a kill of the broker, which needs up to 10 s to recover.
  * @param {number} ms
  */
 async function killFor(ms) {
@@ -187,7 +187,7 @@ async function killFor(ms) {
   return kills;
 }
 
-/** Resolves when nothing is parked any more and the group is at the end of the log. */
+/** Resolves when nothing is parked any more and the group is at the end of the topic. */
 async function untilDelivered() {
   const database = await Database.of(schema, { serverUrl: stack.databaseUrl, name: 'routing', max: 10, log }).open();
   const admin = createKafka({ brokers: [stack.brokers] }, 'soak', log).admin();

@@ -1,5 +1,5 @@
 // npm run soak:runtime [-- --runs 10000 --sources 50 --seconds 120] — kills the runtime at random moments while sources are triggered, and
-// compares what every source counted and emitted with what it was triggered by.
+// compares the counts and emits of every source with its triggers.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import kafkajs from 'kafkajs';
@@ -21,7 +21,7 @@ const CODE = `export default { name: 'counter', props: { db: '$.service.db' },
   run(event) { const n = (this.db.get('n') ?? 0) + 1; this.db.set('n', n); this.$emit({ trigger: event.n, n }); this.$emit(n, { name: 'second' }); } }`;
 
 let state = Number(options.seed);
-/** Park and Miller's: a soak can be played again by its seed. */
+/** Park and Miller's generator: a soak can be repeated with its seed. */
 const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
 
 console.log(`seed ${options.seed}`);
@@ -29,7 +29,7 @@ const system = await startOwnSystem();
 const kafka = new kafkajs.Kafka({ clientId: 'soak', brokers: [system.brokers], logLevel: kafkajs.logLevel.ERROR });
 const producer = kafka.producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner });
 const consumer = kafka.consumer({ groupId: 'soak.events' });
-/** What each source emitted, by emit id: what the log holds twice is one event. @type {Map<string, Map<string, { stream: string, event: any }>>} */
+/** The events of each source by emit id: records with the same id are one event. @type {Map<string, Map<string, { stream: string, event: any }>>} */
 const emitted = new Map();
 try {
   const api = apiClient(system);
@@ -88,7 +88,7 @@ try {
 }
 
 /**
- * Until nothing is wrong any more, or nothing has changed for a minute.
+ * Repeats the check until it finds no problems, or until nothing has changed for a minute.
  * @param {() => Promise<string[]>} look
  */
 async function settled(look) {

@@ -1,6 +1,6 @@
 // npm run soak:store [-- --minutes 5 --kills 30 --seed 1]
-// Two replicas of the event store under as many events as they take, while one of them, Kafka or PostgreSQL is killed every few seconds, or a
-// replica stands still. In the end everything that Kafka has acknowledged is compared with what is shown.
+// Two replicas of the event store under the highest load that they accept, while one of them, Kafka or PostgreSQL is killed every few seconds, or a
+// replica is suspended. Finally, the stored events are compared with everything that Kafka has acknowledged.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { seededRandom } from '../../bench/store/load.mjs';
@@ -21,7 +21,7 @@ const { values: options } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
 });
-/** Without a step for so long, the store is stuck. */
+/** Without progress for this long, the store is stuck. */
 const STALLED_MS = 60_000;
 
 const random = seededRandom(Number(options.seed));
@@ -76,7 +76,7 @@ try {
 }
 
 /**
- * What a replica says that is worth a look; that the others are away isn't.
+ * Prints the log lines of a replica that are of interest; that others are down is not.
  * @param {string} line
  */
 function tell(line) {
@@ -84,7 +84,7 @@ function tell(line) {
 }
 
 /**
- * At least as many kills as wanted; the longest pause is the one after the broker, which needs up to 10 s to come back.
+ * At least as many kills as requested; the longest pause follows a kill of the broker, which needs up to 10 s to recover.
  * @param {number} ms
  */
 async function killFor(ms) {
@@ -100,8 +100,8 @@ async function killFor(ms) {
       kills['event-store'] += 1;
       await one.kill();
     } else if (dice < 0.55) {
-      // Longer than its session, and at times longer than a transaction may stand still: the other one takes over, and then it goes on as if
-      // nothing had been.
+      // Longer than its session, and sometimes longer than a transaction may be idle: the other replica takes over, and then this one continues as if
+      // nothing had happened.
       kills.frozen += 1;
       await one.kill('SIGSTOP');
       await sleep(random() < 0.7 ? 12_000 : 23_000);
@@ -121,7 +121,7 @@ async function killFor(ms) {
 }
 
 /**
- * Resolves when the store stands at the end of the log, and answers how many records that has.
+ * Resolves when the store has reached the end of the topic, and returns the number of its records.
  * @param {Database} database
  */
 async function untilTaken(database) {
@@ -129,7 +129,7 @@ async function untilTaken(database) {
   await admin.connect();
   const ends = await admin.fetchTopicOffsets('events');
   await admin.disconnect();
-  // it may be far behind: what counts is that it goes on
+  // it may be far behind, but it must make progress
   for (let [taken, since] = [0, Date.now()]; ; await sleep(200)) {
     const { rows } = await database.query('SELECT partition, next_offset FROM event_progress').catch(() => ({ rows: [] }));
     const now = rows.reduce((sum, row) => sum + row.next_offset, 0);
@@ -139,6 +139,6 @@ async function untilTaken(database) {
     );
     if (behind.length === 0) return ends.reduce((sum, { high }) => sum + Number(high), 0);
     if (Date.now() > since + STALLED_MS)
-      throw new Error(`the store does not come to the end of the log: ${JSON.stringify({ rows, ends })}`);
+      throw new Error(`the store does not reach the end of the topic: ${JSON.stringify({ rows, ends })}`);
   }
 }

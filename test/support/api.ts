@@ -6,23 +6,23 @@ export interface Answer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;
-  /** The body as JSON; undefined when it isn't. */
+  /** The body as JSON; undefined if it is not JSON. */
   body: any;
 }
 
 interface Outgoing {
   headers?: Record<string, string>;
   body?: string | Buffer;
-  /** `false`: over a connection of its own. */
+  /** `false`: over a separate connection. */
   agent?: false;
 }
 
-/** One HTTP request, with nothing added to what the test says. What the REST API answers must be as its description says. */
+/** One HTTP request, exactly as the test specifies it. A response of the REST API must match its description. */
 export async function http(method: string, url: string, outgoing: Outgoing = {}): Promise<Answer> {
   const answer = await exchange(method, url, outgoing);
   const problem = answerProblem(method, url, answer, outgoing.body);
   if (problem)
-    throw new Error(`${method} ${url} answered ${answer.status}, against docs/openapi.yaml: ${problem}\n${answer.text.slice(0, 1000)}`);
+    throw new Error(`${method} ${url} returned ${answer.status}, contrary to docs/openapi.yaml: ${problem}\n${answer.text.slice(0, 1000)}`);
   return answer;
 }
 
@@ -96,21 +96,21 @@ export class Api {
   post = (path: string, body?: object): Promise<Answer> => this.send('POST', path, body);
   put = (path: string, body?: object): Promise<Answer> => this.send('PUT', path, body);
 
-  /** A component made of this code; returns its id. */
+  /** Creates a component from this code; returns its id. */
   async component(code: string): Promise<string> {
     const answer = await this.post('/components', { component_code: code });
     if (answer.status !== 200) throw new Error(`no component: ${answer.status} ${answer.text}`);
     return answer.body.data.id as string;
   }
 
-  /** A source made of this code; throws when it is refused. */
+  /** Creates a source from this code; throws if it is refused. */
   async source(code: string, body: object = {}): Promise<any> {
     const answer = await this.post('/sources', { component_code: code, ...body });
     if (answer.status !== 200) throw new Error(`no source: ${answer.status} ${answer.text}`);
     return answer.body.data;
   }
 
-  /** A webhook to this URL; returns its id. */
+  /** Creates a webhook with this URL; returns its id. */
   async webhook(url: string): Promise<string> {
     const answer = await this.post(`/webhooks?url=${encodeURIComponent(url)}`);
     if (answer.status !== 200) throw new Error(`no webhook: ${answer.status} ${answer.text}`);

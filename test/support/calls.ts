@@ -4,9 +4,9 @@ import { http } from './api.js';
 const EVERY_MS = 50;
 
 /**
- * Calls the REST API again and again, each time over a new connection and through the next gateway. A gateway that refuses the connection,
- * or drops it without an answer, is passed over, as load balancers do with requests that are safe to repeat. Whatever else goes wrong is a
- * failure; so is a connection that breaks where there is one address only.
+ * Calls the REST API repeatedly, each time over a new connection and through the next gateway. A gateway that refuses the connection,
+ * or drops it without a response, is skipped, as load balancers do with requests that are safe to repeat. Anything else that fails is a
+ * failure; so is a broken connection if there is only one address.
  */
 export class Calls {
   private made = 0;
@@ -23,7 +23,7 @@ export class Calls {
     this.timer = setInterval(() => this.begin(), EVERY_MS);
   }
 
-  /** How many were made, and what went wrong. */
+  /** The number of calls, and their failures. */
   async stop(): Promise<{ made: number; failures: string[] }> {
     clearInterval(this.timer);
     await Promise.all(this.underWay);

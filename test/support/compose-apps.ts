@@ -32,9 +32,9 @@ export class ComposeApps implements Orchestrated {
     await Promise.all(['kafka', ...APPS].map((service) => this.healthy(service)));
   }
 
-  /** Docker does not start a container again that was killed by a command; a crash inside it would be. */
+  /** Docker does not restart a container that was killed by a command; it would restart one that crashed. */
   kill(app: App): Promise<void> {
-    // one after the other: a story may not wait for the end of a kill, and a container that has not started again cannot be killed
+    // one after the other: a story may not wait for the end of a kill, and a container that has not restarted cannot be killed
     this.killing = this.killing.then(async () => {
       const [first] = await this.containers(app);
       await docker(['kill', first!.id]);
@@ -74,7 +74,7 @@ export class ComposeApps implements Orchestrated {
     const up = changes.filter(([app, count]) => count > this.replicas.get(app)!);
     const down = changes.filter(([app, count]) => count < this.replicas.get(app)!);
     for (const [app, count] of down) await this.up({ [app]: count });
-    // a container with a port on the host takes the one that the variables name when it is created: one at a time
+    // a container with a published port uses the number in the variables at its creation, so they are created one at a time
     const published = up.filter(([app]) => app === 'gateway' || app === 'runtime');
     for (const [app, count] of published) for (let n = this.replicas.get(app)! + 1; n <= count; n++) await this.up({ [app]: n });
     const others = up.filter((each) => !published.includes(each));
@@ -104,7 +104,7 @@ export class ComposeApps implements Orchestrated {
     },
   };
 
-  /** Creates and removes containers until there are as many; those that stay are not touched. */
+  /** Creates and removes containers until the number is right; the others are not changed. */
   private async up(replicas: Partial<Record<App, number>>): Promise<void> {
     const counts = Object.entries(replicas) as [App, number][];
     const scales = counts.flatMap(([app, count]) => ['--scale', `${app}=${count}`]);
@@ -123,7 +123,7 @@ export class ComposeApps implements Orchestrated {
     return Object.fromEntries(Object.entries(services).map(([app, { environment }]) => [app, environment]));
   }
 
-  /** All of a service, in the order of their numbers. */
+  /** All containers of a service, in the order of their numbers. */
   private async containers(service: string): Promise<{ id: string; state: string; status: string }[]> {
     const filters = Object.entries({ project: this.settings.project, service, oneoff: 'False' });
     const labels = filters.flatMap(([name, value]) => ['--filter', `label=com.docker.compose.${name}=${value}`]);

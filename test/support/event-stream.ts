@@ -4,9 +4,9 @@ import type { Api } from './api.js';
 
 export interface Streamed {
   id: string;
-  /** As it was sent: the lines of `data` joined. */
+  /** The lines of `data`, joined. */
   text: string;
-  /** Of the event summary. */
+  /** The id in the event summary. */
   event: any;
 }
 
@@ -14,7 +14,7 @@ export interface Streamed {
 export class EventStream {
   readonly events: Streamed[] = [];
   readonly comments: string[] = [];
-  /** Resolves when the server, or `close`, has ended it. */
+  /** Resolves when the server or `close` has ended it. */
   readonly closed: Promise<void>;
   private rest = '';
   private onEvent: (() => void) | undefined;
@@ -26,12 +26,12 @@ export class EventStream {
   ) {
     response.setEncoding('utf8');
     this.closed = new Promise((resolve) => void response.once('close', resolve));
-    // a connection that was cut
+    // a connection that was closed
     response.on('error', () => {});
     if (reading) this.read();
   }
 
-  /** Resolves when the headers have come; throws when they say another status than 200. */
+  /** Resolves when the headers have arrived; throws if the status is not 200. */
   static open(api: Api, path: string, { headers = {}, reading = true } = {}): Promise<EventStream> {
     return new Promise((resolve, reject) => {
       const outgoing = (api.baseUrl.startsWith('https:') ? requestTls : request)(`${api.baseUrl}${path}`, {
@@ -52,7 +52,7 @@ export class EventStream {
     return this.response.headers;
   }
 
-  /** From now on, what the server sends is taken. */
+  /** Starts reading what the server sends. */
   read(): void {
     this.response.on('data', (text: string) => {
       const frames = (this.rest + text).split('\n\n');
@@ -61,7 +61,7 @@ export class EventStream {
     });
   }
 
-  /** Resolves with the next event that comes. */
+  /** Resolves with the next event. */
   next(): Promise<void> {
     return new Promise((resolve) => (this.onEvent = resolve));
   }

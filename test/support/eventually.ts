@@ -1,4 +1,4 @@
-/** Tries until the check doesn't throw; then answers what it answered. After the time the last error is thrown. */
+/** Repeats the check until it does not throw, and returns its result. After the time limit, throws the last error. */
 export async function eventually<T>(check: () => T | Promise<T>, { withinMs = 15_000 } = {}): Promise<T> {
   const deadline = Date.now() + withinMs;
   for (;;) {

@@ -1,10 +1,10 @@
 import { resolved, type Schema } from './openapi.js';
 
-/** A source of chance that a seed repeats. */
+/** A random generator that can be repeated with its seed. */
 export class Chance {
   constructor(private state: number) {}
 
-  /** From 0 up to, and without, 1 (mulberry32). */
+  /** From 0, inclusive, to 1, exclusive (mulberry32). */
   next(): number {
     this.state = (this.state + 0x6d2b79f5) | 0;
     let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
@@ -16,7 +16,7 @@ export class Chance {
   oneOf = <T>(list: readonly T[]): T => list[this.below(list.length)]!;
 }
 
-/** A value that a schema allows: its example where it has one. */
+/** A value that a schema allows: its example if it has one. */
 export function sample(schema: Schema): unknown {
   const { type, example, default: preset, enum: values, properties, items } = resolved(schema);
   if (example !== undefined) return example;
@@ -63,7 +63,7 @@ const TEXTS = [
   'NaN',
 ];
 
-/** Anything that somebody might send. */
+/** An arbitrary value that a client might send. */
 export function anything(chance: Chance, depth = 0): unknown {
   const kind = chance.below(depth > 2 ? 6 : 8);
   if (kind < 3) return chance.oneOf(TEXTS);

@@ -73,7 +73,7 @@ export class KubernetesApps implements Orchestrated {
 
   async whenReady(app: App): Promise<void> {
     await this.kubectl('rollout', 'status', `deployment/${app}`, READY);
-    // the nodes learn of the first pod behind a Service a moment after it is ready
+    // the nodes update a Service's endpoints shortly after its first pod is ready
     const address = { gateway: this.target.apiUrl, runtime: this.target.endpointsUrl }[app as string];
     if (address) await eventually(() => http('GET', address, { agent: false }));
   }
@@ -85,7 +85,7 @@ export class KubernetesApps implements Orchestrated {
     await Promise.all(counts.map(([app, count]) => this.expectPods(app, count)));
   }
 
-  /** One Service stands before all replicas. */
+  /** One Service for all replicas. */
   apiUrls = (): string[] => [this.target.apiUrl];
   endpointsUrls = (): string[] => [this.target.endpointsUrl];
 
@@ -122,7 +122,7 @@ export class KubernetesApps implements Orchestrated {
     return (JSON.parse(await this.kubectl('get', 'pods', '--selector', labels.join(','), '--output=json')) as { items: Pod[] }).items;
   }
 
-  /** Until those that are stopped have gone, too. */
+  /** Resolves when the stopped pods are gone, too. */
   private expectPods(app: App, count: number): Promise<void> {
     return eventually(
       async () => {

@@ -5,17 +5,17 @@ import type { Receiver } from './receiver.js';
 
 const SOURCES = 20;
 const EVERY_MS = 100;
-/** A machine that does not keep up gets no more: the stories are about what is lost, not about its speed. */
+/** A slow machine gets no more load than this: the stories are about lost events, not about speed. */
 const MOST_WAITING = 6000;
 const CODE = "export default { name: 'loaded' };";
 
-/** Emits events at a steady rate through a producer outside, and compares them with the deliveries to one webhook. */
+/** Emits events at a steady rate as an external producer, and compares them with the deliveries to one webhook. */
 export class Load {
   private emitted = 0;
   private timer: NodeJS.Timeout | undefined;
   private sending: Promise<unknown> = Promise.resolve();
   private broken: unknown;
-  /** How much of what the receiver got has been looked at. */
+  /** The number of the receiver's deliveries that have been checked. */
   private seen = 0;
   private deliveries = 0;
   private readonly ids = new Set<string>();
@@ -36,7 +36,7 @@ export class Load {
     const webhook = await api.webhook(new URL(path, receiver.url).href);
     for (const source of sources) await api.subscribe(source, webhook);
     const load = new Load(receiver, await outsideProducer(brokers), sources, path);
-    // the first events of new sources may take longer: they are not part of the load
+    // the first events of new sources may take longer, so they are not part of the load
     load.emit(SOURCES);
     await load.settled();
     load.timer = setInterval(() => load.tick(Math.round((perSecond * EVERY_MS) / 1000)), EVERY_MS);
@@ -58,13 +58,13 @@ export class Load {
     );
   }
 
-  /** Emits no more; resolves when everything has arrived. */
+  /** Stops emitting; resolves when everything has arrived. */
   async finish(): Promise<void> {
     clearInterval(this.timer);
     await this.settled();
   }
 
-  /** How many deliveries there were, and how many of them repeated one that had arrived. */
+  /** The number of deliveries, and how many of them were repeats. */
   counted(): { deliveries: number; repeats: number } {
     this.look();
     return { deliveries: this.deliveries, repeats: this.deliveries - this.ids.size };
@@ -92,11 +92,11 @@ export class Load {
   private emit(count: number): void {
     const events = Array.from({ length: count }, () => this.emitted++);
     const records = events.map((n) => ({ emitterId: this.sources[n % SOURCES]!, event: { n } }));
-    // one batch after the other, so that each source's events keep their order
+    // one batch after the other, so that the events of each source keep their order
     this.sending = this.sending.then(() => this.producer.emitAll(records)).catch((error: unknown) => (this.broken ??= error));
   }
 
-  /** At what has come since the last look. */
+  /** Checks the deliveries since the last check. */
   private look(): void {
     const { received } = this.receiver;
     for (; this.seen < received.length; this.seen++) {

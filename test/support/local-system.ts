@@ -17,13 +17,13 @@ import { isSecured } from './target.js';
 
 const execute = promisify(execFile);
 
-/** As in docker-compose.yml and the manifests of Kubernetes: longer than SLUICE_SHUTDOWN_TIMEOUT. */
+/** As in docker-compose.yml and the Kubernetes manifests: longer than SLUICE_SHUTDOWN_TIMEOUT. */
 const GRACE_MS = 60_000;
 
-/** The app that owns a command of the operator's CLI. */
+/** The app that implements a command of the operator's CLI. */
 const OWNERS: Record<string, App> = { account: 'gateway', key: 'gateway', registry: 'catalog', component: 'runtime' };
 
-/** The five apps as processes, on the broker and the database server of this run of the tests. */
+/** The five apps as processes, with the broker and the database server of this test run. */
 export async function startLocalSystem({ variables = {}, killsBroker = false }: SystemOptions): Promise<System> {
   const databaseUrl = process.env.SLUICE_TEST_DATABASE_URL;
   const sharedBrokers = process.env.SLUICE_TEST_KAFKA_BROKERS;
@@ -39,7 +39,7 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
     SLUICE_HTTP_PORT: String(await freePort()),
     SLUICE_ENDPOINTS_PORT: String(await freePort()),
     SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',
-    // what npm start shortens
+    // the values that npm start shortens
     SLUICE_SHUTDOWN_TIMEOUT: '45s',
     ...Object.assign({}, ...Object.values(variables)),
   };
@@ -108,7 +108,7 @@ type Replica = ReturnType<typeof startApp> & { env: Record<string, string> };
 
 class LocalApps implements Apps {
   private readonly first: ReturnType<typeof superviseApps>;
-  /** Further replicas, each on ports of its own. */
+  /** Additional replicas, each with its own ports. */
   private readonly more = new Map<App, Replica[]>();
   private readonly envs: Promise<Record<string, string>>[] = [];
   private readonly printed: { app: string; line: string }[] = [];
@@ -193,7 +193,7 @@ class LocalApps implements Apps {
     return this.more.get(app)!;
   }
 
-  /** Of the further replicas with this number: their ports stay the same when they are started again. */
+  /** The ports of the additional replicas with this number, which are kept when they are restarted. */
   private envOf(n: number): Promise<Record<string, string>> {
     this.envs[n] ??= Promise.all([freePort(), freePort()]).then(([http, endpoints]) => ({
       ...this.env,

@@ -8,11 +8,11 @@ export type Schema = Record<string, any>;
 
 export interface Operation {
   method: string;
-  /** With its parameters in braces. */
+  /** The path with its parameters in braces. */
   path: string;
   operationId: string;
   parameters: { name: string; in: 'path' | 'query' | 'header'; required?: boolean; schema: Schema }[];
-  /** The schema of the JSON body; undefined where there is none. */
+  /** The schema of the JSON body; undefined if there is none. */
   body: Schema | undefined;
   responses: Record<string, { content?: Record<string, { schema: Schema }>; headers?: object; $ref?: string }>;
 }
@@ -20,7 +20,7 @@ export interface Operation {
 const METHODS = ['get', 'post', 'put', 'delete'];
 const document = load(readFileSync(new URL('../../docs/openapi.yaml', import.meta.url), 'utf8')) as Schema;
 
-/** What the API's description says there is. */
+/** The operations in the description of the API. */
 export const operations: Operation[] = Object.entries<Schema>(document.paths).flatMap(([path, item]) =>
   METHODS.filter((method) => item[method]).map((method) => ({
     method: method.toUpperCase(),
@@ -32,7 +32,7 @@ export const operations: Operation[] = Object.entries<Schema>(document.paths).fl
   })),
 );
 
-/** The schema that a reference of the description names. */
+/** The schema that a reference points to. */
 export const resolved = <T extends Schema>(schema: T): T =>
   schema.$ref
     ? schema.$ref
@@ -41,7 +41,7 @@ export const resolved = <T extends Schema>(schema: T): T =>
         .reduce((at: Schema, name: string) => at[name], document)
     : schema;
 
-/** Our own resources have no fields but the documented ones; `partly` when fields were selected: then none is certain. */
+/** Our own resources have only the documented fields; `partly` if fields were selected: then any may be missing. */
 function strict(schema: any, partly: boolean): any {
   if (Array.isArray(schema)) return schema.map((item) => strict(item, partly));
   if (schema === null || typeof schema !== 'object') return schema;
@@ -77,7 +77,7 @@ const patterns = operations
   // `/registry/{key}` before `/{keyOrId}`
   .sort((a, b) => b.literals - a.literals);
 
-/** What is wrong with an answer of the REST API by its description, or null. */
+/** How a response of the REST API differs from its description, or null. */
 export function answerProblem(method: string, url: string, answer: Answer, requestBody?: string | Buffer): string | null {
   const { pathname, searchParams } = new URL(url);
   if (!/^\/v1(\/|$)/.test(pathname)) return null;

@@ -1,9 +1,9 @@
 import kafkajs from 'kafkajs';
 
-/** How clients outside log in to brokers that ask for it, by their bootstrap servers. */
+/** How external clients log in to brokers that require it, by their bootstrap servers. */
 export const logins = new Map<string, Pick<kafkajs.KafkaConfig, 'ssl' | 'sasl'>>();
 
-/** A Kafka client that knows nothing of us. */
+/** A Kafka client that is independent of our code. */
 export const outsideKafka = (brokers: string): kafkajs.Kafka =>
   new kafkajs.Kafka({
     clientId: 'outside',

@@ -2,7 +2,7 @@ import kafkajs from 'kafkajs';
 import { outsideKafka } from './outside-kafka.js';
 import { topic } from './target.js';
 
-/** A Kafka producer that knows nothing of us: a key, a value, perhaps headers. */
+/** A Kafka producer that is independent of our code: a key, a value, optional headers. */
 export async function outsideProducer(brokers: string) {
   const producer = outsideKafka(brokers).producer({ createPartitioner: kafkajs.Partitioners.DefaultPartitioner });
   await producer.connect();

@@ -7,11 +7,11 @@ export interface Received {
   headers: IncomingHttpHeaders;
   text: string;
   body: any;
-  /** When its headers arrived, in ms since the epoch. */
+  /** When the headers arrived, in ms since the epoch. */
   at: number;
 }
 
-/** An endpoint that webhooks deliver to. `answer` decides the status of each request; by default 200. */
+/** An endpoint for webhooks. `answer` decides the status of each response; default: 200. */
 export class Receiver {
   readonly received: Received[] = [];
   answer: (request: Received) => number | Promise<number> = () => 200;

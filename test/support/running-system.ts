@@ -11,11 +11,11 @@ const execute = promisify(execFile);
 /** The apps of an instance whose containers or pods the tests control. */
 export interface Orchestrated extends Apps {
   broker: Broker;
-  /** Brings the instance to a known state: all apps ready, one replica each, with exactly these variables beyond the target's own. */
+  /** Brings the instance to a known state: all apps ready, one replica each, with exactly these variables in addition to the target's. */
   settle(variables: Variables): Promise<void>;
 }
 
-/** The instance that `test:e2e`, `test:compose` or `test:k8s` found or started. Stopping it only removes what the story made. */
+/** The instance that `test:e2e`, `test:compose` or `test:k8s` found or started. Stopping it only removes the resources of the story. */
 export async function joinRunningSystem(target: RunningTarget, { variables = {} }: SystemOptions): Promise<System> {
   const apps = orchestrated(target);
   await apps.settle(variables);
@@ -27,7 +27,7 @@ export async function joinRunningSystem(target: RunningTarget, { variables = {} 
   };
   const sluice = async (...args: string[]): Promise<unknown> => {
     if (!target.cli) throw new Error('this target has no CLI');
-    // the shell splits the command as its user would expect; the arguments pass through untouched
+    // the shell splits the command as its user expects; the arguments are passed unchanged
     const { stdout } = await execute('/bin/sh', ['-c', `${target.cli} "$@"`, 'sh', ...args, '--json'], { timeout: 60_000 });
     return JSON.parse(stdout);
   };

@@ -13,17 +13,17 @@ import { freePort } from '../../scripts/lib/ports.mjs';
 import { startPostgres } from '../../scripts/lib/postgres.mjs';
 import { makeTestCertificate } from '../../libs/testing/src/test-certificate.js';
 
-/** A Kafka and a PostgreSQL as a company runs them: TLS, a login for each service, and no permission beyond what `sluice kafka acls` prints. */
+/** A Kafka and a PostgreSQL as in a company: TLS, a login for each service, and only the permissions that `sluice kafka acls` prints. */
 export interface SecuredStores {
   /** Bootstrap servers. */
   brokers: string;
-  /** File with the certificate of the authority. */
+  /** The file with the certificate of the authority. */
   caFile: string;
-  /** What a service, or `migrate`, needs to reach them. */
+  /** The variables with which a service, or `migrate`, connects. */
   environment(user: App | 'migrate'): Record<string, string>;
-  /** For the stories' own clients, which may do everything. */
+  /** For the stories' own clients, which have all permissions. */
   client: kafkajs.KafkaConfig;
-  /** Takes a permission away. */
+  /** Revokes a permission. */
   revoke(user: string, topic: string, operation: AclOperationTypes): Promise<void>;
   stop(): Promise<void>;
 }
@@ -131,7 +131,7 @@ const aclEntries = ({ user, acls }: Grant) =>
     })),
   );
 
-/** Clients log in over TLS; the broker talks to itself with a password of its own. */
+/** Clients log in over TLS; the broker connects to itself with a separate password. */
 const securedProperties = (options: { port: number; innerPort: number; controllerPort: number; keyStore: string; password: string }) => {
   const { port, innerPort, controllerPort, keyStore, password } = options;
   const plain = `org.apache.kafka.common.security.plain.PlainLoginModule required username="broker" password="${password}" user_broker="${password}";`;

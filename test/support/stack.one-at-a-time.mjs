@@ -5,7 +5,7 @@ import { startSharedSystem } from './stack.shared-system.mjs';
 const joins = ({ path }) => readFileSync(path, 'utf8').includes('joinSystem(');
 
 /**
- * Runs its test files one after the other, whatever maxWorkers says. Those that join a system come first and share one, which stops before the
+ * Runs its test files one after the other, regardless of maxWorkers. Those that join a system come first and share one, which stops before the
  * others start theirs: two are too much for one machine.
  */
 export default class OneAtATimeRunner extends TestRunner {

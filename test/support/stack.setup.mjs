@@ -2,11 +2,11 @@ import { ensureBrokerJars } from '../../scripts/lib/setup.mjs';
 import { startTestStack } from '../../scripts/lib/test-stack.mjs';
 
 /**
- * Starts the broker and the database server of this run of the tests, once, and tells the workers where they are.
+ * Starts the broker and the database server of this test run, once, and passes their addresses to the workers.
  * Jest calls this only when a test that needs them will run.
  */
 export default async function setUpStack() {
-  // Set already by another project of this run, or by somebody who has servers for the tests.
+  // Already set by another project of this run, or by a developer who provides servers for the tests.
   if (process.env.SLUICE_TEST_DATABASE_URL && process.env.SLUICE_TEST_KAFKA_BROKERS) return;
   await ensureBrokerJars({ say: console.error });
   const stack = await startTestStack();

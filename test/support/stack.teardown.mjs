@@ -1,4 +1,4 @@
-/** Stops what `stack.setup.mjs` has started; whatever has become of the tests. */
+/** Stops what `stack.setup.mjs` has started, regardless of the results of the tests. */
 export default async function tearDownStack() {
   const stack = globalThis.sluiceTestStack;
   globalThis.sluiceTestStack = undefined;

@@ -7,14 +7,14 @@ import { isSecured, target } from './target.js';
 /** Environment variables by the app that reads them. */
 export type Variables = Partial<Record<App, Record<string, string>>>;
 
-/** A whole instance of Sluice, wherever it runs. It need not be empty: accounts, components and events of others may be there. */
+/** A whole instance of Sluice, wherever it runs. It may contain accounts, components and events of others. */
 export interface System {
   apiUrl: string;
   endpointsUrl: string;
   brokers: string;
-  /** A client with a new account; where there is no CLI (`accounts`), with the account of the key. */
+  /** A client with a new account or, without the CLI (`accounts`), with the account of the key. */
   account(email?: string): Promise<Api>;
-  /** Runs a command of the operator's CLI; returns what it printed as JSON. Needs `accounts`. */
+  /** Runs a command of the operator's CLI; returns its output, parsed as JSON. Needs `accounts`. */
   sluice(...args: string[]): Promise<any>;
   apps: Apps;
   broker: Broker;
@@ -23,44 +23,44 @@ export interface System {
 
 /** The apps' processes, containers or pods. */
 export interface Apps {
-  /** Ends one replica at once, as a crash does; it is started again. Needs `control`. */
+  /** Kills one replica, as a crash does; it is restarted. Needs `control`. */
   kill(app: App): Promise<void>;
-  /** Stops all replicas in order; they stay down until `start`. Needs `control`. */
+  /** Stops all replicas gracefully; they stay down until `start`. Needs `control`. */
   stop(app: App): Promise<void>;
-  /** Starts what was stopped; resolves when it is ready. Needs `control`. */
+  /** Starts stopped replicas; resolves when they are ready. Needs `control`. */
   start(app: App): Promise<void>;
-  /** Restarts the replicas in order, one after the other, each when the one before is ready. Needs `control`. */
+  /** Restarts the replicas gracefully, each when the one before is ready. Needs `control`. */
   restart(app: App): Promise<void>;
   /** Resolves when all replicas are ready. Needs `control`. */
   whenReady(app: App): Promise<void>;
   /** Freezes an app. Needs `pause`. */
   pause(app: App): Promise<void>;
   resume(app: App): Promise<void>;
-  /** Starts and stops replicas, in order; resolves when all are ready. Needs `scale`. */
+  /** Starts and stops replicas gracefully; resolves when all are ready. Needs `scale`. */
   scale(replicas: Partial<Record<App, number>>): Promise<void>;
-  /** Base URLs of the REST API: one for each gateway that can be reached by itself. */
+  /** Base URLs of the REST API: one for each gateway that is individually reachable. */
   apiUrls(): string[];
-  /** The same of the sources' endpoints. */
+  /** Likewise for the endpoints of sources. */
   endpointsUrls(): string[];
-  /** What an app has printed since the system was started, line by line. Needs `logs`. */
+  /** The output of an app since the system was started, line by line. Needs `logs`. */
   logs(app: App): Promise<string[]>;
 }
 
 export interface Broker {
-  /** At once. Needs `broker`. */
+  /** Kills it. Needs `broker`. */
   kill(): Promise<void>;
-  /** Resolves when it serves. */
+  /** Resolves when it responds. */
   start(): Promise<void>;
 }
 
 export interface SystemOptions {
   variables?: Variables;
-  /** The story kills the broker: a local system gets one of its own. */
+  /** The story kills the broker: a local system gets a separate one. */
   killsBroker?: boolean;
 }
 
 /**
- * Starts the apps as processes, on the broker and the database server of this run of the tests; or joins the instance that
+ * Starts the apps as processes, with the broker and the database server of this test run; or connects to the instance that
  * `SLUICE_E2E_TARGET` describes and brings it to the state that a story expects: all apps ready, one replica each, these variables.
  */
 export const startSystem = (options: SystemOptions = {}): Promise<System> =>

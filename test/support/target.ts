@@ -5,19 +5,19 @@ import { isOwnAddress } from '../../scripts/lib/ports.mjs';
 /**
  * What a story may need beyond the REST API, the sources' endpoints and Kafka:
  *
- * - `accounts`: the operator's CLI, which creates accounts and keys. Without it `System.account()` returns the key's own account.
+ * - `accounts`: the operator's CLI, which creates accounts and keys. Without it, `System.account()` returns the account of the key.
  * - `receiver`: the instance can call servers of the tests: webhook receivers, files of components, a mail server
  * - `control`: apps can be killed, stopped and started
  * - `pause`: apps can be frozen and thawed
  * - `scale`: apps can have more replicas
  * - `broker`: Kafka can be killed and started
- * - `variables`: apps can be given other environment variables
+ * - `variables`: environment variables of apps can be changed
  * - `logs`: the apps' log lines can be read
  * - `processes`: the story starts stores and apps itself, which only `npm test` prepares
  */
 export type Capability = 'accounts' | 'receiver' | 'control' | 'pause' | 'scale' | 'broker' | 'variables' | 'logs' | 'processes';
 
-/** An instance that runs already; the scripts `test:e2e`, `test:compose` and `test:k8s` describe it in `SLUICE_E2E_TARGET`. */
+/** A running instance; the scripts `test:e2e`, `test:compose` and `test:k8s` describe it in `SLUICE_E2E_TARGET`. */
 export interface RunningTarget {
   kind: 'running' | 'compose' | 'kubernetes';
   apiUrl: string;
@@ -41,7 +41,7 @@ export interface RunningTarget {
 export type Target = { kind: 'local'; lacks: RunningTarget['lacks'] } | RunningTarget;
 
 const described = process.env.SLUICE_E2E_TARGET;
-/** Each local story gets a Kafka and a PostgreSQL that ask for logins (`npm run test:secured`). */
+/** Each local story gets a Kafka and a PostgreSQL that require logins (`npm run test:secured`). */
 export const isSecured = process.env.SLUICE_TEST_SECURED === '1';
 export const target: Target = described
   ? (JSON.parse(described) as RunningTarget)
@@ -53,8 +53,8 @@ export const can = (capability: Capability): boolean => target.lacks[capability]
 export const topic = (name: string): string => `${target.kind === 'local' ? '' : (target.topicPrefix ?? '')}${name}`;
 
 /**
- * `describe` and `it` for stories that need more than every target has. Where the target lacks it they are skipped, and the reason is part
- * of their names; the runner sums these up.
+ * `describe` and `it` for stories that need more than every target has. If the target lacks it, they are skipped, and the reason is part
+ * of their names; the runner summarises the reasons.
  */
 export function needing(...needed: Capability[]): { describe: typeof describe; it: typeof it } {
   const reason = needed.map((capability) => target.lacks[capability]).find((lack) => lack !== undefined);
@@ -75,7 +75,7 @@ function skipping<T extends typeof describe | typeof it>(all: T, reason: string)
 /** Listens on a free port where the target can reach it; returns `host:port`. */
 export async function listenForTarget(server: Server): Promise<string> {
   const host = target.kind === 'local' ? '127.0.0.1' : (target.receiverHost ?? '127.0.0.1');
-  // it may be a name that only the target knows, or an address that leads here by a detour
+  // it may be a name that only the target knows, or an address that leads here indirectly
   const own = await isOwnAddress(host);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

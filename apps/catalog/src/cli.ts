@@ -36,10 +36,10 @@ function registryOfComponents(): OpenCommand {
   const program = new Command('sluice')
     .description('the registry of components')
     .hook('preAction', async () => void (await database.open()));
-  const command = program.command('registry').description('components that every account may use, by their key');
+  const command = program.command('registry').description('components that every account can use, by key');
   command
     .command('add <path>')
-    .description('register a file, or each file of a folder; a newer version takes the place of its key')
+    .description('register a file, or each file of a folder; replaces an older version of the same key')
     .option('--json', 'print an array')
     .action(async (path: string, { json }: { json?: boolean }) => {
       await Promise.all([publisher.connect(), messages.connect()]);
@@ -56,7 +56,7 @@ function registryOfComponents(): OpenCommand {
     .action(async ({ json }: { json?: boolean }) => print(json, await registry.list()));
   command
     .command('remove <key>')
-    .description('nobody can make new sources of it; those that run go on')
+    .description('remove a component: no new sources can be created from it; existing ones keep running')
     .option('--json', 'print an array')
     .action(async (key: string, { json }: { json?: boolean }) => {
       await registry.remove(key);

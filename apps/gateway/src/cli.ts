@@ -33,12 +33,12 @@ function accountsAndKeys(): OpenCommand {
   const accounts = new AccountsService(repository, database, GatewayConfig.read());
 
   const program = new Command('sluice').description('accounts and API keys').hook('preAction', async () => void (await database.open()));
-  const account = program.command('account').description('make and list accounts');
+  const account = program.command('account').description('create and list accounts');
   account
     .command('create')
-    .description('make an account and its first API key, which is shown only now')
+    .description('create an account and its first API key, which is shown only once')
     .requiredOption('--email <address>')
-    .option('--username <name>', "default: the address' local part")
+    .option('--username <name>', 'default: the local part of the address')
     .option('--json', 'print {id, email, api_key}')
     .action(async ({ json, email, username }: { json?: boolean; email: string; username?: string }) => {
       if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new SluiceError('invalid', `"${email}" is not an e-mail address`);
@@ -50,17 +50,17 @@ function accountsAndKeys(): OpenCommand {
     .action(async ({ json }: { json?: boolean }) => print(json, await accounts.list()));
   account
     .command('error-mail <id> <on|off>')
-    .description('whether the owner is told of errors by mail')
+    .description('switch error mail to the owner on or off')
     .option('--json', 'print {id, error_mail}')
     .action(async (id: string, state: string, { json }: { json?: boolean }) => {
-      if (state !== 'on' && state !== 'off') throw new SluiceError('invalid', 'say on or off');
+      if (state !== 'on' && state !== 'off') throw new SluiceError('invalid', 'the state must be on or off');
       await accounts.setErrorMail(id, state === 'on');
       print(json, { id, error_mail: state === 'on' });
     });
   account
     .command('bootstrap')
-    .description("the first start's account: made when there is none; SLUICE_API_KEY is its key, or one is made")
-    .option('--email <address>', 'its address', 'owner@localhost')
+    .description('create the first account if there is none; its key is SLUICE_API_KEY, or generated')
+    .option('--email <address>', 'the email address of the account', 'owner@localhost')
     .option('--json', 'print {id, email, api_key, created}')
     .action(async ({ json, email }: { json?: boolean; email: string }) =>
       print(json, await accounts.bootstrap({ email, apiKey: FirstAccountConfig.read().apiKey })),
@@ -69,9 +69,9 @@ function accountsAndKeys(): OpenCommand {
   const key = program.command('key').description('issue, list and revoke API keys');
   key
     .command('create')
-    .description('issue a further key, which is shown only now')
+    .description('issue another key, which is shown only once')
     .requiredOption('--account <id>')
-    .option('--name <name>', 'to tell it from others')
+    .option('--name <name>', 'a name to recognise the key')
     .option('--json', 'print {id, account_id, api_key}')
     .action(async ({ json, account: id, name }: { json?: boolean; account: string; name?: string }) =>
       print(json, await accounts.createKey(id, name ?? null)),
@@ -83,7 +83,7 @@ function accountsAndKeys(): OpenCommand {
     .action(async ({ json, account: id }: { json?: boolean; account: string }) => print(json, await accounts.listKeys(id)));
   key
     .command('revoke <id>')
-    .description('the key opens nothing from now on')
+    .description('revoke a key at once')
     .option('--json', 'print {id, revoked}')
     .action(async (id: string, { json }: { json?: boolean }) => {
       await accounts.revokeKey(id);

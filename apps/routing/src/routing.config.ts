@@ -9,7 +9,7 @@ export class RoutingConfig extends Config({
     description: 'Pauses between the attempts of a failing delivery, with jitter; after the last one the delivery has failed.',
   }),
   attemptTimeoutMs: duration('SLUICE_ATTEMPT_TIMEOUT', { fallback: '15s', description: 'Longest duration of one delivery attempt.' }),
-  connectTimeoutMs: duration('SLUICE_CONNECT_TIMEOUT', { fallback: '5s', description: 'Longest duration of its connecting.' }),
+  connectTimeoutMs: duration('SLUICE_CONNECT_TIMEOUT', { fallback: '5s', description: 'Longest time to connect to a receiver.' }),
   concurrency: integer('SLUICE_DELIVERY_CONCURRENCY', {
     fallback: 512,
     min: 1,

@@ -15,7 +15,7 @@ program
   .command('component')
   .description('components from files')
   .command('check <file>')
-  .description('what the runtime thinks of a component, with its neighbours; exit 1 when it is not acceptable')
+  .description('validate a component file and its relative imports; exits 1 if invalid')
   .option('--json', 'print an object')
   .action(async (file: string, { json }: { json?: boolean }) => {
     const files = await localFiles(file);

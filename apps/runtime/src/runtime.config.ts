@@ -12,14 +12,14 @@ export class RuntimeConfig extends Config({
   }),
   endpointRate: integer('SLUICE_ENDPOINT_REQUESTS_PER_SECOND', {
     fallback: 0,
-    description: 'Requests per second that an endpoint accepts in each replica; more are answered 429. 0: unlimited.',
+    description: 'Requests per second that an endpoint accepts in each replica; further ones get 429. 0: unlimited.',
   }),
   concurrency: integer('SLUICE_RUNS_AT_ONCE', { fallback: 32, min: 1, description: 'Runs at a time in each replica, over all accounts.' }),
   maxQueuedRuns: integer('SLUICE_MAX_QUEUED_RUNS', {
     fallback: 10_000,
     min: 1,
     description:
-      'Runs of one account that may wait. While more wait, its endpoints answer 429; runs for events and timers are queued all the same.',
+      'Runs of one account that may wait. While more wait, its endpoints return 429; runs for events and timers are still queued.',
   }),
   ...quotaVariables,
 }) {

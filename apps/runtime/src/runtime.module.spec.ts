@@ -4,7 +4,10 @@ import { RuntimeModule } from './runtime.module.js';
 import { SANDBOX } from './sandbox.provider.js';
 
 it('constructs every provider of the runtime, which answers each of its commands and queries once', async () => {
-  const app = await testApp(RuntimeModule).overrideProvider(SANDBOX).useValue({ close: async () => {} }).compile();
+  const app = await testApp(RuntimeModule)
+    .overrideProvider(SANDBOX)
+    .useValue({ close: async () => {} })
+    .compile();
   expect(
     handledMessages(app)
       .filter((name) => name.startsWith('runtime.'))

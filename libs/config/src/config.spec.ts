@@ -43,7 +43,7 @@ it('uses the defaults where a variable is absent or empty', () => {
   expect(sample.double).toBe(20);
 });
 
-it('reads words in any case', () => expect(Sample.read({ NAME: 'x', KIND: 'TWO' }).kind).toBe('two'));
+it('accepts the words of a choice in any case', () => expect(Sample.read({ NAME: 'x', KIND: 'TWO' }).kind).toBe('two'));
 
 it('names every bad variable at once', () =>
   expect(problems({ SIZE: '21', PORT: '0', ON: 'yes', KIND: 'three', WAIT: '5', WAITS: '5s,x' })).toEqual([
@@ -61,7 +61,7 @@ it('applies rules about several variables once each is right by itself', () => {
   expect(problems({ NAME: 'nobody', SIZE: 'x' })).toHaveLength(1);
 });
 
-it('reports each problem of several parts once', () => {
+it('reports a problem that several parts share only once', () => {
   class Other extends Config({ size: integer('SIZE', { fallback: 10, min: 1, max: 20, description }) }) {}
   expect(() => checkConfig([Sample, Other], { NAME: 'x', SIZE: '0' })).toThrow(
     new ConfigError(['SIZE must be a whole number from 1 to 20, not "0"']),
@@ -76,12 +76,12 @@ describe('a secret', () => {
   it('can be in a file, without its last line break', () =>
     expect(Sample.read({ NAME: 'x', PASSWORD_FILE: file }).password).toBe('open sesame'));
 
-  it('is refused when it is given twice', () =>
+  it('is rejected when it is given twice', () =>
     expect(problems({ NAME: 'x', PASSWORD: 'a', PASSWORD_FILE: file })).toEqual([
       'PASSWORD and PASSWORD_FILE are both set; set only one of them',
     ]));
 
-  it('is refused when its file cannot be read', () => {
+  it('is rejected when its file cannot be read', () => {
     rmSync(folder, { recursive: true });
     expect(problems({ NAME: 'x', PASSWORD_FILE: file })).toEqual([
       `PASSWORD cannot be read from PASSWORD_FILE: ENOENT: no such file or directory, open '${file}'`,

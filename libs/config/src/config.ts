@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { BadValue, type Variable } from './variable.js';
 
-/** Everything that is wrong with the environment, at once: each line names a variable and says what it should be. */
+/** Everything that is wrong with the environment: each line names a variable and states what it must be. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   constructor(readonly problems: string[]) {
@@ -13,7 +13,7 @@ type Env = Record<string, string | undefined>;
 type Schema = Record<string, Variable<unknown>>;
 type Values<S extends Schema> = { readonly [Field in keyof S]: S[Field] extends Variable<infer T> ? T : never };
 
-/** A part of the configuration: a class whose instances hold the values of its variables, and which is its own injection token. */
+/** A part of the configuration: a class whose instances hold the values of its variables. The class is also its injection token. */
 export interface ConfigClass<T extends object = object> {
   new (): T;
   /** The variables that it reads, for the documentation. */
@@ -69,7 +69,7 @@ export function checkConfig(parts: readonly ConfigClass[], env: Env = process.en
   if (problems.length > 0) throw new ConfigError([...new Set(problems)]);
 }
 
-/** The variable's text; undefined where it is absent or empty. A secret may be in a file. */
+/** The text of the variable; undefined if it is absent or empty. A secret may be in a file. */
 function textOf({ name, secret }: Variable<unknown>, env: Env): string | undefined {
   const given = env[name] || undefined;
   const file = secret ? env[`${name}_FILE`] || undefined : undefined;

@@ -1,6 +1,6 @@
 import { BadValue, optional, text, variable } from './variable.js';
 
-/** Where the stores are: for those who connect to them, and for the guard that keeps users' calls away from them. */
+/** The addresses of the stores: for the services that connect to them, and for the guard that keeps users' requests away from them. */
 export const storeVariables = {
   kafkaBrokers: variable('KAFKA_BROKERS', {
     fallback: 'localhost:9092',

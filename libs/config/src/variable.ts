@@ -1,9 +1,9 @@
-/** One environment variable: what the documentation says about it, and how its text becomes a value. */
+/** One environment variable: its documentation, and how its text is parsed. */
 export interface Variable<T> {
   readonly name: string;
   /** One or two sentences for the operator. */
   readonly description: string;
-  /** The default, as one would write it; undefined: there is none. */
+  /** The default, as one would write it; undefined if there is none. */
   readonly fallback?: string;
   /** Its value is never shown, and it can be given as a file, named by `<NAME>_FILE`. */
   readonly secret: boolean;
@@ -14,7 +14,7 @@ export interface Variable<T> {
   parse(text: string | undefined): T;
 }
 
-/** Why a text is not a value of its variable: the end of a sentence that begins with the variable's name. */
+/** Why a text is not a value of its variable. Completes a sentence that begins with the variable's name. */
 export class BadValue extends Error {
   override readonly name = 'BadValue';
 }
@@ -24,7 +24,7 @@ interface Description {
   secret?: boolean;
 }
 
-/** A variable of a kind of its own. parse: throws an Error whose message is the end of a sentence that begins with the variable's name. */
+/** A variable with a custom parser. parse: throws an Error whose message completes a sentence that begins with the variable's name. */
 export function variable<T>(
   name: string,
   { description, secret = false, fallback, parse }: Description & { fallback?: string; parse(text: string): T },
@@ -41,7 +41,7 @@ export function variable<T>(
   };
 }
 
-/** A variable that may be absent: undefined then. */
+/** An optional variable: undefined if absent. */
 export function optional<T>(inner: Variable<T>): Variable<T | undefined> {
   return { ...inner, fallback: undefined, parse: (text) => (text === undefined ? undefined : inner.parse(text)) };
 }

@@ -23,14 +23,14 @@ export interface ComponentDescription {
   version: string | null;
   description: string | null;
   dedupe: 'unique' | 'greatest' | 'last' | null;
-  /** How many runs of one source may go on at a time. */
+  /** The number of runs of one source that may be in progress at a time. */
   concurrency: number;
   hooks: Hook[];
   has_run: boolean;
   configurable_props: PropDefinition[];
 }
 
-/** A component as the API answers it. Times are Unix seconds. */
+/** A component as the API returns it. Times are Unix seconds. */
 export class Component {
   @ApiProperty({ type: String, example: 'sc_0Vg2mXq1Zk3TnB7cYw' }) id!: ComponentId;
   @ApiProperty({ description: 'The full code, as submitted.' }) code!: string;
@@ -39,7 +39,7 @@ export class Component {
   @ApiProperty({ type: String, nullable: true }) version!: string | null;
   @ApiProperty({
     type: 'array',
-    description: 'In the order of declaration; further attributes of a prop are passed through.',
+    description: 'In the order of declaration; additional attributes of a prop are returned unchanged.',
     items: {
       type: 'object',
       required: ['name', 'type'],
@@ -58,22 +58,22 @@ export class Component {
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
 }
 
-/** Where a component's code comes from: the first of these that is present is used. */
+/** Where the code of a component comes from: the first field that is present is used. */
 export class CodeSource {
   @ApiPropertyOptional({ description: 'The full component code.' })
   @IsOptional()
   @IsText()
   component_code?: string;
 
-  @ApiPropertyOptional({ description: 'Where the code lives: an http or https URL.' })
-  // beside component_code it's only kept, so that then anything may stand in it that is text
+  @ApiPropertyOptional({ description: 'The http or https URL of the code.' })
+  // beside component_code the URL is only stored, so it may then be any text
   @IsOptional()
   @IsText()
   component_url?: string;
 }
 
 export class CreateComponent extends CodeSource {
-  /** The new component's id: a command that is carried out twice makes one component. */
+  /** The id of the new component, so that a repeated command creates one component. */
   @IsId('component') id!: ComponentId;
   @IsId('user') owner_id!: UserId;
 }
@@ -93,20 +93,20 @@ export const getRegisteredComponent = query<Component>()('catalog.component.get-
 export class GetCode {
   @IsString() code_hash!: string;
 }
-/** The code to a hash and what the runtime once read from it: both never change. */
+/** The code with a given hash, and its description. Neither ever changes. */
 export interface ComponentCodeReply {
   code: string;
   description: ComponentDescription;
 }
 export const getCode = query<ComponentCodeReply>()('catalog.component.get-code', GetCode);
 
-/** For whom components are read: accounts take turns, and what nobody waits for any more is not begun. */
+/** The account and deadline of an inspection: accounts take turns, and an inspection that nobody waits for any more is not started. */
 class ForCaller {
   @IsOptional()
   @IsId('user')
   owner_id?: UserId;
 
-  /** When the asker stops waiting, in ms since the epoch. */
+  /** When the sender stops waiting, in ms since the epoch. */
   @IsOptional()
   @IsInt()
   answer_by?: number;
@@ -115,7 +115,7 @@ class ForCaller {
 export class InspectComponent extends ForCaller {
   @IsString() code!: string;
 }
-/** Asks the runtime to evaluate code in a throw-away process. Invalid code: `invalid`, saying what is wrong and in which line. */
+/** Asks the runtime to evaluate code in a temporary process. Invalid code is rejected with `invalid`, the reason and the line. */
 export const inspectComponent = query<ComponentDescription>()('runtime.component.inspect', InspectComponent);
 
 export class BundleComponent extends ForCaller {
@@ -124,5 +124,5 @@ export class BundleComponent extends ForCaller {
   /** Code by path, relative to one common folder. */
   @IsObject() files!: Record<string, string>;
 }
-/** Makes one file of an entry file and the neighbours that it imports by relative path. An import that is missing: `invalid`. */
+/** Bundles an entry file and its relative imports into one file. A missing import is rejected with `invalid`. */
 export const bundleComponent = query<{ code: string }>()('runtime.component.bundle', BundleComponent);

@@ -6,42 +6,42 @@ import type { Service } from './services.js';
 export type MessageName = `${string}.${string}.${string}`;
 
 /**
- * What two services agree on: the message's name, the payload's class with its validators, and the reply's type. Facts and queued commands have
- * a topic of their name; other commands and queries go to the one topic of their owner's requests.
+ * What two services agree on: the message's name, the payload's class with its validators, and the type of the reply. Each fact and queued
+ * command has its own topic; other commands and queries go to the request topic of the service that handles them.
  */
 export interface Contract<Payload, Reply = void> {
   readonly kind: 'command' | 'query' | 'fact';
   readonly name: MessageName;
   readonly payload: Type<Payload>;
-  /** Only a type: replies are trusted, they come from our own services. */
+  /** Only a type: replies come from our services and are not validated. */
   readonly reply?: Reply;
 }
 
-/** Please do: answered by the one service that owns the message. */
+/** A request for a change, handled by the service that owns the message. */
 export interface Command<Payload, Reply> extends Contract<Payload, Reply> {
   readonly kind: 'command';
 }
 /**
- * A command without a reply, which waits in a topic of its own until the owner has carried it out. It may be published together with a change of
- * rows, by the outbox.
+ * A command without a reply. It waits in its own topic until the owner has carried it out. The outbox may publish it together with a change of
+ * rows.
  */
 export interface QueuedCommand<Payload> extends Contract<Payload> {
   readonly kind: 'command';
-  /** Its own, named like it. */
+  /** The topic of this command alone; it has the same name. */
   readonly topic: string;
 }
-/** Please tell: like a command, and changes nothing. */
+/** A request for data, handled like a command; it changes nothing. */
 export interface Query<Payload, Reply> extends Contract<Payload, Reply> {
   readonly kind: 'query';
 }
-/** It happened: for whoever wants to know. */
+/** A report of what happened, for any number of services. */
 export interface Fact<Payload> extends Contract<Payload> {
   readonly kind: 'fact';
-  /** Its own, named like it. */
+  /** The topic of this fact alone; it has the same name. */
   readonly topic: string;
   /** Kafka keeps the newest record of each key only. */
   readonly compacted?: boolean;
-  /** The services that are handed the fact directly when it is announced; their handlers take it in any order, and twice. */
+  /** The services that receive the fact directly when it is announced. Their handlers accept facts in any order, and twice. */
   readonly announcedTo?: readonly Service[];
 }
 

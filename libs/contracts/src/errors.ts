@@ -1,11 +1,11 @@
 /**
- * The errors that a service means. Their code, message and details travel over Kafka; the gateway alone turns codes into
- * HTTP. Any other Error is a bug: it's logged with its stack and reaches the caller as `internal`.
+ * Expected errors. Their code, message and details travel over Kafka; only the gateway maps codes to
+ * HTTP statuses. Any other Error is a bug: it is logged with its stack and reaches the caller as `internal`.
  */
 export type ErrorCode =
   'invalid' | 'not_found' | 'conflict' | 'unprocessable' | 'too_large' | 'too_many_requests' | 'timeout' | 'unavailable' | 'internal';
 
-/** One bad field of a request. */
+/** One invalid field of a request. */
 export interface FieldProblem {
   field: string;
   message: string;
@@ -27,14 +27,14 @@ export class SluiceError extends Error {
   }
 }
 
-/** The resource doesn't exist, or isn't the caller's: the two can't be told apart. */
+/** The resource does not exist, or belongs to another account; the caller cannot distinguish the two. */
 export class NotFound extends SluiceError {
   constructor(what: string, id?: string) {
     super('not_found', id === undefined ? `${what} not found` : `${what} ${id} not found`);
   }
 }
 
-/** The request is malformed: every bad field is listed. */
+/** The request is malformed. Lists every invalid field. */
 export class Invalid extends SluiceError {
   constructor(problems: FieldProblem[] | string) {
     super(

@@ -1,7 +1,7 @@
 /**
- * The id of an event, `<ms>-<seq>`, computed from its record's place in the log, so that the store, the router and the
- * live stream agree on it with no coordination. Shapes: ms = the record's LogAppendTime in milliseconds, folded so that
- * it never goes back within a partition; seq = offset × 4096 + partition, unique in the topic.
+ * The place of an event. Its text, `<ms>-<seq>`, is the event id. It is computed from the position of the event's record, so the store, the router
+ * and the live streams agree on it without coordination. ms = the record's LogAppendTime in milliseconds, made monotonic
+ * within its partition; seq = offset × 4096 + partition, unique in the topic.
  */
 export interface EventPlace {
   ms: number;
@@ -16,7 +16,7 @@ export const eventPlace = (record: { clock: number; offset: number; partition: n
   seq: record.offset * PARTITIONS + record.partition,
 });
 
-/** Where in the log the event of this place stands: the inverse of `eventPlace`. */
+/** The partition and offset of an event's record: the inverse of `eventPlace`. */
 export const logPlaceOf = ({ seq }: EventPlace): { partition: number; offset: number } => ({
   partition: seq % PARTITIONS,
   offset: Math.floor(seq / PARTITIONS),
@@ -24,7 +24,7 @@ export const logPlaceOf = ({ seq }: EventPlace): { partition: number; offset: nu
 
 export const eventIdOf = (place: EventPlace): string => `${place.ms}-${place.seq}`;
 
-/** The place that an event id stands for, or null when the text isn't one. The event need not exist: ids are positions. */
+/** The place that an event id denotes, or null if the text is not an event id. The event need not exist. */
 export function parseEventId(text: string): EventPlace | null {
   const match = PATTERN.exec(text);
   if (!match) return null;

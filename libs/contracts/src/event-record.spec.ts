@@ -13,7 +13,7 @@ const read = (produced: Parameters<typeof record>[0]) => readEventRecord(record(
 const place = { ms: 1_700_000_000_000, seq: 7 * 4096 + 3 };
 
 describe('a record of the topic events', () => {
-  it('in binary mode is the event that was built', () => {
+  it('is read back in binary mode as the event that it was built from', () => {
     const event: Omit<EmittedEvent, 'kind' | 'place'> = {
       emitterId: 'dc_1',
       stream: '$errors',
@@ -31,20 +31,20 @@ describe('a record of the topic events', () => {
     ['default', ''],
     ['custom', 'custom'],
     [undefined, ''],
-  ])('of ce_type %j is on the stream %j', (type, stream) => {
+  ])('with the ce_type %j is on the stream %j', (type, stream) => {
     expect(read({ key: 'dc_1', value: '1', headers: type === undefined ? {} : { ce_type: type } })).toMatchObject({
       kind: 'event',
       stream,
     });
   });
-  it('may be a bare JSON value: its place makes the emit id', () => {
+  it('may be a bare JSON value, whose position then provides the emit id', () => {
     const bare = read({ key: 'dc_1', value: '[1, 2]' }) as EmittedEvent;
     expect(bare).toMatchObject({ kind: 'event', stream: '', hops: 0 });
     expect(bare.json.toString()).toBe('[1, 2]');
     expect(bare.emitId).toMatch(/^[0-9A-Za-z]{27}$/);
     expect(read({ key: 'dc_1', value: '[1, 2]' })).toEqual(bare);
   });
-  it('may be a structured CloudEvent: the event is its data', () => {
+  it('may be a structured CloudEvent, whose data is the event', () => {
     const value = JSON.stringify({
       specversion: '1.0',
       id: 'x',
@@ -62,11 +62,11 @@ describe('a record of the topic events', () => {
       json: Buffer.from('{"a":1}'),
     });
   });
-  it('without a key belongs to ce_source; the key wins over it', () => {
+  it('belongs to the emitter in its key, or in ce_source if it has no key', () => {
     expect(read({ key: null, value: '1', headers: { ce_source: 'p_1' } })).toMatchObject({ emitterId: 'p_1' });
     expect(read({ key: 'dc_1', value: '1', headers: { ce_source: 'p_1' } })).toMatchObject({ emitterId: 'dc_1' });
   });
-  it('may be a range deletion', () => {
+  it('may be a deletion of a range of events', () => {
     expect(read(deletionRecord({ emitterId: 'dc_1', startId: '5-1', endId: '9-4096', stream: '' }))).toEqual({
       kind: 'delete',
       place,
@@ -77,7 +77,7 @@ describe('a record of the topic events', () => {
     });
     expect(read(deletionRecord({ emitterId: 'dc_1' }))).toMatchObject({ start: null, end: null, stream: null });
   });
-  it('takes halves of surrogate pairs in attributes for what they become', () => {
+  it('has unpaired surrogates in its attributes replaced by U+FFFD', () => {
     const value = Buffer.from('{"data":1,"id":"a\\ud83d","type":"s\\ud83d","summary":"\\ude00"}');
     const structured = { key: 'dc_1', value, headers: { 'content-type': 'application/cloudevents+json' } };
     expect(read(structured)).toMatchObject({ emitId: 'a\uFFFD', stream: 's\uFFFD', summary: '\uFFFD' });
@@ -86,10 +86,10 @@ describe('a record of the topic events', () => {
   const deep = Buffer.from('['.repeat(400_000) + ']'.repeat(400_000));
   const malformed: [string, Pick<Partial<EventToProduce>, 'headers'> & { key: string | null; value: Buffer | null }][] = [
     ['no emitter', { key: null, value: Buffer.from('1') }],
-    ['a key that is no emitter', { key: 'wh_1', value: Buffer.from('1') }],
+    ['a key that is not an emitter id', { key: 'wh_1', value: Buffer.from('1') }],
     ['no value', { key: 'dc_1', value: null }],
     ['a value that is not JSON', { key: 'dc_1', value: Buffer.from('hello') }],
-    ['a stream of ours that is none', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_type: '$other' } }],
+    ['a reserved stream that does not exist', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_type: '$other' } }],
     [
       'a structured CloudEvent without data',
       { key: 'dc_1', value: Buffer.from('{}'), headers: { 'content-type': 'application/cloudevents+json' } },
@@ -104,7 +104,7 @@ describe('a record of the topic events', () => {
         headers: { 'content-type': 'application/cloudevents+json' },
       },
     ],
-    ['a deletion of what is no event id', { key: 'dc_1', value: Buffer.from('{"start_id":"x"}'), headers: { ce_type: '$delete' } }],
+    ['a deletion with an invalid event id', { key: 'dc_1', value: Buffer.from('{"start_id":"x"}'), headers: { ce_type: '$delete' } }],
   ];
-  it.each(malformed)('with %s is malformed', (_, produced) => expect(read(produced)).toMatchObject({ kind: 'malformed', place }));
+  it.each(malformed)('is malformed with %s', (_, produced) => expect(read(produced)).toMatchObject({ kind: 'malformed', place }));
 });

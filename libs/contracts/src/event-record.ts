@@ -7,7 +7,7 @@ import { ksuid } from './ksuid.js';
 import { ceTypeOf, type Stream, streamOf, WAITING_STREAM, readableStreamProblem } from './streams.js';
 import { type EventPlace, eventPlace, parseEventId } from './event-id.js';
 
-/** A record of the topic `events` as its readers see it. `clock`: the LogAppendTime in ms, folded so that it never goes back in a partition. */
+/** A record of the topic `events`. `clock`: the LogAppendTime in ms, made monotonic within its partition. */
 export interface EventLogRecord {
   partition: number;
   offset: number;
@@ -17,43 +17,43 @@ export interface EventLogRecord {
   header(name: string): string | undefined;
 }
 
-/** An event in the log. */
+/** An event that has been written to the topic. */
 export interface EmittedEvent {
   kind: 'event';
   place: EventPlace;
   emitterId: EmitterId;
   stream: Stream;
-  /** Unique at emission: what makes a repeated record the same event. */
+  /** Identifies the emit: a record with the same id is the same event. */
   emitId: string;
   /** The event's JSON as it was emitted, byte for byte (of a structured CloudEvent: its `data`). */
   json: Buffer;
-  /** `summary`, `id` and `ts` (ms) as the emitter gave them. */
+  /** `summary`, `id` and `ts` (ms) as the emitter set them. */
   summary?: string;
   itemId?: string;
   itemTs?: number;
-  /** When it happened, where the emitter says so; ISO 8601. */
+  /** When the event happened, if the emitter states it; ISO 8601. */
   time?: string;
-  /** How many sources and workflows it came through. */
+  /** The number of sources and workflows that it passed through. */
   hops: number;
-  /** For an event on `$in`: when it's to be emitted, in ms, and on which stream. */
+  /** Only on `$in`: when the event will be emitted, in ms, and on which stream. */
   dueAt?: number;
   dueStream?: Stream;
-  /** It waited on `$in` and is due now: the store takes it away from there. */
+  /** It waited on `$in` and is now due: the store removes it from there. */
   waited?: boolean;
 }
 
-/** A range deletion: it travels in the log, so what "was there" is decided by the log. Bounds are inclusive. */
+/** A deletion of a range of events, both bounds inclusive. It is a record of the topic, so its position decides which events it covers. */
 export interface DeletedRange {
   kind: 'delete';
   place: EventPlace;
   emitterId: EmitterId;
   start: EventPlace | null;
   end: EventPlace | null;
-  /** null: every stream. */
+  /** null: all streams. */
   stream: Stream | null;
 }
 
-/** Not an event: goes to a dead-letter topic, with the reason. */
+/** Not an event: it is copied to the dead-letter topic with the reason. */
 export interface MalformedRecord {
   kind: 'malformed';
   place: EventPlace;
@@ -61,14 +61,14 @@ export interface MalformedRecord {
   emitterId?: EmitterId;
 }
 
-/** The largest event: bytes of JSON. */
+/** The size of the largest event, in bytes of JSON. */
 export const MAX_EVENT_BYTES = 1024 * 1024;
 const MAX_EMIT_ID_LENGTH = 256;
 
 const DELETE_TYPE = '$delete';
 const STRUCTURED = 'application/cloudevents+json';
 
-/** What a producer hands to Kafka. */
+/** A record for Kafka. */
 export interface EventToProduce {
   key: string;
   value: Buffer;
@@ -110,7 +110,7 @@ export function readEventRecord(
 ): EmittedEvent | DeletedRange | MalformedRecord {
   const place = eventPlace(record);
   const type = record.header('ce_type');
-  // the key decides the partition and with it the order: it wins over ce_source
+  // the key determines the partition, and with it the order, so it takes precedence over ce_source
   const emitterId = record.key ?? record.header('ce_source');
   if (!isEmitterId(emitterId)) return { kind: 'malformed', place, reason: 'the key is not the id of a source or workflow' };
   const malformed = (reason: string): MalformedRecord => ({ kind: 'malformed', place, reason, emitterId });
@@ -128,18 +128,18 @@ export function readEventRecord(
     ? structuredAttributes(value)
     : { data: value, text: record.value, get: (name: string) => record.header(`ce_${name}`) };
   if (attributes === null) return malformed('the value is not a CloudEvent with data');
-  // a level takes two bytes at least: most events are too short to be looked through
+  // each level takes at least two bytes, so most events are too short to need the check
   if (record.value.length > 2 * MAX_JSON_DEPTH && nestsTooDeeply(attributes.data))
     return malformed(`the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
   const json = attributes.text ?? Buffer.from(JSON.stringify(attributes.data));
   const stream = streamOf(attributes.get('type'));
   const streamProblem = readableStreamProblem(stream);
-  if (streamProblem) return malformed(`ce_type names no stream: ${streamProblem}`);
-  if (json.length > maxBytes) return malformed(`the event has ${json.length} bytes of JSON: ${maxBytes} are allowed`);
+  if (streamProblem) return malformed(`ce_type is not a stream: ${streamProblem}`);
+  if (json.length > maxBytes) return malformed(`the event has ${json.length} bytes of JSON; the limit is ${maxBytes}`);
   const emitId = attributes.get('id') || placeEmitId(record);
   if (emitId.length > MAX_EMIT_ID_LENGTH) return malformed(`ce_id is longer than ${MAX_EMIT_ID_LENGTH} characters`);
   const [summary, itemId, time] = [attributes.get('summary'), attributes.get('itemid'), attributes.get('time')];
-  // CloudEvents forbids it, and PostgreSQL has no text with it
+  // CloudEvents forbids NUL, and PostgreSQL cannot store it
   if ([emitId, summary, itemId, time].some((text) => text?.includes('\0'))) return malformed('a ce_ attribute holds a NUL character');
   const itemTs = integer(attributes.get('itemts'));
   const due = integer(attributes.get('dueat'));
@@ -163,12 +163,12 @@ export function readEventRecord(
   };
 }
 
-/** Without an id of the producer's the record's place makes one: the same for every reader. */
+/** If the producer sets no id, it is derived from the record's position, so that every reader computes the same one. */
 function placeEmitId(record: EventLogRecord): string {
   return ksuid(record.clock, createHash('md5').update(`${record.partition}-${record.offset}`).digest());
 }
 
-/** An event's data with, where there is one, its text, and its attributes. */
+/** The data of an event, its text if there is one, and its attributes. */
 interface CloudEventAttributes {
   data: unknown;
   text?: Buffer;
@@ -195,7 +195,7 @@ function structuredAttributes(value: unknown): CloudEventAttributes | null {
     text,
     get: (name) => {
       const attribute = cloudEvent[name];
-      // as it would come in a header: halves of surrogate pairs are not kept, and must not differ where they can't be
+      // as a header would transmit it: headers cannot carry unpaired surrogates, and both modes must yield the same text
       return typeof attribute === 'string' || typeof attribute === 'number' ? String(attribute).toWellFormed() : undefined;
     },
   };

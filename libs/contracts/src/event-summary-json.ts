@@ -2,12 +2,12 @@ import { eventIdOf } from './event-id.js';
 import type { EmitterId } from './ids.js';
 import type { Stream } from './streams.js';
 
-/** An event as a page shows it. */
+/** An event as a page contains it. */
 export interface ShownEvent {
   ms: number;
   seq: number;
   emit_id: string;
-  /** Its JSON, whole or truncated. */
+  /** The event's JSON, whole or truncated. */
   event: Buffer;
   summary: string | null;
   item_id: string | null;
@@ -15,10 +15,10 @@ export interface ShownEvent {
 }
 
 /**
- * The JSON text of an EventSummary; the event goes into it as it was emitted, unparsed.
+ * The JSON text of an EventSummary. It contains the event as it was emitted, unparsed.
  *
- * `indexed_at_ms` is when the log took the event, the time of its id: so the live stream, which never asks the store,
- * shows the same, and reading an event twice gives one answer even when the store took it in twice.
+ * `indexed_at_ms` is the time of the event's id rather than the time of storing it. So the live stream, which does not query the store,
+ * shows the same value, and so does a second read of an event that was stored twice.
  */
 export function eventSummaryJson(emitterId: EmitterId, stream: Stream, shown: ShownEvent): string {
   const metadata = JSON.stringify({

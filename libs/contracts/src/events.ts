@@ -7,13 +7,13 @@ import { PageInfo, PageRequest } from './page.js';
 export class EventMetadata {
   @ApiProperty({ type: String }) emitter_id!: EmitterId;
   @ApiProperty() emit_id!: string;
-  @ApiProperty({ description: 'The stream: empty for the default one.' }) name!: string;
+  @ApiProperty({ description: 'The name of the stream; empty for the default one.' }) name!: string;
   @ApiPropertyOptional() summary?: string;
-  @ApiPropertyOptional({ description: "The emitter's own id of the item." }) id?: string;
+  @ApiPropertyOptional({ description: "The emitter's id of the item." }) id?: string;
   @ApiPropertyOptional({ type: 'integer', description: 'Milliseconds.' }) ts?: number;
 }
 
-/** An event as the summaries show it. */
+/** An event as the summaries contain it. */
 export class EventSummary {
   @ApiProperty({ example: '1763715600123-40960' }) id!: string;
   @ApiProperty({ type: 'integer', description: 'Milliseconds.' }) indexed_at_ms!: number;
@@ -26,7 +26,7 @@ export class EventSummary {
       { type: 'boolean' },
       { type: 'null' },
     ],
-    description: 'Any JSON value; over 1 KB and without expand=event, an object with its leading members and "$truncated": true.',
+    description: 'Any JSON value. Without expand=event, an event over 1 KB is an object with its first members and "$truncated": true.',
   })
   event!: unknown;
   @ApiProperty({ type: EventMetadata }) metadata!: EventMetadata;
@@ -39,17 +39,17 @@ export class ListEvents extends PageRequest {
   @IsOptional() @IsBoolean() expand?: boolean;
 }
 
-/** The answer as JSON text: the store builds it from the events' own bytes, and nobody parses them on the way. */
+/** A page as JSON text: the store assembles it from the bytes of the events, and no service parses them. */
 export interface EventPage {
   page_info: PageInfo;
   /** The JSON text of each event summary. */
   items: string[];
-  /** There are fewer items than asked for only because more wouldn't fit into one message: ask on from the cursor. */
+  /** There are fewer items than requested only because more would not fit into one message: continue from the cursor. */
   cut?: boolean;
 }
 export const listEvents = query<EventPage>()('event-store.event.list', ListEvents);
 
-/** How far the store has taken in a partition of the topic `events`: all below `offset`; `clock` is that of the record just below, in ms. */
+/** How far the store has read a partition of the topic `events`: every record below `offset`; `clock` is the clock of the record just below it, in ms. */
 export interface StoredPosition {
   partition: number;
   offset: number;
@@ -57,5 +57,5 @@ export interface StoredPosition {
 }
 
 export class GetStoredPositions {}
-/** Of every partition that the store has begun. Whoever reads on from there computes the event ids that the store does. */
+/** The positions of all partitions that the store has begun to read. A reader that starts there computes the same event ids as the store. */
 export const getStoredPositions = query<StoredPosition[]>()('event-store.event.positions', GetStoredPositions);

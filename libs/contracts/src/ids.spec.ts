@@ -3,8 +3,8 @@ import { base62, isId, newId, randomText } from './ids.js';
 import { ksuid } from './ksuid.js';
 
 describe('ids', () => {
-  it('carry their prefix and 12 or more base-62 characters', () => expect(newId('source')).toMatch(/^dc_[0-9A-Za-z]{18}$/));
-  it('sort by creation, also within a millisecond', () => {
+  it('have a prefix and 12 or more base-62 characters', () => expect(newId('source')).toMatch(/^dc_[0-9A-Za-z]{18}$/));
+  it('sort by creation time, even within a millisecond', () => {
     const ids = Array.from({ length: 1000 }, () => newId('component'));
     expect([...ids].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))).toEqual(ids);
     expect(new Set(ids).size).toBe(1000);
@@ -16,10 +16,10 @@ describe('ids', () => {
     ['dc_a b', false],
     ['dc_a\n', false],
     [5, false],
-  ])('%j is a source id: %j', (text, expected) => expect(isId('source', text)).toBe(expected));
-  it('base62 keeps its length', () => expect(base62(61n, 3)).toBe('00z'));
-  it('random text is unguessable enough', () => expect(new Set(Array.from({ length: 100 }, () => randomText(24))).size).toBe(100));
-  it('a KSUID has 27 characters and the known form', () => {
+  ])('recognise %j as a source id: %j', (text, expected) => expect(isId('source', text)).toBe(expected));
+  it('are padded to a fixed length in base 62', () => expect(base62(61n, 3)).toBe('00z'));
+  it('contain random text that does not repeat', () => expect(new Set(Array.from({ length: 100 }, () => randomText(24))).size).toBe(100));
+  it('include KSUIDs with 27 characters in the published format', () => {
     // the example of segmentio/ksuid
     expect(ksuid(new Date('2017-10-09T21:00:47-07:00').getTime(), Buffer.from('b5a1cd34b5f99d1154fb6853345c9735', 'hex'))).toBe(
       '0ujtsYcgvSTl8PAuAdqWYSMnLOv',

@@ -23,9 +23,9 @@ export type SourceId = Id<'source'>;
 export type WorkflowId = Id<'workflow'>;
 export type WebhookId = Id<'webhook'>;
 export type SubscriptionId = Id<'subscription'>;
-/** What emits events. */
+/** The id of an emitter. */
 export type EmitterId = SourceId | WorkflowId;
-/** What subscribes to them. */
+/** The id of a listener. */
 export type ListenerId = SourceId | WorkflowId | WebhookId;
 
 /** Digits in byte order, so that ids of one length sort as their numbers do. */
@@ -52,8 +52,8 @@ let lastMs = 0;
 let lastRandom = 0n;
 
 /**
- * A new id: the prefix, the time in ms and random digits. Ids of one process sort by creation, also within one
- * millisecond and when the clock steps back; ids of several processes do as far as their clocks agree.
+ * A new id: the prefix, the time in ms and random digits. Ids from one process sort by creation time, even within one
+ * millisecond and after the clock steps back. Ids from several processes do so to the extent that their clocks agree.
  */
 export function newId<K extends IdKind>(kind: K): Id<K> {
   const now = Date.now();
@@ -70,7 +70,7 @@ const patterns = Object.fromEntries(
   Object.entries(prefixes).map(([kind, prefix]) => [kind, new RegExp(`^${prefix}[A-Za-z0-9]{1,64}$`)]),
 ) as Record<IdKind, RegExp>;
 
-/** Whether the text has the shape of an id of this kind; says nothing about its existence. */
+/** Whether the text has the shape of an id of this kind. The resource need not exist. */
 export function isId<K extends IdKind>(kind: K, text: unknown): text is Id<K> {
   return typeof text === 'string' && patterns[kind].test(text);
 }

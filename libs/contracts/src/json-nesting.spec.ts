@@ -14,4 +14,4 @@ it.each([
   [objects(MAX_JSON_DEPTH + 1), true],
   [[[], {}, 'x', objects(MAX_JSON_DEPTH)], true],
   [arrays(500_000), true],
-])('case %#', (value, tooDeep) => expect(nestsTooDeeply(value)).toBe(tooDeep));
+])('nestsTooDeeply decides case %#', (value, tooDeep) => expect(nestsTooDeeply(value)).toBe(tooDeep));

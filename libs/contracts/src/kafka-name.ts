@@ -11,7 +11,7 @@ export const topicPrefix = variable('SLUICE_TOPIC_PREFIX', {
   },
 });
 
-/** The name that a topic or a consumer group has in Kafka. The prefix is one for the whole process, as topics' names are constants. */
+/** The name of a topic or consumer group in Kafka. The whole process has one prefix, because the names of topics are constants. */
 export function kafkaName(name: string): string {
   return `${process.env[topicPrefix.name] ?? ''}${name}`;
 }

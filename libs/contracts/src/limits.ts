@@ -11,7 +11,7 @@ export const maxEventBytes = integer('SLUICE_MAX_EVENT_BYTES', {
     'stream of its emitter.',
 });
 
-/** The same limit for the catalog, which stores code, and the command that checks a component's file. */
+/** The same limit for the catalog, which stores code, and for the command that validates a component file. */
 export const maxCodeBytes = integer('SLUICE_MAX_CODE_BYTES', {
   fallback: 512 * 1024,
   min: 1024,

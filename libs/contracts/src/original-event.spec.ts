@@ -11,7 +11,7 @@ it.each([
   [nested(MAX_JSON_DEPTH), { $truncated: true }],
   [`"${'ü'.repeat(130_000)}"`, 'ü'.repeat(130_000)],
   [`"${'ü'.repeat(140_000)}"`, { $truncated: true }],
-])('case %#', (json, shown) => {
+])('originalEvent returns what an error can contain: case %#', (json, shown) => {
   expect(originalEvent(json)).toEqual(shown);
   expect(nestsTooDeeply({ original_event: originalEvent(json) })).toBe(false);
 });

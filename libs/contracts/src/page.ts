@@ -4,36 +4,36 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Invalid } from './errors.js';
 import { type IdKind, isId } from './ids.js';
 
-/** Which part of a list is wanted. Lists are newest first: `after` walks to older items, `before` to newer ones. */
+/** The requested part of a list. Lists are newest first: `after` returns older items, `before` newer ones. */
 export class PageRequest {
-  @ApiPropertyOptional({ type: 'integer', minimum: 1, maximum: 100, default: 10, description: 'Items in a page.' })
+  @ApiPropertyOptional({ type: 'integer', minimum: 1, maximum: 100, default: 10, description: 'The number of items per page.' })
   @IsOptional()
-  // only digits: Number would take 1e1, 0x10 and an empty text too
+  // digits only: Number would accept 1e1, 0x10 and the empty string, too
   @Transform(({ value }) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : (value as unknown)))
   @IsInt({ message: 'limit must be an integer from 1 to 100' })
   @Min(1, { message: 'limit must be an integer from 1 to 100' })
   @Max(100, { message: 'limit must be an integer from 1 to 100' })
   limit: number = 10;
 
-  @ApiPropertyOptional({ description: 'A cursor: only items after it, that is older ones.' })
+  @ApiPropertyOptional({ description: 'A cursor: return only items after it, that is, older ones.' })
   @IsOptional()
   @IsString()
   after?: string;
 
-  @ApiPropertyOptional({ description: 'A cursor: only items before it, that is newer ones.' })
+  @ApiPropertyOptional({ description: 'A cursor: return only items before it, that is, newer ones.' })
   @IsOptional()
   @IsString()
   before?: string;
 }
 
 export class PageInfo {
-  @ApiProperty({ type: 'integer', description: 'Items in the whole collection, whatever the cursors.' })
+  @ApiProperty({ type: 'integer', description: 'The number of items in the whole collection, regardless of the cursors.' })
   total_count!: number;
-  @ApiProperty({ type: 'integer', description: 'Items in this page.' })
+  @ApiProperty({ type: 'integer', description: 'The number of items in this page.' })
   count!: number;
-  @ApiProperty({ type: String, nullable: true, description: 'Cursor of the first item in the page; null when it is empty.' })
+  @ApiProperty({ type: String, nullable: true, description: 'The cursor of the first item in the page; null if the page is empty.' })
   start_cursor!: string | null;
-  @ApiProperty({ type: String, nullable: true, description: 'Cursor of the last item in the page; null when it is empty.' })
+  @ApiProperty({ type: String, nullable: true, description: 'The cursor of the last item in the page; null if the page is empty.' })
   end_cursor!: string | null;
 }
 
@@ -42,7 +42,7 @@ export interface Page<T> {
   data: T[];
 }
 
-/** A list's page as the API answers it; `cursor` gives an item's. */
+/** A page of a list as the API returns it. cursor: returns the cursor of an item. */
 export function pageOf<T>(items: T[], totalCount: number, cursor: (item: T) => string): Page<T> {
   const first = items[0];
   const last = items.at(-1);
@@ -60,12 +60,12 @@ export function pageOf<T>(items: T[], totalCount: number, cursor: (item: T) => s
 /** The opaque cursor of a list's item: the unpadded base64url of its id. */
 export const cursorOf = (id: string): string => Buffer.from(id, 'utf8').toString('base64url');
 
-/** The id behind a cursor of a list of this kind. Throws Invalid, naming the field, when it isn't one. */
+/** The id in a cursor of a list of this kind. Throws Invalid, naming the field, if the text is not such a cursor. */
 export function idOfCursor(kind: IdKind, field: 'after' | 'before', cursor: string | undefined): string | undefined {
-  // an empty cursor is as if absent
+  // an empty cursor counts as absent
   if (cursor === undefined || cursor === '') return undefined;
   const id = Buffer.from(cursor, 'base64url').toString('utf8');
-  // read back, because the decoder skips what isn't base64url
+  // encoded again for comparison, because the decoder skips characters that are not base64url
   if (!isId(kind, id) || cursorOf(id) !== cursor) throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
   return id;
 }

@@ -2,18 +2,18 @@ import { IsInt, IsOptional, IsString } from 'class-validator';
 import { fact } from './contract.js';
 import { IsId, type UserId } from './ids.js';
 
-/** Something of an account has failed: an event on an emitter's `$errors`, or an endpoint that was switched off. */
+/** An error of an account: an event on the `$errors` of an emitter, or a webhook that was switched off. */
 export class ErrorRaised {
-  /** The same when the fact comes twice. */
+  /** The same when the fact is repeated. */
   @IsString() id!: string;
   @IsId('user') owner_id!: UserId;
-  /** What failed: a source, a workflow, or the webhook whose endpoint was switched off. */
+  /** The source, workflow or webhook that failed. */
   @IsId('source', 'workflow', 'webhook') subject_id!: string;
-  /** The error's `code`; `Error` where it has none. */
+  /** The error's `code`; `Error` if it has none. */
   @IsString() code!: string;
   /** One line for the mail. */
   @IsString() message!: string;
-  /** Of the event on `$errors`, where there is one. */
+  /** The id of the event on `$errors`, if there is one. */
   @IsOptional() @IsString() event_id?: string;
   @IsInt() raised_at_ms!: number;
 }

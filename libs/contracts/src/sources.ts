@@ -6,15 +6,15 @@ import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
 import { IsText } from './validators.js';
 
-/** A source as the API answers it. Times are Unix seconds. */
+/** A source as the API returns it. Times are Unix seconds. */
 export class Source {
   @ApiProperty({ type: String, example: 'dc_0Vg2mXq1Zk3TnB7cYw' }) id!: SourceId;
-  @ApiPropertyOptional({ type: String, description: 'The owner; not in lists.', example: 'u_0Vg2mXq1Zk3TnB7cYw' }) user_id?: UserId;
+  @ApiPropertyOptional({ type: String, description: 'The owner; omitted in lists.', example: 'u_0Vg2mXq1Zk3TnB7cYw' }) user_id?: UserId;
   @ApiProperty({ type: String, example: 'sc_0Vg2mXq1Zk3TnB7cYw' }) component_id!: ComponentId;
   @ApiProperty({
     type: 'object',
     additionalProperties: true,
-    description: 'By prop. A timer reads `{cron, interval_seconds}`; an HTTP interface `{endpoint_url}`.',
+    description: 'The values by prop. The value of a timer is `{cron, interval_seconds}`; that of an HTTP interface is `{endpoint_url}`.',
     example: { timer: { cron: null, interval_seconds: 60 } },
   })
   configured_props!: Record<string, unknown>;
@@ -22,18 +22,21 @@ export class Source {
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
   @ApiProperty() name!: string;
-  @ApiProperty({ description: 'Unique in the account.' }) name_slug!: string;
+  @ApiProperty({ description: 'Unique within the account.' }) name_slug!: string;
 }
 
 const hasNoId = ({ component_id }: { component_id?: unknown }): boolean => typeof component_id !== 'string';
 
-/** Which component a source runs: component_id is preferred over component_code, that over component_url. */
+/** The component of a source: component_id takes precedence over component_code, and that over component_url. */
 export class ComponentChoice extends CodeSource {
-  // what loses isn't looked at
+  // fields without precedence are not validated
   @ValidateIf(hasNoId) override component_code?: string;
   @ValidateIf(hasNoId) override component_url?: string;
 
-  @ApiPropertyOptional({ type: String, description: 'The id of a component created before; preferred over the others.' })
+  @ApiPropertyOptional({
+    type: String,
+    description: 'The id of an existing component; takes precedence over the other ways to choose one.',
+  })
   @IsOptional()
   @IsText()
   component_id?: string;
@@ -49,7 +52,7 @@ export class ComponentChoice extends CodeSource {
   configured_props?: Record<string, unknown>;
 }
 
-/** A source that is to be made: of a component as above, or, where there is none, of one of the registry. */
+/** A new source: of a component as above, or else of a registered component. */
 export class NewSource extends ComponentChoice {
   @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
   @IsOptional()
@@ -58,9 +61,9 @@ export class NewSource extends ComponentChoice {
 }
 
 export class CreateSource extends NewSource {
-  /** The new source's id: a command that is carried out twice makes one source. */
+  /** The id of the new source, so that a repeated command creates one source. */
   @IsId('source') id!: SourceId;
-  /** The id of the component that is made when code is given. */
+  /** The id of the component that is created if code is given. */
   @IsId('component') new_component_id!: ComponentId;
   @IsId('user') owner_id!: UserId;
 }
@@ -91,5 +94,5 @@ export class SwitchOffSource extends SourceReference {
   /** One line for the log. */
   @IsString() reason!: string;
 }
-/** The runtime asks this for a source whose code keeps killing its process; only a user switches it on again. */
+/** Sent by the runtime for a source whose code repeatedly ends its process. Only a user can switch the source on again. */
 export const switchOffSource = command<void>()('catalog.source.switch-off', SwitchOffSource);

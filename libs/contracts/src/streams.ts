@@ -1,10 +1,10 @@
-/** A stream of an emitter: '' is the default one; `$errors`, `$logs` and `$in` are ours; any other name is the user's own. */
+/** A stream of an emitter: '' is the default one; `$errors`, `$logs` and `$in` are reserved; any other name is a custom stream. */
 export type Stream = string;
 
 export const DEFAULT_STREAM: Stream = '';
 export const ERRORS_STREAM: Stream = '$errors';
 export const LOGS_STREAM: Stream = '$logs';
-/** Emits that wait for their `delivery_ts`: readable and deletable, not subscribable. */
+/** Emits that wait for their `delivery_ts`: can be read and deleted, but not subscribed to. */
 export const WAITING_STREAM: Stream = '$in';
 
 const OURS = new Set([ERRORS_STREAM, LOGS_STREAM]);
@@ -14,19 +14,19 @@ const NAME_LENGTH = 128;
 export const streamOf = (eventName: string | undefined): Stream =>
   eventName === undefined || eventName === 'default' ? DEFAULT_STREAM : eventName;
 
-/** How a stream is named where an empty name can't stand: in `ce_type`. */
+/** The name of a stream where an empty name is not possible: in `ce_type`. */
 export const ceTypeOf = (stream: Stream): string => (stream === DEFAULT_STREAM ? 'default' : stream);
 
-/** What is wrong with an event name that someone wants to subscribe to, or null. */
+/** Why an event name cannot be subscribed to, or null. */
 export function eventNameProblem(eventName: string): string | null {
-  // CloudEvents forbids it, and PostgreSQL has no text with it
+  // CloudEvents forbids NUL, and PostgreSQL cannot store it
   if (eventName.includes('\0')) return 'event_name must not contain a NUL character';
-  if (!eventName.isWellFormed()) return 'event_name must not contain half a character';
+  if (!eventName.isWellFormed()) return 'event_name must not contain an unpaired surrogate';
   if ([...eventName].length > NAME_LENGTH) return `event_name must be at most ${NAME_LENGTH} characters long`;
   if (eventName.startsWith('$') && !OURS.has(eventName)) return 'event_name may begin with $ only as $errors or $logs';
   return null;
 }
 
-/** What is wrong with the name of a stream that someone wants to read or delete, or null: `$in` is allowed there. */
+/** Why a stream cannot be read or deleted, or null; `$in` can. */
 export const readableStreamProblem = (eventName: string): string | null =>
   eventName === WAITING_STREAM ? null : eventNameProblem(eventName);

@@ -5,7 +5,7 @@ import { runFinished, executeRun } from './runs.js';
 import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, requestsTopic, WORKFLOW_TRIGGERS_TOPIC, WORKFLOWS_TOPIC } from './topics.js';
 import { type Service, SERVICES } from './services.js';
 
-/** What a service does with Kafka beside answering its own requests. */
+/** How a service uses Kafka, apart from handling its own requests. */
 interface Conversation {
   /** The services that it sends requests to. */
   asks: Service[];
@@ -45,7 +45,7 @@ export function topicAccess(service: Service): TopicAccess {
   const { asks, reads, writes } = conversations[service];
   const askers = SERVICES.filter((other) => conversations[other].asks.includes(service));
   return {
-    // the gateway is asked over HTTP
+    // the gateway receives requests over HTTP
     reads: [...(askers.length > 0 ? [requestsTopic(service)] : []), repliesTopic(service), ...reads],
     writes: [...asks.map(requestsTopic), ...askers.map(repliesTopic), ...writes, deadLetterTopic(service)],
     groupPrefix: kafkaName(`${service}.`),

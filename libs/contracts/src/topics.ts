@@ -10,12 +10,12 @@ export const EVENTS_TOPIC = kafkaName('events');
 export const WORKFLOWS_TOPIC = kafkaName('workflows');
 export const WORKFLOW_TRIGGERS_TOPIC = kafkaName('workflow-triggers');
 
-/** Where a service is asked; each record names its command or query. */
+/** The topic on which a service receives requests. A header of each record names its command or query. */
 export const requestsTopic = (service: Service): string => kafkaName(`${service}.requests`);
 export const repliesTopic = (service: Service): string => kafkaName(`${service}.replies`);
 export const deadLetterTopic = (service: Service): string => kafkaName(`${service}.dead-letter`);
 
-/** What a topic must be like; a setting that is absent keeps the broker's default. */
+/** The settings of a topic; those that are absent keep the broker's default. */
 export interface TopicSpec {
   topic: string;
   partitions: 'one' | 'configured';
@@ -25,7 +25,7 @@ export interface TopicSpec {
 const DAY_MS = 86_400_000;
 const MAX_MESSAGE_BYTES = String(4 * 1024 * 1024);
 
-/** Messages that have a topic of their own. */
+/** Messages with their own topic. */
 const withTopics: (Pick<Fact<never>, 'topic' | 'compacted'> | QueuedCommand<never>)[] = [
   emitterChanged,
   executeRun,
@@ -33,7 +33,7 @@ const withTopics: (Pick<Fact<never>, 'topic' | 'compacted'> | QueuedCommand<neve
   errorRaised,
 ];
 
-/** All topics. `sluice migrate` creates them; the broker never does so by itself. */
+/** All topics. `sluice migrate` creates them; the broker never creates topics automatically. */
 export function topicSpecs(): TopicSpec[] {
   return [
     {

@@ -8,28 +8,28 @@ const long = 'x'.repeat(2000);
 describe('a truncated event', () => {
   it.each([
     ['keeps the leading members that fit', `{"a":1,"b":{"c":[1,2]},"long":"${long}","d":2}`, { a: 1, b: { c: [1, 2] }, $truncated: true }],
-    ['may have nothing but the mark', `{"long":"${long}"}`, { $truncated: true }],
-    ['with a key that does not fit', `{"a":1,"${long}":1}`, { a: 1, $truncated: true }],
-    ['reads over space', ` {\n "a" : [ 1 , 2 ] ,\t"long":"${long}" } `, { a: [1, 2], $truncated: true }],
+    ['may contain only the mark', `{"long":"${long}"}`, { $truncated: true }],
+    ['omits a member whose key does not fit', `{"a":1,"${long}":1}`, { a: 1, $truncated: true }],
+    ['skips whitespace', ` {\n "a" : [ 1 , 2 ] ,\t"long":"${long}" } `, { a: [1, 2], $truncated: true }],
     [
-      'has our mark and not the event’s own',
+      'contains our mark instead of the event’s member of that name',
       `{"$truncated":false,"a":1,"\\u0024truncated":"x","long":"${long}"}`,
       { a: 1, $truncated: true },
     ],
     [
-      'of an array has its leading elements under value',
+      'of an array has its first elements under value',
       `[1,"two",{"three":[3]},"${long}",5]`,
       { value: [1, 'two', { three: [3] }], $truncated: true },
     ],
-    ['of an array whose first element is too long', `["${long}"]`, { value: [], $truncated: true }],
-    ['of a number of many digits has nothing', '1'.repeat(2000), { $truncated: true }],
-    ['of a word in much space has it', `${' '.repeat(2000)}true`, { value: true, $truncated: true }],
-    ['takes quotes and brackets in texts for what they are', `{"a":"}\\"],{","long":"${long}"}`, { a: '}"],{', $truncated: true }],
+    ['of an array is empty if the first element is too long', `["${long}"]`, { value: [], $truncated: true }],
+    ['of a number with many digits contains only the mark', '1'.repeat(2000), { $truncated: true }],
+    ['of a word in much whitespace contains the word', `${' '.repeat(2000)}true`, { value: true, $truncated: true }],
+    ['ignores quotes and brackets in strings', `{"a":"}\\"],{","long":"${long}"}`, { a: '}"],{', $truncated: true }],
   ])('%s', (_, json, expected) => {
     expect(truncated(json)).toEqual(expected);
   });
 
-  it('of a text has its beginning under value, cut between characters', () => {
+  it('of a string has its beginning under value, cut between characters', () => {
     for (const character of ['x', 'é', '€', '😀', '\\n', '\\u20ac', '\\ud83d\\ude00']) {
       for (let shift = 0; shift < 12; shift++) {
         const json = `"${'.'.repeat(shift)}${character.repeat(2000)}"`;
@@ -41,11 +41,11 @@ describe('a truncated event', () => {
     }
   });
 
-  it('of arrays in one another half a million deep takes no stack', () => {
+  it('is computed without recursion from arrays nested half a million levels deep', () => {
     expect(truncated('['.repeat(500_000) + ']'.repeat(500_000))).toEqual({ value: [], $truncated: true });
   });
 
-  it('is an object of at most 1 KB that begins as the event does, whatever the event', () => {
+  it('is an object of at most 1 KB with the same beginning as the event', () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: 'binary' }), fc.constantFrom(undefined, 1, '\t'), (value, indent) => {
         const json = Buffer.from(JSON.stringify(value, null, indent));

@@ -1,4 +1,4 @@
-/** From this size on an event is shown truncated, unless it's asked for whole; and so large is what is shown then, at most. Bytes of UTF-8. */
+/** An event larger than this is shown truncated unless the whole event is requested. Also the maximum size of the truncated form. Bytes of UTF-8. */
 export const WHOLE_UP_TO = 1024;
 
 const CODE = {
@@ -17,10 +17,10 @@ const MARK_KEY = '$truncated';
 const UNDER_VALUE = '{"value":';
 
 /**
- * What is shown of an event over 1 KB: an object of at most 1 KB with the event's leading members that fit and
- * `"$truncated": true`; of an array the leading elements, of a text its beginning, under `"value"`.
+ * The truncated form of an event over 1 KB: an object of at most 1 KB with the event's first members and
+ * `"$truncated": true`. For an array it contains the first elements, for a string its beginning, under `"value"`.
  *
- * It walks over the JSON's bytes and stops where the room ends, so its cost doesn't grow with the event.
+ * It scans the bytes of the JSON and stops when the space is used up, so its cost does not grow with the event.
  * @param json valid JSON
  */
 export function truncateEvent(json: Buffer): Buffer {
@@ -46,7 +46,7 @@ function members(json: Buffer, start: number): Buffer {
     const valueEnd = endOfValue(json, valueStart, shown.room);
     if (valueEnd === null) break;
     const key = json.subarray(at, keyEnd);
-    // an event with a member of this name: ours is the one to be seen
+    // the event may have a member of this name: ours must be the one that is read
     if (JSON.parse(key.toString('utf8')) !== MARK_KEY && !shown.add(key, ':', json.subarray(valueStart, valueEnd), ',')) break;
     at = next(json, valueEnd);
   }
@@ -77,7 +77,7 @@ function text(json: Buffer, start: number): Buffer {
   return shown.end();
 }
 
-/** A number or a word, with space around it, or a number of a thousand digits. */
+/** A number or a word, with surrounding whitespace, or a number of a thousand digits. */
 function scalar(json: Buffer, start: number): Buffer {
   const shown = new Shown('{', MARK);
   const end = endOfValue(json, start, shown.room);
@@ -85,7 +85,7 @@ function scalar(json: Buffer, start: number): Buffer {
   return shown.end();
 }
 
-/** Collects what is shown while there is room for the closing. */
+/** Collects output while there is space for the closing bytes. */
 class Shown {
   private readonly parts: Buffer[];
   private readonly closing: Buffer;
@@ -97,7 +97,7 @@ class Shown {
     this.room = WHOLE_UP_TO - opening.length - closing.length;
   }
 
-  /** Adds all of it or nothing, and says whether it fitted. */
+  /** Adds all of it or nothing. Returns whether it fitted. */
   add(...parts: (Buffer | string)[]): boolean {
     const size = parts.reduce((sum, part) => sum + part.length, 0);
     if (size > this.room) return false;
@@ -118,13 +118,13 @@ function skipSpace(json: Buffer, at: number): number {
 
 const isSpace = (code: number | undefined): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
-/** Behind the comma, where there is one. */
+/** Skips a comma, if there is one. */
 function next(json: Buffer, at: number): number {
   const end = skipSpace(json, at);
   return json[end] === CODE.comma ? skipSpace(json, end + 1) : end;
 }
 
-/** Where the value ends that begins here; null when it's longer than there is room. No recursion: events may be nested as deep as they like. */
+/** The end of the value that begins here; null if the value does not fit. Not recursive, because the nesting of events is not limited here. */
 function endOfValue(json: Buffer, start: number, room: number): number | null {
   const limit = start + room;
   let depth = 0;
@@ -156,7 +156,7 @@ function endOfValue(json: Buffer, start: number, room: number): number | null {
   return null;
 }
 
-/** Where the character of a text ends that begins here: an escape, a pair of escaped surrogates and a character of several bytes stay whole. */
+/** The end of the character that begins here. Escapes, escaped surrogate pairs and multi-byte characters are not split. */
 function endOfCharacter(json: Buffer, at: number): number {
   const code = json[at] ?? 0;
   if (code === CODE.backslash) {

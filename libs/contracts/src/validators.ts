@@ -1,6 +1,6 @@
 import { ValidateBy } from 'class-validator';
 
-/** Text that can be kept: PostgreSQL has none with a NUL character. */
+/** Text that can be stored: PostgreSQL does not accept a NUL character. */
 export const IsText = (): PropertyDecorator =>
   ValidateBy({
     name: 'isText',

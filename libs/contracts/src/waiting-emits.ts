@@ -4,7 +4,7 @@ import { query } from './contract.js';
 import { type EmitterId, IsId } from './ids.js';
 
 /**
- * Names an emit that waits for its `delivery_ts`. It has one emit id all the way: as the event that shows it on `$in`, as what waits
+ * Identifies an emit that waits for its `delivery_ts`. The emit keeps one emit id: as the event that shows it on `$in`, as the waiting row
  * in the runtime, and as the event that it becomes.
  */
 export class WaitingEmitKey {
@@ -15,5 +15,5 @@ export class WaitingEmitKey {
 export class FindWithdrawnEmits {
   @IsArray() @ValidateNested({ each: true }) @Type(() => WaitingEmitKey) emits!: WaitingEmitKey[];
 }
-/** Those of the emits whose event was deleted from `$in`, as far as the log is stored: they are not to be emitted. */
+/** Returns the given emits whose event has been deleted from `$in`, as far as the store has read. They must not be emitted. */
 export const findWithdrawnEmits = query<WaitingEmitKey[]>()('event-store.emit.find-withdrawn', FindWithdrawnEmits);

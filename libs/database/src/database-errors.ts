@@ -1,8 +1,8 @@
 const CERTIFICATE = /certificate|Hostname\/IP|SSL|TLS/i;
 
 /**
- * One line that names the cause of a failure to connect which repeating does not cure: credentials, permissions, certificates. undefined for any
- * other, such as a server that is away.
+ * One line that names the cause of a failed connection that a retry does not cure: credentials, permissions, certificates. undefined for any
+ * other failure, such as a server that is down.
  */
 export function explainDatabaseError(error: unknown): string | undefined {
   const { code = '', message = '' } = error as { code?: string; message?: string };

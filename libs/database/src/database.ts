@@ -3,7 +3,7 @@ import { DataSource, type EntityTarget, type ObjectLiteral, type QueryRunner, ty
 import { type Connection, dataSourceOptions } from './data-source.js';
 import type { Schema } from './schema.js';
 
-/** One connection inside a transaction, or any connection of the pool: what a repository works on. */
+/** One connection in a transaction, or any connection of the pool: runs the statements of a repository. */
 export interface Session {
   /** Runs a statement without TypeORM in between: for hot paths, and where the statement is the point. One with a name is prepared once per connection. */
   query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<QueryResult<Row>>;
@@ -12,7 +12,7 @@ export interface Session {
   rows<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Repository<Entity>;
 }
 
-/** A session in a transaction: what must be written together takes this type. */
+/** A session in a transaction: a parameter of this type ensures that writes are made together. */
 export class Transaction implements Session {
   readonly query: Session['query'];
 
@@ -77,13 +77,13 @@ export class Database implements Session {
     }
   }
 
-  /** A connection for `LISTEN` and advisory locks. The caller releases it. */
+  /** For `LISTEN` and advisory locks: a dedicated connection, to be released. */
   connect(): Promise<PoolClient> {
     return this.pool.connect();
   }
 }
 
-/** Whether trying again can help: the server is away, restarting, or two transactions got in each other's way. */
+/** Whether a retry can help: the server is down or restarting, or two transactions conflicted. */
 export function isTransient(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   const message = error instanceof Error ? error.message : '';
@@ -91,7 +91,7 @@ export function isTransient(error: unknown): boolean {
   return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(message);
 }
 
-/** Whether it's what was to be written that is wrong, so that trying again never helps: a value, a constraint, a limit. */
+/** Whether the data itself is the cause, so that a retry never helps: a value, a constraint, a limit. */
 export function isOfData(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' ? /^(22|23|54)/.test(code) : error instanceof RangeError || error instanceof TypeError;

@@ -2,18 +2,18 @@ import type { ObjectLiteral, SelectQueryBuilder } from 'typeorm';
 
 export interface KeysetPage {
   limit: number;
-  /** Only ids below this one, that is older rows. */
+  /** Only ids below this one, that is, older rows. */
   after?: string;
-  /** Only ids above this one, that is newer rows; alone, the page directly before it. */
+  /** Only ids above this one, that is, newer rows. Without `after`: the page directly before it. */
   before?: string;
 }
 
 /**
- * One page of a collection by id, newest first, and how many rows the collection has. Ids sort by creation, so an id is a position whether its row
- * still exists or not.
+ * One page of a collection by id, newest first, and the number of rows in the collection. Ids sort by creation time, so an id is a position whether or
+ * not its row still exists.
  *
- * @param collection its conditions; the entity has an `id`
- * @param withRelations joins what a row refers to, one row each: only for the page, because the count does not need it
+ * @param collection a query with the conditions of the collection; the entity has an `id`
+ * @param withRelations joins relations of one row each; applied to the page only, because the count does not need them
  */
 export async function readKeysetPage<Row extends ObjectLiteral>(
   collection: SelectQueryBuilder<Row>,

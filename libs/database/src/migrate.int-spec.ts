@@ -44,11 +44,11 @@ const tables = async () =>
   );
 
 describe('migrations', () => {
-  it('are all missing in a database that does not exist', async () => {
+  it('are all reported as missing in a database that does not exist', async () => {
     expect(await schemaState(server, name, schema)).toEqual({ missing: [ONE, TWO], unknown: [] });
   });
 
-  it('are applied once, also by several processes at a time', async () => {
+  it('are applied once, even by several processes at the same time', async () => {
     await Promise.all([ensureDatabase(server, name), ensureDatabase(server, name)]);
     const applied = await Promise.all([1, 2, 3].map(() => migrate(server, name, schema, log)));
     expect(applied.flat()).toEqual([ONE, TWO]);
@@ -56,7 +56,7 @@ describe('migrations', () => {
     expect(await tables()).toEqual(['migrations', 'one', 'two']);
   });
 
-  it('leave nothing behind when one fails, and the ones before it stay', async () => {
+  it('leave nothing behind when one fails, and keep those before it', async () => {
     await ensureDatabase(server, name);
     class CreateTwoBadly1000000000002 extends Migration {
       readonly sql = 'CREATE TABLE two (id int); CREATE TABLE three (id nonsense)';
@@ -67,7 +67,7 @@ describe('migrations', () => {
     expect(await schemaState(server, name, bad)).toEqual({ missing: [CreateTwoBadly1000000000002.name], unknown: [] });
   });
 
-  it('refuse a schema that a newer version has made, and change nothing', async () => {
+  it('refuse a schema that a newer version has created, and change nothing', async () => {
     await ensureDatabase(server, name);
     await migrate(server, name, schema, log);
     const other = { migrations: [CreateOne1000000000001, CreateThree1000000000003] };

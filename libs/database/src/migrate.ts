@@ -4,17 +4,17 @@ import type { Log } from '#observability';
 import { databaseUrl, dataSourceOptions } from './data-source.js';
 import type { Schema } from './schema.js';
 
-/** The database was migrated by a newer version, whose migrations this one does not know. */
+/** A newer version has migrated the database; this version does not know its migrations. */
 export class SchemaTooNew extends Error {
   override readonly name = 'SchemaTooNew';
 }
 
-/** Creates the database when it is missing. */
+/** Creates the database if it is missing. */
 export async function ensureDatabase(serverUrl: string, name: string): Promise<void> {
   await withClient(serverUrl, async (client) => {
     try {
       const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [name]);
-      // names are our own constants with a checked prefix; an identifier can't be a parameter
+      // the names are constants with a checked prefix; an identifier cannot be a parameter
       if (rowCount === 0) await client.query(`CREATE DATABASE "${name}" TEMPLATE template0 ENCODING 'UTF8'`);
     } catch (error) {
       // another process was faster
@@ -26,7 +26,7 @@ export async function ensureDatabase(serverUrl: string, name: string): Promise<v
 type Migrations = Pick<Schema, 'migrations'>;
 
 /**
- * Brings a database to the newest schema: each migration once, each in a transaction. Several processes may call it at once.
+ * Brings a database to the newest schema: applies each migration once, in a transaction. Several processes may call it at the same time.
  * Returns the names of the migrations that it applied.
  * @throws SchemaTooNew, having changed nothing
  */
@@ -48,7 +48,7 @@ export async function migrate(serverUrl: string, name: string, schema: Migration
   });
 }
 
-/** The migrations that the database lacks, and those that it has and this version does not know. A missing database lacks all of them. */
+/** The migrations that the database lacks, and those that it has but this version does not know. A missing database lacks all of them. */
 export async function schemaState(
   serverUrl: string,
   name: string,
@@ -59,7 +59,7 @@ export async function schemaState(
   return { missing: known.filter((each) => !applied.includes(each)), unknown: applied.filter((each) => !known.includes(each)) };
 }
 
-/** A plain connection and not a DataSource: who waits for a database must see its first failure, and leave nothing behind. */
+/** Uses a plain connection, not a DataSource, so that a service that waits for its database sees the first failure. */
 async function appliedMigrations(serverUrl: string, name: string): Promise<string[]> {
   try {
     return await withClient(databaseUrl(serverUrl, name), async (client) => {
@@ -75,7 +75,7 @@ async function appliedMigrations(serverUrl: string, name: string): Promise<strin
 
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
-  // a connection that breaks between two statements: the next one fails and says so
+  // a connection that breaks between two statements: the next statement fails and reports it
   client.on('error', () => {});
   await client.connect();
   try {

@@ -12,7 +12,7 @@ const answers: Record<string, string[]> = {
   'intranet.test': ['10.1.2.3'],
 };
 
-/** Names from the table; what looks like a number goes to the system, which reads `127.1` and its like as addresses. */
+/** Resolves names from the table. A name that looks like a number goes to the system, which parses `127.1` and similar forms as addresses. */
 async function tableLookup(host: string): Promise<{ address: string }[]> {
   if (/^[\da-fx.]+$/.test(host)) return lookup(host, { all: true });
   const found = answers[host];
@@ -92,23 +92,23 @@ describe('the guard refuses every spelling of an address that is not public', ()
     ['①②⑦.⓪.⓪.①:80', 'EPROTO'],
     ['93.184.216.34\r\nx:80', 'EPROTO'],
     [':80', 'EPROTO'],
-  ])('%s → %s', async (target, outcome) => {
+  ])('refuses %s as %s', async (target, outcome) => {
     expect(await ask(guardWith(), target)).toBe(outcome);
   });
 });
 
-describe('the guard answers the address to dial', () => {
+describe('the guard returns the address to dial', () => {
   it.each([
     ['public.test:443', '93.184.216.34'],
     ['PUBLIC.test:8443', '93.184.216.34'],
     ['93.184.216.34:80', '93.184.216.34'],
     ['[2606:4700::1111]:443', '2606:4700::1111'],
     ['both.test:443', '2606:4700::1111'],
-  ])('%s → %s', async (target, address) => {
+  ])('for %s: %s', async (target, address) => {
     expect(await ask(guardWith(), target)).toBe(address);
   });
 
-  it('gives every checked address in the order of the answer', async () => {
+  it('returns every checked address in the order of the lookup', async () => {
     const { address, family, all } = await guardWith().resolve('both.test', 443);
     expect({ address, family, all }).toEqual({
       address: '2606:4700::1111',
@@ -143,20 +143,20 @@ describe('exceptions of the operator', () => {
     ['10.0.0.0/8', 'mixed.test:80', '93.184.216.34'],
     ['localhost:*', 'localhost:22', '127.0.0.1'],
     ['[fd00::5]:*', '[fd00::5]:22', 'fd00::5'],
-  ])('"%s" makes %s → %s', async (allowed, target, outcome) => {
+  ])('with "%s", the outcome of %s is %s', async (allowed, target, outcome) => {
     expect(await ask(guardWith(allowed), target)).toBe(outcome);
   });
 
   it.each(['10.0.0.0/33', '10.0.0/x', '::1/129', 'host:0', 'host:99999', 'host:x', 'a b', 'host/8', '10.0.0.0/8/8', '[::1', '*'])(
-    'an entry that cannot be read is named: "%s"',
+    'name an entry that cannot be parsed: "%s"',
     (entry) => {
-      expect(() => AddressGuard.fromConfig(`localhost,${entry}`)).toThrow(`"${entry}" is no CIDR, address or host name`);
+      expect(() => AddressGuard.fromConfig(`localhost,${entry}`)).toThrow(`"${entry}" is not a CIDR, address or host name`);
     },
   );
 });
 
 describe('refusals', () => {
-  it('never tell the address that a name resolved to', async () => {
+  it('never reveal the address of a name', async () => {
     const refusal = await guardWith()
       .resolve('intranet.test', 80)
       .catch((error: Error) => error);
@@ -168,22 +168,22 @@ describe('refusals', () => {
     expect(JSON.stringify(refusal)).not.toContain('10.1.2.3');
   });
 
-  it('come in time when the name server is silent', async () => {
+  it('are made in time when the name server does not respond', async () => {
     const guard = AddressGuard.fromConfig('', { lookup: () => new Promise(() => {}), lookupMs: 20 });
     await expect(guard.resolve('silent.test', 80)).rejects.toMatchObject({
       code: 'ETIMEDOUT',
-      message: 'silent.test could not be resolved in 20 ms',
+      message: 'silent.test could not be resolved within 20 ms',
     });
   });
 
-  it('also cover a name that has no address', async () => {
+  it('include a name that has no address', async () => {
     const guard = AddressGuard.fromConfig('', { lookup: async () => [] });
     await expect(guard.resolve('empty.test', 80)).rejects.toMatchObject({ code: 'ENOTFOUND' });
   });
 });
 
 describe('resolving', () => {
-  it('asks once for calls that come together', async () => {
+  it('looks up a name once for concurrent calls', async () => {
     let asked = 0;
     const lookupOnce = async (): Promise<{ address: string }[]> => {
       asked++;

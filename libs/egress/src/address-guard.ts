@@ -10,31 +10,31 @@ export interface ResolvedAddress {
   family: 4 | 6;
 }
 
-/** Where a call may go: the first address to dial, and all of them (each one was checked) for a caller that wants to try the next. */
+/** The allowed addresses: the first one to dial, and all of them (each one is checked) for a caller that tries the next. */
 export interface Resolution extends ResolvedAddress {
   all: ResolvedAddress[];
 }
 
 export interface AddressGuardOptions {
-  /** How names become addresses; all answers, in the order to try them. Default: name servers, then the system (see `NameLookup`). */
+  /** Resolves names; returns all addresses in the order to try them. Default: name servers, then the system (see `NameLookup`). */
   lookup?: (host: string) => Promise<{ address: string }[]>;
-  /** Milliseconds until a name counts as not answered. Default 5000. */
+  /** Milliseconds after which a lookup has failed. Default 5000. */
   lookupMs?: number;
-  /** Refused even where the operator allows them. Default: the stores and services of this process's environment. */
+  /** Hosts that are refused even if the operator allows them. Default: the stores and services in this process's environment. */
   ownHosts?: Pick<OwnHosts, 'refuses'>;
 }
 
-// Services that answer on public addresses by mistake and can be talked into something by an HTTP request.
+// Services that listen on public addresses by mistake and can be abused with an HTTP request.
 const refusedPorts = new Set([2375, 2376, 2379, 3306, 5432, 5672, 6379, 6443, 9092, 9200, 10250, 11211, 27017]);
 
-// One for the process: its limit is about the process's threads
+// One per process, because it limits the threads of the process
 const defaultLookup = new NameLookup();
 
 const hostName = /^[\w.-]{1,253}$/;
 
 /**
- * Decides where outgoing calls may go. A name is resolved here, once, and the caller dials the address that it gets: a name that answers
- * differently the second time (DNS rebinding) gains nothing. If any one of a name's addresses is refused, the name is.
+ * Decides which addresses outgoing connections may reach. It resolves a name once, and the caller dials the returned address: a name that
+ * resolves differently the second time (DNS rebinding) gains nothing. A name is refused if any of its addresses is.
  */
 export class AddressGuard {
   private readonly lookup: (host: string) => Promise<{ address: string }[]>;
@@ -61,9 +61,9 @@ export class AddressGuard {
    * @throws EgressRefused
    */
   async resolve(host: string, port: number): Promise<Resolution> {
-    if (!Number.isInteger(port) || port < 1 || port > 65535) throw new EgressRefused('EPROTO', `${port} is no port`);
+    if (!Number.isInteger(port) || port < 1 || port > 65535) throw new EgressRefused('EPROTO', `${port} is not a port`);
     const name = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
-    if (isIP(name) === 0 && !hostName.test(name)) throw new EgressRefused('EPROTO', `"${host.slice(0, 253)}" is no host name`);
+    if (isIP(name) === 0 && !hostName.test(name)) throw new EgressRefused('EPROTO', `"${host.slice(0, 253)}" is not a host name`);
 
     const addresses = isIP(name) === 0 ? await this.addressesOf(name) : [{ address: name }];
     const byName = this.allowed.allowsName(name.replace(/\.$/, ''), port);
@@ -81,7 +81,7 @@ export class AddressGuard {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(
-        () => reject(new EgressRefused('ETIMEDOUT', `${name} could not be resolved in ${this.lookupMs} ms`)),
+        () => reject(new EgressRefused('ETIMEDOUT', `${name} could not be resolved within ${this.lookupMs} ms`)),
         this.lookupMs,
       );
     });
@@ -96,7 +96,7 @@ export class AddressGuard {
     }
   }
 
-  /** A hundred calls to one name that come together ask once. */
+  /** A hundred concurrent calls to one name cause one lookup. */
   private lookupOnce(name: string): Promise<{ address: string }[]> {
     const running = this.lookups.get(name);
     if (running) return running;

@@ -1,7 +1,7 @@
 import { BadValue, variable } from '#config';
 import { AllowedHosts } from './allowed-hosts.js';
 
-/** The variable, as every service that calls users' hosts reads it. */
+/** The same variable for every service that connects to users' hosts. */
 export const allowPrivateHosts = variable('SLUICE_ALLOW_PRIVATE_HOSTS', {
   fallback: '',
   description:

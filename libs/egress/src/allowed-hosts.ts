@@ -50,7 +50,7 @@ function portFits(rule: { port: number | null }, port: number): boolean {
   return rule.port === null || rule.port === port;
 }
 
-/** `host:port`, `host:*`, `[v6]:port`, `[v6]`, or without a port; a bare IPv6 address or network has colons of its own and takes no port. */
+/** `host:port`, `host:*`, `[v6]:port`, `[v6]`, or without a port; a bare IPv6 address or network contains colons and takes no port. */
 function splitPort(entry: string): { host: string; port: number | null } {
   const bracketed = /^\[([^\]]+)\](\/\d+)?(?::(\d+|\*))?$/.exec(entry);
   if (bracketed) return { host: bracketed[1]! + (bracketed[2] ?? ''), port: readPort(bracketed[3], entry) };
@@ -68,5 +68,5 @@ function readPort(text: string | undefined, entry: string): number | null {
 }
 
 function unreadable(entry: string): Error {
-  return new Error(`"${entry}" is no CIDR, address or host name (each optionally followed by :port)`);
+  return new Error(`"${entry}" is not a CIDR, address or host name (each optionally followed by :port)`);
 }

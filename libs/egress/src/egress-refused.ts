@@ -1,12 +1,12 @@
 /**
- * Why a call did not leave: `EACCES` the address or port is not allowed, `ENOTFOUND` the name is unknown, `ETIMEDOUT` the name server did not
- * answer, `EPROTO` what was asked for is no host and port.
+ * Why a connection was refused: `EACCES` the address or port is not allowed, `ENOTFOUND` the name is unknown, `ETIMEDOUT` the name server did not
+ * respond, `EPROTO` the target is not a host and port.
  */
 export type EgressRefusedCode = 'EACCES' | 'ENOTFOUND' | 'ETIMEDOUT' | 'EPROTO';
 
 /**
- * Thrown instead of connecting. The message is written for the user whose URL it was: it repeats what he wrote and never says what address a
- * name resolved to, or he could map the network that we stand in.
+ * Thrown instead of connecting. The message is for the user who wrote the URL: it repeats their text and never reveals the address of
+ * a name, which would let them map our network.
  */
 export class EgressRefused extends Error {
   override readonly name = 'EgressRefused';

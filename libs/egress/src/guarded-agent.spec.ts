@@ -18,7 +18,7 @@ describe('guardedAgent', () => {
   });
   afterAll(() => void server.close());
 
-  it('dials the address that the guard answered and keeps the host name', async () => {
+  it('dials the address that the guard returned and keeps the host name', async () => {
     const guard = AddressGuard.fromConfig('127.0.0.0/8', { lookup: async () => [{ address: '127.0.0.1' }] });
     const agent = guardedAgent(guard);
     const { body } = await request(`http://api.test:${port}/`, { dispatcher: agent });
@@ -26,7 +26,7 @@ describe('guardedAgent', () => {
     await agent.close();
   });
 
-  it('asks the guard once per connection and reuses the connection', async () => {
+  it('calls the guard once per connection and reuses the connection', async () => {
     let asked = 0;
     const guard = AddressGuard.fromConfig('127.0.0.0/8', { lookup: async () => (asked++, [{ address: '127.0.0.1' }]) });
     const agent = guardedAgent(guard, { connections: 1 });

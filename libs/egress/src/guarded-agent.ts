@@ -5,26 +5,26 @@ import type { AddressGuard, ResolvedAddress } from './address-guard.js';
 export type GuardedConnectorOptions = buildConnector.BuildOptions;
 
 export interface GuardedAgentOptions extends Omit<Agent.Options, 'connect'> {
-  /** What undici's connector takes: `timeout`, `ca`, `rejectUnauthorized`, … */
+  /** The options of undici's connector: `timeout`, `ca`, `rejectUnauthorized`, … */
   connect?: GuardedConnectorOptions;
 }
 
 /**
- * An undici agent that connects only where the guard allows. Kept-alive connections are as they were: the guard decides once per connection.
- * A refusal rejects the request with `EgressRefused`. HTTP/1.1, unless `connect.allowH2` says otherwise.
+ * An undici agent that connects only to addresses that the guard allows. It checks once per connection; a reused connection is not checked again.
+ * A refusal rejects the request with `EgressRefused`. HTTP/1.1, unless `connect.allowH2` is set.
  */
 export function guardedAgent(guard: AddressGuard, options: GuardedAgentOptions = {}): Agent {
   const { connect, ...rest } = options;
   return new Agent({ ...rest, connect: guardedConnector(guard, connect) });
 }
 
-/** An undici connector that asks the guard and dials the addresses that it answers, one after another. TLS still checks the host's name. */
+/** An undici connector that calls the guard and dials the returned addresses one after another. TLS still checks the host name. */
 export function guardedConnector(guard: AddressGuard, options: GuardedConnectorOptions = {}): buildConnector.connector {
   const dial = buildConnector({ allowH2: false, ...options });
   return (target, callback) => {
     const port = Number(target.port) || (target.protocol === 'https:' ? 443 : 80);
     const name = target.hostname.replace(/^\[(.*)\]$/, '$1');
-    // For a plain connection the server name would only make undici look the address up again
+    // For a plain connection, the server name would only make undici resolve the address again
     const servername = target.protocol !== 'https:' || isIP(name) ? undefined : (target.servername ?? name);
 
     const dialNext = ([next, ...others]: ResolvedAddress[]): void => {
@@ -41,7 +41,7 @@ export function guardedConnector(guard: AddressGuard, options: GuardedConnectorO
   };
 }
 
-/** Only failures that come at once: trying on after a time-out would multiply the caller's limit. */
+/** Only failures that are immediate: trying another address after a timeout would multiply the caller's limit. */
 function isUnreachable(error: Error): boolean {
   return ['ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL', 'ECONNREFUSED'].includes((error as NodeJS.ErrnoException).code ?? '');
 }

@@ -17,30 +17,30 @@ describe('NameLookup', () => {
   };
   const addresses = async (lookup: NameLookup, name: string) => (await lookup.lookup(name)).map(({ address }) => address);
 
-  it('asks the name servers, IPv4 first', async () => {
+  it('queries the name servers and returns IPv4 addresses first', async () => {
     const lookup = open({ resolve4: async () => ['1.1.1.1', '1.0.0.1'], resolve6: async () => ['2606:4700::1111'] });
     expect(await addresses(lookup, 'one.one')).toEqual(['1.1.1.1', '1.0.0.1', '2606:4700::1111']);
     expect(asked).toEqual([]);
   });
 
-  it('is content with one family', async () => {
+  it('succeeds if only one address family resolves', async () => {
     expect(await addresses(open({ resolve6: async () => ['2606:4700::1111'] }), 'one.one')).toEqual(['2606:4700::1111']);
     expect(await addresses(open({ resolve4: async () => ['1.1.1.1'], resolve6: () => unknown('ETIMEOUT') }), 'one.one')).toEqual([
       '1.1.1.1',
     ]);
   });
 
-  it.each(['localhost', 'localhost.', 'intranet.corp', 'known.to-the-system'])('leaves %s to the system', async (name) => {
+  it.each(['localhost', 'localhost.', 'intranet.corp', 'known.to-the-system'])('resolves %s with the system', async (name) => {
     expect(await addresses(open({}), name)).toEqual(['127.0.0.1']);
     expect(asked).toEqual([name]);
   });
 
-  it('does not ask the system where a name server is silent', async () => {
+  it('does not fall back to the system when a name server does not respond', async () => {
     await expect(open({ resolve4: () => unknown('ETIMEOUT') }).lookup('slow.example')).rejects.toMatchObject({ code: 'ETIMEOUT' });
     expect(asked).toEqual([]);
   });
 
-  it('takes no more than two of the process’s threads', async () => {
+  it('uses at most two of the threads of the process', async () => {
     const finish: (() => void)[] = [];
     let inside = 0;
     let most = 0;

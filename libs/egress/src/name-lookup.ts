@@ -5,12 +5,12 @@ export interface Addresses {
   address: string;
 }
 
-/** The two ways to turn a name into addresses; tests put others in their place. */
+/** The two ways to resolve a name; tests replace them. */
 export interface NameSources {
-  /** Asks name servers without taking a thread */
+  /** Queries name servers without using a thread */
   resolve4(name: string): Promise<string[]>;
   resolve6(name: string): Promise<string[]>;
-  /** What the system would do: files, search domains, plug-ins. Takes one of the process's few threads until it is done */
+  /** Resolves like the system: files, search domains, plug-ins. Occupies one of the few threads of the process until it is done */
   system(name: string): Promise<Addresses[]>;
   /** Names in the hosts file */
   local(): ReadonlySet<string>;
@@ -19,9 +19,9 @@ export interface NameSources {
 const systemLookupsAtATime = 2;
 
 /**
- * Names to addresses for calls on behalf of others. The system's resolver takes one of four threads while a name server is silent, and anybody can
- * own a silent name server: four such names would stop every lookup and every file of the process. So names go to the name servers directly, and
- * only what those do not know (`localhost`, the hosts file, search domains) goes to the system, two at a time.
+ * Resolves names for connections on behalf of users. The system's resolver occupies one of four threads while a name server does not respond, and
+ * anybody can run such a name server: four names would block every lookup and every file operation of the process. So this class queries the name
+ * servers directly, and leaves only names that they do not know (`localhost`, the hosts file, search domains) to the system, two at a time.
  */
 export class NameLookup {
   private systemLookups = 0;
@@ -29,7 +29,7 @@ export class NameLookup {
 
   constructor(private readonly sources: NameSources = systemSources()) {}
 
-  /** All addresses, IPv4 first. @throws when there are none */
+  /** All addresses, IPv4 first. @throws if there are none */
   async lookup(name: string): Promise<Addresses[]> {
     if (!name.replace(/\.$/, '').includes('.') || this.sources.local().has(name)) return this.fromSystem(name);
     const answers = await Promise.allSettled([this.sources.resolve4(name), this.sources.resolve6(name)]);
@@ -68,7 +68,7 @@ function systemSources(): NameSources {
   };
 }
 
-/** The names of a hosts file, read again when the file has changed. */
+/** The names of a hosts file, read again when the file changes. */
 class HostsFile {
   private readAt = -1;
   private read = new Set<string>();

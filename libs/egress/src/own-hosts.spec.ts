@@ -65,7 +65,7 @@ describe('a guard that allows every address', () => {
     ['127.0.0.1:4000', 'refused'],
     ['172.18.0.8:9092', 'allowed'],
     ['192.168.7.7:3000', 'allowed'],
-  ])('in containers: %s is %s', async (target, outcome) => {
+  ])('decides in containers that %s is %s', async (target, outcome) => {
     expect(await ask(guardOf(containers), target)).toBe(outcome);
   });
 
@@ -85,7 +85,7 @@ describe('a guard that allows every address', () => {
     ['192.168.1.9:4000', 'allowed'],
     ['192.168.1.10:3000', 'allowed'],
     ['10.0.0.1:5433', 'refused'],
-  ])('with everything on this machine: %s is %s', async (target, outcome) => {
+  ])('decides with everything on this machine that %s is %s', async (target, outcome) => {
     expect(await ask(guardOf(onThisMachine), target)).toBe(outcome);
   });
 
@@ -95,13 +95,13 @@ describe('a guard that allows every address', () => {
     ['the default broker, where there is none of these', {}, 'kafka:9092', 'refused'],
     ['the host parameter of the database', { DATABASE_URL: 'postgres://u@x/p?host=postgres' }, 'postgres:22', 'refused'],
     ['the folder of a unix socket', { DATABASE_URL: 'postgres://u@localhost/p?host=/run/postgresql' }, 'kafka-2:22', 'allowed'],
-  ])('knows %s', async (_, env, target, outcome) => {
+  ])('refuses %s', async (_, env, target, outcome) => {
     expect(await ask(guardOf(env), target)).toBe(outcome);
   });
 });
 
-describe('hosts of ours', () => {
-  it('are the brokers that the cluster lists, once they are learnt', async () => {
+describe('the own hosts', () => {
+  it('include the brokers in the metadata of the cluster', async () => {
     const hosts = OwnHosts.fromEnvironment({ KAFKA_BROKERS: 'kafka:9092' }, ofMachine);
     expect(await hosts.refuses('172.18.0.3', 9093)).toBe(false);
     hosts.learnBrokers([{ host: 'kafka-2', port: 9092 }]);
@@ -119,7 +119,7 @@ describe('hosts of ours', () => {
     expect(await hosts.refuses('172.18.0.7', 1)).toBe(true);
   });
 
-  it.each(['host:0', 'host:99999', 'a b', '10.0.0.0/8', 'http://host'])('"%s" is no host', (entry) => {
+  it.each(['host:0', 'host:99999', 'a b', '10.0.0.0/8', 'http://host'])('cannot include "%s"', (entry) => {
     expect(() => OwnHosts.fromEnvironment({ SLUICE_PROTECTED_HOSTS: entry })).toThrow('SLUICE_PROTECTED_HOSTS');
   });
 });

@@ -10,13 +10,13 @@ export interface OwnHost {
   host: string;
   /** null: every port. */
   port: number | null;
-  /** A store is protected on every port, as long as it is another machine: beside the port that we know it may have a controller or an agent. */
+  /** A store on another machine is protected on every port, because it may also run a controller or an agent. */
   isStore: boolean;
 }
 
 interface OwnHostsOptions {
   lookup?: (host: string) => Promise<{ address: string }[]>;
-  /** Addresses of this machine, beside the loopback addresses. */
+  /** The addresses of this machine, in addition to the loopback addresses. */
   ownAddresses?: () => string[];
 }
 
@@ -24,7 +24,7 @@ export const protectedHosts = variable('SLUICE_PROTECTED_HOSTS', {
   fallback: '',
   description:
     'Hosts that webhooks and components must never call, whatever `SLUICE_ALLOW_PRIVATE_HOSTS` lists: names and addresses, each optionally with ' +
-    '`:port`, separated by commas. For services of your own, and for Kafka controllers on machines of their own. The database and all brokers of ' +
+    '`:port`, separated by commas. For your own services, and for Kafka controllers on separate machines. The database and all brokers of ' +
     'the cluster are always protected. `npm start` and Compose add their services.',
   parse: (value) =>
     value
@@ -45,10 +45,10 @@ const freshMs = 10_000;
 const lookupMs = 2_000;
 
 /**
- * The hosts that no call on behalf of a user may reach, whatever the operator allows: brokers, database, services.
+ * The hosts that no connection on behalf of a user may reach, whatever the operator allows: brokers, database, services.
  *
  *   another machine   a store is refused on every port, a service on the ports named, or on all
- *   this machine      users' own servers live here too: only our ports are refused, on each of the machine's addresses
+ *   this machine      may also run users' servers: only our ports are refused, on each of the machine's addresses
  *
  * The ports of stores are refused on every private address, because a broker or a database may have more addresses than we know.
  */
@@ -74,7 +74,7 @@ export class OwnHosts {
     return new OwnHosts([...stores.map((store) => ({ ...store, isStore: true })), ...protectedHosts], options);
   }
 
-  /** Protects the brokers of the cluster, as its metadata lists them, in place of those learnt before. */
+  /** Protects the brokers in the metadata of the cluster; replaces the previous list. */
   learnBrokers(brokers: { host: string; port: number }[]): void {
     this.sources.set(
       'cluster',
@@ -83,7 +83,7 @@ export class OwnHosts {
     this.freshUntil = 0;
   }
 
-  /** Whether a call to this address must be refused. @param address IPv4 or IPv6, without brackets */
+  /** Whether a connection to this address must be refused. @param address IPv4 or IPv6, without brackets */
   async refuses(address: string, port: number): Promise<boolean> {
     await this.refresh();
     const family = familyOf(address);
@@ -97,14 +97,14 @@ export class OwnHosts {
     });
   }
 
-  /** A name that is not found keeps the addresses that it had: a name server that is away must not open anything. */
+  /** A name that cannot be resolved keeps its previous addresses: the outage of a name server must not open anything. */
   private refresh(): Promise<void> | undefined {
     if (performance.now() < this.freshUntil) return undefined;
     return (this.refreshing ??= this.resolveAll().finally(() => (this.refreshing = null)));
   }
 
   private async resolveAll(): Promise<void> {
-    // Set before: what is learnt meanwhile must be looked up too
+    // Set first: hosts that are added meanwhile must be looked up, too
     this.freshUntil = performance.now() + freshMs;
     const machine = new BlockList();
     for (const [net, bits] of [['127.0.0.0', 8] as const, ['0.0.0.0', 8] as const]) machine.addSubnet(net, bits, 'ipv4');
@@ -129,7 +129,7 @@ export class OwnHosts {
 
 let ofThisProcess: OwnHosts | undefined;
 
-/** Those of this process, from its environment and from what it learns of the cluster. */
+/** The own hosts of this process, from its environment and from the metadata of the cluster. */
 export const ownHosts = (): OwnHosts => (ofThisProcess ??= OwnHosts.fromEnvironment());
 
 function addressesOfThisMachine(): string[] {
@@ -140,7 +140,7 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIP(address) === 6 ? 'ipv6' : 'ipv4';
 }
 
-/** It also takes an IPv4 address for what it is when it is written as an IPv6 address. */
+/** Also recognises an IPv4 address that is written as an IPv6 address. */
 function blockListOf(addresses: string[]): BlockList {
   const list = new BlockList();
   for (const address of addresses) list.addAddress(address, familyOf(address));
@@ -152,7 +152,7 @@ function databaseHost(databaseUrl: string): { host: string; port: number }[] {
   const url = new URL(databaseUrl);
   const host = url.searchParams.get('host') ?? url.hostname;
   const port = Number(url.searchParams.get('port') ?? url.port) || 5432;
-  // The folder of a unix socket is no host
+  // The folder of a Unix socket is not a host
   return host === '' || host.startsWith('/') || host.startsWith('%2F') ? [] : [{ host: withoutBrackets(host), port }];
 }
 
@@ -160,7 +160,7 @@ function hostAndPort(entry: string): { host: string; port: number | null } {
   if (isIP(entry) === 6) return { host: entry, port: null };
   const [, host, port] = /^(\[[^\]]+\]|[^:[\]]+)(?::(\d{1,5}))?$/.exec(entry) ?? [];
   if (host === undefined || /[\s/]/.test(host) || Number(port ?? 1) < 1 || Number(port ?? 1) > 65_535)
-    throw new BadValue(`cannot be used: "${entry}" is no address or host name (each optionally followed by :port)`);
+    throw new BadValue(`cannot be used: "${entry}" is not an address or host name (each optionally followed by :port)`);
   return { host: withoutBrackets(host), port: port === undefined ? null : Number(port) };
 }
 

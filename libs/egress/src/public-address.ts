@@ -1,6 +1,6 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 
-// IANA special-purpose registry, and one address that no registry names: 168.63.129.16 is the host agent of Azure's machines.
+// IANA special-purpose registry, and one address that no registry lists: 168.63.129.16 is the host agent of Azure's machines.
 const refusedIPv4 = subnets('ipv4', [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -22,12 +22,12 @@ const refusedIPv4 = subnets('ipv4', [
   '224.0.0.0/3',
 ]);
 
-// For IPv6 the list is turned round: only global unicast is public, so that mapped, NAT64, unique local, link-local and whatever is assigned
-// next year are refused without being named. The second list takes out what inside global unicast leads somewhere else (Teredo, 6to4, …).
+// For IPv6 the list is inverted: only global unicast is public. So mapped, NAT64, unique local and link-local addresses, and future
+// assignments, are refused without being listed. The second list excludes parts of global unicast that lead elsewhere (Teredo, 6to4, …).
 const globalUnicast = subnets('ipv6', ['2000::/3']);
 const refusedIPv6 = subnets('ipv6', ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3ffe::/16', '3fff::/20']);
 
-/** Whether an address (as text, no brackets, no zone) is one that anybody on the internet may call. What is no IP address is not public. */
+/** Whether an address (as text, without brackets or zone) is reachable by anybody on the internet. False for text that is not an IP address. */
 export function isPublicAddress(ip: string): boolean {
   if (isIPv4(ip)) return !refusedIPv4.check(ip, 'ipv4');
   if (!isIPv6(ip) || ip.includes('%')) return false;

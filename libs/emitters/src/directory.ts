@@ -5,7 +5,7 @@ import { Database, type Transaction } from '#database';
 import { Messages } from '#messaging';
 import type { Emitter } from './emitter.entity.js';
 
-/** What a room does in the transaction in which it learns of a change; `first` when it didn't know the emitter. */
+/** The room's own work in the transaction that applies a change; `first` if the room did not know the emitter. */
 export interface EmitterListener {
   emitterChanged(transaction: Transaction, state: EmitterState, first: boolean): Promise<void>;
 }
@@ -13,16 +13,16 @@ export interface EmitterListener {
 export const EMITTER_LISTENER = Symbol('emitter listener');
 
 const UNKNOWN_FOR_MS = 1000;
-/** Who asks reads a log meanwhile and sends no heartbeat: it has to end well before the session does. */
+/** The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;
 
 /**
- * The room's own table of emitters: whose they are, and whether they are active. Fed by the facts of the catalog; an
- * emitter that no fact has told of yet is asked for before anyone says "unknown", for a fact can be slower than an event.
+ * The room's own table of emitters: owner, active or not. The facts of the catalog keep it current. An emitter
+ * that is missing here is looked up in the catalog before it counts as unknown, because a fact can arrive later than an event.
  */
 @Injectable()
 export class EmitterDirectory {
-  /** Ids that the catalog didn't know a moment ago: a producer that emits for nobody must not flood it with questions. */
+  /** Ids that the catalog recently did not know: a producer that emits for nonexistent emitters must not flood it with queries. */
   private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_FOR_MS });
 
   constructor(
@@ -31,7 +31,7 @@ export class EmitterDirectory {
     @Optional() @Inject(EMITTER_LISTENER) private readonly listener?: EmitterListener,
   ) {}
 
-  /** Those of the emitters that exist or have existed, by id. Asks the catalog for what the table lacks, all at once. */
+  /** The given emitters that exist or have existed, by id. Looks up missing ones in the catalog with one query. */
   async find(ids: string[]): Promise<Map<string, Emitter>> {
     const wanted = [...new Set(ids)];
     const found = await this.look(wanted);
@@ -44,18 +44,18 @@ export class EmitterDirectory {
     return new Map([...found, ...(await this.look(missing))]);
   }
 
-  /** The owner's emitter; undefined when it doesn't exist, exists no more or is somebody else's. */
+  /** The owner's emitter; undefined if it does not exist, is deleted or belongs to another account. */
   async findOwned(ownerId: UserId, id: string): Promise<Emitter | undefined> {
     const emitter = (await this.find([id])).get(id);
     return emitter && !emitter.deleted && emitter.owner_id === ownerId ? emitter : undefined;
   }
 
-  /** Takes in a state, and returns whether it was newer than the known one. Facts may come twice, and after the answer to a question. */
+  /** Stores a state, and returns whether it was newer than the stored one. Facts may arrive twice, and later than the reply to a query. */
   async learn(state: EmitterState): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<{ first: boolean }>({
         name: 'emitter-learn',
-        // one statement takes in a newer state and tells whether the emitter was known: xmax = 0 tells an inserted row from an updated one
+        // one statement applies a newer state and reports whether the emitter was known: xmax = 0 distinguishes an inserted row from an updated one
         text: `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7)
                ON CONFLICT (id) DO UPDATE SET active = excluded.active, deleted = excluded.deleted, version = excluded.version
                WHERE emitter.version < excluded.version

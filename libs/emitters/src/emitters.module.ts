@@ -14,10 +14,10 @@ class EmitterFactsController {
   }
 }
 
-/** The directory of a room, and its ear for the facts of the catalog. The room's database has the table `emitter`. */
+/** The directory of a room and its handler for the facts of the catalog. The room's database has the table `emitter`. */
 @Module({})
 export class EmittersModule {
-  /** listener: what else the room does when it learns of a change; `imports` are the modules that its constructor needs. */
+  /** listener: additional work when a change is applied; `imports`: the modules that its constructor needs. */
   static forRoom(listener?: { useClass: new (...args: never[]) => EmitterListener; imports?: DynamicModule['imports'] }): DynamicModule {
     const listeners: Provider[] = listener ? [{ provide: EMITTER_LISTENER, useClass: listener.useClass }] : [];
     return {

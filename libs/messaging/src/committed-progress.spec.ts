@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { committedProgress, progressMetadata } from './committed-progress.js';
 import type { Progress } from './watermark.js';
 
-/** Runs of what has not ended and of what has, in turn. */
+/** Lengths of runs of unfinished and finished records, alternating. */
 const runs = (maxLength: number) =>
   fc.array(fc.tuple(fc.integer({ min: 1, max: 70_000 }), fc.integer({ min: 1, max: 300 })), { maxLength });
 
@@ -12,7 +12,7 @@ function progress(offset: number, clock: number, lengths: [number, number][]): P
   return { offset, clock, ended: lengths.map(([open, done]) => ({ from: at + open, to: (at += open + done) })) };
 }
 
-it('comes back as it was committed', () => {
+it('committed progress is read back unchanged', () => {
   fc.assert(
     fc.property(fc.nat(), fc.nat(2 ** 42), runs(300), (offset, clock, lengths) => {
       const given = progress(offset, clock, lengths);
@@ -21,7 +21,7 @@ it('comes back as it was committed', () => {
   );
 });
 
-it('fits into what Kafka takes, and forgets the highest first', () => {
+it('committed progress fits into the metadata limit of Kafka and omits the highest records first', () => {
   const given = progress(
     5,
     1_700_000_000_000,
@@ -40,11 +40,11 @@ it.each([
   [7, '123', { offset: 7, clock: 123, ended: [] }],
   [7, '123 ', { offset: 7, clock: 123, ended: [] }],
   [7, '123 7 AQI', { offset: 7, clock: 123, ended: [{ from: 8, to: 10 }] }],
-  // half of a pair
+  // an unpaired value
   [7, '123 7 AQIB', { offset: 7, clock: 123, ended: [{ from: 8, to: 10 }] }],
-  // of another position
+  // written for another offset
   [9, '123 7 AQI', { offset: 9, clock: 123, ended: [] }],
   [7, 'x y', { offset: 7, clock: 0, ended: [] }],
-] as const)('of offset %j with the metadata %j is %j', (offset, metadata, expected) =>
+] as const)('progress read for offset %j with the metadata %j is %j', (offset, metadata, expected) =>
   expect(committedProgress(offset, metadata)).toEqual(expected),
 );

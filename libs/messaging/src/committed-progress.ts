@@ -1,12 +1,12 @@
 import type { OffsetRange, Progress } from './watermark.js';
 
-/** Kafka takes 4096 characters of metadata with a commit: that many bytes are 3867 of them in base64url, and the numbers come before it. */
+/** Kafka limits the metadata of a commit to 4096 characters: 3867 bytes in base64url, after the numbers before them. */
 const MOST_BYTES = 2900;
 
 /**
- * The metadata of a commit: the clock and, where something has ended above the committed offset, that offset again and the
- * lengths of the runs from there on, in turn of what has not ended and of what has; varints in base64url. What would be too
- * long is left out at the end, and would be done again.
+ * The metadata of a commit: the clock and, if records above the committed offset are done, the offset again and the
+ * lengths of the runs from there on, alternating between unfinished and finished records, as varints in base64url. Runs beyond
+ * the limit are omitted; their records would be repeated.
  */
 export function progressMetadata({ offset, clock, ended }: Progress): string {
   const bytes: number[] = [];
@@ -20,13 +20,13 @@ export function progressMetadata({ offset, clock, ended }: Progress): string {
   return bytes.length === 0 ? String(clock) : `${clock} ${offset} ${Buffer.from(bytes).toString('base64url')}`;
 }
 
-/** What was committed: `offset` is negative when nothing was, `metadata` may be anybody's. */
+/** Reads a commit: `offset` is negative if there is none, and `metadata` may come from any tool. */
 export function committedProgress(offset: number, metadata: string | null): Progress {
   const [clock = '', base, runs = ''] = (metadata ?? '').split(' ', 3);
   const low = Math.max(0, offset);
   const ended: OffsetRange[] = [];
   let at = low;
-  // of another offset, where a tool has moved the position and copied the metadata, they tell nothing
+  // if a tool has moved the offset and copied the metadata, the runs do not apply
   const lengths = base === String(low) ? numbers(Buffer.from(runs, 'base64url')) : [];
   for (let index = 0; index + 1 < lengths.length; index += 2) {
     const from = at + (lengths[index] as number);
@@ -36,7 +36,7 @@ export function committedProgress(offset: number, metadata: string | null): Prog
   return { offset: low, clock: Number(clock) || 0, ended };
 }
 
-/** Seven bits to a byte, the lowest first; all but the last have the eighth set. */
+/** Seven bits per byte, lowest first; all bytes but the last have the eighth bit set. */
 function varint(value: number): number[] {
   const bytes: number[] = [];
   for (; value > 0x7f; value = Math.floor(value / 0x80)) bytes.push((value % 0x80) | 0x80);

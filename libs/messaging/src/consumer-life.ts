@@ -4,13 +4,13 @@ import { counter, gauge, type Log } from '#observability';
 import { explainKafkaError, isBrokerFailure } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
 
-/** How a consumer is doing, for the health endpoint. */
+/** The state of a consumer, for the health endpoint. */
 export interface ConsumerState {
   group: string;
   /** Whether the service is not ready without it. */
   vital: boolean;
   running: boolean;
-  /** When the brokers last answered a fetch or a heartbeat, in ms. */
+  /** When the brokers last responded to a fetch or a heartbeat, in ms. */
   lastContactAt: number;
 }
 
@@ -25,11 +25,11 @@ const lag = gauge('consumer_lag_records', 'Records of its partitions that a cons
 const revivals = counter('consumer_revivals_total', 'Consumers that failed and were started again.', ['group']);
 
 const defaults = {
-  // a process killed without leaving blocks its group for this long
+  // a process that was killed blocks its group for this long
   sessionTimeout: 10_000,
   rebalanceTimeout: 20_000,
   heartbeatInterval: 1500,
-  // a fetch is answered at once when there is data: this bounds only idle polls, the notice of a rebalance and the shutdown
+  // a fetch returns at once if there is data: this only limits idle polls, the detection of a rebalance, and the shutdown
   maxWaitTimeInMs: 250,
   maxBytes: 16 * 1024 * 1024,
   allowAutoTopicCreation: false,
@@ -39,19 +39,19 @@ const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 15_000;
 
 export interface WatchedConsumerOptions {
-  /** false: the service is ready without it, and the process goes on without it. */
+  /** false: the service is ready without it, and continues if it fails. */
   vital?: boolean;
-  /** The group belongs to this process alone: it is deleted at the end. */
+  /** The group belongs to this process alone and is deleted at the end. */
   ownGroup?: boolean;
   config?: Partial<ConsumerConfig>;
 }
 
 /**
- * A consumer with our settings that keeps running:
+ * A consumer with our settings that is restarted when it fails:
  *
- *   start ──► running ──► crashed: kafkajs starts it again, or, where it gives up,
- *                           brokers away, or not vital ──► a pause of 1 … 15 s ──► started again
- *                           permission denied, or a bug ──► `onFatal`: a process that lives on without consuming looks well and does nothing
+ *   start ──► running ──► crashed: kafkajs restarts it or, if it gives up,
+ *                           brokers down, or not vital ──► a pause of 1 … 15 s ──► restarted
+ *                           permission denied, or a bug ──► `onFatal`: a process that does not consume looks healthy and does nothing
  */
 export class WatchedConsumer {
   readonly consumer: Consumer;
@@ -72,13 +72,13 @@ export class WatchedConsumer {
     states.set(group, this.state);
   }
 
-  /** Joins the group and begins to fetch: before it resolves, or, when the consumer is not vital, some time later. */
+  /** Joins the group and begins to fetch: before it resolves or, if the consumer is not vital, some time later. */
   async start(topics: string[], { fromBeginning, ...run }: ConsumerRunConfig & { fromBeginning: boolean }): Promise<void> {
     const { consumer, state, log, group } = this;
     const contact = () => void (state.lastContactAt = Date.now());
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       state.running = true;
-      // the others' partitions are theirs to count
+      // other processes report the lag of their partitions
       this.lags.clear();
       contact();
       log.debug({ group, assignment: payload.memberAssignment }, 'consumer.joined');
@@ -97,11 +97,11 @@ export class WatchedConsumer {
       await consumer.run(run);
     };
     if (state.vital) return begin();
-    // nobody waits for it: after a crash the group first waits for the dead member
+    // nothing waits for it: after a crash, the group first waits for the dead member
     void begin().catch((error: Error) => this.revive(error, begin));
   }
 
-  /** Notes how far behind the end of its partition a fetched batch is. */
+  /** Records the lag of a fetched batch behind the end of its partition. */
   fetched(batch: Batch): void {
     this.lags.set(`${batch.topic}/${batch.partition}`, Number(batch.offsetLag()));
     lag.set(
@@ -143,7 +143,7 @@ export class WatchedConsumer {
   }
 }
 
-/** Deletes the empty groups that are meant. Best effort: Kafka forgets them by itself, but only after days. */
+/** Deletes the empty groups that match. Best effort: Kafka deletes them itself, but only after days. */
 export async function deleteGroups(kafka: KafkaClient, log: Log, isMeant: (group: string) => boolean): Promise<void> {
   const admin = kafka.admin({ retry: { retries: 0 } });
   try {

@@ -2,7 +2,7 @@ import { Unavailable } from '#contracts';
 import type { LaneConsumer } from './lane-consumer.js';
 import type { LogConsumer } from './log-consumer.js';
 
-/** The consumers of this process by their group, for what a feature needs of them beside its handlers. */
+/** The consumers of this process by group, for features that need more than their handlers. */
 export class Consumers {
   private readonly laned = new Map<string, LaneConsumer>();
   private readonly onDemand = new Map<string, () => LogConsumer>();
@@ -13,17 +13,17 @@ export class Consumers {
     this.laned.set(group, consumer);
   }
 
-  /** For the transport: a consumer that runs only while somebody wants it. */
+  /** For the transport: a consumer that runs only on demand. */
   offer(group: string, make: () => LogConsumer): void {
     this.onDemand.set(group, make);
   }
 
-  /** The group's tasks that have not ended. */
+  /** The number of unfinished tasks of the group. */
   outstanding(group: string): number {
     return this.laned.get(group)?.outstanding ?? 0;
   }
 
-  /** Runs in turn with the group's tasks in that lane, and returns what it returns. An error is the caller's: it is not tried again. */
+  /** Calls `run` in a lane of the group's consumer, in turn with its tasks, and returns the result. An error goes to the caller and is not retried. */
   runInLane<T>(group: string, lane: { lane: string; group?: string }, run: () => Promise<T>): Promise<T> {
     const consumer = this.laned.get(group);
     if (!consumer) throw new Unavailable('the service is starting');
@@ -38,14 +38,14 @@ export class Consumers {
   /** Starts a consumer that is `onDemand`; resolves when it has joined its group. */
   async start(group: string): Promise<void> {
     const make = this.onDemand.get(group);
-    if (!make) throw new Error(`there is no consumer ${group}`);
-    if (this.running.has(group)) throw new Error(`the consumer ${group} runs already`);
+    if (!make) throw new Error(`unknown consumer ${group}`);
+    if (this.running.has(group)) throw new Error(`the consumer ${group} is already running`);
     const consumer = make();
     this.running.set(group, consumer);
     await consumer.start();
   }
 
-  /** Stops a consumer that is `onDemand`, if it runs. */
+  /** Stops a consumer that is `onDemand`, if it is running. */
   async stop(group: string): Promise<void> {
     const consumer = this.running.get(group);
     this.running.delete(group);

@@ -3,9 +3,9 @@ import { counter } from '#observability';
 import type { LogRecord } from './log-record.js';
 import type { Publisher } from './publisher.js';
 
-const deadLetters = counter('dead_letters_total', 'Records that were given up and kept in a dead-letter topic.', ['topic']);
+const deadLetters = counter('dead_letters_total', 'Records that were copied to a dead-letter topic.', ['topic']);
 
-/** Keeps a record that can't be handled, byte for byte, with the reason and where it stood. */
+/** Copies a record that cannot be handled, byte for byte, with the reason and its position. */
 export async function sendToDeadLetter(publisher: Publisher, service: Service, record: LogRecord, reason: string): Promise<void> {
   deadLetters.inc({ topic: record.topic });
   await publisher.send([

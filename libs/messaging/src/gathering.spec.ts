@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { Gathering } from './gathering.js';
 
 const MS = 20;
-/** As kafkajs makes them: a method that needs its object. */
+/** Like the objects of kafkajs: a method that depends on its object. */
 class FakeBatch {
   constructor(
     private readonly last: number,
@@ -16,7 +16,7 @@ class FakeBatch {
   }
 }
 
-describe('records gather', () => {
+describe('a consumer', () => {
   let gathering: Gathering;
   beforeEach(() => {
     jest.useFakeTimers({ now: 1_000_000 });
@@ -24,7 +24,7 @@ describe('records gather', () => {
     gathering = new Gathering(MS);
   });
   afterEach(() => void jest.useRealTimers());
-  /** How long it rests, in ms. */
+  /** The length of the pause, in ms. */
   const rest = async (last: number, highWatermark: number): Promise<number> => {
     const start = performance.now();
     const resting = gathering.rest(new FakeBatch(last, highWatermark));
@@ -33,13 +33,13 @@ describe('records gather', () => {
     return performance.now() - start;
   };
 
-  it('at the end of the log, once for all partitions of a fetch', async () => {
+  it('pauses to gather records once for all partitions of a fetch at the end of the topic', async () => {
     expect([await rest(9, 10), await rest(4, 5), await rest(0, 1)]).toEqual([MS, 0, 0]);
     jest.advanceTimersByTime(MS);
     expect(await rest(10, 11)).toBe(MS);
   });
 
-  it('not where more is to be had already', async () => {
+  it('does not pause while more records are available', async () => {
     expect(await rest(8, 10)).toBe(0);
   });
 });

@@ -1,7 +1,7 @@
 import type { ValidationError } from 'class-validator';
 import { type FieldProblem, Invalid } from '#contracts';
 
-/** One problem per bad field, the first of each. */
+/** One problem per invalid field: the first. */
 export const invalidPayload = (errors: ValidationError[]): Invalid => new Invalid(errors.flatMap((error) => problems(error, '')));
 
 function problems(error: ValidationError, path: string): FieldProblem[] {

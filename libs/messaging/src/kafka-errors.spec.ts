@@ -38,10 +38,10 @@ describe('a failure of Kafka that waiting does not cure', () => {
   });
 });
 
-describe('a broker that is away', () => {
+describe('a failure of a broker that is down', () => {
   const away = failure('KafkaJSConnectionError', 'Connection error: connect ECONNREFUSED 127.0.0.1:9092', { code: 'ECONNREFUSED' });
 
-  it('is no failure that a person must cure', () => {
+  it('is not reported as one that a person must fix', () => {
     for (const error of [away, retried(away), failure('KafkaJSGroupCoordinatorNotFound', 'Failed to find group coordinator')]) {
       expect(explainKafkaError(error)).toBeUndefined();
       expect(isBrokerFailure(error)).toBe(true);
@@ -49,5 +49,5 @@ describe('a broker that is away', () => {
     expect(reasonOf(retried(away))).toBe('Connection error: connect ECONNREFUSED 127.0.0.1:9092');
   });
 
-  it('is not confused with a bug', () => expect(isBrokerFailure(new TypeError('x is undefined'))).toBe(false));
+  it('is distinguished from a bug', () => expect(isBrokerFailure(new TypeError('x is undefined'))).toBe(false));
 });

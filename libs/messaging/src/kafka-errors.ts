@@ -1,10 +1,10 @@
-/** What kafkajs throws. */
+/** The errors of kafkajs. */
 interface KafkaFailure {
   name: string;
   message: string;
-  /** Of the protocol, such as `TOPIC_AUTHORIZATION_FAILED`. */
+  /** The error code of the protocol, such as `TOPIC_AUTHORIZATION_FAILED`. */
   type?: string;
-  /** Of the connection, such as `ECONNREFUSED`. */
+  /** The error code of the connection, such as `ECONNREFUSED`. */
   code?: string | number;
   broker?: string;
   cause?: unknown;
@@ -15,10 +15,10 @@ interface KafkaFailure {
 const CERTIFICATE =
   /self-signed certificate|unable to (get|verify)|certificate has expired|certificate is not yet valid|does not match certificate|Hostname\/IP|wrong version number|alert (unknown ca|certificate required|bad certificate|handshake failure)/i;
 
-/** Why a topic is not created, beside a lack of permission. */
+/** Why a topic cannot be created, other than for lack of permission. */
 const REFUSED = new Set(['INVALID_PARTITIONS', 'INVALID_CONFIG', 'INVALID_REQUEST', 'POLICY_VIOLATION', 'INVALID_TOPIC_EXCEPTION']);
 
-/** The failure below the retries that kafkajs wraps around it. */
+/** The original failure, without the retries that kafkajs wraps around it. */
 function rootOf(error: unknown): KafkaFailure {
   let root = error as KafkaFailure;
   for (;;) {
@@ -29,8 +29,8 @@ function rootOf(error: unknown): KafkaFailure {
 }
 
 /**
- * One line that names the cause of a failure that repeating does not cure: certificates, credentials, permissions. undefined for any other,
- * such as a broker that is away.
+ * One line that names the cause of a failure that a retry does not cure: certificates, credentials, permissions. undefined for any other,
+ * such as a broker that is down.
  */
 export function explainKafkaError(error: unknown): string | undefined {
   const { name, message, type = '', broker } = rootOf(error);
@@ -48,10 +48,10 @@ export function explainKafkaError(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Whether the brokers are away or busy, so that it helps to try again. */
+/** Whether the brokers are down or busy, so that a retry helps. */
 export function isBrokerFailure(error: unknown): boolean {
   return explainKafkaError(error) === undefined && /^KafkaJS/.test((error as Error | undefined)?.name ?? '');
 }
 
-/** A short reason for a person who waits: the failure below kafkajs's wrappings. */
+/** A short reason for a person who waits: the original failure, without the wrappers of kafkajs. */
 export const reasonOf = (error: unknown): string => rootOf(error).message;

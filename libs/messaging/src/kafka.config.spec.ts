@@ -25,9 +25,9 @@ const problems = (env: Record<string, string>): string[] => {
 };
 
 describe('the connection to Kafka', () => {
-  it('is plain by default', () => expect(options({})).toEqual({ brokers: ['localhost:9092'], ssl: false }));
+  it('uses neither TLS nor a login by default', () => expect(options({})).toEqual({ brokers: ['localhost:9092'], ssl: false }));
 
-  it('uses TLS with an authority and a client certificate', () =>
+  it('uses TLS with a certificate authority and a client certificate', () =>
     expect(
       options({
         KAFKA_BROKERS: 'a:1, b:2',
@@ -47,7 +47,7 @@ describe('the connection to Kafka', () => {
       },
     }));
 
-  it('logs in with SCRAM unless another mechanism is given', () =>
+  it('logs in with SCRAM unless another mechanism is configured', () =>
     expect(options({ KAFKA_SECURITY_PROTOCOL: 'sasl_plaintext', KAFKA_SASL_USERNAME: 'u', KAFKA_SASL_PASSWORD: 'p' })).toEqual({
       brokers: ['localhost:9092'],
       ssl: false,
@@ -70,7 +70,7 @@ describe('the connection to Kafka', () => {
         'KAFKA_SASL_OAUTHBEARER_CLIENT_SECRET is required where KAFKA_SASL_MECHANISM is oauthbearer',
       ],
     ],
-    [{ KAFKA_SASL_PASSWORD: 'p' }, ['KAFKA_SASL_PASSWORD is set, but KAFKA_SECURITY_PROTOCOL is plaintext, which uses none']],
+    [{ KAFKA_SASL_PASSWORD: 'p' }, ['KAFKA_SASL_PASSWORD is set, but KAFKA_SECURITY_PROTOCOL is plaintext, which does not use it']],
     [
       { KAFKA_SECURITY_PROTOCOL: 'ssl', KAFKA_SSL_CERTIFICATE_LOCATION: pem },
       ['KAFKA_SSL_CERTIFICATE_LOCATION and KAFKA_SSL_KEY_LOCATION must be set together'],
@@ -79,7 +79,7 @@ describe('the connection to Kafka', () => {
       { KAFKA_SECURITY_PROTOCOL: 'ssl', KAFKA_SSL_CA_LOCATION: noPem },
       [`KAFKA_SSL_CA_LOCATION must be a file in PEM format, not "${noPem}"`],
     ],
-  ])('is refused with %j', (env, expected) => expect(problems(env as never)).toEqual(expected));
+  ])('is rejected with %j', (env, expected) => expect(problems(env as never)).toEqual(expected));
 });
 
 describe('OAuth tokens', () => {
@@ -102,7 +102,7 @@ describe('OAuth tokens', () => {
   }
   const close = () => new Promise((resolve) => server.close(resolve));
 
-  it('are asked for once, also by connections that need one at the same time, and reused', async () => {
+  it('are requested once, even by concurrent connections, and reused', async () => {
     const provider = await tokens('kafka');
     expect(await Promise.all([provider(), provider()])).toEqual([{ value: 'token' }, { value: 'token' }]);
     expect(await provider()).toEqual({ value: 'token' });
@@ -111,7 +111,7 @@ describe('OAuth tokens', () => {
     await close();
   });
 
-  it('are asked for again when they are about to expire, and name the refusal', async () => {
+  it('are requested again when they are about to expire, and report a refusal', async () => {
     answer = { status: 200, body: { access_token: 'short', expires_in: 10 } };
     const provider = await tokens();
     expect(await provider()).toEqual({ value: 'short' });

@@ -21,7 +21,7 @@ const pemFile = (name: string, description: string) =>
     }),
   );
 
-/** How the services reach Kafka. The variables are named like the properties of Kafka's own clients. */
+/** How the services connect to Kafka. The variables are named like the properties of Kafka's own clients. */
 export class KafkaConfig extends Config({
   brokers: storeVariables.kafkaBrokers,
   securityProtocol: choice('KAFKA_SECURITY_PROTOCOL', {
@@ -87,15 +87,15 @@ export class KafkaConfig extends Config({
       );
     if ((this.certificate === undefined) !== (this.key === undefined))
       problems.push('KAFKA_SSL_CERTIFICATE_LOCATION and KAFKA_SSL_KEY_LOCATION must be set together');
-    // a credential that is not used would be believed to protect something
+    // an operator would believe that an unused credential protects something
     if (!this.usesSasl && this.password !== undefined)
-      problems.push(`KAFKA_SASL_PASSWORD is set, but KAFKA_SECURITY_PROTOCOL is ${this.securityProtocol}, which uses none`);
+      problems.push(`KAFKA_SASL_PASSWORD is set, but KAFKA_SECURITY_PROTOCOL is ${this.securityProtocol}, which does not use it`);
     if (!this.usesTls && this.ca !== undefined)
-      problems.push(`KAFKA_SSL_CA_LOCATION is set, but KAFKA_SECURITY_PROTOCOL is ${this.securityProtocol}, which uses none`);
+      problems.push(`KAFKA_SSL_CA_LOCATION is set, but KAFKA_SECURITY_PROTOCOL is ${this.securityProtocol}, which does not use it`);
     return problems;
   }
 
-  /** The part of the client's options that says how to connect. */
+  /** The connection settings in the client's options. */
   clientOptions(): Pick<ClientConfig, 'brokers' | 'ssl' | 'sasl'> {
     return {
       brokers: this.brokers,

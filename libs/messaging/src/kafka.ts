@@ -7,23 +7,23 @@ import type { KafkaConfig } from './kafka.config.js';
 const zstdCompress = promisify(compress);
 const zstdDecompress = promisify(decompress);
 
-// kafkajs has the codec's number but no codec: Node's own
+// kafkajs knows the codec's number but has no codec: use Node's
 kafkajs.CompressionCodecs[kafkajs.CompressionTypes.ZSTD] = () => ({
   compress: (encoder: { buffer: Buffer }) => zstdCompress(encoder.buffer),
   decompress: (buffer: Buffer) => zstdDecompress(buffer),
 });
 
-/** What every consumer and producer of a process shares. */
+/** The client that all consumers and producers of a process share. */
 export interface KafkaClientOptions {
-  /** How long a consumer that stops waits for the work under way, in ms. */
+  /** How long a stopping consumer waits for work in progress, in ms. */
   drainMs?: number;
-  /** How often a request is repeated; the default takes about half a minute. */
+  /** How often a request is retried; the default takes about half a minute. */
   retries?: number;
-  /** Called when the process cannot go on: a consumer has failed for good, or Kafka denies an operation. of: what failed. */
+  /** Called when the process cannot continue: a consumer has failed for good, or Kafka denies an operation. of: what failed. */
   onFatal?(error: Error, of: string): void;
 }
 
-/** A client of the brokers. It rides out a broker that is away for a minute: requests are tried again, with back-off. */
+/** A client of the brokers. It retries requests with back-off, which covers an outage of about a minute. */
 export class KafkaClient extends kafkajs.Kafka {
   readonly drainMs: number;
   readonly onFatal: (error: Error, of: string) => void;
@@ -48,12 +48,12 @@ export class KafkaClient extends kafkajs.Kafka {
   }
 }
 
-/** Java's murmur2: an outside producer with the same key reaches the same partition. */
+/** Java's murmur2: another producer with the same key reaches the same partition. */
 export const javaPartitioner: ICustomPartitioner = kafkajs.Partitioners.DefaultPartitioner;
 
 function write(log: Log, { namespace, level, log: entry }: LogEntry): void {
   const { message, timestamp: _, stack: __, ...fields } = entry;
-  // what kafkajs calls an error is mostly a broker that is away; what ends the process is logged by its owner
+  // most errors of kafkajs are a broker that is down; the owner of the process logs the error that ends it
   const name = level <= kafkajs.logLevel.WARN ? 'warn' : 'debug';
   log[name]({ ...fields, namespace }, `kafka: ${message}`);
 }

@@ -11,33 +11,33 @@ import type { Task } from './lanes.js';
 export interface LaneConsumerOptions extends LaneIntakeOptions {
   group: string;
   topics: string[];
-  /** How often it's committed what has ended, in ms: what a crash repeats. */
+  /** Commit interval in ms; a crash repeats at most this much finished work. */
   commitEveryMs?: number;
-  /** How long a record at the end of the log may wait for others, in ms. */
+  /** How long a record at the end of the topic may wait for others, in ms. */
   gatherMs?: number;
   /** false: the service is ready without it. */
   vital?: boolean;
 }
 
-/** How long a rebalance may keep tasks from beginning, which another process may have to do. */
+/** How long a rebalance may delay tasks, which another process may have to run. */
 const SUSPENDED_MS = 20_000;
 const ASSIGN_PAUSE_MS = 500;
-/** How long a stop waits for the end of a rebalance, to commit what has ended. */
+/** How long a stop waits for the end of a rebalance, to commit finished records. */
 const ASSIGNED_IN_MS = 2000;
-/** So many commits that fail one after the other are worth a line in the log. */
+/** This many consecutive failed commits are worth a log line. */
 const MANY_FAILURES = 100;
-/** Records that are planned together: between chunks the room is looked at. */
+/** Records that are planned together; the limit of outstanding tasks is checked between chunks. */
 const CHUNK = 500;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Keyed lanes over a consumer: records become tasks in lanes (`plan`), lanes run side by side, and every so often it's
- * committed which records have ended: all below the committed offset, and those that the commit's metadata tells above it.
- * At least once: a crash repeats what was under way, and what has ended since the last commit. A throwing task runs again
- * until it doesn't throw.
+ * Keyed lanes over a consumer: `plan` turns records into tasks, different lanes run concurrently, and progress is committed
+ * periodically: the offset below which every record is done, plus the finished records above it, in the metadata.
+ * At least once: a crash repeats unfinished work, and work that finished since the last commit. A task that throws is retried
+ * until it succeeds.
  *
- * The folded clock travels in the metadata too, so that event ids come out the same after a restart.
+ * The metadata also contains the clock, so that event ids are the same after a restart.
  */
 export class LaneConsumer {
   private readonly intake: LaneIntake;
@@ -73,27 +73,27 @@ export class LaneConsumer {
     this.consumer = this.watched.consumer;
   }
 
-  /** Tasks that have not ended. */
+  /** The number of unfinished tasks. */
   get outstanding(): number {
     return this.intake.lanes.outstanding;
   }
 
-  /** Whether it has been told to stop. */
+  /** Whether it is stopping. */
   get isStopping(): boolean {
     return this.stopping;
   }
 
-  /** Runs a task in turn with those of the records. */
+  /** Runs a task in its lane, in turn with those of the records. */
   push(task: Task): void {
     this.intake.lanes.push(task, () => {});
   }
 
-  /** Joins the group; resolves when the first fetch is on its way. */
+  /** Joins the group; resolves when the first fetch is in progress. */
   async start(): Promise<void> {
     this.consumer.on(this.consumer.events.GROUP_JOIN, ({ payload }) => {
       void this.assign(payload.memberAssignment);
     });
-    // the partitions may go to another member, which does again what isn't committed
+    // the partitions may go to another member, which repeats uncommitted work
     this.consumer.on(this.consumer.events.REBALANCING, () => {
       this.suspend();
       void this.commit();
@@ -107,7 +107,7 @@ export class LaneConsumer {
     this.timer = setInterval(() => void this.commit(), this.options.commitEveryMs ?? 100);
   }
 
-  /** Begins nothing more, waits for what is under way, commits, leaves the group: the rest is for another process. */
+  /** Starts no more tasks, waits for those in progress, commits and leaves the group: another process takes over the rest. */
   async stop(): Promise<void> {
     this.stopping = true;
     clearTimeout(this.suspension);
@@ -115,7 +115,7 @@ export class LaneConsumer {
     this.pause();
     await Promise.race([this.intake.lanes.room(1), new Promise((resolve) => setTimeout(resolve, this.kafka.drainMs).unref())]);
     clearInterval(this.timer);
-    // in a rebalance nothing is committed: what has ended would be done again
+    // nothing can be committed during a rebalance: finished work would be repeated
     for (let waited = 0; !this.intake.isAssigned && waited < ASSIGNED_IN_MS; waited += 50) await sleep(50);
     await this.commit();
     await this.watched.stop();
@@ -125,7 +125,7 @@ export class LaneConsumer {
     try {
       this.consumer.pause(this.options.topics.map((topic) => ({ topic })));
     } catch {
-      // it has crashed and waits to be started again: there is nothing to pause
+      // it has crashed and waits to be restarted: there is nothing to pause
     }
   }
 
@@ -141,7 +141,7 @@ export class LaneConsumer {
     this.intake.resume();
   }
 
-  /** Asks what is committed until it's answered; a newer assignment makes the answer worthless. */
+  /** Reads the committed progress, with retries; a newer assignment makes the result obsolete. */
   private async assign(given: Record<string, number[]>): Promise<void> {
     const assignment = ++this.assignment;
     this.intake.keepOnly(Object.entries(given).flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition }))));
@@ -169,7 +169,7 @@ export class LaneConsumer {
         const found = new Map(answer.find((each) => each.topic === topic)?.partitions.map((each) => [each.partition, each]));
         return partitions.map((partition) => {
           const { offset, metadata } = found.get(partition) ?? {};
-          if (offset === undefined) throw new Error(`Kafka doesn't say what is committed of partition ${partition} of ${topic}`);
+          if (offset === undefined) throw new Error(`Kafka returned no committed offset for partition ${partition} of ${topic}`);
           return { topic, partition, ...committedProgress(Number(offset), metadata ?? null) };
         });
       });
@@ -181,7 +181,7 @@ export class LaneConsumer {
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
     const { assignment } = this;
     this.watched.fetched(batch);
-    // a batch may outlive the assignment that it was fetched under
+    // a batch may outlive the assignment under which it was fetched
     const isOver = () => this.stopping || !isRunning() || isStale() || assignment !== this.assignment;
     while (!this.intake.isAssigned) {
       if (isOver()) return;
@@ -227,11 +227,11 @@ export class LaneConsumer {
             metadata: progressMetadata(progress),
           })),
         );
-        // one that came late may have overwritten what others know: then all is committed again
+        // a late commit may have overwritten what others had committed: commit everything again
         if (assignment === this.assignment) for (const progress of uncommitted) progress.done();
         this.failedCommits = 0;
       } catch (error) {
-        // a rebalance or a broker that is away: the next tick commits more
+        // a rebalance or a broker that is down: the next tick commits again
         const level = ++this.failedCommits % MANY_FAILURES === 0 ? 'warn' : 'debug';
         this.log[level]({ ...this.name, failures: this.failedCommits, err: error }, 'lane.commit-failed');
       }

@@ -10,12 +10,12 @@ const PARTITIONS = 2;
 const RECORDS = 30;
 const KEYS = 3;
 
-/** What happens next; the numbers pick one of what there is at that moment. */
+/** The next step; the numbers choose one of the options of the moment. */
 type Step =
   | { do: 'fetch' | 'finish' | 'commit' | 'tell' | 'crash'; pick: number }
-  /** The group is about to hand the partitions out anew. */
+  /** The group is about to reassign the partitions. */
   | { do: 'rebalancing' }
-  /** It does. `absent`: a process that was too slow to answer hears nothing of it. */
+  /** It does. `absent`: a process that was too slow to respond and does not notice. */
   | { do: 'rebalance'; owners: number[]; absent: number };
 
 const pick = fc.nat(1000);
@@ -38,7 +38,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The log: each partition's records, with a clock that steps back now and then. */
+/** The topic: the records of each partition, with a clock that sometimes steps back. */
 const log: KafkaMessage[][] = Array.from({ length: PARTITIONS }, (_, partition) =>
   Array.from({ length: RECORDS }, (_, offset) => ({
     key: Buffer.from(`key-${partition}-${offset % KEYS}`),
@@ -55,21 +55,21 @@ interface Effect {
   offset: number;
   key: string;
   clock: number;
-  /** When it began, its process had been told that it had ended, that its partition was another's, or that it may become so. */
+  /** When it began, its process knew that it was done, that its partition belonged to another process, or that it might soon. */
   needless: boolean;
 }
 
-/** A process of the group: an intake, how far it has fetched, and tasks that wait to be let go. */
+/** A process of the group: an intake, its fetch positions, and tasks that wait to be released. */
 class Process {
   alive = true;
   readonly fetched = new Map<number, number>();
   readonly pending: (() => void)[] = [];
-  /** The partitions that it has, and what it was told of them, if it was. */
+  /** The partitions of the process, and their committed progress, once it has read it. */
   given = new Map<number, Progress | undefined>();
   rebalancing = false;
-  /** Of the group, when this process last took part in handing out the partitions. */
+  /** The generation of the group when this process last took part in an assignment. */
   generation = 0;
-  /** Tells what is committed, once. */
+  /** Delivers the committed progress, once. */
   tell: (() => void) | undefined;
   readonly intake: LaneIntake;
 
@@ -85,7 +85,7 @@ class Process {
     const known = this.given.get(partition);
     const needless = !this.given.has(partition) || this.rebalancing || (known !== undefined && knows(known, offset));
     await new Promise<void>((resolve) => this.pending.push(resolve));
-    // a dead process does nothing any more
+    // a dead process does nothing
     if (!this.alive) return new Promise(() => {});
     effects.push({ partition, offset, key: key ?? '', clock, needless });
   }
@@ -97,7 +97,7 @@ const knows = ({ offset: low, ended }: Progress, offset: number): boolean =>
 type Committing = (intake: LaneIntake, fetched: Map<number, number>) => Uncommitted[];
 type Told = (progress: Progress) => Progress;
 
-/** Plays the steps, then lets everything come to rest, and answers the effects in the order in which they happened. */
+/** Plays the steps, then lets everything finish, and returns the effects in the order in which they happened. */
 async function play(steps: Step[], uncommitted: Committing, told: Told = (progress) => progress): Promise<Effect[]> {
   const effects: Effect[] = [];
   const committed: Progress[] = Array.from({ length: PARTITIONS }, () => ({ offset: 0, clock: 0, ended: [] }));
@@ -120,7 +120,7 @@ async function play(steps: Step[], uncommitted: Committing, told: Told = (progre
         process.given = new Map(mine.map((partition) => [partition, committed[partition]!]));
         process.intake.assign(mine.map((partition) => ({ topic: TOPIC, partition, ...told(committed[partition]!) })));
         process.intake.resume();
-        // as kafkajs does: every assigned partition is read again from its committed position
+        // like kafkajs: every assigned partition is read again from its committed offset
         for (const partition of mine) process.fetched.set(partition, committed[partition]!.offset);
       };
     });
@@ -128,7 +128,7 @@ async function play(steps: Step[], uncommitted: Committing, told: Told = (progre
   const commit = (process: Process) => {
     for (const progress of uncommitted(process.intake, process.fetched)) {
       const { partition, offset, clock, ended } = progress;
-      // Kafka refuses the commit of another generation; within one, a member commits only what it owns
+      // Kafka rejects the commit of another generation; within one, a member commits only its own partitions
       if (process.generation !== generation || !process.given.has(partition)) continue;
       const before = committed[partition]!;
       for (let n = 0; n < RECORDS; n++) if (knows(before, n)) expect(knows(progress, n)).toBe(true);
@@ -196,7 +196,7 @@ async function play(steps: Step[], uncommitted: Committing, told: Told = (progre
 
 const real: Committing = (intake) => intake.uncommitted();
 
-/** Throws when a promise is broken. */
+/** Throws if a guarantee is violated. */
 function check(effects: Effect[]): void {
   const clocks = log.map((records) =>
     records.reduce<number[]>((folded, { timestamp }) => [...folded, Math.max(folded.at(-1) ?? 0, Number(timestamp))], []),
@@ -210,7 +210,7 @@ function check(effects: Effect[]): void {
   }
   for (let partition = 0; partition < PARTITIONS; partition++) {
     for (let k = 0; k < KEYS; k++) {
-      // each at least once, and for the first time in the order of the log
+      // each record at least once, and first effects in the order of the topic
       expect(first.get(`key-${partition}-${k}`)).toEqual(
         Array.from({ length: RECORDS }, (_, offset) => offset).filter((offset) => offset % KEYS === k),
       );
@@ -227,36 +227,36 @@ const breaks = async (uncommitted: Committing, told?: Told): Promise<boolean> =>
 };
 
 describe('keyed lanes with a low watermark', () => {
-  it('lose nothing, do nothing again that is known to have ended, keep the order of each key and the clock through crashes and rebalances', async () => {
+  it('lose nothing, do not repeat committed work, and keep the order of each key and the clock through crashes and rebalances', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 150, size: 'max' }), async (steps) => check(await play(steps, real))),
       { numRuns: 300 },
     );
   }, 60_000);
 
-  it('would lose records if the position of what was only fetched were committed', async () => {
+  it('would lose records if the fetch position were committed', async () => {
     const fetchedPosition: Committing = (_intake, fetched) =>
       [...fetched].map(([partition, offset]) => ({ topic: TOPIC, partition, offset, clock: 0, ended: [], done: () => {} }));
     expect(await breaks(fetchedPosition)).toBe(true);
   });
 
-  it('would lose records if what is under way were committed as ended', async () => {
+  it('would lose records if unfinished work were committed as done', async () => {
     const upToFetched: Committing = (intake, fetched) =>
       intake.uncommitted().map((each) => ({ ...each, ended: [{ from: each.offset, to: fetched.get(each.partition) ?? 0 }] }));
     expect(await breaks(upToFetched)).toBe(true);
   });
 
-  it('would do again what has ended if a process were told only of the low watermark', async () => {
+  it('would repeat finished work if a process read only the low watermark', async () => {
     expect(await breaks(real, (progress) => ({ ...progress, ended: [] }))).toBe(true);
   });
 
-  it('would forget the clock if it were not committed with the position', async () => {
+  it('would lose the clock if it were not committed with the position', async () => {
     expect(await breaks((intake) => intake.uncommitted().map((position) => ({ ...position, clock: 0 })))).toBe(true);
   });
 });
 
 describe('a lane intake that is closed', () => {
-  /** Three records of one lane and one of another; the first of each is under way. */
+  /** Three records of one lane and one of another; the first of each is in progress. */
   async function begun() {
     const ends: { offset: number; succeed(): void; fail(): void }[] = [];
     const dropped: number[] = [];
@@ -281,7 +281,7 @@ describe('a lane intake that is closed', () => {
     return { intake, ends, dropped, end: (offset: number) => ends.find((each) => each.offset === offset)! };
   }
 
-  it('finishes what is under way, begins nothing more and leaves the rest uncommitted', async () => {
+  it('finishes the tasks in progress, starts no others and leaves the rest uncommitted', async () => {
     const { intake, ends, dropped, end } = await begun();
     intake.close();
     end(0).succeed();
@@ -292,7 +292,7 @@ describe('a lane intake that is closed', () => {
     expect(intake.uncommitted()).toMatchObject([{ partition: 0, offset: 2, ended: [] }]);
   });
 
-  it('does not repeat a task that fails, and leaves it uncommitted', async () => {
+  it('does not repeat a failing task, and leaves it uncommitted', async () => {
     const { intake, ends, end } = await begun();
     intake.close();
     end(0).fail();
@@ -302,7 +302,7 @@ describe('a lane intake that is closed', () => {
     expect(intake.uncommitted()).toMatchObject([{ partition: 0, offset: 0, ended: [{ from: 1, to: 2 }] }]);
   });
 
-  it('lets go of tasks that wait for the end of a rebalance', async () => {
+  it('releases tasks that wait for the end of a rebalance', async () => {
     const { intake, dropped, end } = await begun();
     intake.suspend();
     end(0).succeed();

@@ -4,52 +4,52 @@ import { LogRecord } from './log-record.js';
 import { type Progress, united, Watermark } from './watermark.js';
 
 export interface LaneIntakeOptions extends LanesOptions {
-  /** Above this many outstanding tasks no more records are taken. */
+  /** With more outstanding tasks than this, no more records are accepted. */
   maxOutstanding: number;
   /**
-   * Says for each record of a batch what is to be done; nothing is a good answer. It's awaited before the next batch of
+   * Decides the tasks for each record of a batch; there may be none. The intake awaits it before the next batch of
    * the partition, so one SQL statement can serve the whole batch.
    */
   plan(records: LogRecord[]): Task[][] | Promise<Task[][]>;
 }
 
-/** How far a partition is done, as it's committed. */
+/** The progress of a partition, to be committed. */
 export interface PartitionProgress extends Progress {
   topic: string;
   partition: number;
 }
 
-/** Progress that is to be committed. */
+/** The progress to commit. */
 export interface Uncommitted extends PartitionProgress {
-  /** Says that it is. */
+  /** Reports that it has been committed. */
   done(): void;
 }
 
-/** A partition that this process has been given. */
+/** A partition that is assigned to this process. */
 class Assigned {
   readonly watermark: Watermark;
-  /** How many records had ended by the last commit. */
+  /** The number of finished records at the last commit. */
   endingsCommitted = -1;
-  /** Another process has it now. */
+  /** Another process owns it now. */
   lost = false;
 
   constructor(
     readonly topic: string,
     readonly partition: number,
-    /** As the group knows it: what has ended there isn't done again. */
+    /** The progress that the group has committed: records that are done there are not repeated. */
     public known: Progress,
   ) {
     this.watermark = new Watermark(known);
   }
 
-  /** Whether that is still to be done, and by this process. */
+  /** Whether the record must still be handled, and by this process. */
   isDue(offset: number): boolean {
     return !this.lost && !hasEnded(this.known, offset);
   }
 
   progress(): Progress {
     const own = this.watermark.progress();
-    // until the records are read again of which the group knows that they have ended
+    // until we have re-read the records that the group already knows are done
     return topOf(this.known) > own.offset ? united(own, this.known) : own;
   }
 }
@@ -62,27 +62,27 @@ const hasEnded = (known: Progress, offset: number): boolean =>
 const place = (topic: string, partition: number): string => `${topic}/${partition}`;
 
 /**
- * Turns records of assigned partitions into tasks in lanes and knows how far each partition is done: the part of a
- * lane consumer that knows no Kafka, so that crashes and rebalances can be simulated. A rebalance goes so:
+ * Turns records of assigned partitions into tasks in lanes, and tracks the progress of each partition. It is the part of a
+ * lane consumer that does not use Kafka, so that crashes and rebalances can be simulated. A rebalance has these steps:
  *
  *   suspend ──► keepOnly ──► assign ──► resume
- *    │           │            └ what is committed is known: what has ended elsewhere isn't done again
- *    │           └ these partitions are ours: what waits of the others is dropped
- *    └ the partitions may go elsewhere: nothing more is begun
+ *    │           │            └ the committed progress is known: records that are done elsewhere are not repeated
+ *    │           └ these partitions are ours: waiting tasks of the others are dropped
+ *    └ the partitions may move to other processes: no further task is started
  */
 export class LaneIntake {
   readonly lanes: Lanes;
   private partitions = new Map<string, Assigned>();
   private suspended: PromiseWithResolvers<void> | undefined;
   private closed = false;
-  /** Whether it's known what is committed of the partitions: what is known here alone may be older. */
+  /** Whether the committed progress of the partitions is known: our own may be older. */
   isAssigned = false;
 
   constructor(private readonly options: LaneIntakeOptions) {
     this.lanes = new Lanes(options);
   }
 
-  /** Begins no task of a record. What is under way goes on, and so do tasks that are put into the lanes directly. */
+  /** Starts no task of a record. Tasks in progress continue, and so do tasks that are put into the lanes directly. */
   suspend(): void {
     this.suspended ??= Promise.withResolvers();
   }
@@ -93,15 +93,15 @@ export class LaneIntake {
   }
 
   /**
-   * For good: begins no task of a record any more. Those that wait leave their lanes undone, so that their records are not counted as done and
-   * another process takes them; a task that fails is not repeated.
+   * Permanent: starts no task of a record any more. Waiting tasks leave their lanes unfinished, so their records do not count as done and
+   * another process takes them. A failing task is not repeated.
    */
   close(): void {
     this.closed = true;
     this.resume();
   }
 
-  /** The group has given us these partitions and no others; what is committed of them is told by `assign`. */
+  /** The group has assigned exactly these partitions to us; `assign` delivers their committed progress. */
   keepOnly(given: { topic: string; partition: number }[]): void {
     this.isAssigned = false;
     const kept = new Set(given.map(({ topic, partition }) => place(topic, partition)));
@@ -112,12 +112,12 @@ export class LaneIntake {
     }
   }
 
-  /** This is committed of the partitions that we have been given. */
+  /** Delivers the committed progress of the assigned partitions. */
   assign(given: PartitionProgress[]): void {
     for (const { topic, partition, ...known } of given) {
       const key = place(topic, partition);
       const before = this.partitions.get(key);
-      // what has begun here goes on, unless the partition was elsewhere and moved on there
+      // tasks that have started here continue, unless another process has owned the partition meanwhile and advanced it
       if (before && before.watermark.next >= known.offset) Object.assign(before, { known, endingsCommitted: -1 });
       else {
         if (before) before.lost = true;
@@ -132,13 +132,13 @@ export class LaneIntake {
     return this.partitions.has(place(topic, partition));
   }
 
-  /** Plans the messages of a partition and puts their tasks into the lanes. Throws what `plan` throws, having begun nothing. */
+  /** Plans the messages of a partition and puts their tasks into the lanes. If `plan` throws, nothing is started and the error is passed on. */
   async take(topic: string, partition: number, messages: KafkaMessage[]): Promise<void> {
     const assigned = this.partitions.get(place(topic, partition));
     if (!assigned) throw new Error(`partition ${partition} of ${topic} is not assigned`);
     const { watermark } = assigned;
     let clock = watermark.clock;
-    // after a rebalance a partition is read again from its committed position
+    // after a rebalance, a partition is read again from its committed offset
     const records = messages
       .filter((message) => Number(message.offset) >= watermark.next)
       .map((message) => new LogRecord(topic, partition, message, (clock = Math.max(clock, Number(message.timestamp)))));
@@ -157,7 +157,7 @@ export class LaneIntake {
     }
   }
 
-  /** Whether more records may be taken. */
+  /** Whether more records are accepted. */
   get hasRoom(): boolean {
     return this.lanes.outstanding < this.options.maxOutstanding;
   }
@@ -166,7 +166,7 @@ export class LaneIntake {
     return this.lanes.room(this.options.maxOutstanding);
   }
 
-  /** What has moved on since it was committed last. */
+  /** The progress since the last commit. */
   uncommitted(): Uncommitted[] {
     if (!this.isAssigned) return [];
     return [...this.partitions.values()]
@@ -178,7 +178,7 @@ export class LaneIntake {
       });
   }
 
-  /** The task, dropped when it isn't ours to do any more as its turn comes. `isDone`: false when it was left to another process. */
+  /** The task, dropped if it is no longer ours when its turn comes. `isDone`: false if it is left to another process. */
   private ifDue(assigned: Assigned, offset: number, task: Task): { task: Task; isDone(): boolean } {
     let begun = false;
     let left = false;

@@ -3,7 +3,7 @@ import { Lanes } from './lanes.js';
 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Tasks that end when they are told to; `running` shows which are under way. */
+/** Tasks that end on demand; `running` shows those in progress. */
 function stage(lanes: Lanes) {
   const running: string[] = [];
   const ended: string[] = [];
@@ -29,7 +29,7 @@ function stage(lanes: Lanes) {
 }
 
 describe('Lanes', () => {
-  it('run one task of a lane at a time, in order, and lanes side by side', async () => {
+  it('run the tasks of a lane one at a time, in order, and different lanes concurrently', async () => {
     const { running, push, end } = stage(new Lanes({ concurrency: 10 }));
     push('a1', 'a');
     push('a2', 'a');
@@ -39,7 +39,7 @@ describe('Lanes', () => {
     expect(running).toEqual(['b1', 'a2']);
   });
 
-  it('keep a group to its bound and let the others pass', async () => {
+  it('limit the concurrency of a group without delaying other groups', async () => {
     const { running, push, end } = stage(new Lanes({ concurrency: 10, groupConcurrency: 2 }));
     for (const n of [1, 2, 3]) push(`slow-${n}`, `slow-${n}`, 'slow');
     push('quick', 'quick', 'other');
@@ -48,7 +48,7 @@ describe('Lanes', () => {
     expect(running).toEqual(['slow-1', 'quick', 'slow-3']);
   });
 
-  it('begin a task of a group that has none in flight from the reserve when others fill the concurrency', async () => {
+  it('start a task of a group that has none in progress from the reserve when others use up the concurrency', async () => {
     const { running, push, end } = stage(new Lanes({ concurrency: 2, reserve: 2 }));
     for (const n of [1, 2, 3]) push(`greedy-${n}`, `greedy-${n}`, 'greedy');
     push('first-1', 'first', 'first');
@@ -62,7 +62,7 @@ describe('Lanes', () => {
     expect(running).toEqual(['greedy-1', 'greedy-2', 'third', 'first-2']);
   });
 
-  it('keep all together to their bound', async () => {
+  it('limit the total concurrency', async () => {
     const lanes = new Lanes({ concurrency: 2 });
     const { running, push, end } = stage(lanes);
     for (const n of [1, 2, 3]) push(`t${n}`, `t${n}`);
@@ -72,7 +72,7 @@ describe('Lanes', () => {
     expect(lanes.outstanding).toBe(2);
   });
 
-  it('let the lanes of a group take turns', async () => {
+  it('take turns between the lanes of a group', async () => {
     const { running, push, end } = stage(new Lanes({ concurrency: 10, groupConcurrency: 1 }));
     for (const n of [1, 2]) push(`a${n}`, 'a', 'g');
     push('b1', 'b', 'g');
@@ -80,7 +80,7 @@ describe('Lanes', () => {
     expect(running).toEqual(['b1']);
   });
 
-  it('run a task that throws again, and tell of it', async () => {
+  it('retry a task that throws, and report each failure', async () => {
     const failures: unknown[] = [];
     const lanes = new Lanes({ concurrency: 1, onFailure: (error) => failures.push(error) });
     let tries = 0;
@@ -99,7 +99,7 @@ describe('Lanes', () => {
     expect(failures).toHaveLength(1);
   });
 
-  it('say when there is room', async () => {
+  it('report when they accept more tasks', async () => {
     const lanes = new Lanes({ concurrency: 1 });
     const { push, end } = stage(lanes);
     push('a', 'a');

@@ -1,30 +1,30 @@
-/** A piece of work in a lane. `run` must not throw for what is expected; when it throws all the same, it's run again. */
+/** A unit of work in a lane. `run` must not throw for expected outcomes; if it throws, it is retried. */
 export interface Task {
-  /** Tasks of one lane run one after the other, in the order in which they came. */
+  /** The tasks of one lane run one at a time, in the order in which they were added. */
   lane: string;
-  /** Lanes of one group share a bound of their own, so that a slow one doesn't take all the room. */
+  /** The lanes of one group share a limit, so that a slow group does not use up the total concurrency. */
   group?: string;
   run(): Promise<void>;
-  /** Told instead of `run`, when that isn't this process's to do any more. */
+  /** Called instead of `run` if the task no longer belongs to this process. */
   drop?(): void;
 }
 
 export interface LanesOptions {
-  /** Tasks in flight at a time, over all lanes. */
+  /** The maximum number of tasks in progress, over all lanes. */
   concurrency: number;
-  /** Tasks of one group in flight at a time; without it only `concurrency` bounds. */
+  /** The maximum number of tasks of one group in progress; without it, only `concurrency` applies. */
   groupConcurrency?: number;
-  /** Tasks in flight beyond `concurrency`, each of a group that has none in flight: a group need not wait until the others' tasks end. */
+  /** Additional tasks beyond `concurrency`, each for a group that has none in progress, so that a group need not wait for the tasks of others. */
   reserve?: number;
-  /** Told of each throw of a task, before the task runs again. */
+  /** Called for each failure of a task, before the task is retried. */
   onFailure?(error: unknown, lane: string): void;
 }
 
 interface Group {
-  /** Its lanes that have work: with the last of them the group goes. */
+  /** The number of its lanes that have work; when it reaches zero, the group is removed. */
   lanes: number;
   running: number;
-  /** Lanes with something to do that wait for room in the group. */
+  /** Lanes with work that wait for the limit of the group. */
   waiting: Lane[];
 }
 
@@ -37,11 +37,11 @@ interface Lane {
 }
 
 /**
- * Keyed lanes: order within a lane, lanes side by side, bounded in flight. A lane exists while it has work.
+ * Keyed lanes: ordered within a lane, concurrent across lanes, with limits on concurrency. A lane exists while it has work.
  *
- *   push ──► lane idle? ──► room in its group? ──► room in all? ──► runs ──► next of the lane
- *              │ no: behind      │ no: waits in        │ no: waits
- *              ▼ its fellows     ▼ its group           ▼ in `ready`
+ *   push ──► lane idle? ──► group below its limit? ──► total below its limit? ──► runs ──► next task of the lane
+ *              │ no: behind      │ no: waits in             │ no: waits
+ *              ▼ the others      ▼ its group                ▼ in `ready`
  */
 export class Lanes {
   private readonly lanes = new Map<string, Lane>();
@@ -53,7 +53,7 @@ export class Lanes {
 
   constructor(private readonly options: LanesOptions) {}
 
-  /** Tasks that have not ended. */
+  /** The number of unfinished tasks. */
   get outstanding(): number {
     return this.count;
   }
@@ -106,7 +106,7 @@ export class Lanes {
         break;
       } catch (error) {
         this.options.onFailure?.(error, lane.key);
-        // what is in a lane is never dropped: whoever wants another outcome decides so inside of `run`
+        // a task in a lane is never dropped here: code that wants another outcome decides so inside `run`
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
@@ -118,7 +118,7 @@ export class Lanes {
     this.next(lane);
   }
 
-  /** Begins tasks of groups that have none in flight. */
+  /** Starts tasks of groups that have none in progress. */
   private useReserve(): void {
     const { concurrency, reserve = 0 } = this.options;
     for (let index = 0; reserve > 0 && index < this.ready.length && this.running < concurrency + reserve;) {
@@ -132,7 +132,7 @@ export class Lanes {
   }
 
   private next(lane: Lane): void {
-    // behind its group's others: lanes of a group take turns
+    // at the end of its group: the lanes of a group take turns
     if (lane.tasks.length > 0) {
       lane.group.waiting.push(lane);
     } else {

@@ -8,20 +8,20 @@ import { LogIntake, type LogIntakeOptions } from './log-intake.js';
 
 export interface LogConsumerOptions extends LogIntakeOptions {
   group: string;
-  /** How long a record at the end of the log may wait for others, in ms. */
+  /** How long a record at the end of the topic may wait for others, in ms. */
   gatherMs?: number;
   /** false: the service is ready without it. */
   vital?: boolean;
-  /** The group belongs to this process alone: it is deleted at the end. */
+  /** The group belongs to this process alone and is deleted at the end. */
   ownGroup?: boolean;
 }
 
-/** Before decompression; at least one of the producer's batches comes in any case. Large fetches keep the event loop busy for long. */
+/** Before decompression; at least one batch of the producer is always fetched. Large fetches keep the event loop busy for long. */
 const MAX_BYTES_PER_PARTITION = 256 * 1024;
-/** How often a full partition is looked at and the group told that we live. */
+/** The interval in which a full partition is checked and a heartbeat is sent. */
 const LOOK_MS = 500;
 
-/** A consumer that keeps its position with its effects, so that each record counts once; the group's offsets aren't used. */
+/** A consumer whose position is stored together with its effects, so that each record counts once. The group's offsets are not used. */
 export class LogConsumer {
   private readonly watched: WatchedConsumer;
   private readonly consumer: Consumer;
@@ -71,7 +71,7 @@ export class LogConsumer {
     }
     if (!isRunning() || isStale()) return;
     const { partition, messages } = batch;
-    // which kafkajs knows and doesn't declare
+    // exists in kafkajs, but not in its types
     const fetchedOffset = Number((batch as { fetchedOffset?: string }).fetchedOffset);
     if (this.intake.take({ partition, messages, fetchedOffset, highWatermark: Number(batch.highWatermark) }))
       resolveOffset(batch.lastOffset());

@@ -16,13 +16,13 @@ const message = (offset: number, timestamp = offset): KafkaMessage => ({
 });
 const messages = (from: number, to: number): KafkaMessage[] => Array.from({ length: to - from }, (_, index) => message(from + index));
 
-/** An intake of one partition that keeps its position here. */
+/** An intake of one partition whose position is stored in this object. */
 class Store {
   position: Position = { offset: 0, clock: 0 };
   readonly handled: number[] = [];
   readonly clocks: number[] = [];
   readonly reread: number[] = [];
-  /** What the next batch meets. */
+  /** The outcome of the next batch. */
   readonly errors: Error[] = [];
   readonly intake = new LogIntake(
     createLog('test', 'silent'),
@@ -48,8 +48,8 @@ class Store {
   }
 }
 
-describe('an intake of the log', () => {
-  it('takes a partition up where it stands, and no record twice', async () => {
+describe('a log intake', () => {
+  it('resumes a partition at its stored position and takes no record twice', async () => {
     const store = new Store();
     store.position = { offset: 3, clock: 50 };
     await store.intake.assign([0]);
@@ -60,7 +60,7 @@ describe('an intake of the log', () => {
     expect(store.position).toEqual({ offset: 7, clock: 50 });
   });
 
-  it('folds the clock', async () => {
+  it('keeps the clock monotonic', async () => {
     const store = new Store();
     await store.intake.assign([0]);
     await store.take(0, [message(0, 10), message(1, 30), message(2, 20)]);
@@ -68,7 +68,7 @@ describe('an intake of the log', () => {
     expect(store.clocks).toEqual([10, 30, 30, 30, 31]);
   });
 
-  it('does not skip what a fetch left out', async () => {
+  it('does not skip records that a fetch left out', async () => {
     const store = new Store();
     await store.intake.assign([0]);
     expect(await store.take(5, messages(5, 7))).toBe(false);
@@ -77,7 +77,7 @@ describe('an intake of the log', () => {
     expect(store.handled).toEqual([0, 1, 2, 3, 4, 5, 6]);
   });
 
-  it('goes on behind records that retention has removed', async () => {
+  it('continues after records that retention has deleted', async () => {
     const store = new Store();
     await store.intake.assign([0]);
     await store.take(5, messages(5, 7));
@@ -85,7 +85,7 @@ describe('an intake of the log', () => {
     expect(store.handled).toEqual([5, 6]);
   });
 
-  it('reads a log that ends before its position from its beginning, with a clock of its own', async () => {
+  it('reads a partition that ends before its stored position from the beginning, with a new clock', async () => {
     const store = new Store();
     store.position = { offset: 500, clock: 9000 };
     await store.intake.assign([0]);
@@ -94,7 +94,7 @@ describe('an intake of the log', () => {
     expect(store.position).toEqual({ offset: 3, clock: 2 });
   });
 
-  it('tries a batch again until it is taken', async () => {
+  it('retries a batch until it succeeds', async () => {
     const store = new Store();
     await store.intake.assign([0]);
     store.errors.push(new Error('away'), new Error('away'));
@@ -104,7 +104,7 @@ describe('an intake of the log', () => {
     expect(store.handled).toEqual([0, 1, 2, 3]);
   });
 
-  it('reads a partition again that somebody else has moved on', async () => {
+  it('reads a partition again when another process has advanced it', async () => {
     const store = new Store();
     await store.intake.assign([0]);
     store.position = { offset: 2, clock: 2 };
@@ -114,7 +114,7 @@ describe('an intake of the log', () => {
     expect(store.handled).toEqual([2, 3]);
   });
 
-  it('takes nothing of a partition that it has no more', async () => {
+  it('takes nothing from a partition that it has lost', async () => {
     const store = new Store();
     await store.intake.assign([0]);
     await store.intake.assign([]);

@@ -3,23 +3,23 @@ import type { Log } from '#observability';
 import { LogRecord } from './log-record.js';
 import type { Position } from './watermark.js';
 
-/** Thrown by `handle` when somebody else has moved the partition's position: it's read again from where it stands now. */
+/** Thrown by `handle` if another process has advanced the position of the partition; it is then read again from its current position. */
 export class Fenced extends Error {
   override readonly name = 'Fenced';
 }
 
 export interface LogIntakeOptions {
   topic: string;
-  /** Where each of these partitions is to be taken up; a partition without a position is read from its beginning. */
+  /** Returns the stored positions of the partitions; a partition without one is read from the beginning. */
   positions(partitions: number[]): Promise<Map<number, Position>>;
   /**
-   * Takes a batch of a partition, in the order of the log, and keeps `after` in the same transaction as its effects,
-   * on the condition that the kept position still is `before`; otherwise throws Fenced. Any other error: again, later.
+   * Handles a batch of a partition, in the order of the topic, and stores `after` in the same transaction as its effects,
+   * provided that the stored position is still `before`; otherwise throws Fenced. After any other error, the batch is retried.
    */
   handle(partition: number, records: LogRecord[], before: Position, after: Position): Promise<void>;
 }
 
-/** What a fetch has brought of a partition. `fetchedOffset`: where it was asked from. */
+/** The records of a partition in a fetch. `fetchedOffset`: the offset that was requested. */
 export interface FetchedBatch {
   partition: number;
   messages: KafkaMessage[];
@@ -27,32 +27,32 @@ export interface FetchedBatch {
   highWatermark: number;
 }
 
-/** A batch is as large as a transaction should be, whatever a fetch brings: a fetch is bounded before it's decompressed. */
+/** The maximum size of a batch, as suits a transaction; a fetch is limited only before decompression. */
 const BATCH = { records: 4000, bytes: 4 * 1024 * 1024 };
-/** What a partition may have waiting while a batch is handled, so that the next one is there when it's done. */
+/** How much of a partition may wait while a batch is handled, so that the next batch is ready. */
 const WAITING = { records: 2 * BATCH.records, bytes: 2 * BATCH.bytes };
-/** How long a rebalance waits for batches that are under way. One that takes longer meets the fence. */
+/** How long a rebalance waits for batches in progress. A longer batch is stopped by the fence. */
 const SETTLE_MS = 5000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 3000;
-/** A batch that fails as often as this, which takes half a minute, doesn't fail because something restarts. */
+/** A batch that fails this often, which takes half a minute, does not fail because of a restart. */
 const MANY_TRIES = 12;
 
-/** An assigned partition on its way through. */
+/** The state of an assigned partition. */
 class Feed {
   readonly waiting: LogRecord[] = [];
   bytes = 0;
   dropped = false;
   working: Promise<void> | undefined;
-  /** The offset that is taken next, and the clock of the record before it. */
+  /** The next offset to take, and the clock of the record before it. */
   next: number;
   clock: number;
-  /** Where a fetch began that left a gap. */
+  /** The offset of a fetch that left a gap. */
   gapAt: number | undefined;
 
   constructor(
     readonly partition: number,
-    /** What is kept: all below it has been handled. */
+    /** The stored position: every record below it has been handled. */
     public position: Position,
   ) {
     this.next = position.offset;
@@ -65,45 +65,45 @@ class Feed {
 }
 
 /**
- * Hands the records of assigned partitions to `handle` in batches, while the next ones are fetched: the part of a log
- * consumer that knows no Kafka, so that crashes and rebalances can be simulated.
+ * Passes the records of assigned partitions to `handle` in batches, while the next ones are fetched. It is the part of a log
+ * consumer that does not use Kafka, so that crashes and rebalances can be simulated.
  */
 export class LogIntake {
   private feeds = new Map<number, Feed>();
   private generation = 0;
   private wakers: (() => void)[] = [];
 
-  /** reread: the partition is to be fetched from this offset on. */
+  /** reread: requests that the partition is fetched from this offset on. */
   constructor(
     private readonly log: Log,
     private readonly options: LogIntakeOptions,
     private readonly reread: (partition: number, offset: number) => void,
   ) {}
 
-  /** The group has given us these partitions and no others. What waits is dropped: it's fetched again, by whoever has it now. */
+  /** The group has assigned exactly these partitions to us. Waiting records are dropped; the new owner fetches them again. */
   async assign(partitions: number[]): Promise<void> {
     const generation = ++this.generation;
     await this.dropAll();
     await this.begin(partitions, generation);
   }
 
-  /** Takes no more; resolves when what is under way has ended. */
+  /** Accepts no more; resolves when the batches in progress have ended. */
   async stop(): Promise<void> {
     this.generation += 1;
     await this.dropAll();
   }
 
-  /** Whether the partition's records would be taken; false too while its position is being read. */
+  /** Whether records of the partition are accepted; false, too, while its position is being read. */
   hasRoom(partition: number): boolean {
     return this.feeds.get(partition)?.hasRoom ?? false;
   }
 
-  /** Resolves when there may be room again. */
+  /** Resolves when records may be accepted again. */
   room(): Promise<void> {
     return new Promise((resolve) => this.wakers.push(resolve));
   }
 
-  /** Takes what a fetch brought; false when that isn't what comes next, and `reread` says from where it's wanted. */
+  /** Takes the records of a fetch. Returns false if they are not the next ones; then `reread` has requested the right offset. */
   take({ partition, messages, fetchedOffset, highWatermark }: FetchedBatch): boolean {
     const feed = this.feeds.get(partition);
     if (!feed || !this.follows(feed, fetchedOffset, highWatermark)) return false;
@@ -129,10 +129,10 @@ export class LogIntake {
         this.reread(partition, next);
         return false;
       }
-      // asked for again and still not there: the topic's retention was faster than we
+      // requested again and still missing: retention deleted the records first
       this.log.error({ ...fields, missed: fetchedOffset - next }, 'log.records-missed');
     } else if (fetchedOffset < next && highWatermark < next) {
-      // a broker that lost its disk, or a topic that was made anew: what is in it now is read as it is
+      // a broker that lost its disk, or a topic that was recreated: its present contents are read as they are
       this.log.error({ ...fields, end: highWatermark }, 'log.shorter-than-position');
       feed.next = fetchedOffset;
       feed.clock = 0;
@@ -171,7 +171,7 @@ export class LogIntake {
     }
   }
 
-  /** Reads where the partitions stand, for as long as it takes, and has them fetched from there. */
+  /** Reads the positions of the partitions, retrying until it succeeds, and requests fetches from there. */
   private async begin(partitions: number[], generation: number): Promise<void> {
     for (let pause = FIRST_PAUSE_MS; generation === this.generation; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       try {

@@ -1,6 +1,6 @@
 import type { IHeaders, KafkaMessage } from 'kafkajs';
 
-/** A record as it stands in the log. */
+/** A record as it is in the topic. */
 export class LogRecord {
   readonly offset: number;
   readonly key: string | null;
@@ -11,7 +11,7 @@ export class LogRecord {
     readonly topic: string,
     readonly partition: number,
     message: KafkaMessage,
-    /** The record's time in ms, folded so that it never goes back within its partition. */
+    /** The record's timestamp in ms, made monotonic within its partition. */
     readonly clock: number,
   ) {
     this.offset = Number(message.offset);
@@ -20,7 +20,7 @@ export class LogRecord {
     this.headers = message.headers ?? {};
   }
 
-  /** A header's text. Of a header given twice, the first. */
+  /** The text of a header; the first one, if the header occurs twice. */
   header(name: string): string | undefined {
     const value = this.headers[name];
     const first = Array.isArray(value) ? value[0] : value;

@@ -26,16 +26,16 @@ interface Pending {
 const TIMEOUT_MS = 10_000;
 /** How long an announcement waits for the services that act on a fact. */
 const ANNOUNCE_MS = 2000;
-/** A broker that doesn't take a request for so long is away. */
+/** A broker that does not accept a request for this long is down. */
 const SEND_TIMEOUT_MS = 5000;
 const decoder = new TextDecoder();
 const lateAnnouncements = counter(
   'announcements_late_total',
-  'Facts that a service did not take directly, before the answer to the request that caused them.',
+  'Facts that a service did not apply before the response to the request that caused them.',
   ['service'],
 );
 
-/** How services talk: `request` asks one and waits for its answer, `publish` tells whoever wants to know. */
+/** Communication between services: `request` calls one and waits for its reply, `publish` sends a fact to all that handle it. */
 export class Messages {
   private readonly pending = new Map<string, Pending>();
   private readonly repliesTo: string;
@@ -50,9 +50,9 @@ export class Messages {
     this.repliesTo = repliesTopic(service);
   }
 
-  /** Waits until replies would be heard: a new group reads from the end of the log that its first fetch finds. */
+  /** Resolves once replies can be received: a new group starts at the end of the topic that its first fetch finds. */
   async connect(): Promise<void> {
-    // one group per process: each reads all replies of its service and takes its own
+    // one group per process: each process reads all replies to its service and takes its own
     const group = `${this.repliesTo}.${randomUUID()}`;
     this.consumer = new WatchedConsumer(this.kafka, group, this.log, { ownGroup: true, config: { maxWaitTimeInMs: 500 } });
     const { consumer } = this.consumer;
@@ -68,7 +68,7 @@ export class Messages {
       },
     });
     await fetched;
-    // of processes that were killed
+    // groups of processes that were killed
     void deleteGroups(this.kafka, this.log, (other) => other.startsWith(`${this.repliesTo}.`) && other !== group);
   }
 
@@ -82,9 +82,9 @@ export class Messages {
   }
 
   /**
-   * Asks the service that owns the contract. key: whose requests share a partition, usually the owner.
-   * Throws the SluiceError that the service threw; TimedOut when no answer came in time; Unavailable when Kafka
-   * didn't take the request.
+   * Sends a request to the service that owns the contract. key: requests with the same key share a partition; usually the owner.
+   * Throws the SluiceError that the service threw; TimedOut if there was no reply in time; Unavailable if Kafka
+   * did not accept the request.
    */
   request<Payload extends object, Reply>(
     contract: Command<Payload, Reply> | Query<Payload, Reply>,
@@ -95,8 +95,8 @@ export class Messages {
   }
 
   /**
-   * Hands a fact directly to the services that act on it, and resolves when all of them have done so: whatever its author does next, they know. The
-   * fact also goes through the outbox. So a service that is away learns it later; the announcement waits for it at most two seconds.
+   * Hands a fact directly to the services that act on it, and resolves when all of them have applied it, so the caller's next request sees it. The
+   * fact must also go through the outbox: a service that is down receives it from there. The announcement waits at most two seconds.
    */
   async announce<Payload extends object>(contract: Fact<Payload>, payload: Payload, key: string): Promise<void> {
     await Promise.all(
@@ -119,9 +119,9 @@ export class Messages {
         clearTimeout(pending.timer);
         reject(error);
       };
-      const late = () => giveUp(new TimedOut(`no answer to ${message} in ${timeoutMs} ms`));
+      const late = () => giveUp(new TimedOut(`no reply to ${message} within ${timeoutMs} ms`));
       const pending: Pending = { resolve: resolve, reject, timer: setTimeout(late, timeoutMs) };
-      const notSent = setTimeout(() => giveUp(new Unavailable('Kafka does not take requests')), Math.min(SEND_TIMEOUT_MS, timeoutMs));
+      const notSent = setTimeout(() => giveUp(new Unavailable('Kafka does not accept requests')), Math.min(SEND_TIMEOUT_MS, timeoutMs));
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
         [HEADER.message]: message,
@@ -135,14 +135,14 @@ export class Messages {
         (error: Error) => {
           clearTimeout(notSent);
           this.log.warn({ message, err: error }, 'request.not-sent');
-          giveUp(new Unavailable('Kafka does not take requests'));
+          giveUp(new Unavailable('Kafka does not accept requests'));
         },
       );
     });
   }
 
   /**
-   * Publishes a fact or a queued command; resolves when Kafka has it. One that belongs to a change of rows goes through the outbox instead.
+   * Publishes a fact or a queued command; resolves when Kafka has acknowledged it. One about a change of rows goes through the outbox instead.
    */
   publish<Payload extends object>(contract: Fact<Payload> | QueuedCommand<Payload>, payload: Payload, key: string): Promise<void> {
     return this.publisher.send([recordOf(contract, payload, key)]);
@@ -150,7 +150,7 @@ export class Messages {
 
   private settle(correlationId: string, value: Buffer | null, error: string | undefined): void {
     const pending = this.pending.get(correlationId);
-    // another process's, or one that waited too long
+    // the reply belongs to another process, or came too late
     if (!pending) return;
     this.pending.delete(correlationId);
     clearTimeout(pending.timer);
@@ -159,7 +159,7 @@ export class Messages {
   }
 }
 
-/** The service that answers it: the first word of its name. */
+/** The service that handles a message: the first word of its name. */
 const ownerOf = ({ name }: { name: string }): Service => name.slice(0, name.indexOf('.')) as Service;
 
 /** The record of a fact or of a queued command, for `publish` and for the outbox. */

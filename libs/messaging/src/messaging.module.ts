@@ -7,7 +7,7 @@ import { Publisher } from './publisher.js';
 /** Injection token of the process's Kafka client. */
 export const KAFKA = Symbol('kafka');
 
-/** Kafka, the publisher and `Messages` for the whole app: connected before the app's modules start, closed after them. */
+/** Kafka, the publisher and `Messages` for the whole app: connected before the app's modules start, closed after they stop. */
 @Module({})
 export class MessagingModule {
   static with(instances: { kafka: KafkaClient; publisher: Publisher; messages: Messages; consumers: Consumers }): DynamicModule {

@@ -8,12 +8,12 @@ interface Client {
 /** A token is replaced this long before it expires. */
 const MARGIN_MS = 30_000;
 const TIMEOUT_MS = 10_000;
-/** Lifetime of a token whose issuer does not state one. */
+/** The assumed lifetime of a token whose issuer does not state one. */
 const DEFAULT_LIFETIME_S = 300;
 
 /**
- * Access tokens by the client credentials grant (RFC 6749, section 4.4). A token is reused until shortly before it expires, and connections that
- * need one at the same time share one request.
+ * Access tokens by the client credentials grant (RFC 6749, section 4.4). A token is reused until shortly before it expires, and concurrent
+ * connections share one request.
  */
 export function oauthTokens({ tokenUrl, clientId, clientSecret, scope }: Client): () => Promise<{ value: string }> {
   let current: { value: string; validUntil: number } | undefined;

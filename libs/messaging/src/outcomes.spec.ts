@@ -18,7 +18,7 @@ const record = new LogRecord(
   0,
 );
 
-/** Settles a record whose handler does these one after the other; the last one for ever. */
+/** Settles a record whose handler takes these steps one after the other, and then repeats the last one. */
 async function settle(...steps: (() => Outcome | void)[]): Promise<{ tries: number; deadLetters: OutgoingRecord[] }> {
   const deadLetters: OutgoingRecord[] = [];
   const options = {
@@ -42,7 +42,7 @@ const succeed = () => {};
 it.each([
   { name: 'nothing', step: succeed },
   { name: 'ignored', step: () => ignored('known') },
-])('ends a record at once when the handler returns $name', async ({ step }) => {
+])('finishes a record at once when the handler returns $name', async ({ step }) => {
   expect(await settle(step)).toEqual({ tries: 1, deadLetters: [] });
 });
 
@@ -50,7 +50,7 @@ it.each([
   { name: 'returns rejected', step: () => rejected('no good') },
   { name: 'throws BadRecord', step: fail(new BadRecord('no good')) },
   { name: 'throws Invalid', step: fail(new Invalid('no good')) },
-])('puts a record into the dead-letter topic, with the reason, when the handler $name', async ({ step }) => {
+])('copies a record to the dead-letter topic, with the reason, when the handler $name', async ({ step }) => {
   const { tries, deadLetters } = await settle(step);
   expect(tries).toBe(1);
   expect(deadLetters.map(reasonOf)).toEqual(['no good']);
@@ -60,13 +60,13 @@ it.each([
   { name: 'returns retry', step: () => retry('away') },
   { name: 'throws what is transient', step: fail(new Away()) },
   { name: 'throws TimedOut', step: fail(new TimedOut('late')) },
-])('handles a record again for as long as the handler $name', async ({ step }) => {
+])('retries a record for as long as the handler $name', async ({ step }) => {
   const { tries, deadLetters } = await settle(...Array.from({ length: 9 }, () => step), succeed);
   expect(tries).toBe(10);
   expect(deadLetters).toEqual([]);
 });
 
-it('handles a record again a few times when the handler throws any other error, then rejects it', async () => {
+it('retries a record a few times when the handler throws any other error, then rejects it', async () => {
   const { tries, deadLetters } = await settle(fail(new TypeError('a bug')));
   expect(tries).toBe(4);
   expect(deadLetters.map(reasonOf)).toEqual(['a bug']);

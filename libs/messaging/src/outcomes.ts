@@ -10,15 +10,15 @@ import type { TransportOptions } from './transport-options.js';
 
 const handled = counter('records_handled_total', 'Records that a handler has finished with, by how it ended.', ['topic', 'outcome']);
 
-/** Tries of a record whose handler throws something that does not pass by itself. */
+/** The number of attempts for a record whose handler throws an error that is not transient. */
 const TRIES = 4;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
 
 /**
- * Handles a record until it ends:
+ * Handles a record until it is finished:
  *
- *   handler ─► done, ignored │ retry: again after a pause, for as long as it takes │ rejected: the dead-letter topic
+ *   handler ─► done, ignored │ retry: again after a pause, until it succeeds │ rejected: the dead-letter topic
  */
 export class Outcomes {
   constructor(
@@ -26,7 +26,7 @@ export class Outcomes {
     private readonly sleep: (ms: number) => Promise<unknown> = setTimeout,
   ) {}
 
-  /** Resolves when the record has ended. Throws only when the dead-letter topic does not take it. */
+  /** Resolves when the record is finished. Throws only if the dead-letter topic does not accept it. */
   async settle(record: LogRecord, handle: () => Promise<unknown>): Promise<void> {
     for (let tries = 1, pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 3, LONGEST_PAUSE_MS)) {
       const { outcome, isFailure } = await this.attempt(handle, tries);
@@ -46,7 +46,7 @@ export class Outcomes {
     }
   }
 
-  /** A task for a record that is not what its topic is for. The lane repeats it until Kafka has the record. */
+  /** A task that copies a record that does not belong on its topic. The lane repeats it until Kafka has acknowledged the copy. */
   rejection(record: LogRecord, reason: string): Task {
     return { lane: `dead letters ${record.topic} ${record.partition}`, run: () => this.reject(record, reason) };
   }
@@ -58,13 +58,13 @@ export class Outcomes {
     handled.inc({ topic: record.topic, outcome: 'rejected' });
   }
 
-  /** `isFailure`: the handler threw something that may never pass. */
+  /** `isFailure`: the handler threw an error that may be permanent. */
   private async attempt(handle: () => Promise<unknown>, tries: number): Promise<{ outcome?: Outcome; isFailure?: boolean }> {
     try {
       return { outcome: (await handle()) as Outcome | undefined };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      // what is wrong with the record itself does not change
+      // an error in the record itself does not go away
       if (error instanceof BadRecord || (error instanceof SluiceError && error.code === 'invalid')) return { outcome: rejected(reason) };
       if (this.isTransient(error)) return { outcome: retry(reason) };
       this.options.log[tries < TRIES ? 'warn' : 'error']({ tries, err: error }, 'record.failed');

@@ -26,25 +26,25 @@ const badFields = (json: string): Promise<string[]> =>
 
 const strange = '{"constructor":"x","__proto__":{"a":1},"prototype":null,"toString":5,"then":"y","b":{"constructor":{"constructor":1}}}';
 
-it('makes an instance with defaults, texts read as the numbers that they are', async () => {
+it('creates an instance with defaults, and converts numeric strings to numbers', async () => {
   expect(await taken('{}')).toBeInstanceOf(Thing);
   expect(await taken('{}')).toEqual({ limit: 10 });
   expect(await taken('{"limit":"7","active":true}')).toEqual({ limit: 7, active: true });
 });
 
-it("keeps users' data as it came, whatever its keys and however deep", async () => {
+it("leaves users' data unchanged, whatever its keys and its depth", async () => {
   expect(JSON.stringify((await taken(`{"data":${strange}}`)).data)).toBe(strange);
   const deep = '['.repeat(100_000) + ']'.repeat(100_000);
   expect(Array.isArray((await taken(`{"data":${deep}}`)).data)).toBe(true);
 });
 
-it('drops what a contract does not name, keys of objects too', async () => {
+it('drops fields that the contract does not name, including keys of nested objects', async () => {
   const thing = await taken(`{"x":${strange},${strange.slice(1)}`);
   expect(Object.keys(thing)).toEqual(['limit']);
   expect(Object.getPrototypeOf(thing)).toBe(Thing.prototype);
 });
 
-describe('refuses', () => {
+describe('the payload pipe rejects', () => {
   it.each([
     ['{"active":"yes","limit":1.5}', ['limit', 'active']],
     [`{"active":${strange}}`, ['active']],

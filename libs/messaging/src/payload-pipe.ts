@@ -3,7 +3,7 @@ import { type ClassConstructor, type ClassTransformOptions, instanceToPlain, pla
 import { getMetadataStorage, ValidationTypes } from 'class-validator';
 import { invalidPayload } from './invalid-payload.js';
 
-/** Payloads as their contracts say, or Invalid with each bad field. Users' data in them stays as it came. */
+/** Validates a payload by its contract, or throws Invalid with each invalid field. Users' data in it stays unchanged. */
 export class PayloadPipe extends ValidationPipe {
   constructor(options: ValidationPipeOptions = {}) {
     const transformerPackage = { plainToInstance: instanceOf, classToPlain: instanceToPlain };
@@ -11,19 +11,19 @@ export class PayloadPipe extends ValidationPipe {
   }
 
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
-    // validated already, by the consumer
+    // the consumer has validated it
     if (metadata.metatype !== undefined && value instanceof metadata.metatype) return value;
     return super.transform(value, metadata);
   }
 
   protected override stripProtoKeys(): void {
-    // in users' data such keys are data, and none but a contract's own fields come into an instance
+    // in users' data such keys are data; an instance has only the fields of its contract
   }
 }
 
 /**
- * An instance of the contract with those fields that it has rules for. class-transformer sees only texts, numbers and nested
- * contracts: any other object it would copy key by key, without bound in depth, and stumble over keys such as `constructor`.
+ * An instance of the contract with the fields that it has rules for. class-transformer only sees strings, numbers and nested
+ * contracts: it would copy any other object key by key, without a depth limit, and fail on keys such as `constructor`.
  */
 function instanceOf<T>(contract: ClassConstructor<T>, plain: unknown, options?: ClassTransformOptions): T {
   if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) return plain as T;
@@ -39,7 +39,7 @@ function instanceOf<T>(contract: ClassConstructor<T>, plain: unknown, options?: 
 
 const fieldsByContract = new WeakMap<object, Map<string, boolean>>();
 
-/** The fields of a contract, its parents' too, and whether one is a contract itself. */
+/** The fields of a contract and its parents, and which of them are contracts. */
 function fieldsOf(contract: ClassConstructor<unknown>): Map<string, boolean> {
   let fields = fieldsByContract.get(contract);
   if (fields) return fields;

@@ -3,14 +3,14 @@ import { MAX_JSON_DEPTH, nestsTooDeeply } from '#contracts';
 import { PayloadPipe } from './payload-pipe.js';
 import type { LogRecord } from './log-record.js';
 
-/** The record is not what its topic is for. Trying again does not help: it goes to the dead-letter topic with this reason. */
+/** The record does not belong on its topic. A retry does not help: it goes to the dead-letter topic with this reason. */
 export class BadRecord extends Error {
   override readonly name = 'BadRecord';
 }
 
 const pipe = new PayloadPipe();
 
-/** The record's value. Throws BadRecord when it is not JSON, or nests deeper than we could write it again. */
+/** The record's value. Throws BadRecord if it is not JSON, or nested more deeply than we can serialize. */
 export function jsonOf(record: LogRecord): unknown {
   if (record.value === null) return null;
   let value: unknown;
@@ -19,11 +19,11 @@ export function jsonOf(record: LogRecord): unknown {
   } catch (error) {
     throw new BadRecord(`not JSON: ${(error as Error).message}`);
   }
-  if (nestsTooDeeply(value)) throw new BadRecord(`nests deeper than ${MAX_JSON_DEPTH} levels`);
+  if (nestsTooDeeply(value)) throw new BadRecord(`nested deeper than ${MAX_JSON_DEPTH} levels`);
   return value;
 }
 
-/** The payload of a message, validated by its class; fields that the class does not name are left out. Throws BadRecord. */
+/** The payload of a message, validated by its class; fields that the class does not name are omitted. Throws BadRecord. */
 export async function payloadOf<Payload extends object>(payload: Type<Payload>, record: LogRecord): Promise<Payload> {
   const value = jsonOf(record);
   try {

@@ -4,7 +4,7 @@ import { EVENTS_TOPIC, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
 import { explainKafkaError } from './kafka-errors.js';
 import { javaPartitioner, type KafkaClient } from './kafka.js';
 
-/** A record to send. Each has a key, for the key decides whose order matters. */
+/** A record to send. Each has a key, because order is kept per key. */
 export interface OutgoingRecord {
   topic: string;
   key: string;
@@ -20,15 +20,15 @@ interface Waiting {
 }
 
 const MAX_BATCH_BYTES = 512 * 1024;
-/** Below this a batch isn't worth compressing. */
+/** A smaller batch is not worth compressing. */
 const COMPRESS_FROM_BYTES = 1024;
-/** What a record costs beside its key and value. */
+/** The size of a record beside its key and value. */
 const RECORD_OVERHEAD = 100;
 
 /**
- * Sends records in batches: kafkajs has no linger and makes a request of each `send`, which costs half a millisecond
- * of CPU. One batch is under way at a time, for concurrent sends to one partition could change places on a retry; so
- * what one caller sends keeps its order.
+ * Sends records in batches: kafkajs has no linger and sends a request for each `send`, which costs half a millisecond
+ * of CPU. Only one batch is in progress at a time, because a retry could reorder concurrent batches of one partition; so
+ * the records of one caller keep their order.
  */
 export class Publisher {
   private readonly producer: Producer;
@@ -44,7 +44,7 @@ export class Publisher {
     await this.producer.connect();
   }
 
-  /** Resolves when the broker has all of the records (acks from all in-sync replicas); rejects when it doesn't take them. */
+  /** Resolves when the broker has all of the records (acks from all in-sync replicas); rejects if it does not accept them. */
   send(records: OutgoingRecord[]): Promise<void> {
     if (records.length === 0) return Promise.resolve();
     return new Promise((resolve, reject) => {
@@ -53,7 +53,7 @@ export class Publisher {
     });
   }
 
-  /** Sends what waits, then disconnects. */
+  /** Sends the waiting records, then disconnects. */
   async close(): Promise<void> {
     while (this.waiting.length > 0 || this.flushing) await new Promise((resolve) => setTimeout(resolve, 5));
     await this.producer.disconnect();
@@ -74,7 +74,7 @@ export class Publisher {
         for (const { resolve } of batch) resolve();
       } catch (error) {
         const explanation = explainKafkaError(error);
-        // a missing permission does not pass by itself
+        // a missing permission does not resolve itself
         if (explanation !== undefined) this.kafka.onFatal(error as Error, batchTopics(batch));
         for (const { reject } of batch) reject(error as Error);
       }
@@ -98,7 +98,7 @@ export class Publisher {
 const batchTopics = (batch: Waiting[]): string =>
   `topics ${[...new Set(batch.flatMap(({ records }) => records.map(({ topic }) => topic)))].join(', ')}`;
 
-/** Whether others read it, whose clients may know no zstd. */
+/** Whether other programs read the topic, whose clients may not support zstd. */
 const isReadOutside = (batch: Waiting[]): boolean =>
   batch.some(({ records }) => records.some(({ topic }) => topic === EVENTS_TOPIC || topic === WORKFLOW_TRIGGERS_TOPIC));
 

@@ -5,9 +5,9 @@ import type { Handler, TransportOptions } from './transport-options.js';
 import { errorToWire, HEADER } from './wire.js';
 
 /**
- * Answers requests (commands and queries), and takes announced facts, which are requests too.
+ * Handles requests (commands and queries), and announced facts, which arrive as requests, too.
  *
- *   request ─► expired? dropped ─► handler ─► reply: what it returned, or the SluiceError; another error is a bug: logged, `internal`
+ *   request ─► expired? dropped ─► handler ─► reply: its result, or the SluiceError; another error is a bug: logged, `internal`
  */
 export class Requests {
   constructor(
@@ -15,7 +15,7 @@ export class Requests {
     private readonly options: TransportOptions,
   ) {}
 
-  /** Throws BadRecord when the record is no request at all. */
+  /** Throws BadRecord if the record is not a request. */
   async answer(record: LogRecord): Promise<void> {
     const { log, publisher } = this.options;
     const replyTo = record.header(HEADER.replyTo);
@@ -28,31 +28,31 @@ export class Requests {
     let value: string | Buffer = Buffer.alloc(0);
     try {
       const handler = this.handlers.get(message);
-      if (!handler) throw new BadRecord(`there is no message ${message}`);
+      if (!handler) throw new BadRecord(`unknown message ${message}`);
       const result = await handler(jsonOf(record), record);
       if (result !== undefined) value = JSON.stringify(result);
     } catch (error) {
       headers[HEADER.error] = errorToWire(this.meant(error, fields));
     }
-    // a reply that Kafka does not take is sent again: the handler does not run twice for it
+    // a reply that Kafka does not accept is sent again: the handler does not run twice for it
     await withRetries(() => publisher.send([{ topic: replyTo, key: correlationId, headers, value }]));
   }
 
-  /** The error that the caller gets. */
+  /** The error that the caller receives. */
   private meant(error: unknown, fields: object): SluiceError {
     const { log, isTransient } = this.options;
     if (error instanceof SluiceError) return error;
     if (error instanceof BadRecord) return new Invalid(error.message);
     if (isTransient(error)) {
       log.warn({ ...fields, err: error }, 'request.unavailable');
-      return new SluiceError('unavailable', 'a service that is needed is away');
+      return new SluiceError('unavailable', 'a required service is unavailable');
     }
     log.error({ ...fields, err: error }, 'request.failed');
     return new SluiceError('internal', 'internal error');
   }
 }
 
-/** For what fails only while a broker is away. */
+/** For operations that fail only while a broker is down. */
 async function withRetries(send: () => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {

@@ -1,9 +1,9 @@
 import type { OutgoingRecord } from './publisher.js';
 
-/** What is sent together: the broker refuses a batch that is larger than its topic's `max.message.bytes`, again and again. */
+/** The size of the records that are sent together: the broker rejects a batch larger than the topic's `max.message.bytes`, on every retry. */
 const SHARE_BYTES = 256 * 1024;
 
-/** The records in their order, as many together as fit into a share; one that is larger goes alone. */
+/** Divides the records, in order, into shares that fit; a record that is larger is sent alone. */
 export function shares<Sent extends Pick<OutgoingRecord, 'value'>>(records: Sent[]): Sent[][] {
   const found: Sent[][] = [];
   let bytes = Infinity;

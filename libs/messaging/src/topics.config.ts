@@ -1,7 +1,7 @@
 import { Config, integer } from '#config';
 import { topicPrefix } from '#contracts';
 
-/** How topics are created, and what existing ones are compared with. */
+/** The settings with which topics are created, and with which existing ones are compared. */
 export class TopicsConfig extends Config({
   topicPrefix,
   partitions: integer('SLUICE_PARTITIONS', {

@@ -23,7 +23,7 @@ const found = (changed: Record<string, string>, metadata = partitions(4), spec =
   differences(spec, settings, metadata, new Map(Object.entries({ ...right, ...changed })));
 
 describe('an existing topic', () => {
-  it('is right as it is created', () => expect(found({})).toEqual({ wrong: [], different: [] }));
+  it('is accepted with the settings with which it is created', () => expect(found({})).toEqual({ wrong: [], different: [] }));
 
   it.each([
     [{ 'retention.ms': '-1' }, partitions(4)],
@@ -31,7 +31,7 @@ describe('an existing topic', () => {
     [{ 'max.message.bytes': '9000' }, partitions(4)],
     [{ 'min.insync.replicas': '3' }, partitions(4)],
     [{}, partitions(4, 5)],
-  ])('may exceed what is needed: %j', (changed, metadata) =>
+  ])('may exceed the requirements: %j', (changed, metadata) =>
     expect(found(changed as never, metadata)).toEqual({ wrong: [], different: [] }),
   );
 
@@ -50,12 +50,12 @@ describe('an existing topic', () => {
     expect(found(changed as never, metadata)).toEqual({ wrong: [], different: [sentence] }),
   );
 
-  it('must be compacted where its specification says so', () => {
+  it('must be compacted if its specification requires it', () => {
     const spec: TopicSpec = { topic: 'workflows', partitions: 'configured', config: { 'cleanup.policy': 'compact' } };
     expect(found({}, partitions(4), spec).wrong).toEqual(['workflows has cleanup.policy=delete; set it to compact']);
   });
 
-  it('may have any number of partitions where one would do', () => {
+  it('may have any number of partitions if one is enough', () => {
     const spec: TopicSpec = { topic: 'gateway.replies', partitions: 'one' };
     expect(found({}, partitions(8), spec)).toEqual({ wrong: [], different: [] });
   });

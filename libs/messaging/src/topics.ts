@@ -2,27 +2,27 @@ import kafkajs, { type Admin, type ITopicMetadata } from 'kafkajs';
 import type { TopicSpec } from '#contracts';
 import type { KafkaClient } from './kafka.js';
 
-/** What the topics' creation depends on, beside their specifications. */
+/** The settings for creating topics, in addition to their specifications. */
 export interface TopicSettings {
   partitions: number;
   replicas: number;
   minInSyncReplicas: number;
 }
 
-/** How the existing topics differ from what is needed. Each entry is a sentence that begins with the topic's name. */
+/** How the existing topics differ from the requirements. Each entry is a sentence that begins with the topic's name. */
 export interface TopicReport {
   /** Names of topics that do not exist, or that we are not allowed to see. */
   missing: string[];
-  /** Nothing works correctly with these. */
+  /** Differences with which the service cannot work correctly. */
   wrong: string[];
-  /** Works, but is not what the configuration asks for. */
+  /** Differences from the configuration with which the service works. */
   different: string[];
 }
 
-/** The sentence for topics with which nothing works correctly. */
+/** The error message for topics with which a service cannot work correctly. */
 export const wrongTopics = (wrong: TopicReport['wrong']): string => `Kafka's topics are not as needed: ${wrong.join('; ')}`;
 
-/** Creates the topics that are missing and leaves existing ones as they are. Returns the names of the new ones. */
+/** Creates the missing topics and leaves existing ones unchanged. Returns the names of the new ones. */
 export async function createTopics(kafka: KafkaClient, specs: TopicSpec[], settings: TopicSettings): Promise<string[]> {
   return withAdmin(kafka, async (admin) => {
     const existing = new Set(await admin.listTopics());
@@ -47,7 +47,7 @@ export async function createTopics(kafka: KafkaClient, specs: TopicSpec[], setti
   });
 }
 
-/** Compares the existing topics with what we need. */
+/** Compares the existing topics with the requirements. */
 export async function checkTopics(kafka: KafkaClient, specs: TopicSpec[], settings: TopicSettings): Promise<TopicReport> {
   return withAdmin(kafka, async (admin) => {
     const existing = new Set(await admin.listTopics());
@@ -74,7 +74,7 @@ export async function checkTopics(kafka: KafkaClient, specs: TopicSpec[], settin
 
 const COMPARED = ['message.timestamp.type', 'cleanup.policy', 'max.message.bytes', 'retention.ms', 'min.insync.replicas'];
 
-/** The decision for one topic. actual: its settings as the broker describes them. */
+/** The decision for one topic. actual: its settings as the broker reports them. */
 export function differences(
   { topic, partitions, config = {} }: TopicSpec,
   settings: TopicSettings,
@@ -85,7 +85,7 @@ export function differences(
   const different: string[] = [];
   const set = (name: string, value: string) => `${topic} has ${name}=${actual.get(name)}; set it to ${value}`;
 
-  // event ids are made from the broker's clock, and a record's own time could be anything
+  // event ids are derived from the broker's clock, and a producer's timestamp could be any value
   const timestamps = config['message.timestamp.type'];
   if (timestamps !== undefined && actual.get('message.timestamp.type') !== timestamps)
     wrong.push(set('message.timestamp.type', timestamps));

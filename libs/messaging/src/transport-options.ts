@@ -11,9 +11,9 @@ export interface TransportOptions {
   publisher: Publisher;
   consumers: Consumers;
   log: Log;
-  /** Whether a handler's error will pass by itself (a database that is away): the record is then tried again for as long as it takes. */
+  /** Whether the error of a handler is transient (such as a database that is down): the record is then retried until it succeeds. */
   isTransient(error: unknown): boolean;
 }
 
-/** A decorated method, with everything that Nest puts around it. record: the one that it is called for, unless it gets a batch. */
+/** A decorated method, with everything that Nest puts around it. record: the record of the call; undefined for a batch. */
 export type Handler = (payload: unknown, record?: LogRecord) => Promise<unknown>;

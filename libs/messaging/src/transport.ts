@@ -19,17 +19,17 @@ type Planned = (records: LogRecord[]) => Promise<Task[][]>;
 
 const REQUESTS: ConsumerSettings = { concurrency: 64 };
 const DEFAULTS = { concurrency: 32 };
-/** Tasks that wait for each one in flight. */
+/** Waiting tasks per task in progress. */
 const WAITING = 4;
 
 /**
- * The one way in: Nest's handlers over Kafka. It owns every consumer, its lanes, validation, retries and dead letters; a feature only decorates the
+ * The only way in: Nest's handlers over Kafka. It owns every consumer, its lanes, validation, retries and dead letters; a feature only decorates the
  * methods of its controllers (handlers.ts).
  *
- *   Answers      requests topic ─► a lane for each request ─► reply
+ *   Answers      requests topic ─► one lane per request ─► reply
  *   Hears        topic ─► validated ─► lanes by key ─► Outcome
  *   HearsBatch   topic ─► validated batch ─► tasks in lanes
- *   Follows      topic ─► batch and position, kept by the handler
+ *   Follows      topic ─► batch and position, stored by the handler
  */
 export class KafkaTransport extends Server implements CustomTransportStrategy {
   private readonly outcomes: Outcomes;
@@ -53,7 +53,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     await Promise.all(this.consumers.map((consumer) => consumer.stop()));
   }
 
-  // Nest's Server requires these two; a Kafka transport has no use for them
+  // required by Nest's Server, not used by a Kafka transport
   on(): void {
     throw new Error('not supported');
   }
@@ -81,13 +81,13 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     const requests = new Requests(new Map([...answers, ...announced]), this.options);
     const plan = (records: LogRecord[]): Promise<Task[][]> =>
       Promise.resolve(
-        // each has a lane of its own: requests do not wait for each other
+        // each request has its own lane, so that requests do not wait for each other
         records.map((record) => [{ lane: randomUUID(), run: () => this.outcomes.settle(record, () => requests.answer(record)) }]),
       );
     return [this.laneConsumer('requests', new Map([[requestsTopic(this.options.service), plan]]), REQUESTS)];
   }
 
-  /** One consumer for each group, of all the topics that its methods handle. */
+  /** One consumer per group, for all topics that its methods handle. */
   private listeners(): LaneConsumer[] {
     const groups = new Map<string, { topics: Map<string, Planned>; settings: ConsumerSettings }>([
       [FACTS_GROUP, { topics: new Map(), settings: {} }],
@@ -103,7 +103,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       .map(([group, { topics, settings }]) => this.laneConsumer(group, topics, settings));
   }
 
-  /** Validates a batch and makes tasks of it; what is not valid is set aside. */
+  /** Validates a batch and turns it into tasks; invalid records go to the dead-letter topic. */
   private planner(kind: 'hears' | 'hears-batch', { payload }: Readable, handler: Handler): Planned {
     const one = (record: LogRecord, value: unknown): Task => ({
       lane: `${record.topic} ${record.key}`,
@@ -136,14 +136,14 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       group: `${service}.${group}`,
       topics: [...topics.keys()],
       concurrency,
-      // the records of one batch are of one topic
+      // the records of a batch come from one topic
       plan: (records) => topics.get(records[0]?.topic ?? '')?.(records) ?? [],
     });
     consumers.add(group, consumer);
     return consumer;
   }
 
-  /** Those on demand are started by `Consumers`. */
+  /** `Consumers` starts those that run on demand. */
   private followers(): LogConsumer[] {
     const { service, kafka, log, consumers } = this.options;
     const positions = new Map(this.entryPoints('positions').map(({ entry, handler }) => [entry.group, handler]));

@@ -7,7 +7,7 @@ const knows = ({ offset: low, ended }: Progress, offset: number): boolean =>
 
 const LAST = 40;
 const offsets = Array.from({ length: LAST }, (_, offset) => offset);
-/** Of records with gaps between them, all of which have begun, some have ended. */
+/** A partition of records with gaps between them: all have begun, some are done. */
 const progress = fc.record({ records: fc.subarray(offsets), ended: fc.subarray(offsets) }).map(({ records, ended }) => {
   const watermark = new Watermark({ offset: 0, clock: 100 });
   const ends = new Map(records.map((offset) => [offset, watermark.begin(offset, 1000 + offset).end]));
@@ -16,7 +16,7 @@ const progress = fc.record({ records: fc.subarray(offsets), ended: fc.subarray(o
   return { progress: watermark.progress(), open, next: watermark.next };
 });
 
-it('knows of each record whether it has ended, and the clock below the first that has not', () => {
+it('tracks for each record whether it is done, and the clock below the first unfinished one', () => {
   fc.assert(
     fc.property(progress, ({ progress: found, open, next }) => {
       for (let offset = 0; offset < next; offset++) expect(knows(found, offset)).toBe(!open.includes(offset));
@@ -27,7 +27,7 @@ it('knows of each record whether it has ended, and the clock below the first tha
   );
 });
 
-it('has the clock of the record below', () => {
+it('has the clock of the record below the position', () => {
   const watermark = new Watermark({ offset: 5, clock: 100 });
   expect(watermark.progress()).toEqual({ offset: 5, clock: 100, ended: [] });
   const [first, second] = [watermark.begin(5, 300), watermark.begin(7, 200)];
@@ -39,7 +39,7 @@ it('has the clock of the record below', () => {
   expect(watermark.progress()).toEqual({ offset: 8, clock: 300, ended: [] });
 });
 
-it('unites what two know', () => {
+it('merges the progress of two sources', () => {
   fc.assert(
     fc.property(progress, progress, ({ progress: one }, { progress: other }) => {
       const both = united(one, other);

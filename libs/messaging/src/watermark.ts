@@ -1,35 +1,35 @@
-/** Where a partition can be taken up again: everything below `offset` is done; `clock` is that of the record just below. */
+/** Where reading a partition can be resumed: everything below `offset` is done; `clock` is the clock of the record just below it. */
 export interface Position {
   offset: number;
   clock: number;
 }
 
-/** Offsets of `from` and above, below `to`. */
+/** The offsets from `from`, inclusive, to `to`, exclusive. */
 export interface OffsetRange {
   from: number;
   to: number;
 }
 
-/** A position, and what has ended above it. */
+/** A position, and the records above it that are done. */
 export interface Progress extends Position {
   /** In ascending order. */
   ended: OffsetRange[];
 }
 
 /**
- * How far one partition is done: records begin in the order of the log and end in any. Below the low watermark all have
- * ended; with it what has ended above is committed, so that a crash repeats only what had not, and loses nothing.
+ * The progress of one partition. Records begin in order and end in any order. All records below the low watermark are
+ * done; the finished records above it are committed with it, so that a crash repeats only unfinished work and loses nothing.
  *
- * Offsets that the log has no record of (compaction, transaction markers) count as ended.
+ * Offsets without a record (compaction, transaction markers) count as done.
  */
 export class Watermark {
-  /** Records that have begun and not ended: the clock of the record before each by its offset, in ascending order. */
+  /** Unfinished records: the clock of the record before each, by offset, in ascending order. */
   private readonly open = new Map<number, number>();
-  /** The offset that is expected next: lower ones have begun already. */
+  /** The next expected offset: lower ones have begun. */
   next: number;
   /** The clock of the newest record that has begun. */
   clock: number;
-  /** How many records have ended. */
+  /** The number of finished records. */
   endings = 0;
 
   constructor(start: Position) {
@@ -37,7 +37,7 @@ export class Watermark {
     this.clock = start.clock;
   }
 
-  /** Registers the record at `offset` and answers how to say that it has ended. `timestamp` in ms is folded into the clock. */
+  /** Registers the record at `offset` and returns a function that marks it as done. `timestamp`, in ms, advances the clock. */
   begin(offset: number, timestamp: number): { clock: number; end: () => void } {
     if (offset < this.next) throw new Error(`offset ${offset} has begun already: ${this.next} is next`);
     this.open.set(offset, this.clock);
@@ -51,7 +51,7 @@ export class Watermark {
     };
   }
 
-  /** What may be committed. */
+  /** The progress to commit. */
   progress(): Progress {
     const low: Position = { offset: this.next, clock: this.clock };
     const ended: OffsetRange[] = [];
@@ -66,7 +66,7 @@ export class Watermark {
   }
 }
 
-/** All of one partition that the one or the other knows to have ended. */
+/** All offsets of one partition that are done according to either argument. */
 export function united(one: Progress, other: Progress): Progress {
   const ended: OffsetRange[] = [];
   for (const range of [...one.ended, ...other.ended].sort((a, b) => a.from - b.from)) {

@@ -1,18 +1,18 @@
 import { type ErrorCode, SluiceError } from '#contracts';
 
-/** The headers of our own messages. */
+/** The headers of messages between services. */
 export const HEADER = {
-  /** Of a request: the name of its command or query. */
+  /** On a request: the name of its command or query. */
   message: 'message',
-  /** Of a request and of its reply. */
+  /** On a request and on its reply. */
   correlationId: 'correlation-id',
-  /** Where the reply is wanted. */
+  /** The topic for the reply. */
   replyTo: 'reply-to',
-  /** When the asker stops waiting, in ms: a request that is found later isn't carried out any more. */
+  /** When the sender stops waiting, in ms: a request that is read later is not carried out. */
   deadline: 'deadline',
-  /** The REST request that all of this is for. */
+  /** The id of the REST request that caused the message. */
   requestId: 'request-id',
-  /** On a reply: the error instead of an answer. */
+  /** On a reply: the error instead of a result. */
   error: 'error',
 } as const;
 

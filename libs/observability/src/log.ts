@@ -8,7 +8,7 @@ export const LOG = Symbol('log');
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
-/** level: SLUICE_LOG_LEVEL unless it is given. `info` instead of an unknown one, so that the service can report it. */
+/** level: defaults to SLUICE_LOG_LEVEL. An unknown level is treated as `info`, so that the service can report it. */
 export function createLog(service: string, level: string = process.env.SLUICE_LOG_LEVEL || 'info'): Log {
   const known = LOG_LEVELS.find((each) => each === level.toLowerCase());
   return pino({

@@ -1,7 +1,7 @@
 import type { LoggerService } from '@nestjs/common';
 import type { Log } from './log.js';
 
-/** Nest's own lines in our log; its start-up chatter at debug. */
+/** Writes Nest's lines to our log; its start-up messages at level debug. */
 export class NestLog implements LoggerService {
   constructor(private readonly out: Log) {}
   log(message: unknown, ...context: unknown[]): void {

@@ -5,8 +5,8 @@ import type { OutgoingRecord } from '#messaging';
 export const CHANNEL = 'outbox';
 
 /**
- * Keeps records for Kafka in the transaction of the change that they tell of: both happen or neither does. Call it
- * after the rows of the change are written (and so locked): then one entity's records keep the order of its changes.
+ * Stores records for Kafka in the transaction of the change that they report: both are committed, or neither is. Call it
+ * after the changed rows are written (and so locked); then the records of an entity keep the order of its changes.
  */
 export async function addToOutbox(transaction: Session, records: OutgoingRecord[]): Promise<void> {
   if (records.length === 0) return;

@@ -14,14 +14,14 @@ interface Row {
 }
 
 const BATCH = 500;
-/** A notification can get lost with its connection: then this is how long a record waits. */
+/** A notification can get lost with its connection; then a record waits this long. */
 const POLL_MS = 1000;
 const LOCK_RETRY_MS = 1000;
 
 /**
- * Sends what the outbox holds to Kafka, in the order of the ids, and removes it when Kafka has it. One relay of a
- * database works at a time (an advisory lock), so that the order holds with several replicas too. After a crash
- * between the two steps records are sent again: their readers know them by their ids.
+ * Sends the records of the outbox to Kafka, in the order of their ids, and deletes them once Kafka has acknowledged them. One relay per
+ * database is active at a time (an advisory lock), so the order holds with several replicas, too. After a crash
+ * between the two steps, records are sent again; their readers recognise them by their ids.
  */
 @Injectable()
 export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -59,7 +59,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         this.log.warn({ err: error }, 'outbox.interrupted');
         await this.sleep(LOCK_RETRY_MS);
       } finally {
-        // the connection is dropped, and with it the lock and the LISTEN
+        // closing the connection also releases the lock and ends the LISTEN
         client?.removeAllListeners('notification');
         client?.release(true);
       }
@@ -69,7 +69,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
   private async relay(client: PoolClient): Promise<void> {
     await client.query(`LISTEN ${CHANNEL}`);
     while (!this.stopping) {
-      // armed before the look, so that what arrives meanwhile wakes us
+      // set up before the query, so that a record that is added meanwhile wakes the relay
       const woken = this.sleep(POLL_MS);
       const { rows } = await client.query<Row>({
         name: 'outbox-next',

@@ -1,4 +1,4 @@
-/** Why a process cannot start or go on, in one line that names the cause and the remedy. It is logged without a stack. */
+/** Why a process cannot start or continue, in one line that names the cause and the remedy. Logged without a stack. */
 export class CannotStart extends Error {
   override readonly name = 'CannotStart';
 }

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const EVERY_MS = 50;
 
 /**
- * While a server closes, ends each keep-alive connection as soon as it is idle. Node does so once, at the beginning: a connection whose request
- * ends later would keep the server open until its client leaves.
+ * While a server closes, closes each keep-alive connection as soon as it is idle. Node does so only once, at the beginning: a connection whose request
+ * ends later would keep the server open until the client disconnects.
  */
 export function closeIdleConnections(server: Server): void {
   const timer = setInterval(() => server.closeIdleConnections(), EVERY_MS);
@@ -13,11 +13,11 @@ export function closeIdleConnections(server: Server): void {
 }
 
 /**
- * Before a server closes: keeps answering for a while, and asks clients to close their connection with the next response. A connection that is
- * closed while it is idle may just be carrying a request, which is then lost. Resolves early when nobody is connected.
+ * Call it before a server closes. The server keeps responding for a while and asks clients to close their connection with the next response. Closing
+ * an idle connection could lose a request that is being sent on it. Resolves early when nobody is connected.
  */
 export async function letClientsLeave(server: Server, delayMs: number): Promise<void> {
-  // before the application's own listener, which may send the headers at once
+  // before the application's own handler, which may send the headers at once
   server.prependListener('request', (_: IncomingMessage, response: ServerResponse) => void response.setHeader('connection', 'close'));
   for (const deadline = Date.now() + delayMs; Date.now() < deadline; await sleep(EVERY_MS)) {
     const connections = await new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));

@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { explain } from './explain.js';
 
-/** A command with what it has opened. */
+/** A command with its resources. */
 export interface OpenCommand {
   program: Command;
   close(): Promise<void>;
 }
 
-/** Runs a command of the command line. What it throws is printed on standard error, in one line where its reader can cure it; exit code 1. */
+/** Runs a command-line command. Prints an error on standard error, as one line if the reader can fix the cause, and exits with code 1. */
 export async function runCommand(open: () => OpenCommand | Promise<OpenCommand>): Promise<void> {
   let command: OpenCommand | undefined;
   try {

@@ -5,7 +5,7 @@ import { explainKafkaError, reasonOf } from '#messaging';
 import type { Log } from '#observability';
 import { CannotStart } from './cannot-start.js';
 
-/** Lines that name the cause of a failure and its remedy, where the reader can cure it; undefined for a bug. */
+/** Lines that name the cause of a failure and its remedy, if the reader can fix it; undefined for a bug. */
 export function explain(error: unknown): string[] | undefined {
   if (error instanceof ConfigError) return error.problems;
   if (error instanceof AggregateError) {
@@ -24,15 +24,15 @@ export function explain(error: unknown): string[] | undefined {
   return away === undefined ? undefined : [away];
 }
 
-/** A line about a store that is away, so that it helps to wait; undefined for any other failure. */
+/** A line about a store that is down, so that waiting helps; undefined for any other failure. */
 export function absence(error: unknown): string | undefined {
   if (explainKafkaError(error) !== undefined || explainDatabaseError(error) !== undefined) return undefined;
   const { name, message, code } = error as { name?: string; message?: string; code?: string };
-  if (name?.startsWith('KafkaJS')) return `Kafka does not answer: ${reasonOf(error)}`;
-  return isTransient(error) ? `PostgreSQL does not answer: ${message || code}` : undefined;
+  if (name?.startsWith('KafkaJS')) return `Kafka does not respond: ${reasonOf(error)}`;
+  return isTransient(error) ? `PostgreSQL does not respond: ${message || code}` : undefined;
 }
 
-/** Logs why the process ends: a line for each explained cause, otherwise the error with its stack under this name. */
+/** Logs why the process ends: one line per explained cause, otherwise the error with its stack under this name. */
 export function logFatal(log: Log, error: unknown, name: string): void {
   const lines = explain(error);
   if (lines === undefined) log.fatal({ err: error }, name);

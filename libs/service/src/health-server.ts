@@ -4,8 +4,8 @@ import { metrics } from '#observability';
 import type { Readiness } from './readiness.js';
 
 /**
- * `/health/live` (the process works; it does not depend on the stores), `/health/ready` (it should get work) and `/metrics`, on a port of its
- * own: for containers, off by default.
+ * `/health/live` (the process works, regardless of the stores), `/health/ready` (it should receive work) and `/metrics`, on a separate
+ * port: for containers, off by default.
  */
 export class HealthServer {
   private constructor(private readonly server: Server) {}

@@ -5,9 +5,9 @@ import type { Log } from '#observability';
 const EVERY_MS = 5 * 60_000;
 
 /**
- * Keeps users' calls away from every broker of the cluster, not only from the bootstrap servers: asks for the cluster's metadata now, and again
+ * Protects every broker of the cluster from users' connections, not only the bootstrap servers: reads the cluster's metadata now, and again
  * every five minutes.
- * @returns stops it
+ * @returns a function that stops it
  */
 export async function protectBrokers(kafka: KafkaClient, log: Log): Promise<() => void> {
   const learn = async (): Promise<void> => {
@@ -16,7 +16,7 @@ export async function protectBrokers(kafka: KafkaClient, log: Log): Promise<() =
       await admin.connect();
       ownHosts().learnBrokers((await admin.describeCluster()).brokers);
     } catch (error) {
-      // Those of the last answer stay protected
+      // the brokers of the last response stay protected
       log.warn({ reason: (error as Error).message }, 'brokers.not-listed');
     } finally {
       await admin.disconnect().catch(() => {});

@@ -1,19 +1,19 @@
 import { expect, it } from '@jest/globals';
 import { Readiness } from './readiness.js';
 
-it('says what a starting service waits for', async () => {
+it('states what a starting service waits for', async () => {
   const readiness = new Readiness();
   readiness.starting('Kafka at kafka:9092');
   expect(await readiness.reasons()).toEqual(['the service is starting: it waits for Kafka at kafka:9092']);
 });
 
-it('has no reason against a service that has started and whose database answers', async () => {
+it('has no reason once the service has started and its database responds', async () => {
   const readiness = new Readiness();
   readiness.started(() => Promise.resolve());
   expect(await readiness.reasons()).toEqual([]);
 });
 
-it('names a database that does not answer, and asks it once for probes that come together', async () => {
+it('names a database that does not respond, and queries it once for concurrent probes', async () => {
   let looks = 0;
   const readiness = new Readiness();
   readiness.started(() => {
@@ -21,11 +21,11 @@ it('names a database that does not answer, and asks it once for probes that come
     return Promise.reject(new Error('connection refused'));
   });
   const reasons = await Promise.all([readiness.reasons(), readiness.reasons()]);
-  expect(reasons).toEqual([['PostgreSQL does not answer: connection refused'], ['PostgreSQL does not answer: connection refused']]);
+  expect(reasons).toEqual([['PostgreSQL does not respond: connection refused'], ['PostgreSQL does not respond: connection refused']]);
   expect(looks).toBe(1);
 });
 
-it('is over at once when the service stops', async () => {
+it('ends at once when the service stops', async () => {
   const readiness = new Readiness();
   readiness.started(() => Promise.resolve());
   readiness.stopping();

@@ -1,12 +1,12 @@
 import { consumerStates } from '#messaging';
 
-/** A consumer that has no contact with the brokers for this long does not receive anything. */
+/** A consumer without contact to the brokers for this long receives nothing. */
 const SILENT_MS = 20_000;
-/** A look at the database serves the probes of this long. */
+/** The result of a check of the database is reused for this long. */
 const CHECK_EVERY_MS = 1000;
 
 /**
- * Whether the process should get work, and if not, why:
+ * Whether the process should receive work, and if not, why:
  *
  *   starting: what it waits for ──► started: consumers and database ──► stopping
  */
@@ -20,7 +20,7 @@ export class Readiness {
     this.waitingFor = waitingFor;
   }
 
-  /** checkDatabase: rejects when the database does not answer. */
+  /** checkDatabase: rejects if the database does not respond. */
   started(checkDatabase: () => Promise<unknown>): void {
     this.checkDatabase = checkDatabase;
     if (this.phase === 'starting') this.phase = 'started';
@@ -51,7 +51,7 @@ export class Readiness {
     if (this.lastCheck && now - this.lastCheck.at < CHECK_EVERY_MS) return this.lastCheck.result;
     const result = this.checkDatabase().then(
       () => undefined,
-      (error: Error) => `PostgreSQL does not answer: ${error.message}`,
+      (error: Error) => `PostgreSQL does not respond: ${error.message}`,
     );
     this.lastCheck = { at: now, result };
     return result;

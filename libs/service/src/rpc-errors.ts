@@ -1,7 +1,7 @@
 import { Catch, type RpcExceptionFilter } from '@nestjs/common';
 import { type Observable, throwError } from 'rxjs';
 
-/** Nest turns what a handler throws into "Internal server error"; the transport needs the error itself. */
+/** Nest converts an error thrown by a handler to "Internal server error"; the transport needs the error itself. */
 @Catch()
 export class RpcErrors implements RpcExceptionFilter {
   catch(exception: unknown): Observable<never> {

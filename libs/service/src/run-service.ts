@@ -36,7 +36,7 @@ export interface ServiceOptions {
   schema: Schema;
   /** The parts of the configuration that belong to this service alone. */
   settings: readonly ConfigClass[];
-  /** For a service that is asked over HTTP instead of Kafka: makes the HTTP application and says where it listens. */
+  /** For a service that receives requests over HTTP instead of Kafka: creates the HTTP application and states its address. */
   http?: {
     create(module: Type, log: Log): Promise<NestFastifyApplication>;
     listen(app: NestFastifyApplication): Promise<void>;
@@ -46,20 +46,20 @@ export interface ServiceOptions {
 /** The parts of the configuration that every service has. */
 export const COMMON_SETTINGS: readonly ConfigClass[] = [ServiceConfig, KafkaConfig, TopicsConfig, DatabaseConfig];
 
-/** What is left of the shutdown time to commit, leave the groups and close the connections. */
+/** The part of the shutdown time that remains to commit, leave the groups and close the connections. */
 const CLOSING_MS = 3000;
 const LEAST_DRAIN_MS = 1000;
 
 /**
- * The life of an app's process:
+ * The lifecycle of an app's process:
  *
- *   read the configuration ─► wait for the stores ─► connect ─► start the module ─► ready ─► SIGTERM, SIGINT or the launcher's end: stop in order
+ *   read the configuration ─► wait for the stores ─► connect ─► start the module ─► ready ─► SIGTERM, SIGINT or the launcher's exit: shut down
  *
- * Whatever prevents a start is logged in one line each, and the exit code is 1.
+ * Each cause that prevents a start is logged as one line, and the exit code is 1.
  */
 export async function runService({ name, module, schema, settings, http }: ServiceOptions): Promise<void> {
   const log = createLog(name);
-  // the launcher may go, even by kill -9, before there is anything to stop in order
+  // the launcher may exit, even by kill -9, before there is anything to shut down
   const exit = () => process.exit(0);
   process.once('disconnect', exit);
   process.once('SIGTERM', exit);
@@ -83,7 +83,7 @@ export async function runService({ name, module, schema, settings, http }: Servi
       database: DatabaseConfig.read(),
       schema,
     });
-    // partitions are handed out in the order of the clients' ids: after an outage of the broker each process has its own again, and repeats less
+    // partitions are assigned in the order of client ids: after an outage of the broker each process gets its own again, and repeats less
     const kafka = new KafkaClient(kafkaConfig, clientId, log, {
       drainMs: Math.max(config.shutdownTimeoutMs - CLOSING_MS, LEAST_DRAIN_MS),
       onFatal: (error, of) => {
@@ -133,14 +133,14 @@ async function startHttp(
 }
 
 async function startMicroservice(root: Type, log: Log, strategy: KafkaTransport): Promise<INestMicroservice> {
-  // what prevents a start is reported here
+  // causes that prevent a start are reported here
   const microservice = await NestFactory.createMicroservice(root, { strategy, logger: new NestLog(log), abortOnError: false });
   handleRecords(microservice);
   await microservice.listen();
   return microservice;
 }
 
-/** Payloads are validated, and what a handler throws reaches the transport as it is. */
+/** Validates payloads, and passes the errors of handlers to the transport unchanged. */
 function handleRecords(microservice: INestMicroservice): void {
   microservice.useGlobalPipes(new PayloadPipe());
   microservice.useGlobalFilters(new RpcErrors());
@@ -166,7 +166,7 @@ function stopInOrder(log: Log, timeoutMs: number, close: () => Promise<void>): v
   };
   process.on('SIGTERM', () => stop('SIGTERM'));
   process.on('SIGINT', () => stop('SIGINT'));
-  // the launcher is gone, even by kill -9: nobody would stop us any more
+  // the launcher is gone, even by kill -9: nobody else would stop this process
   process.on('disconnect', () => stop('launcher gone'));
   if (process.send && !process.connected) stop('launcher gone');
 }

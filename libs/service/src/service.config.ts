@@ -1,7 +1,7 @@
 import { choice, Config, duration, integer } from '#config';
 import { LOG_LEVELS } from '#observability';
 
-/** The life of a process. Durations are milliseconds. */
+/** The lifecycle of a process. Durations are milliseconds. */
 export class ServiceConfig extends Config({
   logLevel: choice('SLUICE_LOG_LEVEL', {
     words: LOG_LEVELS,
@@ -26,7 +26,7 @@ export class ServiceConfig extends Config({
   shutdownDelayMs: duration('SLUICE_SHUTDOWN_DELAY', {
     fallback: '2s',
     description:
-      'How long the REST API and the endpoints keep answering once they are told to stop, with `Connection: close`, so that clients open their ' +
+      'How long the REST API and the endpoints keep responding after SIGTERM, with `Connection: close`, so that clients open their ' +
       'next connection elsewhere. Ends early when nobody is connected. `npm start` sets 0s.',
   }),
 }) {}

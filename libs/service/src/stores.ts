@@ -9,7 +9,7 @@ import { waitFor } from './wait-for.js';
 
 export interface StoresOptions {
   service: Service;
-  /** A client that does not retry by itself. */
+  /** A client that does not retry. */
   kafka: KafkaClient;
   brokers: string[];
   topics: TopicSettings;
@@ -22,8 +22,8 @@ export interface StoresOptions {
 }
 
 /**
- * Resolves when Kafka and PostgreSQL answer and `sluice migrate` has brought both to this version.
- * @throws CannotStart, or AggregateError of two, when they do not until the deadline, or when waiting does not help: credentials, certificates, permissions, wrong topics
+ * Resolves when Kafka and PostgreSQL respond and `sluice migrate` has brought both to this version.
+ * @throws CannotStart, or AggregateError of two, if they do not before the deadline, or if waiting does not help: credentials, certificates, permissions, wrong topics
  */
 export async function waitForStores({
   service,

@@ -20,20 +20,20 @@ async function settled<T>(promise: Promise<T>): Promise<T> {
   return promise;
 }
 
-it('resolves once there is no reason to wait', async () => {
+it('resolves once there is nothing to wait for', async () => {
   const reasons: (string | undefined)[] = ['away', 'away', undefined];
   await settled(waitFor({ name: 'Kafka', deadline: Date.now() + 10_000, log, check: async () => reasons.shift() }));
   expect(reasons).toEqual([]);
 });
 
-it('logs every ten seconds what it waits for, and gives up at the deadline with the last reason', async () => {
+it('logs every ten seconds what it waits for, and at the deadline gives up with the last reason', async () => {
   lines.length = 0;
   const waiting = settled(waitFor({ name: 'Kafka', deadline: Date.now() + 25_000, log, check: async () => 'away' }));
   await expect(waiting).rejects.toThrow(new CannotStart('gave up waiting for Kafka: away'));
   expect(lines).toEqual(['waiting for Kafka', 'waiting for Kafka', 'waiting for Kafka']);
 });
 
-it('ends at once when waiting does not help', async () => {
+it('rejects at once when waiting does not help', async () => {
   const check = async () => {
     throw new CannotStart('wrong password');
   };

@@ -4,13 +4,13 @@ import { absence } from './explain.js';
 import { ServiceConfig } from './service.config.js';
 
 export interface WaitOptions {
-  /** What is awaited, such as "Kafka at kafka:9092". */
+  /** The name of what is awaited, such as "Kafka at kafka:9092". */
   name: string;
   /** When to give up, in ms since the epoch. */
   deadline: number;
   log: Log;
   /**
-   * Resolves with the reason to wait further, or with undefined when there is nothing to wait for.
+   * Resolves with the reason to keep waiting, or with undefined if there is nothing to wait for.
    * @throws CannotStart when waiting does not help
    */
   check(): Promise<string | undefined>;
@@ -19,7 +19,7 @@ export interface WaitOptions {
 const PAUSE_MS = 500;
 const REPORT_EVERY_MS = 10_000;
 
-/** Waits, and logs every ten seconds what for. Throws CannotStart at the deadline. */
+/** Waits, and logs the reason every ten seconds. Throws CannotStart at the deadline. */
 export async function waitFor({ name, deadline, log, check }: WaitOptions): Promise<void> {
   for (let reportAt = 0; ;) {
     const reason = await check();
@@ -34,7 +34,7 @@ export async function waitFor({ name, deadline, log, check }: WaitOptions): Prom
   }
 }
 
-/** Repeats work that needs the stores while they are away, for as long as a start may take. Throws at once what waiting does not cure. */
+/** Retries work that needs the stores while they are down, up to the time limit of a start. Throws at once if waiting does not help. */
 export async function untilAnswered<T>(log: Log, work: () => Promise<T>): Promise<T> {
   let result!: T;
   await waitFor({

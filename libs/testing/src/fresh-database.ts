@@ -5,17 +5,17 @@ import { createLog } from '#observability';
 
 export interface FreshDatabase {
   database: Database;
-  /** Of the server. */
+  /** The URL of the server. */
   url: string;
-  /** Closes the connections and removes the database. */
+  /** Closes the connections and drops the database. */
   drop(): Promise<void>;
 }
 
 /**
- * A database of one's own, in the shape that the schema's migrations give it.
+ * A separate database with the schema of an app's migrations.
  *
- * @param options.url of the server; by default that of this run of the tests
- * @param options.max connections of the pool
+ * @param options.url of the server; default: the server of this test run
+ * @param options.max the maximum number of connections in the pool
  */
 export async function freshDatabase(
   schema: Schema,

@@ -1,6 +1,6 @@
 import { createHash, generateKeyPairSync, sign, X509Certificate } from 'node:crypto';
 
-/** A certificate that is its own authority, made for one test run: no private key has to lie in the repository, and none expires there. */
+/** A self-signed certificate, created for each test run, so that the repository contains no private key and none expires. */
 export function makeTestCertificate(names: string[]): { key: string; cert: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const spki = publicKey.export({ type: 'spki', format: 'der' });

@@ -5,16 +5,16 @@ import { createInterface } from 'node:readline';
  * @typedef {object} Expected
  * @property {Map<string, number>} emitted how many events of each emitter were acknowledged
  * @property {Map<string, string[]>} listeners the webhooks of each emitter
- * @property {Set<string>} resent events that may stand in the log twice: `<emitter> <n>`
+ * @property {Set<string>} resent events that may be in the topic twice: `<emitter> <n>`
  * @property {Set<string>} failed first attempts that failed: `<webhook> <emitter> <n>`; such an event may arrive behind later ones
- * @property {{ from: number, to: number }[]} interruptions from when something was killed until it was back, and when partitions were handed over
+ * @property {{ from: number, to: number }[]} interruptions from a kill until the recovery, and reassignments of partitions
  */
 
-/** How long before an interruption something may have been delivered that is delivered again after it. While Kafka is away nothing is committed. */
+/** How long before an interruption a delivery may be that is repeated after it. While Kafka is down, nothing is committed. */
 const WINDOW_MS = 5000;
 
 /**
- * Compares what has arrived with what should have.
+ * Compares the deliveries with the expected ones.
  * @param {string} file
  * @param {Expected} expected
  */

@@ -3,14 +3,14 @@ import { eventRecord, ksuid } from '../../../dist/libs/contracts/src/index.js';
 
 const TICK_MS = 20;
 
-/** Emits at a steady rate, one batch after the other; sends a batch again until it's acknowledged, as an outbox does. */
+/** Emits at a steady rate, one batch after the other; repeats a batch until it is acknowledged, like an outbox. */
 export class Producer {
   acknowledged = 0;
   stopped = false;
-  /** How many events of each emitter Kafka has. */
+  /** The number of acknowledged events of each emitter. */
   /** @type {Map<string, number>} */
   emitted = new Map();
-  /** Events that stand in the log twice, maybe. */
+  /** Events that may be in the topic twice. */
   /** @type {Set<string>} */
   resent = new Set();
 
@@ -36,7 +36,7 @@ export class Producer {
       due += TICK_MS;
       const wait = due - performance.now();
       if (wait > 0) await sleep(wait);
-      // after a pause of the broker's it doesn't make up for what it could not send
+      // after an outage of the broker, it does not catch up on events that it could not send
       else due = performance.now();
       owed += (this.perSecond * TICK_MS) / 1000;
       const events = Array.from({ length: Math.floor(owed) }, () => this.emit());

@@ -1,6 +1,6 @@
-// receiver-process.mjs <port> <file>: receives webhooks and notes each in the file before it answers, so that nothing which it has accepted is
-// forgotten when it's killed.
-//   /ok/<webhook> answers 200; /flap/<webhook> fails for 5 s of each 20; /slow/<webhook> takes 1.5 s now and then
+// receiver-process.mjs <port> <file>: receives webhooks and writes each to the file before it responds, so that no accepted delivery is
+// lost when it is killed.
+//   /ok/<webhook> returns 200; /flap/<webhook> fails for 5 s of each 20; /slow/<webhook> sometimes takes 1.5 s
 import { openSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';
 

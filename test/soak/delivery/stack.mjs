@@ -8,9 +8,9 @@ import { startServiceProcess } from '../../../scripts/lib/service-process.mjs';
 import { supervise } from '../../../scripts/lib/supervise.mjs';
 
 /**
- * Replicas of the routing and a receiver of webhooks, on a broker and a database server of their own. Whatever dies is started again.
+ * Replicas of routing and a receiver of webhooks, with their own broker and database server. A process that dies is restarted.
  *
- * @param {{ replicas: number, log: (line: string) => void }} options log: what the routing says
+ * @param {{ replicas: number, log: (line: string) => void }} options log: receives the output of routing
  */
 export async function startDeliveryStack({ replicas, log }) {
   const own = await startOwnStores();
@@ -32,7 +32,7 @@ export async function startDeliveryStack({ replicas, log }) {
     DATABASE_URL: own.databaseUrl,
     SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.1',
     SLUICE_LOG_LEVEL: 'info',
-    // nothing is given up, and it ends soon
+    // no delivery is given up, and the soak ends soon
     SLUICE_RETRY_SCHEDULE: ['1s', '2s', ...Array.from({ length: 100 }, () => '4s')].join(','),
   };
   await runOurs(env, 'scripts/migrate.mjs');
@@ -44,7 +44,7 @@ export async function startDeliveryStack({ replicas, log }) {
     ...own,
     receiver,
     routings,
-    /** The file in which the receiver notes what has arrived. */
+    /** The file to which the receiver writes its deliveries. */
     arrivals,
     receiverUrl: `http://127.0.0.1:${receiverPort}`,
     stop: async () => {

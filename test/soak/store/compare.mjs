@@ -1,5 +1,5 @@
 /**
- * What is shown of each emitter, against what should be.
+ * Compares the stored events of each emitter with the expected ones.
  * @param {import('../../../dist/libs/database/src/index.js').Database} database
  * @param {import('./producer.mjs').Emitter[]} expected
  */
@@ -29,7 +29,7 @@ export async function compareWithStore(database, expected) {
     found.disordered += numbers.filter((number, index) => index > 0 && number < numbers[index - 1]).length;
     found.lost += kept.filter((number) => !there.has(number)).length;
     const tooMuch = [...there].filter((number) => !wanted.has(number));
-    // not deleted, though it should be; or shown again, though it's beyond the last 100
+    // not deleted although it should be, or visible again although it is beyond the last 100
     found.wrongDeletions += tooMuch.length;
     if (tooMuch.length > 0 || kept.some((number) => !there.has(number))) {
       console.log(`${id}: expected ${kept}, shown ${numbers}; deleted of these: ${tooMuch.filter((number) => deleted.has(number))}`);

@@ -2,18 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { emitterIds } from '../../../bench/store/load.mjs';
 import { deletionRecord, eventRecord, parseEventId } from '../../../dist/libs/contracts/src/index.js';
 
-/** So many that most of them never reach 100 events: all of these are compared in the end. */
+/** A number with which most of them never reach 100 events: all events of these are compared in the end. */
 const EMITTERS = 20_000;
 /** And a few that go far beyond. */
 const HOT_EMITTERS = 150;
 const HOT_SHARE = 0.3;
 const BATCH = 1500;
-/** As often as this a batch is sent although Kafka has it already, as by an outbox that died before it noted so. */
+/** How often a batch is sent although Kafka already has it, as by an outbox that died before it deleted the records. */
 const REPEATED_SHARE = 0.03;
 const KEPT = 100;
 
 /**
- * @typedef {object} Emitter what one has emitted, and what should be shown of it
+ * @typedef {object} Emitter the events of one emitter, and those that should be stored
  * @property {string} id
  * @property {number} emitted its events are numbered from 1
  * @property {number[]} kept oldest first
@@ -21,8 +21,8 @@ const KEPT = 100;
  */
 
 /**
- * Emits as fast as Kafka takes it, one batch after the other, and sends a batch again until it's acknowledged, as an outbox does. Now and
- * then it deletes a range, by ids that it has read like any client.
+ * Emits as fast as Kafka accepts it, one batch after the other, and repeats a batch until it is acknowledged, like an outbox. Sometimes
+ * it deletes a range, by ids that it has read like any client.
  */
 export class Producer {
   acknowledged = 0;
@@ -91,7 +91,7 @@ export class Producer {
     };
   }
 
-  /** Of an emitter that has something to delete: everything, or by ids of events that are shown at this moment. */
+  /** A deletion for an emitter that has events: all of them, or those between two currently stored ids. */
   async delete() {
     const emitter = this.pick();
     const { rows } = await this.database
@@ -99,7 +99,7 @@ export class Producer {
         "SELECT ms, seq, convert_from(event, 'UTF8')::json->>'number' AS number FROM event WHERE emitter_id = $1 ORDER BY ms DESC, seq DESC LIMIT 100",
         [emitter.id],
       )
-      // PostgreSQL has just been killed: everything, then
+      // PostgreSQL has just been killed: delete everything
       .catch(() => ({ rows: [] }));
     const [one, other] = [rows[Math.floor(this.random() * rows.length)], rows[Math.floor(this.random() * rows.length)]];
     const [start, end] = [one, other].sort((a, b) => (a?.number ?? 0) - (b?.number ?? 0));

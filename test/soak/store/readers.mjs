@@ -4,7 +4,7 @@ import { pageWindow } from '../../../dist/apps/event-store/src/pages/page-window
 const EVERY_MS = 25;
 
 /**
- * Reads pages all the while and looks whether they make sense; a database that is away is no mistake.
+ * Reads pages continuously and checks their consistency; a database that is down is not an error.
  * @param {import('../../../dist/libs/database/src/index.js').Database} database
  * @param {import('./producer.mjs').Producer} producer
  * @param {() => number} random
@@ -18,7 +18,7 @@ export function watchPages(database, producer, random) {
     const numbers = events.map(({ event }) => JSON.parse(event.toString()).number);
     seen.read += 1;
     seen.doubled += numbers.length - new Set(numbers).size;
-    // What lies between two events that are shown was there before the newer one came: it's shown too, or was deleted.
+    // An event between two visible events existed before the newer one: it is visible, too, or it was deleted.
     for (let index = 1; index < numbers.length; index++) {
       for (let between = numbers[index] + 1; between < numbers[index - 1]; between++) if (!deleted.has(between)) seen.lost += 1;
     }

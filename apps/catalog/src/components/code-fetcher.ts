@@ -45,13 +45,13 @@ export class CodeFetcher implements OnApplicationShutdown {
         }
         if (statusCode !== 200) {
           await body.dump();
-          throw refuse(`answered ${statusCode}`);
+          throw refuse(`returned status ${statusCode}`);
         }
         const chunks: Buffer[] = [];
         let size = 0;
         for await (const chunk of body as AsyncIterable<Buffer>) {
           size += chunk.length;
-          if (size > this.config.maxCodeBytes) throw refuse(`holds more than ${this.config.maxCodeBytes} bytes`);
+          if (size > this.config.maxCodeBytes) throw refuse(`has more than ${this.config.maxCodeBytes} bytes`);
           chunks.push(chunk);
         }
         return { code: Buffer.concat(chunks).toString('utf8'), url };
@@ -59,9 +59,9 @@ export class CodeFetcher implements OnApplicationShutdown {
       throw refuse(`redirects more than ${MAX_REDIRECTS} times`);
     } catch (error) {
       if (error instanceof Invalid) throw error;
-      if (error instanceof EgressRefused) throw refuse(`can't be read: ${error.message}`);
+      if (error instanceof EgressRefused) throw refuse(`cannot be read: ${error.message}`);
       const reason = (error as { code?: string; name: string }).code ?? (error as Error).name;
-      throw refuse(`can't be read (${reason})`);
+      throw refuse(`cannot be read (${reason})`);
     }
   }
 }

@@ -75,9 +75,7 @@ export class ComponentsService {
     if (typeof code !== 'string') throw new Invalid([{ field: 'component_code', message: 'component_code or component_url is required' }]);
     const bytes = Buffer.byteLength(code, 'utf8');
     if (bytes > this.config.maxCodeBytes) {
-      throw new Invalid([
-        { field: 'component_code', message: `the code is ${bytes} bytes long: at most ${this.config.maxCodeBytes} are allowed` },
-      ]);
+      throw new Invalid([{ field: 'component_code', message: `the code has ${bytes} bytes; the limit is ${this.config.maxCodeBytes}` }]);
     }
     const hash = codeHash(code);
     const known = await this.components.findCode(hash);

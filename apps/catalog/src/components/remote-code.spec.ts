@@ -33,7 +33,7 @@ describe('code from a URL', () => {
     remote = module.get(RemoteCode);
   });
 
-  const read = (path: string) => remote.read('u_1' as UserId, `${ORIGIN}${path}`);
+  const read = (path: string) => remote.read('u_1', `${ORIGIN}${path}`);
 
   it('is returned as it is when it imports no neighbour', async () => {
     web['/a.mjs'] = 'import axios from "axios"; export default {}';

@@ -37,7 +37,7 @@ export class RegistryService {
           .sort()
           .map((name) => join(path, name))
       : [path];
-    if (files.length === 0) throw new Invalid(`there is no component in ${path}`);
+    if (files.length === 0) throw new Invalid(`no component found in ${path}`);
     const keys = new Set<string>();
     for (const file of files) keys.add(await this.addFile(file));
     return (await this.registry.list()).filter(({ key }) => keys.has(key));

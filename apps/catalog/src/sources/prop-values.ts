@@ -29,7 +29,7 @@ export function checkPropValues(
   const known = new Map(props.map((prop) => [prop.name, prop]));
   if (Buffer.byteLength(JSON.stringify(values)) > MAX_BYTES)
     problems.push({ field: 'configured_props', message: `configured_props must be at most ${MAX_BYTES} bytes of JSON` });
-  for (const name of Object.keys(values)) if (!known.has(name)) bad(name, 'is not a prop of the component');
+  for (const name of Object.keys(values)) if (!known.has(name)) bad(name, 'is not a prop of this component');
   for (const prop of props) {
     const value = Object.hasOwn(values, prop.name) ? values[prop.name] : undefined;
     if (prop.type === TIMER) {
@@ -37,7 +37,7 @@ export function checkPropValues(
       if (typeof schedule === 'string') bad(prop.name, schedule);
       else if (schedule) schedules[prop.name] = schedule;
     } else if (prop.type.startsWith('$.interface.') && prop.type !== HTTP) {
-      bad(prop.name, `is an interface that sources can't have here: ${prop.type}`);
+      bad(prop.name, `is not supported: ${prop.type}`);
     } else if (value === undefined || value === null) {
       if (isRequired(prop)) bad(prop.name, 'is required');
     } else {

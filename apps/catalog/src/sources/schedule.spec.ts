@@ -23,9 +23,9 @@ describe('readSchedule', () => {
     [{ intervalSeconds: 1.5 }, 'an integer'],
     [{ intervalSeconds: '60' }, 'an integer'],
     [{ intervalSeconds: 60, cron: '* * * * *' }, 'not both'],
-    [{ cron: 'now and then' }, 'bad cron'],
-    [{ cron: 5 }, 'as a string'],
-    [{ cron: '* * * * *', timezone: 'Mars/Olympus' }, 'bad cron expression or timezone'],
-    [{ cron: '0 0 30 2 *' }, 'never comes'],
+    [{ cron: 'now and then' }, 'invalid cron'],
+    [{ cron: 5 }, 'a string as cron'],
+    [{ cron: '* * * * *', timezone: 'Mars/Olympus' }, 'invalid cron expression or timezone'],
+    [{ cron: '0 0 30 2 *' }, 'never matches'],
   ])('refuses %j', (value, why) => expect(readSchedule(value, 1)).toContain(why));
 });

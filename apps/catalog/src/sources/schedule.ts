@@ -10,7 +10,7 @@ export function readSchedule(value: unknown, minSeconds: number): Schedule | str
     if (seconds !== undefined) return 'must have intervalSeconds or cron, not both';
     return readCron(cron, timezone);
   }
-  if (cron !== undefined && cron !== null && cron !== '') return 'must have a cron expression as a string';
+  if (cron !== undefined && cron !== null && cron !== '') return 'must have a string as cron, such as "0 9 * * 1-5"';
   if (seconds === undefined) return 'must be an object with intervalSeconds or cron';
   if (!Number.isSafeInteger(seconds)) return 'must have an integer as intervalSeconds';
   if ((seconds as number) < minSeconds) return `must have an intervalSeconds of at least ${minSeconds}`;
@@ -18,12 +18,13 @@ export function readSchedule(value: unknown, minSeconds: number): Schedule | str
 }
 
 function readCron(cron: string, timezone: unknown): Schedule | string {
-  if (timezone !== undefined && timezone !== null && typeof timezone !== 'string') return 'must have a timezone as a string';
+  if (timezone !== undefined && timezone !== null && typeof timezone !== 'string')
+    return 'must have a string as timezone, such as "Europe/Berlin"';
   try {
     const next = new Cron(cron, { paused: true, timezone: timezone ?? 'UTC' }).nextRun();
-    if (!next) return `has a cron expression that never comes: ${cron}`;
+    if (!next) return `has a cron expression that never matches: ${cron}`;
   } catch (error) {
-    return `has a bad cron expression or timezone: ${(error as Error).message}`;
+    return `has an invalid cron expression or timezone; valid are, for example, "0 9 * * 1-5" and "Europe/Berlin" (${(error as Error).message})`;
   }
   return { interval_seconds: null, cron, ...(timezone ? { timezone: timezone } : {}) };
 }

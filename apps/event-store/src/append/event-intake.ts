@@ -6,10 +6,10 @@ import { EventStoreConfig } from '../event-store.config.js';
 import { AppendService } from './append.service.js';
 import type { Operation } from './operation.js';
 
-const stored = counter('events_stored_total', 'Events taken into the store.');
-const repeated = counter('events_repeated_total', 'Emits that the store had already.');
-const malformed = counter('events_malformed_total', 'Records of the topic events that are no event.');
-const seconds = histogram('events_append_seconds', 'From a batch of the log to its commit.');
+const stored = counter('events_stored_total', 'Events stored.');
+const repeated = counter('events_repeated_total', 'Emits that were skipped because they are already stored.');
+const malformed = counter('events_malformed_total', 'Malformed records of the topic events.');
+const seconds = histogram('events_append_seconds', 'Time from reading a batch to its commit.');
 
 /** Reads what the log's records say and has it done; what isn't an event goes to the dead-letter topic. */
 @Injectable()

@@ -4,7 +4,7 @@ import { counter, LOG, type Log } from '#observability';
 import { EventStoreConfig } from '../event-store.config.js';
 import { RetentionRepository } from './retention.repository.js';
 
-const swept = counter('events_swept_total', 'Events removed because their emitter is deleted or never was known.', ['emitter']);
+const swept = counter('events_swept_total', 'Events deleted because their emitter is deleted or unknown.', ['emitter']);
 
 const EMITTERS_AT_ONCE = 200;
 /** Between two steps: the sweep has time, and events come first. */

@@ -70,10 +70,10 @@ export class FreeUser {
   @ApiProperty() username!: string;
   @ApiProperty() email!: string;
   @ApiProperty({ description: 'The key that authenticated this request.' }) api_key!: string;
-  @ApiProperty({ type: 'integer', description: 'Milliseconds of run time a day; 2147483647: unlimited.' })
+  @ApiProperty({ type: 'integer', description: 'Milliseconds of run time per day; 2147483647: unlimited.' })
   daily_compute_time_quota!: number;
   @ApiProperty({ type: 'integer', description: 'Milliseconds, since 00:00 UTC.' }) daily_compute_time_used!: number;
-  @ApiProperty({ type: 'integer', description: 'Runs and hooks a day; 2147483647: unlimited.' }) daily_invocations_quota!: number;
+  @ApiProperty({ type: 'integer', description: 'Runs and hooks per day; 2147483647: unlimited.' }) daily_invocations_quota!: number;
   @ApiProperty({ type: 'integer', description: 'Since 00:00 UTC.' }) daily_invocations_used!: number;
 }
 

@@ -68,7 +68,7 @@ export class AccountsService {
     const id = newId('user');
     await this.database.transaction(async (transaction) => {
       await this.accounts.create(transaction, { id, email, username: username ?? email.split('@')[0] ?? email });
-      if (!(await this.addKey(id, apiKey, null, transaction))) throw new SluiceError('conflict', 'this API key is in use already');
+      if (!(await this.addKey(id, apiKey, null, transaction))) throw new SluiceError('conflict', 'this API key is already in use');
     });
     return { id, email, api_key: apiKey };
   }

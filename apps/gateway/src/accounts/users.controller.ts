@@ -11,12 +11,12 @@ export class UsersController {
   constructor(private readonly accounts: AccountsService) {}
 
   @Get()
-  @ApiOperation({ operationId: 'getCurrentUser', summary: 'The current user' })
+  @ApiOperation({ operationId: 'getCurrentUser', summary: 'Get the current user' })
   @SelectsFields()
   @ApiExtraModels(FreeUser, PaidUser)
   @ApiResponse({
     status: 200,
-    description: 'A free account, or a paid one.',
+    description: 'A free account or a paid one.',
     schema: {
       type: 'object',
       required: ['data'],

@@ -19,7 +19,8 @@ export class ComponentsController {
   @ApiOperation({
     operationId: 'createComponent',
     summary: 'Create a component',
-    description: 'Of component_code, or of the code at component_url; with both, the code is used and the URL only kept.',
+    description:
+      'From component_code, or from the code at component_url. If both are given, component_code is used and the URL is only stored.',
   })
   @AnswersOne(Component)
   @Problems(400, 409, 413, 415, 422)
@@ -29,7 +30,7 @@ export class ComponentsController {
   }
 
   @Get('registry/:key')
-  @ApiOperation({ operationId: 'getRegisteredComponent', summary: 'Get a component of the registry by its key' })
+  @ApiOperation({ operationId: 'getRegisteredComponent', summary: 'Get a registered component by key' })
   @AnswersOne(Component)
   @Problems(404)
   async registered(@Param('key', KeyPipe) key: string): Promise<{ data: Component }> {
@@ -37,7 +38,7 @@ export class ComponentsController {
   }
 
   @Get(':keyOrId')
-  @ApiOperation({ operationId: 'getComponent', summary: 'Get an own component by its id, or the newest of a key' })
+  @ApiOperation({ operationId: 'getComponent', summary: 'Get one of your components by id, or the newest version by key' })
   @AnswersOne(Component)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('keyOrId', KeyPipe) key_or_id: string): Promise<{ data: Component }> {

@@ -24,7 +24,7 @@ export class ErrorMailController {
     try {
       await this.mailer.send({ to: email, ...errorMail(error, since) });
     } catch (failure) {
-      throw new Unavailable(`the mail server does not take mail: ${(failure as Error).message}`);
+      throw new Unavailable(`the mail server does not accept mail: ${(failure as Error).message}`);
     }
   }
 }

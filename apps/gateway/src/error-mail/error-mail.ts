@@ -6,7 +6,7 @@ export function errorMail(
   since: number,
 ): { subject: string; text: string } {
   const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim();
-  const rest = since === 0 ? '' : `\nSince the last mail about it there were ${since} more of the same kind.\n`;
+  const rest = since === 0 ? '' : `\nSince the last mail about this error, there were ${since} more of the same kind.\n`;
   return {
     subject: oneLine(`[Sluice] ${code} in ${subject_id}`).slice(0, 200),
     text: `${subject_id} failed at ${new Date(raised_at_ms).toISOString()}.

@@ -4,7 +4,7 @@ import { PageRequest } from '#contracts';
 import { IsEventId, IsReadableStream } from './event-validators.js';
 
 export class StreamPageQuery extends PageRequest {
-  @ApiPropertyOptional({ description: '`event`: whole events; without it one over 1 KB is shortened.' })
+  @ApiPropertyOptional({ description: '`event`: return whole events; by default, events over 1 KB are truncated.' })
   @IsOptional()
   @IsString({ message: 'expand must be a string' })
   expand?: string;
@@ -17,24 +17,24 @@ export class StreamPageQuery extends PageRequest {
 }
 
 export class EventPageQuery extends StreamPageQuery {
-  @ApiPropertyOptional({ description: 'Another stream than the default one: `$errors`, `$logs`, `$in` or a custom name.' })
+  @ApiPropertyOptional({ description: 'A stream other than the default one: `$errors`, `$logs`, `$in` or a custom name.' })
   @IsOptional()
   @IsReadableStream()
   event_name?: string;
 }
 
 export class DeleteEventsQuery {
-  @ApiPropertyOptional({ description: 'The first event to delete, inclusive; without it, from the oldest on.' })
+  @ApiPropertyOptional({ description: 'The first event to delete, inclusive; default: the oldest.' })
   @IsOptional()
   @IsEventId()
   start_id?: string;
 
-  @ApiPropertyOptional({ description: 'The last event to delete, inclusive; without it, up to the newest.' })
+  @ApiPropertyOptional({ description: 'The last event to delete, inclusive; default: the newest.' })
   @IsOptional()
   @IsEventId()
   end_id?: string;
 
-  @ApiPropertyOptional({ description: 'Only this stream; without it, every stream.' })
+  @ApiPropertyOptional({ description: 'The stream; default: every stream.' })
   @IsOptional()
   @IsReadableStream()
   event_name?: string;

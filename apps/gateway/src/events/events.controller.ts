@@ -19,7 +19,7 @@ export class EventsController {
 
   @Get('sources/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
-  @ApiOperation({ operationId: 'listSourceEvents', summary: 'The last events that a source emitted' })
+  @ApiOperation({ operationId: 'listSourceEvents', summary: 'List the last events of a source' })
   @AnswersPage(EventSummary)
   @Problems(400, 404)
   ofSource(
@@ -33,7 +33,7 @@ export class EventsController {
 
   @Get('sources/:id/logs')
   @Header('content-type', JSON_TYPE)
-  @ApiOperation({ operationId: 'listSourceLogs', summary: 'The last lines that a source logged' })
+  @ApiOperation({ operationId: 'listSourceLogs', summary: 'List the last log lines of a source' })
   @AnswersPage(EventSummary)
   @Problems(400, 404)
   logsOfSource(
@@ -46,7 +46,10 @@ export class EventsController {
   }
 
   @Get('sources/:id/events')
-  @ApiOperation({ operationId: 'pollSourceEvents', summary: 'The last events of a source, whole, in the form that older clients poll for' })
+  @ApiOperation({
+    operationId: 'pollSourceEvents',
+    summary: 'List the last events of a source in full, in the format that older clients poll',
+  })
   @ApiResponse({
     status: 200,
     description: 'Newest first.',
@@ -80,7 +83,7 @@ export class EventsController {
 
   @Get('workflows/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
-  @ApiOperation({ operationId: 'listWorkflowEvents', summary: 'The last events that a workflow emitted' })
+  @ApiOperation({ operationId: 'listWorkflowEvents', summary: 'List the last events of a workflow' })
   @AnswersPage(EventSummary)
   @Problems(400, 404)
   ofWorkflow(
@@ -94,7 +97,7 @@ export class EventsController {
 
   @Get('workflows/:id/$errors/event_summaries')
   @Header('content-type', JSON_TYPE)
-  @ApiOperation({ operationId: 'listWorkflowErrors', summary: 'The last errors of a workflow' })
+  @ApiOperation({ operationId: 'listWorkflowErrors', summary: 'List the last errors of a workflow' })
   @AnswersPage(EventSummary)
   @Problems(400, 404)
   errorsOfWorkflow(
@@ -112,9 +115,9 @@ export class EventsController {
     operationId: 'deleteSourceEvents',
     summary: 'Delete events of a source',
     description:
-      'Those in the inclusive range of ids that were emitted before the call; it happens asynchronously. What is deleted from `$in` is not emitted when its time comes.',
+      'Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Deleting a waiting event from `$in` cancels it.',
   })
-  @AnswersAccepted('The deletion is queued, durably.')
+  @AnswersAccepted('The deletion is queued durably.')
   @Problems(400, 404)
   async delete(
     @OwnerId() owner: UserId,

@@ -6,7 +6,7 @@ import { Problem } from './problem.js';
 type Schema = Record<string, unknown>;
 
 const REQUEST_ID = {
-  'X-Request-Id': { description: 'Names the request; the one that was sent, or a new one.', schema: { type: 'string' } },
+  'X-Request-Id': { description: 'The id of the request: the one that was sent, or a new one.', schema: { type: 'string' } },
 };
 
 const json = (description: string, schema: Schema) => ({ description, headers: REQUEST_ID, content: { 'application/json': { schema } } });
@@ -20,12 +20,12 @@ const fieldsParameter = (name: 'include' | 'exclude', description: string) =>
 /** `include` and `exclude`: every answer that has `data` heeds them. */
 export const SelectsFields = (): MethodDecorator & ClassDecorator =>
   applyDecorators(
-    fieldsParameter('include', 'Comma-separated names of the fields to answer; default: all.'),
-    fieldsParameter('exclude', 'Comma-separated names of fields to leave out; applied after include.'),
+    fieldsParameter('include', 'Comma-separated names of the fields to return; default: all.'),
+    fieldsParameter('exclude', 'Comma-separated names of the fields to omit; applied after include.'),
   );
 
 /** Answers `{data: <model>}`. */
-export const AnswersOne = (model: Type, description = 'It worked.'): MethodDecorator =>
+export const AnswersOne = (model: Type, description = 'Success.'): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiExtraModels(model),
@@ -33,7 +33,7 @@ export const AnswersOne = (model: Type, description = 'It worked.'): MethodDecor
   );
 
 /** Answers `{data: [<model>, …]}`. */
-export const AnswersList = (model: Type, description = 'It worked.'): MethodDecorator =>
+export const AnswersList = (model: Type, description = 'Success.'): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiExtraModels(model),
@@ -72,16 +72,16 @@ export const AnswersAccepted = (description: string, data: Schema = { type: 'obj
 const PROBLEMS: Record<number, string> = {
   400: 'The request is malformed; `errors` lists each bad field.',
   401: 'The API key is missing, malformed, unknown or revoked.',
-  404: "There is no such thing, or it isn't the caller's.",
-  405: 'The path knows other methods: the header Allow lists them.',
-  409: 'The first request with this Idempotency-Key is still under way.',
+  404: 'The resource does not exist, or belongs to another account.',
+  405: 'The path does not support this method; the header Allow lists those that it supports.',
+  409: 'The first request with this Idempotency-Key is still in progress.',
   413: 'The body is too large.',
   415: 'The body is not JSON.',
-  422: 'This Idempotency-Key was used with another request.',
-  429: 'Too many requests; Retry-After says when to go on.',
-  500: 'A fault of ours.',
-  503: 'Not available at the moment; try again in a moment.',
-  504: 'The request took too long and was given up; it may have been carried out.',
+  422: 'This Idempotency-Key was used with a different request.',
+  429: 'Too many requests; Retry-After states when to retry.',
+  500: 'Internal error.',
+  503: 'Temporarily unavailable; retry later.',
+  504: 'The request timed out. It may still take effect.',
 };
 
 /** How a problem of this status is answered. */

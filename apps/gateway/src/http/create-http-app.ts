@@ -75,9 +75,9 @@ class GatewayAdapter extends FastifyAdapter {
   refuseUnknown(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const path = pathOf(request);
     const methods = this.routes.methodsOf(path);
-    if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `there is no ${path}` });
+    if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `no such path: ${path}` });
     reply.header('allow', methods.join(', '));
-    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed here: ${methods.join(', ')}` });
+    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed; allowed: ${methods.join(', ')}` });
   }
 }
 

@@ -9,7 +9,7 @@ export function readJsonBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser(/^application\/(?:[\w.-]+\+)?json/i, { parseAs: 'string' }, (request, text, done) => {
     const encoding = request.headers['content-encoding'] ?? 'identity';
-    if (encoding !== 'identity') return done(unsupported(`the body must not be encoded: ${encoding} is not understood`));
+    if (encoding !== 'identity') return done(unsupported(`the content encoding ${encoding} is not supported`));
     const body = (text as string).replace(/^\uFEFF/, '');
     if (body.trim() === '') return done(null, undefined);
     try {

@@ -2,10 +2,10 @@ import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { problemResponse } from './api-docs.js';
 
-const DESCRIPTION = `Sluice routes events: sources, workflows and Kafka producers emit them, webhooks, sources and workflows listen.
+const DESCRIPTION = `Sluice routes events: sources, workflows and Kafka producers emit them; webhooks, sources and workflows receive them.
 
-Every path accepts a trailing slash. Lists are newest first. Errors are RFC 9457 problems; \`error\` repeats \`detail\` for clients that read it.
-A POST with an \`Idempotency-Key\` that is repeated within 24 hours gets the first answer and does nothing more.`;
+Every path accepts a trailing slash. Lists are newest first. Errors are RFC 9457 problems; \`error\` repeats \`detail\` for older clients.
+A POST that is repeated with the same \`Idempotency-Key\` within 24 hours returns the first response and has no further effect.`;
 
 /** The API's description, made from the controllers. */
 export function openApiDocument(app: INestApplication): OpenAPIObject {
@@ -31,7 +31,7 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
       name: 'Idempotency-Key',
       in: 'header',
       required: false,
-      description: 'Makes a repeat of this request harmless: it gets the same answer for 24 hours.',
+      description: 'Makes this request safe to repeat: for 24 hours a repeated request returns the first response.',
       schema: { type: 'string', minLength: 1, maxLength: 255 },
     });
   }

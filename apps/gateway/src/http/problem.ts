@@ -11,12 +11,12 @@ export class FieldProblemShape implements FieldProblem {
 /** An error as the API answers it: RFC 9457, plus `error`, the string that clients of the original API read. */
 export class Problem {
   @ApiProperty({ example: 'about:blank' }) type!: string;
-  @ApiProperty({ description: "The status' name." }) title!: string;
+  @ApiProperty({ description: 'The name of the HTTP status.' }) title!: string;
   @ApiProperty({ type: 'integer' }) status!: number;
-  @ApiProperty({ description: 'What is wrong.' }) detail!: string;
+  @ApiProperty({ description: 'A description of the problem.' }) detail!: string;
   @ApiProperty({ description: 'The same text as `detail`.' }) error!: string;
-  @ApiProperty({ description: 'Names the request in our logs; also in the header X-Request-Id.' }) request_id!: string;
-  @ApiPropertyOptional({ type: [FieldProblemShape], description: 'Each bad field of a malformed request.' }) errors?: FieldProblem[];
+  @ApiProperty({ description: 'The id of the request in the logs; also in the header X-Request-Id.' }) request_id!: string;
+  @ApiPropertyOptional({ type: [FieldProblemShape], description: 'The invalid fields of a malformed request.' }) errors?: FieldProblem[];
 }
 
 /** The one table that turns codes into HTTP. */
@@ -35,8 +35,8 @@ const STATUS: Record<ErrorCode, number> = {
 /** What an error of a service shows to users: the texts of our own faults name things inside, and are replaced. */
 export function problemOf(error: SluiceError): { status: number; detail: string; errors?: FieldProblem[] } {
   const status = STATUS[error.code];
-  if (error.code === 'timeout') return { status, detail: 'the request took too long and was given up; it may have been carried out' };
-  if (error.code === 'unavailable') return { status, detail: 'the service is not available at the moment; try again in a moment' };
+  if (error.code === 'timeout') return { status, detail: 'the request timed out; it may still take effect' };
+  if (error.code === 'unavailable') return { status, detail: 'the service is temporarily unavailable; retry later' };
   if (error.code === 'internal') return { status, detail: 'internal error' };
   return { status, detail: error.message, errors: error.details.errors };
 }

@@ -28,10 +28,11 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
       request.idempotencyKey = key;
       return;
     }
-    if (claim === 'other payload') return sendProblem(reply, { status: 422, detail: 'this Idempotency-Key was used with another request' });
+    if (claim === 'other payload')
+      return sendProblem(reply, { status: 422, detail: 'this Idempotency-Key was used with a different request' });
     if (claim === 'in flight') {
       reply.header('retry-after', '1');
-      return sendProblem(reply, { status: 409, detail: 'the first request with this Idempotency-Key is still under way' });
+      return sendProblem(reply, { status: 409, detail: 'the first request with this Idempotency-Key is still in progress' });
     }
     reply.header('idempotency-replayed', 'true');
     if (claim.content_type) reply.header('content-type', claim.content_type);

@@ -27,6 +27,6 @@ export function limitRequests(fastify: FastifyInstance, requestsPerMinute: numbe
     reply.header('ratelimit-reset', String(reset));
     if (!refused) return;
     reply.header('retry-after', String(reset));
-    return sendProblem(reply, { status: 429, detail: `at most ${requestsPerMinute} requests a minute are allowed with this API key` });
+    return sendProblem(reply, { status: 429, detail: `this API key allows at most ${requestsPerMinute} requests per minute` });
   });
 }

@@ -5,7 +5,7 @@ import { IsEventId } from '../events/event-validators.js';
 
 /** The stream is named as for its pages. */
 export class LiveQuery extends PickType(EventPageQuery, ['expand', 'event_name'] as const) {
-  @ApiPropertyOptional({ description: 'The id of an event: begin with those after it. The header Last-Event-ID wins.' })
+  @ApiPropertyOptional({ description: 'The id of an event: start with the events after it. The header Last-Event-ID takes precedence.' })
   @IsOptional()
   @IsEventId({ orEmpty: true })
   after?: string;

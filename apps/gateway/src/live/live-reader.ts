@@ -53,7 +53,7 @@ export class LiveReader {
     } catch (error) {
       this.leave(listener);
       this.log.warn({ err: error }, 'live.not-reading');
-      throw new Unavailable('the log of events cannot be read');
+      throw new Unavailable('events cannot be read from Kafka');
     }
     return this.hub.join(listener);
   }

@@ -21,7 +21,7 @@ const GOODBYE_MS = 1000;
 const HEARTBEAT = commentFrame('still here');
 
 const clients = gauge('live_clients', 'Open live streams.');
-const cutOff = counter('live_cut_off_total', 'Live streams that were ended because their client did not read.');
+const cutOff = counter('live_cut_off_total', 'Live streams that were closed because the client did not read.');
 
 /** Live streams: what an emitter emits, as it comes, to whoever listens over HTTP. */
 @Injectable()
@@ -90,7 +90,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     const { maxPerAccount } = this.config;
     const taken = this.taken.get(owner) ?? 0;
     if (taken >= maxPerAccount)
-      throw new SluiceError('too_many_requests', `at most ${maxPerAccount} live streams of an account are open at a time`);
+      throw new SluiceError('too_many_requests', `an account can have at most ${maxPerAccount} open live streams`);
     this.taken.set(owner, taken + 1);
     void closed.then(() => {
       const left = (this.taken.get(owner) ?? 0) - 1;

@@ -17,7 +17,7 @@ export class LiveConfig extends Config({
   lingerMs: integer('SLUICE_SSE_LINGER_MS', {
     fallback: 5_000,
     max: 600_000,
-    description: 'Milliseconds for which a gateway keeps reading the log after its last live client has left.',
+    description: 'Milliseconds for which a gateway keeps reading events from Kafka after its last live client has disconnected.',
   }),
   maxEventBytes,
 }) {}

@@ -22,13 +22,15 @@ const AnswersStream = (operationId: string, summary: string): MethodDecorator =>
       operationId,
       summary,
       description:
-        'Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment every 15 seconds. A client that reconnects with the id of the last event it got (Last-Event-ID or `after`) misses nothing that is still kept. One that does not read is cut off; the stream of a key that is revoked ends.',
+        'Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment is sent every 15 seconds. A client that reconnects with the id of the last event it received (Last-Event-ID or `after`) gets all later events that are still stored. A client that does not read is disconnected. Revoking the API key ends the stream.',
     }),
-    ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of an event: begin with those after it.' }),
+    ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of an event: start with the events after it.' }),
     ApiResponse({
       status: 200,
-      description: 'The events as they come.',
-      headers: { 'X-Request-Id': { description: 'Names the request; the one that was sent, or a new one.', schema: { type: 'string' } } },
+      description: 'The events as they are emitted.',
+      headers: {
+        'X-Request-Id': { description: 'The id of the request: the one that was sent, or a new one.', schema: { type: 'string' } },
+      },
       content: { 'text/event-stream': { schema: { type: 'string' }, example: EXAMPLE } },
     }),
     Problems(400, 404),
@@ -40,7 +42,7 @@ export class LiveController {
   constructor(private readonly streams: LiveStreamsService) {}
 
   @Get('sources/:id/sse')
-  @AnswersStream('streamSourceEvents', 'The events of a source, as they come')
+  @AnswersStream('streamSourceEvents', 'Stream the events of a source as they are emitted')
   ofSource(
     @Me() caller: Caller,
     @Param('id', new IdPipe('source')) id: SourceId,
@@ -52,7 +54,7 @@ export class LiveController {
   }
 
   @Get('workflows/:id/sse')
-  @AnswersStream('streamWorkflowEvents', 'The events of a workflow, as they come')
+  @AnswersStream('streamWorkflowEvents', 'Stream the events of a workflow as they are emitted')
   ofWorkflow(
     @Me() caller: Caller,
     @Param('id', new IdPipe('workflow')) id: WorkflowId,

@@ -12,7 +12,7 @@ export class UpdateSourceBody extends ComponentChoice {
 }
 
 export class RunSourceBody {
-  @ApiPropertyOptional({ description: 'What `run` gets: any JSON value.' })
+  @ApiPropertyOptional({ description: 'The event passed to `run`: any JSON value.' })
   @Allow()
   event?: unknown;
 }

@@ -30,7 +30,7 @@ export class SourcesController {
   ) {}
 
   @Get('users/me/sources')
-  @ApiOperation({ operationId: 'listSources', summary: "List the caller's sources" })
+  @ApiOperation({ operationId: 'listSources', summary: 'List your sources' })
   @AnswersPage(Source)
   @Problems(400)
   list(@OwnerId() owner_id: UserId, @Query() page: PageRequest): Promise<Page<Source>> {
@@ -43,7 +43,7 @@ export class SourcesController {
     operationId: 'createSource',
     summary: 'Create a source',
     description:
-      'One of component_id, component_code, component_url and key (of a registered component) is required; what comes first in this order is used.',
+      'One of component_id, component_code, component_url and key (of a registered component) is required; the first one given, in this order, is used.',
   })
   @AnswersOne(Source)
   @Problems(400, 404, 409, 413, 415, 422)
@@ -65,7 +65,7 @@ export class SourcesController {
     operationId: 'updateSource',
     summary: 'Update a source',
     description:
-      'Its component is required, as in create; without name and active they get their defaults. Configured props stay unless new ones are given.',
+      'A component is required, as in createSource. If name or active is omitted, it is reset to its default. If configured_props is omitted, the props keep their values.',
   })
   @AnswersOne(Source)
   @Problems(400, 404, 413, 415)
@@ -81,7 +81,7 @@ export class SourcesController {
   @Delete('sources/:id')
   @HttpCode(204)
   @ApiOperation({ operationId: 'deleteSource', summary: 'Delete a source' })
-  @AnswersNothing(204, 'The source is gone.')
+  @AnswersNothing(204, 'The source has been deleted.')
   @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<void> {
     await this.messages.request(deleteSource, { owner_id, id }, { key: owner_id });
@@ -92,9 +92,9 @@ export class SourcesController {
   @ApiOperation({
     operationId: 'runSource',
     summary: 'Run a source now',
-    description: 'With the given event, or with what its timer would give.',
+    description: 'Runs it with the given event; default: the event of its timer.',
   })
-  @AnswersAccepted("The run's id.", { type: 'object', required: ['id'], properties: { id: { type: 'string' } } })
+  @AnswersAccepted('The id of the run.', { type: 'object', required: ['id'], properties: { id: { type: 'string' } } })
   @Problems(400, 404, 409, 413, 415, 422)
   async run(
     @OwnerId() owner: UserId,

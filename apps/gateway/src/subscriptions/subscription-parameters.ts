@@ -3,7 +3,7 @@ import { IsOptional, IsString } from 'class-validator';
 
 export class SubscriptionParameters {
   @ApiProperty({
-    description: "A source's or workflow's id, `dc_*` (all sources), `p_*` (all workflows) or the caller's own id (all of both).",
+    description: 'The id of a source or workflow, `dc_*` (all sources), `p_*` (all workflows) or your user id (all sources and workflows).',
   })
   @IsString({ message: 'emitter_id is required' })
   emitter_id!: string;
@@ -12,7 +12,7 @@ export class SubscriptionParameters {
   @IsString({ message: 'listener_id is required' })
   listener_id!: string;
 
-  @ApiPropertyOptional({ description: '`$errors`, `$logs`, `default` or a custom stream; empty or missing for the default one.' })
+  @ApiPropertyOptional({ description: '`$errors`, `$logs`, `default` or a custom stream; if empty or omitted, the default stream.' })
   @IsOptional()
   @IsString({ message: 'event_name must be a string' })
   event_name?: string;

@@ -27,7 +27,7 @@ export class SubscriptionsController {
   @ApiOperation({
     operationId: 'createSubscription',
     summary: 'Subscribe a listener to an emitter',
-    description: 'The same again answers the subscription that there is.',
+    description: 'Idempotent: returns the existing subscription.',
   })
   @ApiQuery({ type: SubscriptionParameters })
   @AnswersList(Subscription)
@@ -44,7 +44,7 @@ export class SubscriptionsController {
   @ApiOperation({
     operationId: 'deleteSubscription',
     summary: 'Delete a subscription',
-    description: 'event_name must be the stored one; missing and empty are the same. Answers what was removed.',
+    description: 'event_name must be the stored one; omitted and empty are equivalent. Returns the deleted subscriptions.',
   })
   @ApiQuery({ type: SubscriptionParameters })
   @AnswersList(Subscription)
@@ -58,7 +58,7 @@ export class SubscriptionsController {
   }
 
   @Get('users/me/subscriptions')
-  @ApiOperation({ operationId: 'listSubscriptions', summary: "List the caller's subscriptions" })
+  @ApiOperation({ operationId: 'listSubscriptions', summary: 'List your subscriptions' })
   @AnswersList(Subscription)
   async list(@OwnerId() owner_id: UserId): Promise<{ data: Subscription[] }> {
     return { data: await this.messages.request(listSubscriptions, { owner_id }, { key: owner_id }) };
@@ -66,7 +66,7 @@ export class SubscriptionsController {
 
   @Post('auto_subscriptions')
   @HttpCode(200)
-  @ApiOperation({ operationId: 'createAutoSubscription', summary: 'Subscribe a listener to every emitter that is created later' })
+  @ApiOperation({ operationId: 'createAutoSubscription', summary: 'Subscribe a listener to every emitter created later' })
   @ApiQuery({ type: AutoSubscriptionParameters })
   @AnswersOne(AutoSubscription)
   @Problems(400, 404, 409, 413, 415, 422)
@@ -81,7 +81,7 @@ export class SubscriptionsController {
   @ApiOperation({
     operationId: 'deleteAutoSubscription',
     summary: 'Delete an auto-subscription',
-    description: 'The subscriptions that it made stay.',
+    description: 'The subscriptions that it created are kept.',
   })
   @ApiQuery({ type: AutoSubscriptionParameters })
   @AnswersList(AutoSubscription)
@@ -94,7 +94,7 @@ export class SubscriptionsController {
   }
 
   @Get('users/me/auto_subscriptions')
-  @ApiOperation({ operationId: 'listAutoSubscriptions', summary: "List the caller's auto-subscriptions" })
+  @ApiOperation({ operationId: 'listAutoSubscriptions', summary: 'List your auto-subscriptions' })
   @AnswersList(AutoSubscription)
   async listAuto(@OwnerId() owner_id: UserId): Promise<{ data: AutoSubscription[] }> {
     return { data: await this.messages.request(listAutoSubscriptions, { owner_id }, { key: owner_id }) };

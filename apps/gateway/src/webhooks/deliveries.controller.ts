@@ -23,7 +23,7 @@ export class DeliveriesController {
   constructor(private readonly messages: Messages) {}
 
   @Get('deliveries')
-  @ApiOperation({ operationId: 'listDeliveries', summary: 'The last deliveries to a webhook, with their attempts' })
+  @ApiOperation({ operationId: 'listDeliveries', summary: 'List the last deliveries to a webhook, with their attempts' })
   @AnswersPage(WebhookDelivery)
   @Problems(400, 404)
   list(
@@ -36,7 +36,7 @@ export class DeliveriesController {
 
   @Post('deliveries/:deliveryId/retry')
   @HttpCode(202)
-  @ApiOperation({ operationId: 'retryDelivery', summary: 'Try a delivery again now' })
+  @ApiOperation({ operationId: 'retryDelivery', summary: 'Retry a delivery now' })
   @AnswersAccepted('The delivery is due now.')
   @Problems(404, 409, 413, 415, 422)
   async retry(
@@ -49,8 +49,12 @@ export class DeliveriesController {
 
   @Post('recover')
   @HttpCode(202)
-  @ApiOperation({ operationId: 'recoverDeliveries', summary: 'Try all deliveries again that have failed since a time' })
-  @AnswersAccepted('How many are due now.', { type: 'object', required: ['count'], properties: { count: { type: 'integer' } } })
+  @ApiOperation({ operationId: 'recoverDeliveries', summary: 'Retry all deliveries that have failed since a given time' })
+  @AnswersAccepted('The number of deliveries that are now due.', {
+    type: 'object',
+    required: ['count'],
+    properties: { count: { type: 'integer' } },
+  })
   @Problems(400, 404, 409, 413, 415, 422)
   async recover(
     @OwnerId() owner_id: UserId,

@@ -45,7 +45,7 @@ export class WebhooksController {
   }
 
   @Get('users/me/webhooks')
-  @ApiOperation({ operationId: 'listWebhooks', summary: "List the caller's webhooks" })
+  @ApiOperation({ operationId: 'listWebhooks', summary: 'List your webhooks' })
   @AnswersPage(Webhook)
   @Problems(400)
   list(@OwnerId() owner_id: UserId, @Query() page: PageRequest): Promise<Page<Webhook>> {
@@ -64,7 +64,7 @@ export class WebhooksController {
   @ApiOperation({
     operationId: 'updateWebhook',
     summary: 'Update a webhook',
-    description: 'What is absent stays as it is; null empties the name or the description.',
+    description: 'Omitted fields keep their values; null clears the name or the description.',
   })
   @AnswersOne(Webhook)
   @Problems(400, 404, 413, 415)
@@ -81,16 +81,16 @@ export class WebhooksController {
   @ApiOperation({
     operationId: 'deleteWebhook',
     summary: 'Delete a webhook',
-    description: 'Its subscriptions and what waits to be delivered go with it.',
+    description: 'Also deletes its subscriptions and its pending deliveries.',
   })
-  @AnswersNothing(204, 'The webhook is gone.')
+  @AnswersNothing(204, 'The webhook has been deleted.')
   @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<void> {
     await this.messages.request(deleteWebhook, { owner_id, id }, { key: owner_id });
   }
 
   @Get('webhooks/:id/secret')
-  @ApiOperation({ operationId: 'getWebhookSecret', summary: 'Read the signing secret of a webhook' })
+  @ApiOperation({ operationId: 'getWebhookSecret', summary: 'Get the signing secret of a webhook' })
   @AnswersOne(WebhookSecret)
   @Problems(404)
   async secret(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: WebhookSecret }> {
@@ -101,8 +101,8 @@ export class WebhooksController {
   @HttpCode(200)
   @ApiOperation({
     operationId: 'rotateWebhookSecret',
-    summary: 'Make a new signing secret',
-    description: 'The old one signs beside the new one for 24 hours.',
+    summary: 'Rotate the signing secret',
+    description: 'For 24 hours, deliveries are signed with both the old and the new secret.',
   })
   @AnswersOne(WebhookSecret)
   @Problems(404, 409, 413, 415, 422)

@@ -11,7 +11,7 @@ import type { Target } from './target.js';
 import { USER_AGENT } from './user-agent.js';
 
 const attempted = counter('deliveries_attempted_total', 'Attempts to deliver an event to a webhook.', ['outcome']);
-const seconds = histogram('delivery_attempt_seconds', 'From the begin of an attempt to the answer.');
+const seconds = histogram('delivery_attempt_seconds', 'Duration of a delivery attempt until the response.');
 
 /** What became of an attempt. */
 export interface Outcome {

@@ -251,7 +251,7 @@ describe('the owner', () => {
         topic: 'events',
         key: 'p_1',
         value: {
-          error: expect.objectContaining({ code: 'DeliveryFailed', message: expect.stringContaining('the endpoint answered 500') }),
+          error: expect.objectContaining({ code: 'DeliveryFailed', message: expect.stringContaining('the receiver returned 500') }),
           original_event: { a: 1 },
           original_context: expect.objectContaining({ webhook_id: webhook, workflow_id: 'p_1', event_name: 'x', owner_id: owner }),
         },

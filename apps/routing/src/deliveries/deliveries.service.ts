@@ -62,7 +62,7 @@ export class DeliveriesService {
     await this.log.flush();
     const entries = place ? await this.delivered.list(owner_id, webhook_id) : [];
     if (!entries.some((entry) => comparePlaces(entry, place ?? BEFORE_ALL) === 0)) throw new NotFound('delivery', id);
-    throw new SluiceError('conflict', `delivery ${id} has succeeded: its event is not kept here any more`);
+    throw new SluiceError('conflict', `delivery ${id} has succeeded; its event is no longer stored`);
   }
 
   async recover({ owner_id, webhook_id, since_ms }: RecoverDeliveries): Promise<{ count: number }> {

@@ -15,8 +15,11 @@ import type { Target } from './target.js';
 import { Targets } from './targets.js';
 import { countTroubles, type Troubles } from './troubles.js';
 
-const parkedUnattempted = counter('deliveries_parked_total', 'Deliveries that were parked unattempted, because their webhook is spilled.');
-const spills = counter('webhooks_spilled_total', 'Webhooks whose deliveries were sent the slow way.', ['reason']);
+const parkedUnattempted = counter(
+  'deliveries_parked_total',
+  'Deliveries that were parked without an attempt because their webhook is spilled.',
+);
+const spills = counter('webhooks_spilled_total', 'Changes of a webhook to delivery from its backlog.', ['reason']);
 
 /**
  * An attempt that takes longer is parked while it's under way: the log's position, which a crash goes back to, must not

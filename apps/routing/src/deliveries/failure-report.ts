@@ -11,7 +11,7 @@ const CODE = 'DeliveryFailed';
 export function failureReport(delivery: Delivery, ownerId: UserId, last: Attempt | undefined): EventToProduce | undefined {
   if (isErrorReport(delivery, CODE)) return undefined;
   const { webhookId, emitterId, place, stream, emitId, json } = delivery;
-  const reason = last ? (last.error ?? `the endpoint answered ${last.status_code}`) : 'the endpoint could not be tried in time';
+  const reason = last ? (last.error ?? `the receiver returned ${last.status_code}`) : 'no attempt could be made in time';
   return errorReport({
     emitterId,
     code: CODE,

@@ -117,7 +117,7 @@ describe('a POST fails', () => {
   it('when nothing is answered in time', async () => {
     answer = () => {};
     const start = performance.now();
-    expect(await post()).toEqual({ kind: 'failed', timeout: true, reason: 'no answer in 0.4 s' });
+    expect(await post()).toEqual({ kind: 'failed', timeout: true, reason: 'no response within 0.4 s' });
     expect(performance.now() - start).toBeLessThan(TIMEOUT_MS + 400);
   });
 

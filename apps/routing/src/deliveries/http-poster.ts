@@ -87,7 +87,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   expire(timeoutMs: number): void {
     // who has answered with a status has answered, however long the rest takes
-    this.end(this.status === undefined ? { kind: 'failed', timeout: true, reason: `no answer in ${timeoutMs / 1000} s` } : undefined);
+    this.end(this.status === undefined ? { kind: 'failed', timeout: true, reason: `no response within ${timeoutMs / 1000} s` } : undefined);
     this.controller?.abort(new Error('too late'));
   }
 
@@ -112,7 +112,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.received += chunk.length;
     if (this.received <= READ_BYTES) return;
     this.end();
-    controller.abort(new Error('answered more than is read'));
+    controller.abort(new Error('the response is longer than is read'));
   }
 
   onResponseEnd(): void {
@@ -142,10 +142,10 @@ const SENTENCES: Record<string, string> = {
   EPIPE: 'the connection was reset',
   EHOSTUNREACH: 'the host could not be reached',
   ENETUNREACH: 'the host could not be reached',
-  UND_ERR_SOCKET: 'the connection was closed without an answer',
+  UND_ERR_SOCKET: 'the connection was closed without a response',
   UND_ERR_CONNECT_TIMEOUT: 'no connection in time',
-  UND_ERR_HEADERS_TIMEOUT: 'no answer in time',
-  UND_ERR_HEADERS_OVERFLOW: 'the answer has too many headers',
+  UND_ERR_HEADERS_TIMEOUT: 'no response in time',
+  UND_ERR_HEADERS_OVERFLOW: 'the response has too many headers',
 };
 
 /** The failure in words for the webhook's owner. The error's own message may tell the address that a name resolved to. */

@@ -9,7 +9,11 @@ import { NoticesRepository } from './notices.repository.js';
 import type { Target } from './target.js';
 
 const gaveUpTotal = counter('deliveries_given_up_total', 'Deliveries that failed for good.');
-const switchedOffTotal = counter('webhooks_switched_off_total', 'Webhooks that were switched off because of their endpoint.', ['reason']);
+const switchedOffTotal = counter(
+  'webhooks_switched_off_total',
+  'Webhooks that were switched off because their receiver failed or is gone.',
+  ['reason'],
+);
 
 const TELL_EVERY_MS = 3_600_000;
 
@@ -35,7 +39,7 @@ export class OwnerNotices extends Notices {
   async switchedOff({ id, ownerId, origin }: Target, why: 'gone' | 'failing'): Promise<void> {
     switchedOffTotal.inc({ reason: why });
     this.log.warn({ webhook_id: id, owner_id: ownerId, reason: why }, 'webhook.switched-off');
-    const reason = why === 'gone' ? 'its endpoint answered 410 Gone' : 'its endpoint has failed for days';
+    const reason = why === 'gone' ? 'its receiver returned 410 Gone' : 'its receiver has failed for days';
     const fact = {
       id: ksuid(),
       owner_id: ownerId,

@@ -10,7 +10,7 @@ const EVERY_MS = 60_000;
 /** The schedule's jitter, and an attempt that waits for its turn. */
 const GRACE = 1.25;
 
-const sweptAt = gauge('deliveries_swept_timestamp_seconds', 'When old deliveries were last looked for.');
+const sweptAt = gauge('deliveries_swept_timestamp_seconds', 'Time of the last sweep of old deliveries.');
 
 /** Ends what has waited too long behind a failing endpoint, and forgets what was given up long ago. */
 @Injectable()

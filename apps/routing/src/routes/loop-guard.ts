@@ -20,7 +20,7 @@ export function loopReport(event: EmittedEvent, ownerId: UserId): EventToProduce
   return errorReport({
     emitterId,
     code: CODE,
-    message: `the event came through ${hops} sources and workflows: it triggers no more of them`,
+    message: `the event passed through ${hops} sources and workflows; it triggers no more of them`,
     ts,
     emitId: reportEmitId(CODE, place),
     originalEvent: originalEvent(json),

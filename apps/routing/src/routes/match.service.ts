@@ -5,7 +5,7 @@ import { EmitterDirectory } from '#emitters';
 import { counter, LOG, type Log } from '#observability';
 import { MatchRepository } from './match.repository.js';
 
-const unknownEmitters = counter('events_of_unknown_emitters_total', 'Events that were not routed because nobody knows their emitter.');
+const unknownEmitters = counter('events_of_unknown_emitters_total', 'Events that were not routed because their emitter does not exist.');
 /** An unknown emitter is told of once in this time. */
 const TELL_EVERY_MS = 60_000;
 

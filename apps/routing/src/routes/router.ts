@@ -13,8 +13,11 @@ import { Strangers } from './strangers.js';
 import { TriggerBatch } from './trigger-batch.js';
 import { runRecord, workflowRecord } from './trigger-records.js';
 
-const routed = counter('events_routed_total', 'Events that were matched with their listeners.');
-const loops = counter('events_looping_total', 'Events that came through so many sources and workflows that they trigger no more.');
+const routed = counter('events_routed_total', 'Events that were matched with listeners.');
+const loops = counter(
+  'events_looping_total',
+  'Events that triggered nothing because they had passed through too many sources and workflows.',
+);
 
 /** Says of the records of the topic `events` what is to be done: the step from the log to the listeners. */
 @Injectable()

@@ -54,7 +54,7 @@ describe('a look at a component in a file', () => {
   it.each<[string, Record<string, string>, string, number | null]>([
     ['an import that is missing', { 'a.mjs': '\nimport x from "./x.mjs"; export default { name: x }' }, 'Could not resolve "./x.mjs"', 2],
     ['code that does not parse', { 'a.mjs': 'export default {\n  name: ,\n}' }, 'does not parse', 2],
-    ['code that throws', { 'a.mjs': '\n\nthrow new Error("no");' }, 'threw while it was loaded: Error: no', 3],
+    ['code that throws', { 'a.mjs': '\n\nthrow new Error("no");' }, 'threw an error while it was loaded: Error: no', 3],
     [
       'a module that is not there',
       { 'a.mjs': 'import x from "left-pad"; export default { name: "x" }' },

@@ -42,6 +42,6 @@ async function acceptable<T>(field: string, look: () => Promise<T>): Promise<T> 
     if (error instanceof TooMuchWaiting) throw new TooManyRequests(error.message);
     if (error instanceof CallerGone) throw new TimedOut(error.message);
     if (!(error instanceof ComponentRejected)) throw error;
-    throw new Invalid([{ field, message: `the component's code is not acceptable: ${error.message}` }]);
+    throw new Invalid([{ field, message: `the component is invalid: ${error.message}` }]);
   }
 }

@@ -16,7 +16,7 @@ export function showComponent({
     `name      ${name}`,
     `key       ${key ?? '(none)'}`,
     `version   ${version ?? '(none)'}`,
-    `run       ${has_run ? 'yes' : 'no: what makes it due is emitted itself'}`,
+    `run       ${has_run ? 'yes' : 'no: its triggers are emitted as they are'}`,
     `hooks     ${hooks.join(', ') || '(none)'}`,
     `dedupe    ${dedupe ?? '(none)'}`,
     ...(concurrency > 1 ? [`at a time ${concurrency}`] : []),

@@ -87,7 +87,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       return answer(response, 429, 'too many requests to this endpoint');
     }
     const deployment = await this.endpoints.find(key);
-    if (!deployment) return answer(response, 404, 'there is no such endpoint');
+    if (!deployment) return answer(response, 404, 'endpoint not found');
     const event = await httpEvent({ method: request.method ?? 'GET', path: path || '/', search, headers: request.headers, body });
     const reply = await this.endpoints.accept(deployment, event);
     if (reply === 'queued') return answer(response, 200, null);
@@ -96,8 +96,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       return answer(response, 429, 'too many runs of this account are waiting');
     }
     if (reply === 'unanswered') return answer(response, 400, 'the component ended without a response');
-    if (reply === 'not run') return answer(response, 503, 'the source does not run: it is over its quota, or was switched off');
-    if (reply === 'stopped') return answer(response, 504, 'the component was stopped at its limit');
+    if (reply === 'not run') return answer(response, 503, 'the source cannot run: its quota is used up, or it is switched off');
+    if (reply === 'stopped') return answer(response, 504, 'the component was stopped because it reached a limit');
     forward(response, reply);
   }
 
@@ -122,7 +122,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const unavailable = isTransient(error) || (error instanceof SluiceError && (error.code === 'unavailable' || error.code === 'timeout'));
     this.log[unavailable ? 'warn' : 'error']({ err: error }, 'endpoint.failed');
     if (unavailable) response.setHeader('retry-after', '5');
-    answer(response, unavailable ? 503 : 500, unavailable ? 'the request was not accepted; try again in a moment' : 'internal error');
+    answer(response, unavailable ? 503 : 500, unavailable ? 'the request was not accepted; retry later' : 'internal error');
   }
 }
 

@@ -30,7 +30,7 @@ export class Quotas {
   /** Says on the source's `$errors` that a run was left out; once a day. */
   async tell(run: DueRun, sourceId: SourceId): Promise<void> {
     if (!(await this.quotas.firstNoticeToday(sourceId))) return;
-    const error = plainError('QuotaExceeded', "the account's daily quota is used up: the source runs again from 00:00 UTC");
+    const error = plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC");
     await this.publisher.send([{ topic: EVENTS_TOPIC, ...errorRecord(run, error, deploymentIdOf(sourceId)) }]);
   }
 }

@@ -55,9 +55,8 @@ const strategies: Record<DedupeStrategy, Strategy> = {
 };
 
 function problem({ id }: Emit, strategy: DedupeStrategy): string | null {
-  if (id === undefined || id === '') return `an emit without an id can't be deduped by "${strategy}"`;
-  if (strategy === 'greatest' && !Number.isFinite(Number(id)))
-    return `an emit's id must be a number to be deduped by "greatest", not "${id}"`;
+  if (id === undefined || id === '') return `dedupe "${strategy}" requires an id for every emit`;
+  if (strategy === 'greatest' && !Number.isFinite(Number(id))) return `dedupe "greatest" requires numeric ids, not "${id}"`;
   return null;
 }
 

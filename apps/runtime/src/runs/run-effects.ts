@@ -88,7 +88,7 @@ export const notKept = (outcome: RunOutcome): RunOutcome => ({
   emits: [],
   logs: [],
   db: {},
-  error: plainError('NotKept', 'what the run has emitted and kept could not be stored'),
+  error: plainError('NotKept', 'the events and data of the run could not be stored'),
 });
 
 /** An error for each problem that there is, however often: each carries the event, and a run may have a thousand. */

@@ -192,7 +192,7 @@ export class RunsService {
     const command = {
       owner_id: source.owner_id,
       id: source.source_id,
-      reason: `${kills} runs in a row ended their process, the last one by: ${status}`,
+      reason: `${kills} consecutive runs ended their process; the last one: ${status}`,
     };
     await this.messages.request(switchOffSource, command, { key: source.owner_id });
   }

@@ -43,9 +43,10 @@ export async function bundleFiles(
     mostBytes,
   );
   if (exit === '0') return output;
-  if (exit === 'time') throw new CallerGone('the component and its neighbours could not be bundled in time');
-  if (exit === 'cpu') throw new ComponentRejected(`The component and its neighbours could not be bundled with ${cpuMs} ms of CPU`);
-  if (exit === 'output') throw new ComponentRejected(`The component and its neighbours have more than ${mostBytes} bytes together`);
+  if (exit === 'time') throw new CallerGone('the component and its relative imports could not be bundled in time');
+  if (exit === 'cpu')
+    throw new ComponentRejected(`The component and its relative imports could not be bundled within ${cpuMs} ms of CPU time`);
+  if (exit === 'output') throw new ComponentRejected(`The component and its relative imports have more than ${mostBytes} bytes in total`);
   throw rejection(errors) ?? new SandboxUnavailable(`The bundler ended with ${exit}: ${errors.trim().split('\n')[0] ?? ''}`);
 }
 

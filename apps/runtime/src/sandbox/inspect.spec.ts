@@ -129,7 +129,7 @@ describe('inspecting a component', () => {
     [
       'an unknown dedupe',
       'export default { name: "n", dedupe: "newest" }',
-      '`dedupe` is "newest"; it may be "unique", "greatest", "last"',
+      '`dedupe` is "newest"; it must be one of "unique", "greatest", "last"',
       null,
     ],
     ['a prop without a type', 'export default { name: "n", props: { a: { label: "A" } } }', 'The prop `a` has no `type`', null],
@@ -143,13 +143,13 @@ describe('inspecting a component', () => {
     [
       'props too large',
       'export default { name: "n", props: { a: { type: "string", options: "x".repeat(300_000) } } }',
-      '`props` have 300',
+      '`props` has 300',
       null,
     ],
     [
       'props too deep',
       'let o = 1; for (let i = 0; i < 200; i++) o = [o]; export default { name: "n", props: { a: { type: "any", default: o } } }',
-      '`props` are nested deeper than 100 levels',
+      '`props` is nested deeper than 100 levels',
       null,
     ],
     ['props that are not JSON', 'export default { name: "n", props: { a: { type: "any", default: 1n } } }', 'BigInt', null],
@@ -173,11 +173,16 @@ describe('inspecting a component', () => {
       null,
     ],
     ['an export that a package does not have', 'import { nothing } from "axios"; export default { name: "n" }', 'nothing', 1],
-    ['a throw while it is loaded', '\nthrow new TypeError("no");', 'The code threw while it was loaded: TypeError: no (line 2)', 2],
+    [
+      'a throw while it is loaded',
+      '\nthrow new TypeError("no");',
+      'The code threw an error while it was loaded: TypeError: no (line 2)',
+      2,
+    ],
     [
       'a JSON.parse that fails while it is loaded',
       '\nJSON.parse("{");\nmodule.exports = { name: "n" }',
-      'The code threw while it was loaded: SyntaxError: Expected property name',
+      'The code threw an error while it was loaded: SyntaxError: Expected property name',
       2,
     ],
     [
@@ -197,7 +202,7 @@ describe('inspecting a component', () => {
     [
       'a getter that throws',
       'export default { get name() { throw new Error("g") } }',
-      'The code threw while it was loaded: Error: g (line 1)',
+      'The code threw an error while it was loaded: Error: g (line 1)',
       1,
     ],
   ])(

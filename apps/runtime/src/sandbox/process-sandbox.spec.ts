@@ -43,7 +43,9 @@ describe('ProcessSandbox', () => {
   });
 
   it('does not start with a list of exceptions that cannot be read', async () => {
-    await expect(startTestSandbox({ allowPrivateHosts: '10.0.0.0/99' })).rejects.toThrow('"10.0.0.0/99" is no CIDR, address or host name');
+    await expect(startTestSandbox({ allowPrivateHosts: '10.0.0.0/99' })).rejects.toThrow(
+      '"10.0.0.0/99" is not a CIDR, address or host name',
+    );
   });
 
   it('does not start with a package that is not installed', async () => {

@@ -49,7 +49,7 @@ export class CreateEventStore1795305600006 extends Migration {
       setting text;
     BEGIN
       FOREACH setting IN ARRAY ARRAY[
-        -- A process that stops in the middle of a batch must not hold its partition for ever.
+        -- A process that stops in the middle of a batch must not hold its partition forever.
         'idle_in_transaction_session_timeout = ''20s''',
         -- Every statement of this database looks rows up by a key. Statistics can't be trusted to show that: the table turns over
         -- within minutes, and a plan that was made when it was empty would read all of it.

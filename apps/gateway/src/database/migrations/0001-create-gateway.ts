@@ -19,7 +19,7 @@ export class CreateGateway1795305600003 extends Migration {
       account_id text COLLATE "C" NOT NULL REFERENCES account,
       -- SHA-256 of the key: the key itself is shown once and stored nowhere
       hash       bytea NOT NULL UNIQUE,
-      -- the first characters of the key, so that people can tell their keys apart
+      -- the first characters of the key, so that people can distinguish their keys
       hint       text NOT NULL,
       name       text,
       created_at timestamptz NOT NULL DEFAULT now(),

@@ -124,7 +124,7 @@ export class CreateRouting1795305600005 extends Migration {
       setting text;
     BEGIN
       FOREACH setting IN ARRAY ARRAY[
-        -- A process that stops in the middle of a transaction must not hold a webhook for ever.
+        -- A process that stops in the middle of a transaction must not hold a webhook forever.
         'idle_in_transaction_session_timeout = ''20s''',
         -- Every statement of this database looks rows up by a key. Statistics can't be trusted to show that: a backlog grows by a
         -- million rows while a plan that was made when it was empty would read all of it.

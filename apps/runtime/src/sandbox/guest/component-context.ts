@@ -51,7 +51,7 @@ function sourceDb(run: RunState): Members {
       const name = String(key);
       // the database keeps no such text
       if (name.includes('\0') || !name.isWellFormed())
-        throw run.refuse(new RangeError('db.set: the key holds a NUL character or half a character'));
+        throw run.refuse(new RangeError('db.set: the key contains a NUL character or an unpaired surrogate'));
       const text = JSON.stringify(value) as string | undefined;
       const before = run.db.get(name);
       const bytes =

@@ -17,9 +17,9 @@ export function describeComponent(component: Component): ComponentDescription {
   const type = component.type;
   if (type === 'action' || type === 'app') throw new NoComponent(`The component is an ${type}, not a source`);
   const { name, dedupe, run } = component;
-  if (typeof name !== 'string' || name.trim() === '') throw new NoComponent('The component has no `name` (a text)');
+  if (typeof name !== 'string' || name.trim() === '') throw new NoComponent('The component has no `name` (a string)');
   if (isGiven(dedupe) && !strategies.includes(dedupe as DedupeStrategy))
-    throw new NoComponent(`\`dedupe\` is ${show(dedupe)}; it may be ${strategies.map(show).join(', ')}`);
+    throw new NoComponent(`\`dedupe\` is ${show(dedupe)}; it must be one of ${strategies.map(show).join(', ')}`);
   if (isGiven(run) && typeof run !== 'function') throw new NoComponent('`run` is not a function');
   return {
     name,
@@ -38,7 +38,7 @@ export function describeComponent(component: Component): ComponentDescription {
 export function resolveProp(name: string, definition: unknown): Record<string, unknown> {
   if (typeof definition === 'string') return { type: definition };
   if (!isObject(definition))
-    throw new NoComponent(`The prop \`${name}\` is ${show(definition)}: it must be an object or the name of a type`);
+    throw new NoComponent(`The prop \`${name}\` is ${show(definition)}; it must be an object or the name of a type`);
   if (!isGiven(definition.propDefinition)) return definition;
   const [app, inherited] = Array.isArray(definition.propDefinition) ? (definition.propDefinition as unknown[]) : [];
   const definitions = isObject(app) ? app.propDefinitions : undefined;
@@ -53,8 +53,8 @@ function propsOf(props: unknown): PropDefinition[] {
   if (!isObject(props)) throw new NoComponent('`props` is not an object');
   const resolved = Object.entries(props).map(([name, definition]) => propOf(name, resolveProp(name, definition)));
   const text = JSON.stringify(resolved);
-  if (text.length > longestProps) throw new NoComponent(`\`props\` have ${text.length} characters of JSON; the limit is ${longestProps}`);
-  if (depthOf(text) > deepestProps) throw new NoComponent(`\`props\` are nested deeper than ${deepestProps} levels`);
+  if (text.length > longestProps) throw new NoComponent(`\`props\` has ${text.length} characters of JSON; the limit is ${longestProps}`);
+  if (depthOf(text) > deepestProps) throw new NoComponent(`\`props\` is nested deeper than ${deepestProps} levels`);
   return resolved;
 }
 
@@ -77,14 +77,14 @@ function hooksOf(value: unknown): Hook[] {
 function concurrencyOf(value: unknown): number {
   if (!isGiven(value)) return 1;
   if (!Number.isInteger(value) || (value as number) < 1)
-    throw new NoComponent(`\`concurrency\` is ${show(value)}: it must be a whole number from 1`);
+    throw new NoComponent(`\`concurrency\` is ${show(value)}; it must be a whole number of at least 1`);
   return value as number;
 }
 
 function text(component: Component, property: string): string | null {
   const value = component[property];
   if (!isGiven(value)) return null;
-  if (typeof value !== 'string' && typeof value !== 'number') throw new NoComponent(`\`${property}\` is not a text`);
+  if (typeof value !== 'string' && typeof value !== 'number') throw new NoComponent(`\`${property}\` is not a string`);
   return String(value);
 }
 

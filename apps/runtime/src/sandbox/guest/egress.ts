@@ -37,7 +37,7 @@ const proxyHeadBytes = 4096;
  */
 export function installEgress(proxyPath: string): typeof Socket.prototype.connect {
   if (!reinitialize || !Object.getOwnPropertySymbols(TLSSocket.prototype).includes(reinitialize))
-    throw new Error(`Node ${process.version} has no kReinitializeHandle: the sandbox's way out does not work with it`);
+    throw new Error(`Node ${process.version} has no kReinitializeHandle: the sandbox's network access does not work with it`);
   const connectDirectly = Socket.prototype.connect as (this: Socket, options: { path: string }, onConnect: () => void) => Socket;
   Socket.prototype.connect = function connect(this: Socket, ...args: unknown[]): Socket {
     const [target, listener] = (Array.isArray(args[0]) ? args[0] : normalizeArguments(args)) as [Target, unknown];
@@ -63,9 +63,9 @@ function connectThrough(socket: Internals, target: Target, dialProxy: (raw: Sock
     raw.destroy();
     if (!socket.destroyed) socket.destroy(error);
   };
-  const onEnd = (): void => fail(failed('ECONNRESET', 'the way out was closed before it was connected to'));
+  const onEnd = (): void => fail(failed('ECONNRESET', 'the egress proxy closed the connection to'));
   raw.once('error', (error: NodeJS.ErrnoException) =>
-    fail(failed(error.code === 'ENOENT' ? 'ENETUNREACH' : (error.code ?? 'ECONNRESET'), 'there is no way out to')),
+    fail(failed(error.code === 'ENOENT' ? 'ENETUNREACH' : (error.code ?? 'ECONNRESET'), 'no egress proxy for')),
   );
   raw.once('end', onEnd);
   socket.once('close', () => {
@@ -77,7 +77,7 @@ function connectThrough(socket: Internals, target: Target, dialProxy: (raw: Sock
     head = head.length > 0 ? Buffer.concat([head, chunk]) : chunk;
     const end = head.indexOf('\r\n\r\n');
     if (end < 0) {
-      if (head.length > proxyHeadBytes) fail(failed('EPROTO', 'no answer about'));
+      if (head.length > proxyHeadBytes) fail(failed('EPROTO', 'no reply from the egress proxy about'));
       return;
     }
     raw.off('data', onData);

@@ -43,7 +43,7 @@ function messageOf(args: unknown[], most: number): string {
       )
       .join(' ');
   } catch {
-    return '[what was logged cannot be shown]';
+    return '[not printable]';
   }
 }
 

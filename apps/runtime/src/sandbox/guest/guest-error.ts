@@ -15,7 +15,7 @@ export function guestError(thrown: unknown): GuestError {
       stack: cut(usersLines(stack) + causeLine(cause), limits.stack),
     };
   } catch {
-    return { name: 'Error', code: null, message: 'The component threw something that cannot be shown', stack: '' };
+    return { name: 'Error', code: null, message: 'The component threw a value that cannot be printed', stack: '' };
   }
 }
 

@@ -67,7 +67,7 @@ async function inspect(id: string, hash: string, code: string): Promise<void> {
     send({
       t: 'rejected',
       id,
-      message: `The code threw while it was loaded: ${name}: ${message}${line === null ? '' : ` (line ${line})`}`,
+      message: `The code threw an error while it was loaded: ${name}: ${message}${line === null ? '' : ` (line ${line})`}`,
       line,
     });
   }

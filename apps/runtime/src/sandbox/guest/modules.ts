@@ -113,7 +113,7 @@ export class CuratedModules {
 
   private refusal(specifier: string): string {
     if (/^\.{0,2}\//.test(specifier))
-      return `The module "${specifier}" cannot be loaded: a component is one file, and only a component_url may import its neighbours`;
+      return `The module "${specifier}" cannot be loaded: a component is one file; relative imports work only with component_url`;
     const packages = [...this.names].sort().join(', ');
     return `The module "${specifier}" is not available. Available packages: ${packages}. Node's own modules: ${builtIns.join(', ')}`;
   }

@@ -30,7 +30,7 @@ export async function runComponent(
   } catch (thrown) {
     error = guestError(thrown);
   }
-  if (run.logsLeftOut > 0) run.put(['log', 'warn', now(), `${run.logsLeftOut} more log lines of this run were left out`, null], 0);
+  if (run.logsLeftOut > 0) run.put(['log', 'warn', now(), `${run.logsLeftOut} more log lines of this run were omitted`, null], 0);
   run.done = true;
   send({ t: 'done', id: job.id, out: run.takeRest(), error });
 }

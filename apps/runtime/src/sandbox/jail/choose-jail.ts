@@ -49,10 +49,10 @@ export async function chooseJail(root: JailRoot, choice: JailChoice, required: b
   }
   const reasons = refused.map(({ jail, reason }) => `${jail}: ${reason}`).join('; ');
   const advice = required
-    ? '. Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile; docs/security.md says more. Only where you ' +
-      'trust every author of a component like yourself, set RUNNER_TRUST_ALL_COMPONENTS=true'
+    ? '. Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile; see docs/security.md. Only if you ' +
+      'trust every author of a component as much as yourself, set RUNNER_TRUST_ALL_COMPONENTS=true'
     : '';
-  throw new SandboxUnavailable(`No jail for components works here (${reasons})${advice}`);
+  throw new SandboxUnavailable(`No jail for components works on this machine (${reasons})${advice}`);
 }
 
 function rungsOf(choice: JailChoice): Rung[] {
@@ -78,7 +78,7 @@ export function jailOf(rung: Rung, root: JailRoot): Jail {
 /** Returns why this jail cannot be used; null: it can. */
 async function failure(jail: Jail, uid: number): Promise<string | null> {
   const exchangeDir = await mkdtemp(join(tmpdir(), 'sluice-probe-')).catch((error: Error) => {
-    throw new SandboxUnavailable(`The sandbox needs a temporary directory that can be written to (TMPDIR): ${error.message}`);
+    throw new SandboxUnavailable(`The sandbox needs a writable temporary directory (TMPDIR): ${error.message}`);
   });
   const secret = `${exchangeDir}.secret`;
   const server = createServer((socket) => socket.destroy());

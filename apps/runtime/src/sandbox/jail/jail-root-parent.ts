@@ -29,6 +29,6 @@ async function isOpenToAll(dir: string): Promise<boolean> {
 
 async function makeFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o755 }).catch((error: Error) => {
-    throw new SandboxUnavailable(`The jail needs a folder that can be written to (SLUICE_DATA_DIR): ${error.message}`);
+    throw new SandboxUnavailable(`The jail needs a writable folder (SLUICE_DATA_DIR): ${error.message}`);
   });
 }

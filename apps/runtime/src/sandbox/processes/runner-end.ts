@@ -7,7 +7,7 @@ export interface RunnerEnd {
   message: string;
 }
 
-export const retired: RunnerEnd = { status: 'retired', code: 'RETIRED', message: 'its time was up' };
+export const retired: RunnerEnd = { status: 'retired', code: 'RETIRED', message: 'the process was replaced because of its age' };
 export const closed: RunnerEnd = { status: 'killed', code: 'CLOSED', message: 'The sandbox was closed' };
 export const abandoned: RunnerEnd = { status: 'retired', code: 'ABANDONED', message: 'nobody waits for it any more' };
 export const idle = (ms: number): RunnerEnd => ({

@@ -97,7 +97,10 @@ export class RunnerProcess {
     this.ended = new Promise((resolve) => (this.finish = resolve));
     const { jail, uid, limits, modules, warm, trustedCa, hardened } = settings;
     const { startMs } = limits;
-    const late = setTimeout(() => this.stop({ status: 'crashed', code: 'START', message: `it was not ready in ${startMs} ms` }), startMs);
+    const late = setTimeout(
+      () => this.stop({ status: 'crashed', code: 'START', message: `it was not ready within ${startMs} ms` }),
+      startMs,
+    );
     this.ready.catch(() => {}).finally(() => clearTimeout(late));
 
     const command = jail.command({ kind: 'runner', exchangeDir: exchange.dir, uid, heapMb: limits.heapMb, args: [] });
@@ -259,13 +262,14 @@ export class RunnerProcess {
   /** Frames of ended, invented and other processes' runs are ignored, up to a point: reading them is our CPU. */
   private countUnasked(bytes: number): void {
     this.unasked += bytes;
-    if (this.unasked > unaskedBytes) throw new ProtocolBroken('too much that nobody asked for');
+    if (this.unasked > unaskedBytes) throw new ProtocolBroken('too much unsolicited data');
   }
 
   private broken(error: Error, run: RunInFlight | null): void {
     if (error instanceof TooMuchOutput)
-      return this.stop({ status: 'killed', code: 'OUTPUT', message: `The run put out ${error.message}` }, run);
-    const what = error instanceof ProtocolBroken ? 'The process of the code sent' : 'What the process of the code sent could not be taken:';
+      return this.stop({ status: 'killed', code: 'OUTPUT', message: `The run wrote ${error.message}` }, run);
+    const what =
+      error instanceof ProtocolBroken ? 'The process of the code sent' : 'The data that the process of the code sent was rejected:';
     this.stop({ status: 'crashed', code: 'PROTOCOL', message: `${what} ${error.message}` }, run);
   }
 
@@ -334,6 +338,6 @@ function isOutOfMemory({ code, message }: RunError): boolean {
 /** In the jail a process that V8 aborts ends with a status like any other: what it said last tells more. */
 function ownEnd(errors: string, exit: string): RunnerEnd {
   if (/out of memory|allocation fail|ERR_MEMORY_ALLOCATION_FAILED|std::bad_alloc/i.test(errors))
-    return { status: 'memory', code: 'MEMORY', message: 'The code needed more memory than there is' };
-  return { status: 'crashed', code: 'CRASHED', message: `The process of the code ended (${exit})` };
+    return { status: 'memory', code: 'MEMORY', message: 'The code needed more memory than is available' };
+  return { status: 'crashed', code: 'CRASHED', message: `The process that ran the code exited (${exit})` };
 }

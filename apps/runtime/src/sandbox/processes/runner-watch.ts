@@ -89,8 +89,9 @@ export class RunnerWatch {
     if (!usage) return;
     const burnt = usage.cpuMs - (this.idleCpu ?? usage.cpuMs);
     this.idleCpu = usage.cpuMs;
-    if (burnt > idleCpuMs) this.stop({ status: 'killed', code: 'CPU', message: 'it used CPU while no run was in it' });
-    else if (usage.rssMb > this.limits.memoryMb) this.stop({ status: 'memory', code: 'MEMORY', message: 'it held too much memory' });
+    if (burnt > idleCpuMs) this.stop({ status: 'killed', code: 'CPU', message: 'it used CPU between runs' });
+    else if (usage.rssMb > this.limits.memoryMb)
+      this.stop({ status: 'memory', code: 'MEMORY', message: 'it used too much memory between runs' });
   }
 
   /** No more ticks. The clock stays readable for the runs that end with the process. */

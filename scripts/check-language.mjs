@@ -1,0 +1,60 @@
+// npm run check:language: finds phrases in documents, comments and messages that have a plainer alternative.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { proseOf } from './lib/prose.mjs';
+import { inRoot, ROOT } from './lib/paths.mjs';
+
+/**
+ * The files to check. `apps/` is to join the others once its comments are rewritten; until then only its messages are checked.
+ * @type {{ files: RegExp, comments?: boolean }[]}
+ */
+const SCOPE = [
+  { files: /\.md$|^docs\/|^(k8s|docker|components|\.ci)\/|^docker-|^Dockerfile$|^\.env\.example$/ },
+  { files: /^(libs|scripts|bench|test)\/.*\.(ts|mjs|sh)$|^[^/]+\.c?js$/ },
+  { files: /^apps\/.*(?<!spec|-for-tests|\.repository)\.ts$/, comments: false },
+];
+
+/** Files that quote the phrases, and code or texts of others. */
+const EXCEPT = /^scripts\/(check-language|lib\/prose\.spec)\.mjs$|^docker\/seccomp|real-components|sandbox\/attacks/;
+
+/** @type {[phrase: RegExp, better: string][]} */
+const PHRASES = [
+  [/\b(tell|tells|telling|told)\b/i, 'report, log, notify, return, distinguish'],
+  [/\bhears? of\b|\bheard of\b/i, 'learn of, receive'],
+  [/\banswer(s|ed|ing)\b(?! with)|\/\*\* Answers\b/, 'return, respond'],
+  [/\bof (ours|yours|theirs|one's own|(its|their) own(?! \w))\b/i, 'our, your, separate'],
+  [/\b(be|is|are) had\b/i, 'available'],
+  [/\bgo(es)? on\b(?! to)/i, 'continue'],
+  [/\ball the same\b/i, 'still, anyway'],
+  [/\bso long as\b|\bfor so long\b|\bso many\b/i, 'as long as, this long, this many'],
+  [/(?<!\bthere )\b(is|are) no (?!longer\b|more\b)/i, 'is not a'],
+  [/[.;] (what|who) (is|are|was|has|had|comes|goes|we|it|he|the)\b(?!.*\?)/i, 'a noun: the process that, the events that'],
+  [/\bwhoever\b/i, 'the person or process that'],
+  [/\b(he|him|his)\b/i, 'they, it'],
+  [/\banew\b/i, 'again'],
+  [/\bin good order\b/i, 'gracefully'],
+  [/\b(is|are|was|were) away\b/i, 'is down, is unavailable'],
+  [/\bnow and then\b/i, 'sometimes'],
+  [/\bfor ever\b/i, 'forever'],
+  [/\bmust be there\b/i, 'you need'],
+  [/\bthe asker\b/i, 'the caller, the sender'],
+];
+
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' }).split('\n');
+let count = 0;
+for (const file of files) {
+  const scope = SCOPE.find((each) => each.files.test(file));
+  if (!scope || EXCEPT.test(file)) continue;
+  for (const { line, text } of proseOf(file, readFileSync(inRoot(file), 'utf8'), scope)) {
+    for (const [phrase, better] of PHRASES) {
+      const found = phrase.exec(text);
+      if (!found) continue;
+      console.error(`${file}:${line}: "${found[0].trim()}": ${better}\n    ${text.trim()}`);
+      count += 1;
+    }
+  }
+}
+if (count > 0) {
+  console.error(`${count} phrases have a plainer alternative.`);
+  process.exitCode = 1;
+} else console.log('No phrase has a plainer alternative.');
