@@ -12,7 +12,7 @@ export interface Session {
   rows<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Repository<Entity>;
 }
 
-/** A session in a transaction: a parameter of this type ensures that writes are made together. */
+/** A session in a transaction: what must be written together takes this type. */
 export class Transaction implements Session {
   readonly query: Session['query'];
 
@@ -77,7 +77,7 @@ export class Database implements Session {
     }
   }
 
-  /** For `LISTEN` and advisory locks: a dedicated connection, to be released. */
+  /** A connection for `LISTEN` and advisory locks. The caller releases it. */
   connect(): Promise<PoolClient> {
     return this.pool.connect();
   }

@@ -48,7 +48,7 @@ export async function migrate(serverUrl: string, name: string, schema: Migration
   });
 }
 
-/** The migrations that the database lacks, and those that it has but this version does not know. A missing database lacks all of them. */
+/** The migrations that the database lacks, and those that it has and this version does not know. A missing database lacks all of them. */
 export async function schemaState(
   serverUrl: string,
   name: string,
@@ -59,7 +59,7 @@ export async function schemaState(
   return { missing: known.filter((each) => !applied.includes(each)), unknown: applied.filter((each) => !known.includes(each)) };
 }
 
-/** Uses a plain connection, not a DataSource, so that a service that waits for its database sees the first failure. */
+/** A plain connection and not a DataSource: who waits for a database must see its first failure, and leave nothing behind. */
 async function appliedMigrations(serverUrl: string, name: string): Promise<string[]> {
   try {
     return await withClient(databaseUrl(serverUrl, name), async (client) => {

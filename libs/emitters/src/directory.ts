@@ -55,7 +55,7 @@ export class EmitterDirectory {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<{ first: boolean }>({
         name: 'emitter-learn',
-        // one statement applies a newer state and reports whether the emitter was known: xmax = 0 distinguishes an inserted row from an updated one
+        // one statement stores a newer state and returns whether the emitter was unknown: xmax = 0 distinguishes an inserted row from an updated one
         text: `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7)
                ON CONFLICT (id) DO UPDATE SET active = excluded.active, deleted = excluded.deleted, version = excluded.version
                WHERE emitter.version < excluded.version

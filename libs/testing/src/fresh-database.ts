@@ -15,7 +15,7 @@ export interface FreshDatabase {
  * A separate database with the schema of an app's migrations.
  *
  * @param options.url of the server; default: the server of this test run
- * @param options.max the maximum number of connections in the pool
+ * @param options.max connections of the pool
  */
 export async function freshDatabase(
   schema: Schema,

@@ -2,9 +2,9 @@ import type { Schema } from '#database';
 import { freshDatabase } from './fresh-database.js';
 
 /**
- * The differences between the entities of a schema and the tables that its migrations create: the statements with which TypeORM would change the
- * tables, and the tables without an entity. Does not compare what entities cannot express: storage parameters, conditions of partial indexes, INCLUDE
- * columns, settings of the database.
+ * What the entities of a schema and the tables that its migrations make do not agree on: the statements with which TypeORM would bring the tables in
+ * line, and the tables without an entity. Does not compare what entities cannot express: storage parameters, the condition of a partial index,
+ * settings of the database.
  */
 export async function schemaDifferences(schema: Schema): Promise<string[]> {
   const { database, drop } = await freshDatabase(schema);
