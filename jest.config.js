@@ -36,7 +36,7 @@ const common = {
 };
 
 /**
- * Time limits only end what hangs. They are far above what a test takes on a busy machine: jest's own 5 s were too short for one that starts
+ * Time limits only end tests that hang. They are far longer than a test takes on a busy machine: jest's own 5 s were too short for one that starts
  * a process. Jest knows one limit for all projects, so each sets its own as it starts.
  * @param {number} seconds for a test or a hook
  */

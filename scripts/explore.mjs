@@ -16,7 +16,7 @@ Runs the randomised tests again and again, each time with a fresh seed, until N 
 round finishes. A pattern selects test files by their path, like npm test -- PATTERN. The exit code is 1 after a failure, and the command that
 repeats it is printed.`;
 
-/** What a randomised test file contains. */
+/** The contents by which a randomised test file is recognised. */
 const RANDOMISED = /from 'fast-check'|process\.env\.SLUICE_SEED/;
 
 try {

@@ -6,9 +6,9 @@ import { inRoot } from '../../scripts/lib/paths.mjs';
 import { freePort } from '../../scripts/lib/ports.mjs';
 
 /**
- * Starts the system that the stories share which only use it. `joinSystem` reads its environment from `SLUICE_TEST_SHARED_SYSTEM`.
+ * Starts the system for the stories that share one. `joinSystem` reads its environment from `SLUICE_TEST_SHARED_SYSTEM`.
  *
- * @returns {Promise<() => Promise<void>>} stops it
+ * @returns {Promise<() => Promise<void>>} a function that stops it
  */
 export async function startSharedSystem() {
   const env = {

@@ -67,7 +67,7 @@ export const startSystem = (options: SystemOptions = {}): Promise<System> =>
   target.kind === 'local' ? startLocalSystem(options) : joinRunningSystem(target, options);
 
 /**
- * For a story that only uses the system, and neither stops, scales nor configures anything: in `npm test` these stories share one instance, whose
+ * For a story that only uses the system, and does not stop, scale or configure anything: in `npm test` these stories share one instance, whose
  * apps they do not control.
  */
 export const joinSystem = (): Promise<System> =>

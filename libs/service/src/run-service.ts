@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { hostname } from 'node:os';
 import type { INestApplicationContext, INestMicroservice, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import type { NestMicroservice } from '@nestjs/microservices';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
@@ -125,7 +126,10 @@ async function startHttp(
   strategy: KafkaTransport,
 ): Promise<NestFastifyApplication> {
   const app = await create(root, log);
-  handleRecords(app.connectMicroservice({ strategy }));
+  // its handlers are registered when it starts, with the pipes and filters that are set here; `init` calls the hooks of both
+  const microservice = app.connectMicroservice({ strategy }, { deferInitialization: true }) as NestMicroservice;
+  microservice.setIsInitHookCalled(true);
+  handleRecords(microservice);
   await app.init();
   await app.startAllMicroservices();
   await listen(app);

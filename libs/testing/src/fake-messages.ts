@@ -2,26 +2,26 @@ import { type Command, type Fact, type Query, type QueuedCommand, Unavailable } 
 import type { Messages } from '#messaging';
 
 export interface Sent {
-  /** Of the contract. */
+  /** The name of the contract. */
   name: string;
   payload: object;
   key: string;
 }
 
-/** In place of `Messages` and `Publisher`: replies from a table and records what was sent. */
+/** A fake of `Messages` and `Publisher`: replies from a table and records the sent messages. */
 export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'publish'> {
   readonly requests: Sent[] = [];
   readonly announced: Sent[] = [];
   readonly published: Sent[] = [];
   private readonly replies = new Map<string, (payload: never) => unknown>();
 
-  /** From now on this is the reply to requests of the contract. It may throw the error of a service. */
+  /** Sets the reply to requests of the contract. The reply may throw the error of a service. */
   replyTo<Payload, Reply>(contract: Command<Payload, Reply> | Query<Payload, Reply>, reply: (payload: Payload) => Reply): this {
     this.replies.set(contract.name, reply);
     return this;
   }
 
-  /** @throws Unavailable where `replyTo` has set no reply */
+  /** @throws Unavailable if `replyTo` has set no reply */
   async request<Payload extends object, Reply>(
     { name }: Command<Payload, Reply> | Query<Payload, Reply>,
     payload: Payload,

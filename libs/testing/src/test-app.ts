@@ -10,7 +10,7 @@ import { LogModule } from '#service';
 import { FakeMessages } from './fake-messages.js';
 
 /**
- * An app's module as its service starts it, without Kafka and without a connection to a database. `compile()` constructs every provider and starts
+ * An app's module as its service starts it, without Kafka and without a connection to a database. `compile()` constructs every provider but starts
  * none.
  */
 export function testApp(module: Type, messages = new FakeMessages()): TestingModuleBuilder {
@@ -29,7 +29,7 @@ export function testApp(module: Type, messages = new FakeMessages()): TestingMod
     .useValue(new DataSource({ type: 'postgres' }));
 }
 
-/** The patterns of the messages that the app's controllers handle: the names of its commands and queries, and `<group> <topic>` of what it reads. */
+/** The patterns of the messages that the app's controllers handle: the names of its commands and queries, and `<group> <topic>` of the records that it reads. */
 export function handledMessages(app: TestingModule): string[] {
   const controllers = [...app.get(ModulesContainer).values()].flatMap((module) => [...module.controllers.values()]);
   return controllers.flatMap(({ metatype }) => {
@@ -41,7 +41,7 @@ export function handledMessages(app: TestingModule): string[] {
   });
 }
 
-/** The commands and queries that a service owns: those whose names begin with its own. */
+/** The commands and queries that a service owns: those whose names begin with the name of the service. */
 export function ownedRequests(service: contracts.Service): string[] {
   return Object.values(contracts as Record<string, unknown>).flatMap((each) => {
     const { kind, name, topic } = (each ?? {}) as { kind?: string; name?: string; topic?: string };

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { bundleComponent, Invalid, Unavailable, type UserId } from '#contracts';
+import { bundleComponent, Invalid, Unavailable } from '#contracts';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
 import { CodeFetcher } from './code-fetcher.js';
