@@ -32,7 +32,7 @@ beforeAll(async () => {
   Object.assign(ids, {
     sources: source.id,
     components: source.component_id,
-    webhooks: await owner.webhook('http://127.0.0.1:1/'),
+    webhooks: await owner.webhook('http://localhost:1/'),
     workflows: WORKFLOW,
   });
   await owner.subscribe(source.id, ids.webhooks!);

@@ -39,7 +39,7 @@ async function knownThings(): Promise<string[]> {
     mine.id,
     theirs.id,
     mine.component_id,
-    await api.webhook('http://127.0.0.1:1/'),
+    await api.webhook('http://localhost:1/'),
     api.account.id,
     'dc_000000000000000000',
     'p_000000000000000000',
@@ -66,12 +66,16 @@ function requestOf(chance: Chance, operation: Operation) {
   }
   const headers: Record<string, string> = { authorization: `Bearer ${api.account.api_key}` };
   if (chance.happens(0.1)) headers['idempotency-key'] = chance.oneOf(['a', 'b', 'x'.repeat(256), ' ', 'c d']);
+  for (const { name, in: where } of operation.parameters)
+    if (where === 'header' && name !== 'Idempotency-Key' && chance.happens(0.2))
+      headers[name] = encodeURIComponent(anyText(chance).toWellFormed());
   let body: string | undefined;
   if (operation.method !== 'GET' && chance.happens(operation.body ? 0.9 : 0.3)) {
+    const type = chance.oneOf(['application/json', ...Object.keys(operation.bodies)]);
     headers['content-type'] = chance.happens(0.95)
-      ? 'application/json'
+      ? type
       : chance.oneOf(['text/plain', 'application/json; charset', 'x', 'multipart/form-data']);
-    const value = (operation.body ? sample(operation.body) : {}) as Record<string, unknown>;
+    const value = (operation.bodies[type] ? sample(operation.bodies[type]) : {}) as Record<string, unknown>;
     for (const name of Object.keys(value)) {
       if (chance.happens(0.4)) delete value[name];
       else if (name === 'component_code') value[name] = chance.happens(0.9) ? chance.oneOf(CODES) : anything(chance, 3);

@@ -78,13 +78,15 @@ describe('while a part of the system is down', () => {
     const headers = await freshKey();
     const { id } = await api.source(CODE);
     await system.broker.kill();
-    const [read, made, removed, me] = await Promise.all([
+    const [published, read, made, removed, me] = await Promise.all([
+      http('POST', `${api.baseUrl}/sources/${id}/events`, { headers: { ...headers, 'content-type': 'application/json' }, body: '1' }),
       http('GET', `${api.baseUrl}/sources/${id}`, { headers }),
-      http('POST', `${api.baseUrl}/webhooks?url=http://127.0.0.1:1/`, { headers }),
+      http('POST', `${api.baseUrl}/webhooks?url=http://localhost:1/`, { headers }),
       http('DELETE', `${api.baseUrl}/sources/${id}`, { headers }),
       http('GET', `${api.baseUrl}/users/me`, { headers }),
     ]);
-    expect([read, made, removed, me].map(({ status }) => status)).toEqual([503, 503, 503, 200]);
+    expect([published, read, made, removed, me].map(({ status }) => status)).toEqual([503, 503, 503, 503, 200]);
+    expect(Number(published.headers['retry-after'])).toBeGreaterThan(0);
     expect(problem(made)).toMatchObject({
       type: 'application/problem+json',
       id: true,

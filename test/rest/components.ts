@@ -169,6 +169,23 @@ export const components = (world: () => World) =>
         expect(asked).toEqual([]);
       });
     });
+
+    describe('of the registry', () => {
+      it('are listed in pages, without their code', async () => {
+        const all = (await api.get('/registry?limit=100')).body;
+        expect(all.data.map(({ key }: any) => key)).toEqual(expect.arrayContaining(['http-request', 'interval-timer', 'manual']));
+        for (const each of all.data) expect(keysOf(each)).toEqual(['configurable_props', 'description', 'id', 'key', 'name', 'version']);
+        const ids: string[] = [];
+        for (let after = ''; ;) {
+          const { body } = await api.get(`/registry?limit=2&after=${after}`);
+          if (body.data.length === 0) break;
+          ids.push(...body.data.map(({ id }: any) => id));
+          after = body.page_info.end_cursor;
+        }
+        expect(ids).toEqual(all.data.map(({ id }: any) => id));
+        expect((await api.get('/registry?after=ZGNfMDAwMDAwMDAw')).status).toBe(400);
+      });
+    });
   });
 
 const needed: Record<string, object> = {

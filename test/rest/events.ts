@@ -122,7 +122,7 @@ export const events = (world: () => World) =>
       ['not JSON', Buffer.from('{'), {}, 'not JSON'],
       ['not UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, 'not UTF-8'],
       ['nested too deeply', Buffer.from(`${'['.repeat(300)}${']'.repeat(300)}`), {}, 'nested deeper'],
-      ['on a reserved stream', Buffer.from('1'), { ce_type: '$in' }, '$in'],
+      ['on a reserved stream', Buffer.from('1'), { ce_sluicestream: '$in' }, 'names no stream'],
       ['with a time that no database can store', Buffer.from('1'), { ce_time: 'a\0' }, 'NUL'],
     ])('from a producer that are %s are reported on $errors', async (_, value, headers, message) => {
       const source = await emitted(count(1));

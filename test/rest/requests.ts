@@ -74,7 +74,7 @@ export const requests = (world: () => World) =>
         ['DELETE', '/users/me', 405, 'GET, HEAD'],
         ['POST', '/users/me/sources', 405, 'GET, HEAD'],
         ['POST', '/workflows/p_1/%24errors/event_summaries', 405, 'GET, HEAD'],
-        ['PUT', '/sources/dc_1/events', 405, 'DELETE, GET, HEAD'],
+        ['PUT', '/sources/dc_1/events', 405, 'DELETE, GET, HEAD, POST'],
         ['OPTIONS', '/users/me', 405, 'GET, HEAD'],
       ])('%s %s: %i', async (method, path, status, allow: string | undefined = undefined) => {
         for (const [body, type] of [

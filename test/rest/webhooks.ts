@@ -61,17 +61,47 @@ export const webhooks = (world: () => World) =>
       'http://localhost',
       'https://example.com:1',
       'HTTPS://EXAMPLE.COM/X',
-      'http://127.0.0.1:9/a',
-      'http://[::1]:80/',
+      'http://localhost:9/a',
+      'http://93.184.216.34/',
       'https://user:pw@example.com/?q#f',
     ])('are created for %s', async (url) => {
       expect((await create({ url })).body.data.url).toBe(url);
     });
+    it.each(['http://10.1.2.3/', 'http://0xa010203:8080/', 'https://[fc00::1]/', 'http://169.254.169.254/latest'])(
+      'of the private address %s are 400, and name the exception',
+      async (url) => {
+        const refused = await create({ url });
+        expect([refused.status, refused.body.errors[0].field]).toEqual([400, 'url']);
+        expect(refused.body.detail).toContain('SLUICE_ALLOW_PRIVATE_HOSTS');
+        const { id } = (await create({ url: 'https://example.com/' })).body.data;
+        expect((await api.put(`/webhooks/${id}`, { url })).status).toBe(400);
+      },
+    );
     it('return 400 without a URL or with invalid text', async () => {
       expect((await create({})).status).toBe(400);
       expect((await create({ url: 'https://example.com', name: 'a\0b' })).status).toBe(400);
       expect((await api.post('/webhooks?url=https://a.example&url=https://b.example')).status).toBe(400);
       expect((await api.post('/webhooks', { url: 5 })).status).toBe(400);
+    });
+
+    needing('receiver').it('are tried with a sample event, also while inactive; it is not listed', async () => {
+      const { receiver } = world();
+      const { id } = (await create({ url: `${receiver.url}tested` })).body.data;
+      await api.put(`/webhooks/${id}`, { active: false });
+      const { status, body } = await api.post(`/webhooks/${id}/test`);
+      expect(status).toBe(200);
+      expect(body.data).toMatchObject({ status_code: 200, error: null });
+      const [request] = receiver.received.filter(({ path }) => path === '/tested');
+      expect(request?.body).toEqual({ test: true, webhook_id: id });
+      expect(request?.headers).toMatchObject({ 'webhook-signature': expect.stringMatching(/^v1,/), 'ce-specversion': '1.0' });
+      expect((await api.get(`/webhooks/${id}/deliveries`)).body.page_info.total_count).toBe(0);
+      expect((await api.post('/webhooks/wh_000000000000000000/test')).status).toBe(404);
+    });
+
+    it('that refuse the sample event stay as they are', async () => {
+      const { id } = (await create({ url: 'http://localhost:1/' })).body.data;
+      expect((await api.post(`/webhooks/${id}/test`)).body.data).toMatchObject({ status_code: null, error: expect.any(String) });
+      expect((await api.get(`/webhooks/${id}`)).body.data.active).toBe(true);
     });
 
     it('keep omitted fields on PUT', async () => {

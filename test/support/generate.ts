@@ -19,7 +19,8 @@ export class Chance {
 /** A value that a schema allows: its example if it has one. */
 export function sample(schema: Schema): unknown {
   const { type, example, default: preset, enum: values, properties, items } = resolved(schema);
-  if (example !== undefined) return example;
+  // a copy: the fuzzer changes it
+  if (example !== undefined) return structuredClone(example) as unknown;
   if (preset !== undefined) return preset;
   if (values) return values[0];
   if (properties) return Object.fromEntries(Object.entries<Schema>(properties).map(([name, each]) => [name, sample(each)]));

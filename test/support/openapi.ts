@@ -14,6 +14,8 @@ export interface Operation {
   parameters: { name: string; in: 'path' | 'query' | 'header'; required?: boolean; schema: Schema }[];
   /** The schema of the JSON body; undefined if there is none. */
   body: Schema | undefined;
+  /** The schemas of all bodies, by content type. */
+  bodies: Record<string, Schema>;
   responses: Record<string, { content?: Record<string, { schema: Schema }>; headers?: object; $ref?: string }>;
 }
 
@@ -28,6 +30,9 @@ export const operations: Operation[] = Object.entries<Schema>(document.paths).fl
     operationId: item[method].operationId,
     parameters: item[method].parameters ?? [],
     body: item[method].requestBody?.content['application/json'].schema,
+    bodies: Object.fromEntries(
+      Object.entries<Schema>(item[method].requestBody?.content ?? {}).map(([type, { schema }]): [string, Schema] => [type, schema]),
+    ),
     responses: item[method].responses,
   })),
 );

@@ -12,6 +12,7 @@ import { RemoteCode } from './components/remote-code.js';
 import { schema } from './database/schema.js';
 import { EmittersController } from './emitters/emitters.controller.js';
 import { OwnComponents } from './registry/own-components.js';
+import { RegistryController } from './registry/registry.controller.js';
 import { RegistryRepository } from './registry/registry.repository.js';
 import { RegistryService } from './registry/registry.service.js';
 import { SourceRow } from './sources/source.entity.js';
@@ -25,7 +26,7 @@ import { WorkflowsRepository } from './workflows/workflows.repository.js';
 /** What exists, and whose it is: components, sources, the registry of workflows. */
 @Module({
   imports: [DatabaseModule.forApp(schema), TypeOrmModule.forFeature([Code, ComponentRow, SourceRow, WorkflowRow])],
-  controllers: [ComponentsController, SourcesController, EmittersController, WorkflowsController],
+  controllers: [ComponentsController, SourcesController, EmittersController, RegistryController, WorkflowsController],
   providers: [
     { provide: CatalogConfig, useFactory: () => CatalogConfig.read() },
     CodeFetcher,

@@ -3,8 +3,10 @@ import { APP_INTERCEPTOR } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { ScheduleModule } from '@nestjs/schedule';
 import { DatabaseModule } from '#database';
+import { EmittersModule } from '#emitters';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { ComponentsController } from './components/components.controller.js';
+import { RegistryController } from './components/registry.controller.js';
 import { schema } from './database/schema.js';
 import { ErrorMailController } from './error-mail/error-mail.controller.js';
 import { SeenError } from './error-mail/error-notice.entity.js';
@@ -18,6 +20,7 @@ import { Housekeeping } from './housekeeping.js';
 import { IdempotentRequest } from './idempotency/idempotent-request.entity.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LiveModule } from './live/live.module.js';
+import { PublishingModule } from './publishing/publishing.module.js';
 import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
@@ -32,12 +35,15 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
   imports: [
     DatabaseModule.forApp(schema),
     TypeOrmModule.forFeature([CountedRun, IdempotentRequest, SeenError]),
+    EmittersModule.forRoom(),
+    ScheduleModule.forRoot(),
     AccountsModule,
     LiveModule,
-    ScheduleModule.forRoot(),
+    PublishingModule,
   ],
   controllers: [
     ComponentsController,
+    RegistryController,
     SourcesController,
     EventsController,
     SubscriptionsController,

@@ -1,8 +1,9 @@
 import { IsInt, IsObject, IsOptional, IsString } from 'class-validator';
-import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import { ApiProperty, ApiPropertyOptional, PickType } from '@nestjs/swagger';
 import { command, query } from './contract.js';
 import type { Hook } from './emitters.js';
 import { type ComponentId, IsId, type UserId } from './ids.js';
+import { type Page, PageRequest } from './page.js';
 import { IsText } from './validators.js';
 
 /** A prop as `configurable_props` shows it: in declaration order, unknown attributes passed through. */
@@ -89,6 +90,14 @@ export class GetRegisteredComponent {
   @IsString() key!: string;
 }
 export const getRegisteredComponent = query<Component>()('catalog.component.get-registered', GetRegisteredComponent);
+
+/** A component of the registry, as lists of it show it: without its code. */
+export class RegisteredComponent extends PickType(Component, ['id', 'name', 'version', 'configurable_props']) {
+  @ApiProperty({ example: 'http-request' }) key!: string;
+  @ApiProperty({ type: String, nullable: true }) description!: string | null;
+}
+export class ListRegistry extends PageRequest {}
+export const listRegistry = query<Page<RegisteredComponent>>()('catalog.registry.list', ListRegistry);
 
 export class GetCode {
   @IsString() code_hash!: string;

@@ -40,7 +40,7 @@ export class EmitterState {
 /** Key: the emitter's id. */
 export const emitterChanged = fact('catalog.emitter.changed', EmitterState, {
   compacted: true,
-  announcedTo: ['routing', 'event-store', 'runtime'],
+  announcedTo: ['gateway', 'routing', 'event-store', 'runtime'],
 });
 
 export class FindEmitters {

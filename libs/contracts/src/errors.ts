@@ -9,6 +9,8 @@ export type ErrorCode =
 export interface FieldProblem {
   field: string;
   message: string;
+  /** In a batch: which of its items. */
+  index?: number;
 }
 
 export interface ErrorDetails {

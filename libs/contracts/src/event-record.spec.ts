@@ -8,6 +8,7 @@ const record = ({ key, value, headers = {} }: { key: string | null; value: Buffe
   key,
   value: value === null ? null : Buffer.from(value),
   header: (name: string) => headers[name],
+  headerNames: () => Object.keys(headers),
 });
 const read = (produced: Parameters<typeof record>[0]) => readEventRecord(record(produced));
 const place = { ms: 1_700_000_000_000, seq: 7 * 4096 + 3 };
@@ -77,7 +78,42 @@ describe('a record of the topic events', () => {
     });
     expect(read(deletionRecord({ emitterId: 'dc_1' }))).toMatchObject({ start: null, end: null, stream: null });
   });
-  it('has unpaired surrogates in its attributes replaced by U+FFFD', () => {
+  it.each(['$other', '$in', '*', 'x'.repeat(129)])('of the type %j, which is no stream, keeps it and is on the default stream', (type) => {
+    expect(read({ key: 'dc_1', value: '1', headers: { ce_type: type } })).toMatchObject({
+      ...{ kind: 'event', stream: '', dueAt: undefined, waited: false },
+      context: { attributes: { type } },
+    });
+  });
+  it.each([
+    [{ ce_type: 'order.created', ce_sluicestream: 'orders' }, 'orders'],
+    [{ ce_type: 'order.created', ce_sluicestream: 'default' }, ''],
+    [{ ce_type: '$delete', ce_sluicestream: 'default' }, ''],
+    [{ ce_sluicestream: '$errors' }, '$errors'],
+  ])('with %j is on the stream %j', (headers: Record<string, string>, stream) => {
+    expect(read({ key: 'dc_1', value: '{}', headers })).toMatchObject({
+      ...{ kind: 'event', stream },
+      context: headers.ce_type === undefined ? undefined : { attributes: { type: headers.ce_type } },
+    });
+  });
+  it('keeps what its producer states about it, and nothing that Sluice does', () => {
+    const headers = {
+      ...{ ce_specversion: '1.0', ce_id: 'e', ce_source: '/shop', ce_type: 'order', ce_time: '2026-01-01T00:00:00Z', ce_subject: 's' },
+      ...{ ce_summary: 'x', ce_sluiceevent: 'y', ce_BadName: 'z', traceparent: '00-a-b-01', 'content-type': 'text/json' },
+    };
+    expect(read({ key: 'dc_1', value: '1', headers })).toMatchObject({ stream: 'order', summary: 'x' });
+    expect((read({ key: 'dc_1', value: '1', headers }) as EmittedEvent).context).toEqual({
+      attributes: { id: 'e', source: '/shop', subject: 's', summary: 'x', datacontenttype: 'text/json' },
+      traceparent: '00-a-b-01',
+    });
+    const own = { emitterId: 'dc_1', stream: 'order', emitId: 'e1', json: Buffer.from('1'), summary: 's'.repeat(9000), hops: 2 } as const;
+    expect((read(eventRecord(own)) as EmittedEvent).context).toBeUndefined();
+  });
+  it('is written again with what its producer states', () => {
+    const context = { attributes: { id: 'e', type: '$delete', subject: 'ü', datacontenttype: 'application/x+json' }, tracestate: 'a=b' };
+    const event = { emitterId: 'dc_1', stream: 'orders', emitId: 'e', json: Buffer.from('1'), context } as const;
+    expect(read(eventRecord(event))).toMatchObject({ kind: 'event', ...event });
+  });
+  it('takes halves of surrogate pairs in attributes for what they become', () => {
     const value = Buffer.from('{"data":1,"id":"a\\ud83d","type":"s\\ud83d","summary":"\\ude00"}');
     const structured = { key: 'dc_1', value, headers: { 'content-type': 'application/cloudevents+json' } };
     expect(read(structured)).toMatchObject({ emitId: 'a\uFFFD', stream: 's\uFFFD', summary: '\uFFFD' });
@@ -89,7 +125,11 @@ describe('a record of the topic events', () => {
     ['a key that is not an emitter id', { key: 'wh_1', value: Buffer.from('1') }],
     ['no value', { key: 'dc_1', value: null }],
     ['a value that is not JSON', { key: 'dc_1', value: Buffer.from('hello') }],
-    ['a reserved stream that does not exist', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_type: '$other' } }],
+    ['a sluicestream that is none', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_sluicestream: '$other' } }],
+    ['the sluicestream *', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_sluicestream: '*' } }],
+    ['the sluicestream $in', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_sluicestream: '$in', ce_sluicedueat: '5' } }],
+    ['attributes that no header holds', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_subject: 'ü'.repeat(1400) } }],
+    ['an extension with a NUL character', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_tenant: 'a\0' } }],
     [
       'a structured CloudEvent without data',
       { key: 'dc_1', value: Buffer.from('{}'), headers: { 'content-type': 'application/cloudevents+json' } },

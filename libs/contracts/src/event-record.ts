@@ -1,10 +1,18 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import {
+  attributesProblem,
+  type EventContext,
+  isAttributeName,
+  isJsonContentType,
+  isOwnAttribute,
+  STREAM_ATTRIBUTE,
+} from './cloud-event.js';
 import { type EmitterId, isEmitterId } from './ids.js';
 import { keepableText } from './keepable-text.js';
 import { MAX_JSON_DEPTH, nestsTooDeeply } from './json-nesting.js';
 import { ksuid } from './ksuid.js';
-import { ceTypeOf, type Stream, streamOf, WAITING_STREAM, readableStreamProblem } from './streams.js';
+import { ceTypeOf, DEFAULT_STREAM, emittedStreamProblem, type Stream, streamOf, WAITING_STREAM } from './streams.js';
 import { type EventPlace, eventPlace, parseEventId } from './event-id.js';
 
 /** A record of the topic `events`. `clock`: the LogAppendTime in ms, made monotonic within its partition. */
@@ -15,6 +23,7 @@ export interface EventLogRecord {
   key: string | null;
   value: Buffer | null;
   header(name: string): string | undefined;
+  headerNames(): string[];
 }
 
 /** An event that has been written to the topic. */
@@ -33,6 +42,8 @@ export interface EmittedEvent {
   itemTs?: number;
   /** When the event happened, if the emitter states it; ISO 8601. */
   time?: string;
+  /** What its producer states about it, for those who receive it. */
+  context?: EventContext;
   /** The number of sources and workflows that it passed through. */
   hops: number;
   /** Only on `$in`: when the event will be emitted, in ms, and on which stream. */
@@ -63,10 +74,13 @@ export interface MalformedRecord {
 
 /** The size of the largest event, in bytes of JSON. */
 export const MAX_EVENT_BYTES = 1024 * 1024;
-const MAX_EMIT_ID_LENGTH = 256;
+export const MAX_EMIT_ID_LENGTH = 256;
 
 const DELETE_TYPE = '$delete';
 const STRUCTURED = 'application/cloudevents+json';
+const JSON_CONTENT = 'application/json';
+/** Which attributes of a record are ours and not the producer's: `all`, or the `id` alone. */
+const MADE_HEADER = 'ce_sluicemade';
 
 /** A record for Kafka. */
 export interface EventToProduce {
@@ -77,21 +91,37 @@ export interface EventToProduce {
 
 /** Builds the record of an event in CloudEvents' binary mode. */
 export function eventRecord(event: Omit<EmittedEvent, 'kind' | 'place' | 'hops'> & { hops?: number }): EventToProduce {
+  const { attributes, traceparent, tracestate } = event.context ?? {};
   const headers: Record<string, string> = {
     ce_specversion: '1.0',
     ce_id: event.emitId,
     ce_source: event.emitterId,
     ce_type: ceTypeOf(event.stream),
-    'content-type': 'application/json',
+    'content-type': JSON_CONTENT,
   };
+  if (attributes?.id === undefined) headers[MADE_HEADER] = attributes ? 'id' : 'all';
+  if (attributes) setAttributes(headers, attributes, event.stream);
+  if (traceparent !== undefined) headers.traceparent = traceparent;
+  if (tracestate !== undefined) headers.tracestate = tracestate;
   if (event.time !== undefined) headers.ce_time = event.time;
   if (event.summary !== undefined) headers.ce_summary = keepableText(event.summary);
   if (event.itemId !== undefined) headers.ce_itemid = keepableText(event.itemId);
   if (event.itemTs !== undefined) headers.ce_itemts = String(event.itemTs);
   if (event.hops) headers.ce_hops = String(event.hops);
-  if (event.dueAt !== undefined) headers.ce_dueat = String(event.dueAt);
-  if (event.dueStream !== undefined) headers.ce_duestream = ceTypeOf(event.dueStream);
+  if (event.dueAt !== undefined) headers.ce_sluicedueat = String(event.dueAt);
+  if (event.dueStream !== undefined) headers.ce_sluiceduestream = ceTypeOf(event.dueStream);
   return { key: event.emitterId, value: event.json, headers };
+}
+
+function setAttributes(headers: Record<string, string>, attributes: Readonly<Record<string, string>>, stream: Stream): void {
+  for (const name in attributes) headers[`ce_${name}`] = attributes[name] as string;
+  const { type, datacontenttype } = attributes;
+  // a type of the producer's names no stream here: `$delete` would even be a command
+  if (type !== undefined) headers[`ce_${STREAM_ATTRIBUTE}`] = ceTypeOf(stream);
+  if (datacontenttype !== undefined && isJsonContentType(datacontenttype)) {
+    headers['content-type'] = datacontenttype;
+    delete headers.ce_datacontenttype;
+  }
 }
 
 /** Builds the record of a range deletion. */
@@ -123,28 +153,30 @@ export function readEventRecord(
   } catch (error) {
     return malformed(`the value is not JSON: ${(error as Error).message}`);
   }
-  if (type === DELETE_TYPE) return readDeletion(place, emitterId, value) ?? malformed('the deletion does not name a range of event ids');
-  const attributes = record.header('content-type')?.toLowerCase().startsWith(STRUCTURED)
-    ? structuredAttributes(value)
-    : { data: value, text: record.value, get: (name: string) => record.header(`ce_${name}`) };
-  if (attributes === null) return malformed('the value is not a CloudEvent with data');
-  // each level takes at least two bytes, so most events are too short to need the check
-  if (record.value.length > 2 * MAX_JSON_DEPTH && nestsTooDeeply(attributes.data))
+  const named = record.header(`ce_${STREAM_ATTRIBUTE}`);
+  if (type === DELETE_TYPE && named === undefined)
+    return readDeletion(place, emitterId, value) ?? malformed('the deletion does not name a range of event ids');
+  const contentType = record.header('content-type');
+  const made = record.header(MADE_HEADER);
+  const cloudEvent = contentType?.toLowerCase().startsWith(STRUCTURED)
+    ? structuredEvent(value)
+    : { data: value, text: record.value, attributes: binaryAttributes(record, contentType) };
+  if (cloudEvent === null) return malformed('the value is not a CloudEvent with data');
+  // a level takes two bytes at least: most events are too short to be looked through
+  if (record.value.length > 2 * MAX_JSON_DEPTH && nestsTooDeeply(cloudEvent.data))
     return malformed(`the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
-  const json = attributes.text ?? Buffer.from(JSON.stringify(attributes.data));
-  const stream = streamOf(attributes.get('type'));
-  const streamProblem = readableStreamProblem(stream);
-  if (streamProblem) return malformed(`ce_type is not a stream: ${streamProblem}`);
-  if (json.length > maxBytes) return malformed(`the event has ${json.length} bytes of JSON; the limit is ${maxBytes}`);
-  const emitId = attributes.get('id') || placeEmitId(record);
+  const json = cloudEvent.text ?? Buffer.from(JSON.stringify(cloudEvent.data));
+  if (json.length > maxBytes) return malformed(`the event has ${json.length} bytes of JSON: ${maxBytes} are allowed`);
+  const { attributes } = cloudEvent;
+  const due = integer(attributes.sluicedueat);
+  const stream = streamOfEvent(attributes[STREAM_ATTRIBUTE], attributes.type, due !== undefined);
+  if (stream === undefined) return malformed(`ce_${STREAM_ATTRIBUTE} names no stream`);
+  const emitId = attributes.id || placeEmitId(record);
   if (emitId.length > MAX_EMIT_ID_LENGTH) return malformed(`ce_id is longer than ${MAX_EMIT_ID_LENGTH} characters`);
-  const [summary, itemId, time] = [attributes.get('summary'), attributes.get('itemid'), attributes.get('time')];
-  // CloudEvents forbids NUL, and PostgreSQL cannot store it
-  if ([emitId, summary, itemId, time].some((text) => text?.includes('\0'))) return malformed('a ce_ attribute holds a NUL character');
-  const itemTs = integer(attributes.get('itemts'));
-  const due = integer(attributes.get('dueat'));
+  const producers = producersAttributes(attributes, { emitterId, stream, made });
+  const problem = attributesProblem(attributes, producers);
+  if (problem) return malformed(problem);
   const dueAt = stream === WAITING_STREAM ? due : undefined;
-  if (stream === WAITING_STREAM && dueAt === undefined) return malformed(`${WAITING_STREAM} takes only what waits for a ce_dueat`);
   return {
     kind: 'event',
     place,
@@ -152,13 +184,14 @@ export function readEventRecord(
     stream,
     emitId,
     json,
-    summary,
-    itemId,
-    itemTs,
-    time,
-    hops: integer(attributes.get('hops')) ?? 0,
+    summary: attributes.summary,
+    itemId: attributes.itemid,
+    itemTs: integer(attributes.itemts),
+    time: attributes.time,
+    context: contextOf(producers, record.header('traceparent'), record.header('tracestate')),
+    hops: integer(attributes.hops) ?? 0,
     dueAt,
-    dueStream: dueAt === undefined ? undefined : streamOf(attributes.get('duestream')),
+    dueStream: dueAt === undefined ? undefined : streamOf(attributes.sluiceduestream),
     waited: due !== undefined && stream !== WAITING_STREAM,
   };
 }
@@ -168,20 +201,29 @@ function placeEmitId(record: EventLogRecord): string {
   return ksuid(record.clock, createHash('md5').update(`${record.partition}-${record.offset}`).digest());
 }
 
-/** The data of an event, its text if there is one, and its attributes. */
-interface CloudEventAttributes {
+/** An event's data with, where there is one, its text, and its attributes. */
+interface CloudEvent {
   data: unknown;
   text?: Buffer;
-  get(name: string): string | undefined;
+  attributes: Record<string, string>;
 }
 
-function structuredAttributes(value: unknown): CloudEventAttributes | null {
+function binaryAttributes(record: EventLogRecord, contentType: string | undefined): Record<string, string> {
+  const attributes: Record<string, string> = {};
+  for (const header of record.headerNames()) {
+    if (header.startsWith('ce_') && isAttributeName(header.slice(3))) attributes[header.slice(3)] = record.header(header) ?? '';
+  }
+  if (contentType !== undefined && contentType !== JSON_CONTENT) attributes.datacontenttype ??= contentType;
+  return attributes;
+}
+
+function structuredEvent(value: unknown): CloudEvent | null {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
-  const cloudEvent = value as Record<string, unknown>;
-  let { data } = cloudEvent;
+  const { data_base64, ...members } = value as Record<string, unknown>;
+  let { data } = members;
   let text: Buffer | undefined;
-  if (typeof cloudEvent.data_base64 === 'string' && !('data' in cloudEvent)) {
-    text = Buffer.from(cloudEvent.data_base64, 'base64');
+  if (typeof data_base64 === 'string' && !('data' in members)) {
+    text = Buffer.from(data_base64, 'base64');
     if (!isUtf8(text)) return null;
     try {
       data = JSON.parse(text.toString('utf8'));
@@ -190,15 +232,53 @@ function structuredAttributes(value: unknown): CloudEventAttributes | null {
     }
   }
   if (data === undefined) return null;
-  return {
-    data,
-    text,
-    get: (name) => {
-      const attribute = cloudEvent[name];
-      // as a header would transmit it: headers cannot carry unpaired surrogates, and both modes must yield the same text
-      return typeof attribute === 'string' || typeof attribute === 'number' ? String(attribute).toWellFormed() : undefined;
-    },
-  };
+  return { data, text, attributes: structuredAttributes(members) };
+}
+
+/** The attributes among the members of a structured CloudEvent; those that can be none are left out. */
+export function structuredAttributes(members: Readonly<Record<string, unknown>>): Record<string, string> {
+  const attributes: Record<string, string> = {};
+  for (const [name, value] of Object.entries(members)) {
+    if (name === 'data' || !isAttributeName(name) || !['string', 'number', 'boolean'].includes(typeof value)) continue;
+    // as it would come in a header: halves of surrogate pairs are not kept, and must not differ where they can't be
+    attributes[name] = String(value).toWellFormed();
+  }
+  return attributes;
+}
+
+/** Those of a record's attributes that its producer has given, beside what Sluice states anyway; undefined when there is none. */
+function producersAttributes(
+  attributes: Readonly<Record<string, string>>,
+  { emitterId, stream, made }: { emitterId: EmitterId; stream: Stream; made: string | undefined },
+): Record<string, string> | undefined {
+  if (made === 'all') return undefined;
+  const given: Record<string, string> = {};
+  let any = false;
+  for (const name in attributes) {
+    const value = attributes[name] as string;
+    if (name === 'specversion' || name === 'time' || isOwnAttribute(name)) continue;
+    if (name === 'id' && (made === 'id' || value === '')) continue;
+    if (name === 'source' && (value === emitterId || value === '')) continue;
+    if (name === 'type' && (value === ceTypeOf(stream) || value === '')) continue;
+    given[name] = value;
+    any = true;
+  }
+  return any ? given : undefined;
+}
+
+const contextOf = (
+  attributes: Record<string, string> | undefined,
+  traceparent: string | undefined,
+  tracestate: string | undefined,
+): EventContext | undefined =>
+  attributes === undefined && traceparent === undefined && tracestate === undefined ? undefined : { attributes, traceparent, tracestate };
+
+/** The stream of an event; undefined when the name that was given for it is none. What can't be a stream is only a type. */
+function streamOfEvent(named: string | undefined, type: string | undefined, waits: boolean): Stream | undefined {
+  const stream = streamOf(named ?? type);
+  if (named === undefined && stream === WAITING_STREAM && waits) return stream;
+  if (emittedStreamProblem(stream) === null) return stream;
+  return named === undefined ? DEFAULT_STREAM : undefined;
 }
 
 function readDeletion(place: EventPlace, emitterId: EmitterId, value: unknown): DeletedRange | null {

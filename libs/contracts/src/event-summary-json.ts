@@ -4,6 +4,7 @@ import type { Stream } from './streams.js';
 
 /** An event as a page contains it. */
 export interface ShownEvent {
+  stream: Stream;
   ms: number;
   seq: number;
   emit_id: string;
@@ -20,11 +21,11 @@ export interface ShownEvent {
  * `indexed_at_ms` is the time of the event's id rather than the time of storing it. So the live stream, which does not query the store,
  * shows the same value, and so does a second read of an event that was stored twice.
  */
-export function eventSummaryJson(emitterId: EmitterId, stream: Stream, shown: ShownEvent): string {
+export function eventSummaryJson(emitterId: EmitterId, shown: ShownEvent): string {
   const metadata = JSON.stringify({
     emitter_id: emitterId,
     emit_id: shown.emit_id,
-    name: stream,
+    name: shown.stream,
     summary: shown.summary ?? undefined,
     id: shown.item_id ?? undefined,
     ts: shown.item_ts ?? undefined,

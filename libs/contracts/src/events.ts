@@ -49,6 +49,20 @@ export interface EventPage {
 }
 export const listEvents = query<EventPage>()('event-store.event.list', ListEvents);
 
+export class EmitterReference {
+  @IsId('user') owner_id!: UserId;
+  @IsId('source', 'workflow') emitter_id!: EmitterId;
+}
+
+/** A stream of an emitter, as the API returns it. */
+export class EmitterStream {
+  @ApiProperty({ description: 'Empty for the default stream.' }) event_name!: string;
+  @ApiProperty({ type: 'integer', description: 'Events that are kept now.' }) count!: number;
+  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) last_event_at!: number;
+}
+/** The streams of an emitter that hold events. */
+export const listStreams = query<EmitterStream[]>()('event-store.stream.list', EmitterReference);
+
 /** How far the store has read a partition of the topic `events`: every record below `offset`; `clock` is the clock of the record just below it, in ms. */
 export interface StoredPosition {
   partition: number;

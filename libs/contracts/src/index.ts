@@ -1,3 +1,4 @@
+export * from './cloud-event.js';
 export * from './components.js';
 export * from './contract.js';
 export * from './emitters.js';

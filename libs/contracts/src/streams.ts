@@ -7,6 +7,9 @@ export const LOGS_STREAM: Stream = '$logs';
 /** Emits that wait for their `delivery_ts`: can be read and deleted, but not subscribed to. */
 export const WAITING_STREAM: Stream = '$in';
 
+/** Stands for the default stream and all custom ones of an emitter, never for `$errors`, `$logs` and `$in`. */
+export const EVERY_STREAM = '*';
+
 const OURS = new Set([ERRORS_STREAM, LOGS_STREAM]);
 const NAME_LENGTH = 128;
 
@@ -17,7 +20,11 @@ export const streamOf = (eventName: string | undefined): Stream =>
 /** The name of a stream where an empty name is not possible: in `ce_type`. */
 export const ceTypeOf = (stream: Stream): string => (stream === DEFAULT_STREAM ? 'default' : stream);
 
-/** Why an event name cannot be subscribed to, or null. */
+/** Whether someone who wants these streams, one or `*`, gets this one. */
+export const coversStream = (wanted: Stream, stream: Stream): boolean =>
+  wanted === stream || (wanted === EVERY_STREAM && !stream.startsWith('$'));
+
+/** What is wrong with an event name that someone wants to subscribe to, or null: `*` is allowed there. */
 export function eventNameProblem(eventName: string): string | null {
   // CloudEvents forbids NUL, and PostgreSQL cannot store it
   if (eventName.includes('\0')) return 'event_name must not contain a NUL character';
@@ -27,6 +34,10 @@ export function eventNameProblem(eventName: string): string | null {
   return null;
 }
 
-/** Why a stream cannot be read or deleted, or null; `$in` can. */
+/** What is wrong with the name of a stream that an event is to be emitted on, or null. */
+export const emittedStreamProblem = (eventName: string): string | null =>
+  eventName === EVERY_STREAM ? 'event_name must not be *, which stands for all streams' : eventNameProblem(eventName);
+
+/** What is wrong with the name of a stream that someone wants to read or delete, or null: `$in` and `*` are allowed there. */
 export const readableStreamProblem = (eventName: string): string | null =>
   eventName === WAITING_STREAM ? null : eventNameProblem(eventName);

@@ -16,10 +16,10 @@ interface Conversation {
 const conversations: Record<Service, Conversation> = {
   gateway: {
     asks: ['catalog', 'routing', 'event-store', 'runtime'],
-    reads: [EVENTS_TOPIC, runFinished.topic, errorRaised.topic],
+    reads: [EVENTS_TOPIC, runFinished.topic, errorRaised.topic, emitterChanged.topic],
     writes: [EVENTS_TOPIC, executeRun.topic],
   },
-  catalog: { asks: ['runtime', 'routing', 'event-store'], reads: [WORKFLOWS_TOPIC], writes: [emitterChanged.topic] },
+  catalog: { asks: ['gateway', 'runtime', 'routing', 'event-store'], reads: [WORKFLOWS_TOPIC], writes: [emitterChanged.topic] },
   routing: {
     asks: ['catalog'],
     reads: [EVENTS_TOPIC, emitterChanged.topic],
@@ -45,8 +45,7 @@ export function topicAccess(service: Service): TopicAccess {
   const { asks, reads, writes } = conversations[service];
   const askers = SERVICES.filter((other) => conversations[other].asks.includes(service));
   return {
-    // the gateway receives requests over HTTP
-    reads: [...(askers.length > 0 ? [requestsTopic(service)] : []), repliesTopic(service), ...reads],
+    reads: [requestsTopic(service), repliesTopic(service), ...reads],
     writes: [...asks.map(requestsTopic), ...askers.map(repliesTopic), ...writes, deadLetterTopic(service)],
     groupPrefix: kafkaName(`${service}.`),
   };

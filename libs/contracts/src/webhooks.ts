@@ -125,6 +125,9 @@ export class ListDeliveries extends PageRequest {
 /** At least the newest 100 successful deliveries, all pending ones, and failed ones until they are deleted. */
 export const listDeliveries = query<Page<WebhookDelivery>>()('routing.delivery.list', ListDeliveries);
 
+/** Delivers a sample event at once, also to an inactive webhook; it is not listed and never retried. */
+export const testWebhook = command<DeliveryAttempt>()('routing.webhook.test', WebhookReference);
+
 /** One delivery of an owner's webhook. */
 export class DeliveryReference {
   @IsId('user') owner_id!: UserId;

@@ -196,3 +196,27 @@ describe('resolving', () => {
     expect(asked).toBe(2);
   });
 });
+
+describe('a literal address', () => {
+  const problem = (url: string, allowed = '') => {
+    const { hostname, port } = new URL(url);
+    return guardWith(allowed).literalProblem(hostname, Number(port || 80));
+  };
+  it.each([
+    'http://127.0.0.1/',
+    'http://127.1/',
+    'http://0x7f000001/',
+    'http://10.0.0.1:8080/',
+    'http://[::1]/',
+    'http://[::ffff:10.0.0.1]/',
+  ])('that is not public is refused before it is called: %s', (url) => {
+    expect(problem(url)).toMatch(/not a public address/);
+    expect(problem(url, '127.0.0.0/8,10.0.0.0/8,::1,::ffff:10.0.0.1')).toBeNull();
+  });
+  it('is refused on a port that no webhook has; a name is judged when it is resolved', () => {
+    expect(problem('http://93.184.216.34:22/')).toMatch(/port is not allowed/);
+    expect(problem('http://93.184.216.34/')).toBeNull();
+    expect(problem('http://localhost/')).toBeNull();
+    expect(problem('http://loop.test/')).toBeNull();
+  });
+});

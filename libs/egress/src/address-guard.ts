@@ -69,12 +69,26 @@ export class AddressGuard {
     const byName = this.allowed.allowsName(name.replace(/\.$/, ''), port);
     for (const { address } of addresses) {
       if (await this.ownHosts.refuses(address, port)) throw new EgressRefused('EACCES', `${name}:${port} may not be called`);
-      if (byName || this.allowed.allowsAddress(address, port)) continue;
-      if (!isPublicAddress(address)) throw new EgressRefused('EACCES', `${name} may not be called: it is not a public address`);
-      if (!isOrdinaryPort(port)) throw new EgressRefused('EACCES', `${name}:${port} may not be called: the port is not allowed`);
+      const problem = this.problemOf(name, address, port, byName);
+      if (problem !== null) throw new EgressRefused('EACCES', problem);
     }
     const all = addresses.map(({ address }): ResolvedAddress => ({ address, family: isIP(address) === 6 ? 6 : 4 }));
     return { ...all[0]!, all };
+  }
+
+  /**
+   * Why a literal address may not be called, or null. A name has to be resolved first: null.
+   * @param host as `URL.hostname` writes it, which knows every spelling of an address
+   */
+  literalProblem(host: string, port: number): string | null {
+    const address = host.replace(/^\[(.*)\]$/, '$1');
+    return isIP(address) === 0 ? null : this.problemOf(address, address, port, this.allowed.allowsName(address, port));
+  }
+
+  private problemOf(name: string, address: string, port: number, allowedByName: boolean): string | null {
+    if (allowedByName || this.allowed.allowsAddress(address, port)) return null;
+    if (!isPublicAddress(address)) return `${name} may not be called: it is not a public address`;
+    return isOrdinaryPort(port) ? null : `${name}:${port} may not be called: the port is not allowed`;
   }
 
   private async addressesOf(name: string): Promise<{ address: string }[]> {

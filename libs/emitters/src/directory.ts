@@ -34,14 +34,14 @@ export class EmitterDirectory {
   /** The given emitters that exist or have existed, by id. Looks up missing ones in the catalog with one query. */
   async find(ids: string[]): Promise<Map<string, Emitter>> {
     const wanted = [...new Set(ids)];
-    const found = await this.look(wanted);
+    const found = await this.known(wanted);
     const missing = wanted.filter((id) => !found.has(id) && !this.unknown.has(id));
     if (missing.length === 0) return found;
     const states = await this.messages.request(findEmitters, { ids: missing }, { key: missing[0] ?? '', timeoutMs: ASK_TIMEOUT_MS });
     for (const state of states) await this.learn(state);
     const told = new Set(states.map((state) => state.emitter_id as string));
     for (const id of missing) if (!told.has(id)) this.unknown.set(id, true);
-    return new Map([...found, ...(await this.look(missing))]);
+    return new Map([...found, ...(await this.known(missing))]);
   }
 
   /** The owner's emitter; undefined if it does not exist, is deleted or belongs to another account. */
@@ -68,8 +68,8 @@ export class EmitterDirectory {
     });
   }
 
-  /** Prepared SQL: each batch of events begins with it. */
-  private async look(ids: string[]): Promise<Map<string, Emitter>> {
+  /** Those of the emitters that the table has, by id. Prepared SQL: each batch of events begins with it. */
+  async known(ids: string[]): Promise<Map<string, Emitter>> {
     const { rows } = await this.database.query<Emitter>({
       name: 'emitter-look',
       text: 'SELECT id, owner_id, kind, active, deleted, version, created_at_ms FROM emitter WHERE id = ANY($1)',

@@ -27,6 +27,10 @@ export class LogRecord {
     return first === undefined ? undefined : first.toString();
   }
 
+  headerNames(): string[] {
+    return Object.keys(this.headers);
+  }
+
   /** All headers as text. */
   headerEntries(): Record<string, string> {
     return Object.fromEntries(Object.keys(this.headers).map((name) => [name, this.header(name) ?? '']));

@@ -1,8 +1,9 @@
 import type { Message, Producer } from 'kafkajs';
 import kafkajs from 'kafkajs';
-import { EVENTS_TOPIC, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
+import { EVENTS_TOPIC, Unavailable, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
 import { explainKafkaError } from './kafka-errors.js';
 import { javaPartitioner, type KafkaClient } from './kafka.js';
+import { sizeOf } from './shares.js';
 
 /** A record to send. Each has a key, because order is kept per key. */
 export interface OutgoingRecord {
@@ -13,6 +14,9 @@ export interface OutgoingRecord {
   headers?: Record<string, string>;
 }
 
+/** What a record costs beside its value and headers. */
+const RECORD_OVERHEAD = 100;
+
 interface Waiting {
   records: OutgoingRecord[];
   resolve(): void;
@@ -22,8 +26,6 @@ interface Waiting {
 const MAX_BATCH_BYTES = 512 * 1024;
 /** A smaller batch is not worth compressing. */
 const COMPRESS_FROM_BYTES = 1024;
-/** The size of a record beside its key and value. */
-const RECORD_OVERHEAD = 100;
 
 /**
  * Sends records in batches: kafkajs has no linger and sends a request for each `send`, which costs half a millisecond
@@ -44,11 +46,16 @@ export class Publisher {
     await this.producer.connect();
   }
 
-  /** Resolves when the broker has all of the records (acks from all in-sync replicas); rejects if it does not accept them. */
-  send(records: OutgoingRecord[]): Promise<void> {
+  /**
+   * Resolves when the broker has all of the records (acks from all in-sync replicas); rejects when it doesn't take them. withinMs: rejects
+   * with Unavailable after this time; records whose batch has not begun by then are not sent any more.
+   */
+  send(records: OutgoingRecord[], { withinMs }: { withinMs?: number } = {}): Promise<void> {
     if (records.length === 0) return Promise.resolve();
     return new Promise((resolve, reject) => {
-      this.waiting.push({ records, resolve, reject });
+      const waiting: Waiting = { records, resolve, reject };
+      if (withinMs !== undefined) this.limit(waiting, withinMs);
+      this.waiting.push(waiting);
       if (!this.flushing) this.timer ??= setImmediate(() => void this.flush());
     });
   }
@@ -57,6 +64,23 @@ export class Publisher {
   async close(): Promise<void> {
     while (this.waiting.length > 0 || this.flushing) await new Promise((resolve) => setTimeout(resolve, 5));
     await this.producer.disconnect();
+  }
+
+  private limit(waiting: Waiting, withinMs: number): void {
+    const { resolve, reject } = waiting;
+    const timer = setTimeout(() => {
+      const index = this.waiting.indexOf(waiting);
+      if (index >= 0) this.waiting.splice(index, 1);
+      reject(new Unavailable('Kafka does not take records'));
+    }, withinMs);
+    waiting.resolve = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    waiting.reject = (error) => {
+      clearTimeout(timer);
+      reject(error);
+    };
   }
 
   private async flush(): Promise<void> {
@@ -86,7 +110,7 @@ export class Publisher {
     let bytes = 0;
     let count = 0;
     for (const { records } of this.waiting) {
-      const size = records.reduce((sum, record) => sum + (record.value?.length ?? 0) + RECORD_OVERHEAD, 0);
+      const size = records.reduce((sum, record) => sum + sizeOf(record) + RECORD_OVERHEAD, 0);
       if (count > 0 && bytes + size > MAX_BATCH_BYTES) break;
       bytes += size;
       count += 1;

@@ -76,8 +76,8 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
 
   private requests(): LaneConsumer[] {
     const answers = this.entryPoints('answers').map(({ entry, handler }): [string, Handler] => [entry.name, handler]);
-    if (answers.length === 0) return [];
     const announced = this.entryPoints('hears').map(({ entry, handler }): [string, Handler] => [entry.source.topic, handler]);
+    if (answers.length + announced.length === 0) return [];
     const requests = new Requests(new Map([...answers, ...announced]), this.options);
     const plan = (records: LogRecord[]): Promise<Task[][]> =>
       Promise.resolve(

@@ -37,7 +37,7 @@ export interface ServiceOptions {
   schema: Schema;
   /** The parts of the configuration that belong to this service alone. */
   settings: readonly ConfigClass[];
-  /** For a service that receives requests over HTTP instead of Kafka: creates the HTTP application and states its address. */
+  /** For a service that also serves HTTP: makes the HTTP application and says where it listens. */
   http?: {
     create(module: Type, log: Log): Promise<NestFastifyApplication>;
     listen(app: NestFastifyApplication): Promise<void>;

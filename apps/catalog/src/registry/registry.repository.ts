@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import { newId } from '#contracts';
-import { Database } from '#database';
+import { type ComponentDescription, type ComponentId, newId } from '#contracts';
+import { Database, type KeysetPage, readKeysetPage } from '#database';
 import { ComponentRow, type InspectedCode } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 
@@ -12,6 +12,14 @@ export interface RegisteredComponent {
   version: string | null;
   id: string;
   code_hash: string;
+}
+
+interface RegistryRow {
+  key: string;
+  id: ComponentId;
+  name: string;
+  version: string | null;
+  description: ComponentDescription;
 }
 
 /** The registry: components that everyone may use, one at a time for each key. */
@@ -26,6 +34,16 @@ export class RegistryRepository {
   async list(): Promise<RegisteredComponent[]> {
     const registered = await this.rows.find({ where: { registered: true }, order: { key: 'ASC' } });
     return registered.map(({ key, name, version, id, code_hash }) => ({ key: key ?? '', name, version, id, code_hash }));
+  }
+
+  /** A page of it, the component that was registered last first. */
+  async page(page: KeysetPage): Promise<{ rows: RegistryRow[]; total: number }> {
+    const registered = this.rows.createQueryBuilder('component').where('component.registered');
+    const { rows, total } = await readKeysetPage(registered, page, (query) => query.innerJoinAndSelect('component.inspected', 'code'));
+    return {
+      rows: rows.map(({ key, id, name, version, inspected }) => ({ key: key ?? '', id, name, version, description: inspected.description })),
+      total,
+    };
   }
 
   /** Makes this code the registry's component of its key. Sources of the one before keep what they run. */

@@ -4,6 +4,7 @@ import {
   type EmittedEvent,
   type EmitterId,
   EVENTS_TOPIC,
+  EVERY_STREAM,
   type EventPlace,
   type Stream,
   WAITING_STREAM,
@@ -135,7 +136,7 @@ export class AppendRepository {
       text: `WITH newest AS MATERIALIZED (
                SELECT ctid, stream, emit_id, (ms, seq) >= ($4, $5) AND (ms, seq) <= ($6, $7) AS meant,
                       row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
-               FROM event WHERE emitter_id = $1 AND ($2::text IS NULL OR stream = $2) AND stream <> ALL($3)
+               FROM event WHERE emitter_id = $1 AND ($2::text IS NULL OR stream = $2 OR ($2 = '${EVERY_STREAM}' AND stream NOT LIKE '$%')) AND stream <> ALL($3)
              ), removed AS (
                DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT ctid FROM newest WHERE nth > ${KEPT} OR meant))
              )

@@ -90,7 +90,7 @@ export class TestLog {
     const [one, other] = [this.pick(recent), this.pick(recent)];
     const startId = one && this.random() < 0.6 ? eventIdOf(one) : undefined;
     const endId = other && this.random() < 0.6 ? eventIdOf(other) : undefined;
-    return deletionRecord({ emitterId, startId, endId, stream: this.random() < 0.5 ? this.pick([...STREAMS, '$in']) : undefined });
+    return deletionRecord({ emitterId, startId, endId, stream: this.random() < 0.5 ? this.pick([...STREAMS, '$in', '*']) : undefined });
   }
 
   private append(partition: number, emitterId: EmitterId, { key, value, headers }: EventToProduce): void {

@@ -1,5 +1,6 @@
 import {
   comparePlaces,
+  coversStream,
   type DeletedRange,
   type EmittedEvent,
   type EmitterId,
@@ -177,7 +178,7 @@ export class MemoryAppendRepository extends AppendRepository {
     const withdrawn: string[] = [];
     const streams = new Set([...transaction.rows.values()].filter((row) => row.emitterId === range.emitterId).map((row) => row.stream));
     for (const stream of streams) {
-      if (except.includes(stream) || (range.stream !== null && range.stream !== stream)) continue;
+      if (except.includes(stream) || (range.stream !== null && !coversStream(range.stream, stream))) continue;
       const rows = streamRows(transaction.rows.values(), range.emitterId, stream);
       const isIn = ({ place }: Row) =>
         (range.start === null || comparePlaces(place, range.start) >= 0) && (range.end === null || comparePlaces(place, range.end) <= 0);

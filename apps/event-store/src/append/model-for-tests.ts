@@ -1,4 +1,4 @@
-import { comparePlaces, type EventPlace, WAITING_STREAM } from '#contracts';
+import { comparePlaces, coversStream, type EventPlace, WAITING_STREAM } from '#contracts';
 import { KEPT, type Operation } from './operation.js';
 
 /** By `emitter stream`: what is kept, oldest first. */
@@ -14,7 +14,7 @@ export function apply(model: Model, operation: Operation): string[] {
     const outside = ({ place }: { place: EventPlace }) =>
       Boolean((start && comparePlaces(place, start) < 0) || (end && comparePlaces(place, end) > 0));
     const waiting = stream === null || stream === WAITING_STREAM ? (model.get(`${emitterId} ${WAITING_STREAM}`) ?? []) : [];
-    for (const key of stream === null ? streams : [`${emitterId} ${stream}`]) keep(key, outside);
+    for (const key of streams) if (stream === null || coversStream(stream, key.slice(emitterId.length + 1))) keep(key, outside);
     return waiting.filter((event) => !outside(event)).map(({ emitId }) => `${emitterId} ${emitId}`);
   }
   const { emitterId, stream, emitId, place, waited } = operation;

@@ -1,4 +1,4 @@
-import { comparePlaces, type EmittedEvent, type EventPlace, type Stream, WAITING_STREAM } from '#contracts';
+import { comparePlaces, coversStream, type EmittedEvent, type EventPlace, type Stream, WAITING_STREAM } from '#contracts';
 import { KEPT, type Operation } from './operation.js';
 
 /** An event that is kept already. */
@@ -57,7 +57,8 @@ export function replay(kept: KeptEvent[], operations: Operation[]): Replayed {
       const range = operation;
       const inRange = ({ place }: Entry) =>
         (range.start === null || comparePlaces(place, range.start) >= 0) && (range.end === null || comparePlaces(place, range.end) <= 0);
-      for (const stream of range.stream === null ? [...streams.keys()] : [range.stream]) {
+      const { stream: wanted } = range;
+      for (const stream of [...streams.keys()].filter((stream) => wanted === null || coversStream(wanted, stream))) {
         const deleted = removeWhere(stream, inRange);
         if (stream === WAITING_STREAM) withdrawn.push(...deleted.map(({ emitId }) => emitId));
       }

@@ -1,6 +1,6 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { type EventPage, ListEvents, listEvents } from '#contracts';
+import { EmitterReference, type EmitterStream, type EventPage, ListEvents, listEvents, listStreams } from '#contracts';
 import { Answers } from '#messaging';
 import { EventPagesService } from './event-pages.service.js';
 
@@ -11,5 +11,10 @@ export class EventPagesController {
   @Answers(listEvents)
   list(@Payload() request: ListEvents): Promise<EventPage> {
     return this.pages.list(request);
+  }
+
+  @Answers(listStreams)
+  async streams(@Payload() request: EmitterReference): Promise<EmitterStream[]> {
+    return this.pages.streams(request);
   }
 }

@@ -53,6 +53,37 @@ describe('a page of events', () => {
     expect(await page({}, 'none')).toEqual({ total: 0, events: [], cut: false });
   });
 
+  it('of * merges the default stream and the custom ones, each with its last 100', async () => {
+    const other: EmitterId = 'dc_2';
+    await db.database.query(
+      `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event)
+       SELECT n, n, $1, CASE n % 4 WHEN 0 THEN '' WHEN 1 THEN 'a' WHEN 2 THEN '$errors' ELSE '$in' END, n, convert_to(n::text, 'UTF8')
+       FROM generate_series(1, 480) AS n`,
+      [other],
+    );
+    const merged = (cursors: { limit?: number; after?: string; before?: string }) =>
+      pages.page(other, '*', pageWindow({ limit: 3, ...cursors }), { whole: false, maxBytes: 1e6 });
+    const shown = async (cursors: Parameters<typeof merged>[0]) => (await merged(cursors)).events.map(({ ms, stream }) => [ms, stream]);
+    expect(await shown({})).toEqual([
+      [480, ''],
+      [477, 'a'],
+      [476, ''],
+    ]);
+    expect(await shown({ before: id(470) })).toEqual([
+      [476, ''],
+      [473, 'a'],
+      [472, ''],
+    ]);
+    expect(await shown({ after: id(84) })).toEqual([[81, 'a']]);
+    expect((await merged({})).total).toBe(200);
+    expect(await pages.streams(other)).toEqual([
+      { event_name: '', count: 100, last_event_at: 0 },
+      { event_name: '$errors', count: 100, last_event_at: 0 },
+      { event_name: 'a', count: 100, last_event_at: 0 },
+    ]);
+    expect(await pages.streams('dc_3')).toEqual([]);
+  });
+
   it('shows large events truncated, or whole', async () => {
     const shown = async (whole: boolean) => (await page({ limit: 1 }, '', { whole, maxBytes: 1e6 })).events[0]?.event.toString();
     expect([await shown(false), await shown(true)]).toEqual(['short', '130']);

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterId, ShownEvent, Stream } from '#contracts';
+import { type EmitterId, type EmitterStream, EVERY_STREAM, type ShownEvent, type Stream, WAITING_STREAM } from '#contracts';
 import { Database } from '#database';
 import { KEPT } from '../append/operation.js';
 import type { PageWindow } from './page-window.js';
 
 export interface ShownPage {
-  /** How many events the stream holds. */
+  /** How many events there are. */
   total: number;
   /** Newest first. */
   events: ShownEvent[];
@@ -15,34 +15,60 @@ export interface ShownPage {
 
 type Row = { total: number } & ((ShownEvent & { cut: boolean }) | { ms: null });
 
+/** The newest 100 of the stream from the index alone. */
+const OF_ONE_STREAM = `
+  newest AS MATERIALIZED (
+    SELECT $2::text AS stream, ms, seq FROM event WHERE emitter_id = $1 AND stream = $2 ORDER BY ms DESC, seq DESC LIMIT ${KEPT}
+  )`;
+
+/** The newest 100 of each stream of the emitter. From one stream to the next: DISTINCT would read every event. */
+const OF_EACH_STREAM = `
+  named (stream) AS (
+    (SELECT stream FROM event WHERE emitter_id = $1 ORDER BY stream LIMIT 1)
+    UNION ALL
+    SELECT (SELECT stream FROM event WHERE emitter_id = $1 AND stream > named.stream ORDER BY stream LIMIT 1) FROM named WHERE named.stream IS NOT NULL
+  ), kept AS (
+    SELECT named.stream, of_stream.ms, of_stream.seq
+    FROM named CROSS JOIN LATERAL (
+      SELECT ms, seq FROM event WHERE emitter_id = $1 AND event.stream = named.stream ORDER BY ms DESC, seq DESC LIMIT ${KEPT}
+    ) AS of_stream
+  )`;
+
+/** What `*` stands for. */
+const OF_EVERY_STREAM = `${OF_EACH_STREAM}, newest AS MATERIALIZED (SELECT * FROM kept WHERE stream NOT LIKE '$%' AND $2::text IS NOT NULL)`;
+
 /**
- * One statement, so one snapshot: the newest 100 of the stream from the index alone, what of them is in the window, and
- * of these as many as fit. A row comes back even when there are none, for the total.
+ * One statement, so one snapshot: the newest events of the stream, what of them is in the window, and of these as many as fit. A row comes
+ * back even when there are none, for the total.
  */
-const pageStatement = (direction: 'DESC' | 'ASC'): string => `
-  WITH newest AS MATERIALIZED (
-    SELECT ms, seq FROM event WHERE emitter_id = $1 AND stream = $2 ORDER BY ms DESC, seq DESC LIMIT ${KEPT}
-  ), wanted AS MATERIALIZED (
-    SELECT ms, seq FROM newest WHERE (ms, seq) < ($3, $4) AND (ms, seq) > ($5, $6) ORDER BY ms ${direction}, seq ${direction} LIMIT $7
+const pageStatement = (newest: string, direction: 'DESC' | 'ASC'): string => `
+  WITH RECURSIVE ${newest}, wanted AS MATERIALIZED (
+    SELECT stream, ms, seq FROM newest WHERE (ms, seq) < ($3, $4) AND (ms, seq) > ($5, $6) ORDER BY ms ${direction}, seq ${direction} LIMIT $7
   ), found AS (
     SELECT shown.*,
            row_number() OVER nearest AS nth,
            sum(octet_length(event) + coalesce(octet_length(summary), 0) + coalesce(octet_length(item_id), 0)) OVER nearest AS bytes
     FROM wanted CROSS JOIN LATERAL (
-      SELECT ms, seq, emit_id, CASE WHEN $8 THEN event ELSE coalesce(truncated, event) END AS event, summary, item_id, item_ts
-      FROM event WHERE emitter_id = $1 AND stream = $2 AND ms = wanted.ms AND seq = wanted.seq OFFSET 0
+      SELECT stream, ms, seq, emit_id, CASE WHEN $8 THEN event ELSE coalesce(truncated, event) END AS event, summary, item_id, item_ts
+      FROM event WHERE emitter_id = $1 AND stream = wanted.stream AND ms = wanted.ms AND seq = wanted.seq OFFSET 0
     ) AS shown
     WINDOW nearest AS (ORDER BY shown.ms ${direction}, shown.seq ${direction})
   )
   SELECT (SELECT count(*) FROM newest) AS total, shown.*, (SELECT max(bytes) > $9 AND max(nth) > 1 FROM found) AS cut
   FROM (SELECT) AS one LEFT JOIN (
-    SELECT ms, seq, emit_id, event, summary, item_id, item_ts FROM found WHERE nth = 1 OR bytes <= $9
+    SELECT stream, ms, seq, emit_id, event, summary, item_id, item_ts FROM found WHERE nth = 1 OR bytes <= $9
   ) AS shown ON true
   ORDER BY ms DESC, seq DESC`;
 
 const STATEMENTS = {
-  newest: { name: 'event-page-from-newest', text: pageStatement('DESC') },
-  oldest: { name: 'event-page-from-oldest', text: pageStatement('ASC') },
+  one: {
+    newest: { name: 'event-page-from-newest', text: pageStatement(OF_ONE_STREAM, 'DESC') },
+    oldest: { name: 'event-page-from-oldest', text: pageStatement(OF_ONE_STREAM, 'ASC') },
+  },
+  every: {
+    newest: { name: 'merged-page-from-newest', text: pageStatement(OF_EVERY_STREAM, 'DESC') },
+    oldest: { name: 'merged-page-from-oldest', text: pageStatement(OF_EVERY_STREAM, 'ASC') },
+  },
 };
 
 /** Prepared SQL: the statement is the point. */
@@ -50,7 +76,7 @@ const STATEMENTS = {
 export class EventPagesRepository {
   constructor(private readonly database: Database) {}
 
-  /** A page of a stream, with as many events as fit into `maxBytes` but at least one; `whole`: events over 1 KB too. */
+  /** A page of a stream, or of all that `*` stands for, with as many events as fit into `maxBytes` but at least one; `whole`: events over 1 KB too. */
   async page(
     emitterId: EmitterId,
     stream: Stream,
@@ -59,10 +85,22 @@ export class EventPagesRepository {
   ): Promise<ShownPage> {
     const { olderThan, newerThan, limit } = window;
     const { rows } = await this.database.query<Row>({
-      ...STATEMENTS[window.from],
+      ...STATEMENTS[stream === EVERY_STREAM ? 'every' : 'one'][window.from],
       values: [emitterId, stream, olderThan.ms, olderThan.seq, newerThan.ms, newerThan.seq, limit, whole, maxBytes],
     });
     const events = rows.filter((row) => row.ms !== null);
     return { total: rows[0]?.total ?? 0, events, cut: events[0]?.cut ?? false };
+  }
+
+  /** The streams that hold events, in the order of their names; what waits for its time is not emitted yet. */
+  async streams(emitterId: EmitterId): Promise<EmitterStream[]> {
+    const { rows } = await this.database.query<EmitterStream>({
+      name: 'event-streams',
+      text: `WITH RECURSIVE ${OF_EACH_STREAM}
+             SELECT stream AS event_name, count(*) AS count, max(ms) / 1000 AS last_event_at
+             FROM kept WHERE stream <> '${WAITING_STREAM}' GROUP BY stream ORDER BY stream`,
+      values: [emitterId],
+    });
+    return rows;
   }
 }

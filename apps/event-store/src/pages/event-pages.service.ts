@@ -1,5 +1,17 @@
 import { Injectable } from '@nestjs/common';
-import { eventIdOf, type EventPage, eventSummaryJson, isId, type ListEvents, NotFound, pageOf } from '#contracts';
+import {
+  type EmitterId,
+  type EmitterReference,
+  type EmitterStream,
+  eventIdOf,
+  type EventPage,
+  eventSummaryJson,
+  isId,
+  type ListEvents,
+  NotFound,
+  pageOf,
+  type UserId,
+} from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { EventPagesRepository } from './event-pages.repository.js';
 import { pageWindow } from './page-window.js';
@@ -17,10 +29,19 @@ export class EventPagesService {
 
   async list({ owner_id, emitter_id, stream, expand = false, ...request }: ListEvents): Promise<EventPage> {
     const window = pageWindow(request);
-    if (!(await this.directory.findOwned(owner_id, emitter_id)))
-      throw new NotFound(isId('source', emitter_id) ? 'source' : 'workflow', emitter_id);
+    await this.requireOwned(owner_id, emitter_id);
     const { total, events, cut } = await this.pages.page(emitter_id, stream, window, { whole: expand, maxBytes: PAGE_BYTES });
     const { page_info } = pageOf(events, total, eventIdOf);
-    return { page_info, items: events.map((event) => eventSummaryJson(emitter_id, stream, event)), ...(cut && { cut }) };
+    return { page_info, items: events.map((event) => eventSummaryJson(emitter_id, event)), ...(cut && { cut }) };
+  }
+
+  async streams({ owner_id, emitter_id }: EmitterReference): Promise<EmitterStream[]> {
+    await this.requireOwned(owner_id, emitter_id);
+    return this.pages.streams(emitter_id);
+  }
+
+  private async requireOwned(ownerId: UserId, emitterId: EmitterId): Promise<void> {
+    if (!(await this.directory.findOwned(ownerId, emitterId)))
+      throw new NotFound(isId('source', emitterId) ? 'source' : 'workflow', emitterId);
   }
 }

@@ -7,16 +7,20 @@ type StoredKey = ApiKeyRow & { hash: Buffer };
 /** In place of AccountsRepository. */
 export class AccountsInMemory implements Pick<
   AccountsRepository,
-  'findByKeyHash' | 'find' | 'list' | 'create' | 'setErrorMail' | 'addKey' | 'listKeys' | 'validHashes' | 'revokeKey' | 'usedSince'
+  'findByKeyHashes' | 'find' | 'list' | 'create' | 'setErrorMail' | 'addKey' | 'listKeys' | 'validHashes' | 'revokeKey' | 'usedSince'
 > {
   readonly accounts: (AccountRow & { error_mail: boolean })[] = [];
   readonly keys: StoredKey[] = [];
   /** By account and day, `2026-01-31`. */
   readonly usage: { accountId: UserId; day: string; used: Usage }[] = [];
 
-  async findByKeyHash(hash: Buffer): Promise<AccountRow | undefined> {
-    const key = this.keys.find((each) => each.hash.equals(hash) && each.revoked_at === null);
-    return key && this.find(key.account_id);
+  async findByKeyHashes(hashes: string[]): Promise<Map<string, AccountRow>> {
+    const valid = this.keys.filter(({ hash, revoked_at }) => revoked_at === null && hashes.includes(hash.toString('hex')));
+    return new Map(
+      valid.flatMap(({ hash, account_id }) =>
+        this.accounts.filter(({ id }) => id === account_id).map((account) => [hash.toString('hex'), account]),
+      ),
+    );
   }
 
   async find(id: string): Promise<AccountRow | undefined> {

@@ -14,15 +14,18 @@ export class AccountsRepository {
     @InjectRepository(ApiKeyRow) private readonly keys: Repository<ApiKeyRow>,
   ) {}
 
-  /** The account that a key with this hash belongs to, unless the key is revoked. Prepared SQL: every request begins with it. */
-  async findByKeyHash(hash: Buffer): Promise<AccountRow | undefined> {
-    const { rows } = await this.database.query<AccountRow>({
+  /**
+   * The accounts that keys with these hashes (hex) belong to, unless the key is revoked; by hash. Prepared SQL: every request begins with it.
+   */
+  async findByKeyHashes(hashes: string[]): Promise<Map<string, AccountRow>> {
+    const { rows } = await this.database.query<AccountRow & { hash: string }>({
       name: 'account-by-key',
-      text: `SELECT a.id, a.email, a.username, a.billing_period_start, a.billing_period_end, a.created_at
-             FROM api_key k JOIN account a ON a.id = k.account_id WHERE k.hash = $1 AND k.revoked_at IS NULL`,
-      values: [hash],
+      text: `SELECT encode(k.hash, 'hex') AS hash, a.id, a.email, a.username, a.billing_period_start, a.billing_period_end, a.created_at
+             FROM api_key k JOIN account a ON a.id = k.account_id
+             WHERE k.hash = ANY (SELECT decode(hex, 'hex') FROM unnest($1::text[]) AS hex) AND k.revoked_at IS NULL`,
+      values: [hashes],
     });
-    return rows[0];
+    return new Map(rows.map(({ hash, ...account }) => [hash, account]));
   }
 
   async find(id: string): Promise<AccountRow | undefined> {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type Id, isId, newId, NotFound, SluiceError, type UserId } from '#contracts';
-import { Database } from '#database';
+import { Database, Lookups } from '#database';
 import { GatewayConfig } from '../gateway.config.js';
 import { type AccountRow, type ApiKeyRow, UNLIMITED, type User } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
@@ -15,6 +15,8 @@ export interface IssuedKey {
 
 @Injectable()
 export class AccountsService {
+  private readonly byKeyHash = new Lookups<string, AccountRow>((hashes) => this.accounts.findByKeyHashes(hashes));
+
   constructor(
     private readonly accounts: AccountsRepository,
     private readonly database: Database,
@@ -23,7 +25,7 @@ export class AccountsService {
 
   /** The account that a key belongs to; undefined when the key is malformed, unknown or revoked. */
   async authenticate(key: string): Promise<AccountRow | undefined> {
-    return isMistypedKey(key) ? undefined : this.accounts.findByKeyHash(apiKeyHash(key));
+    return isMistypedKey(key) ? undefined : this.accountOf(key);
   }
 
   /** Those of the keys that open something still. */
@@ -111,9 +113,12 @@ export class AccountsService {
     const [first] = await this.accounts.list();
     if (!first) return { ...(await this.create({ email, apiKey })), created: true };
     const works =
-      apiKey !== undefined &&
-      ((await this.accounts.findByKeyHash(apiKeyHash(apiKey))) !== undefined || (await this.addKey(first.id, apiKey, null, this.database)));
+      apiKey !== undefined && ((await this.accountOf(apiKey)) !== undefined || (await this.addKey(first.id, apiKey, null, this.database)));
     return { id: first.id, email: first.email, api_key: works ? apiKey : null, created: false };
+  }
+
+  private accountOf(key: string): Promise<AccountRow | undefined> {
+    return this.byKeyHash.get(apiKeyHash(key).toString('hex'));
   }
 
   private addKey(

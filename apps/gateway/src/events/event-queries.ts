@@ -17,7 +17,10 @@ export class StreamPageQuery extends PageRequest {
 }
 
 export class EventPageQuery extends StreamPageQuery {
-  @ApiPropertyOptional({ description: 'A stream other than the default one: `$errors`, `$logs`, `$in` or a custom name.' })
+  @ApiPropertyOptional({
+    description:
+      'A stream other than the default one: `$errors`, `$logs`, `$in`, a custom name, or `*` for the default one and all custom ones together.',
+  })
   @IsOptional()
   @IsReadableStream()
   event_name?: string;
@@ -34,7 +37,7 @@ export class DeleteEventsQuery {
   @IsEventId()
   end_id?: string;
 
-  @ApiPropertyOptional({ description: 'The stream; default: every stream.' })
+  @ApiPropertyOptional({ description: 'The stream, or `*` for the default one and all custom ones; default: every stream.' })
   @IsOptional()
   @IsReadableStream()
   event_name?: string;

@@ -1,9 +1,18 @@
 import { Controller, Delete, Get, Header, HttpCode, Param, Query, Req } from '@nestjs/common';
 import { ApiOperation, ApiResponse } from '@nestjs/swagger';
 import type { FastifyRequest } from 'fastify';
-import { type EmitterId, ERRORS_STREAM, EventSummary, LOGS_STREAM, type SourceId, type UserId, type WorkflowId } from '#contracts';
+import {
+  type EmitterId,
+  EmitterStream,
+  ERRORS_STREAM,
+  EventSummary,
+  LOGS_STREAM,
+  type SourceId,
+  type UserId,
+  type WorkflowId,
+} from '#contracts';
 import { OwnerId } from '../auth/account.decorator.js';
-import { AnswersAccepted, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { AnswersAccepted, AnswersList, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { eventPageJson, type PolledEvent, polledEvents } from './event-page.js';
@@ -107,6 +116,25 @@ export class EventsController {
     @Req() request: FastifyRequest,
   ): Promise<string> {
     return this.page(owner, id, { ...query, event_name: ERRORS_STREAM }, request);
+  }
+
+  @Get('sources/:id/streams')
+  @ApiOperation({ operationId: 'listSourceStreams', summary: 'The streams of a source that hold events' })
+  @AnswersList(EmitterStream)
+  @Problems(404)
+  async streamsOfSource(@OwnerId() owner: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<{ data: EmitterStream[] }> {
+    return { data: await this.events.streams(owner, id) };
+  }
+
+  @Get('workflows/:id/streams')
+  @ApiOperation({ operationId: 'listWorkflowStreams', summary: 'The streams of a workflow that hold events' })
+  @AnswersList(EmitterStream)
+  @Problems(404)
+  async streamsOfWorkflow(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('workflow')) id: WorkflowId,
+  ): Promise<{ data: EmitterStream[] }> {
+    return { data: await this.events.streams(owner, id) };
   }
 
   @Delete('sources/:id/events')

@@ -3,11 +3,13 @@ import {
   comparePlaces,
   deletionRecord,
   type EmitterId,
+  type EmitterStream,
   EVENTS_TOPIC,
   type EventPage,
   getSource,
   Invalid,
   listEvents,
+  listStreams,
   type PageRequest,
   parseEventId,
   type SourceId,
@@ -44,6 +46,10 @@ export class EventsService {
       page = towardsNewer ? joined(more, page, more.cut) : joined(page, more, more.cut);
     }
     return page;
+  }
+
+  streams(ownerId: UserId, emitterId: EmitterId): Promise<EmitterStream[]> {
+    return this.messages.request(listStreams, { owner_id: ownerId, emitter_id: emitterId }, { key: emitterId });
   }
 
   /**

@@ -1,16 +1,18 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { MAX_JSON_DEPTH, nestsTooDeeply, SluiceError } from '#contracts';
+import { eventTypeProblem, takesEvents } from '../publishing/event-bodies.js';
 
 /**
- * Bodies are JSON objects. An empty body is none, whatever its content type says: clients send
+ * Bodies are JSON objects, or events where a route takes those. An empty body is none, whatever its content type says: clients send
  * `Content-Type: application/json` with nothing behind it. The body limit comes before the content type: 413, then 415.
  */
 export function readJsonBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
-  fastify.addContentTypeParser(/^application\/(?:[\w.-]+\+)?json/i, { parseAs: 'string' }, (request, text, done) => {
+  fastify.addContentTypeParser(/^application\/(?:[\w.-]+\+)?json/i, { parseAs: 'buffer' }, (request, bytes, done) => {
     const encoding = request.headers['content-encoding'] ?? 'identity';
     if (encoding !== 'identity') return done(unsupported(`the content encoding ${encoding} is not supported`));
-    const body = (text as string).replace(/^\uFEFF/, '');
+    if (takesEvents(request)) return takeEvents(request, bytes as Buffer, done);
+    const body = bytes.toString('utf8').replace(/^\uFEFF/, '');
     if (body.trim() === '') return done(null, undefined);
     try {
       const value: unknown = JSON.parse(body);
@@ -22,10 +24,18 @@ export function readJsonBodies(fastify: FastifyInstance): void {
       done(new SluiceError('invalid', `the body is not valid JSON: ${(error as Error).message}`));
     }
   });
-  fastify.addContentTypeParser('*', { parseAs: 'string' }, (request, text, done) => {
-    if ((text as string).trim() === '') return done(null, undefined);
+  fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (request, bytes, done) => {
+    if (takesEvents(request)) return takeEvents(request, bytes as Buffer, done);
+    if (bytes.toString('utf8').trim() === '') return done(null, undefined);
     done(unsupported(`the body must be application/json, not ${request.headers['content-type'] ?? 'without a content type'}`));
   });
+}
+
+/** The bytes themselves: an event is kept as it was sent. */
+function takeEvents(request: FastifyRequest, bytes: Buffer, done: (error: Error | null, body?: unknown) => void): void {
+  const problem = eventTypeProblem(request.headers['content-type']);
+  if (problem) done(unsupported(problem));
+  else done(null, bytes);
 }
 
 const unsupported = (message: string): Error => Object.assign(new Error(message), { statusCode: 415 });

@@ -6,6 +6,7 @@ import type { ErrorCode, FieldProblem, SluiceError } from '#contracts';
 export class FieldProblemShape implements FieldProblem {
   @ApiProperty() field!: string;
   @ApiProperty() message!: string;
+  @ApiPropertyOptional({ type: 'integer', description: 'In a batch of events: the index of the bad one.' }) index?: number;
 }
 
 /** An error as the API answers it: RFC 9457, plus `error`, the string that clients of the original API read. */

@@ -57,7 +57,13 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
   });
 }
 
-const fingerprint = (request: FastifyRequest): Buffer =>
-  createHash('sha256')
-    .update(`${request.method} ${request.url}\n${JSON.stringify(request.body ?? null)}`)
+/** What makes two requests the same. Of events, headers are a part: `ce-` headers, and the content type that says how to read the body. */
+function fingerprint({ method, url, body, headers }: FastifyRequest): Buffer {
+  const hash = createHash('sha256').update(`${method} ${url}\n`);
+  if (!Buffer.isBuffer(body)) return hash.update(JSON.stringify(body ?? null)).digest();
+  const names = Object.keys(headers).filter((name) => name === 'content-type' || name.startsWith('ce-'));
+  return hash
+    .update(JSON.stringify(names.sort().map((name) => [name, headers[name]])))
+    .update(body)
     .digest();
+}

@@ -34,6 +34,7 @@ const record = (offset: number, emitId = `emit ${offset}`, json = String(offset)
   key: EMITTER,
   value: Buffer.from(json),
   header: (name) => (name === 'ce_id' ? emitId : undefined),
+  headerNames: () => ['ce_id'],
 });
 const placeOf = ({ offset, clock }: EventLogRecord): EventPlace => eventPlace({ partition: 1, offset, clock });
 

@@ -27,13 +27,15 @@ interface StoredEvent {
  */
 export async function catchUp(client: LiveClient, after: EventPlace, seam: Seam, stored: StoredStream): Promise<void> {
   await stored.reached(seam);
-  const kept = (await allKept(stored)).reverse();
+  const kept = (await keptAround(after, stored)).reverse();
   const isMissed = ({ place }: StoredEvent) => comparePlaces(place, after) > 0;
   const fromStore = ({ place }: StoredEvent) => isBelow(seam, logPlaceOf(place));
   // what it has seen before it came to us: a producer may repeat one of them yet
   for (const event of kept) if (!isMissed(event) && fromStore(event)) client.knows(event.summary);
   const missed = kept.filter(isMissed);
-  if (missed.length >= ALL) client.remark('only the last 100 events are kept: there may have been more');
+  const byStream = Map.groupBy(missed, ({ summary }) => summary.metadata.name);
+  if ([...byStream.values()].some((events) => events.length >= ALL))
+    client.remark('only the last 100 events are kept: there may have been more');
   for await (const events of client.expand ? wholeSince(after, stored) : [missed]) {
     for (const { summary, json } of events.filter(fromStore)) client.sendStored(summary, json);
     await client.drained();
@@ -41,13 +43,17 @@ export async function catchUp(client: LiveClient, after: EventPlace, seam: Seam,
   client.goLive();
 }
 
-/** All that the store keeps, newest first, each shortened: so little that it's held at once. */
-async function allKept(stored: StoredStream): Promise<StoredEvent[]> {
+/**
+ * What the store keeps, newest first, each shortened: all that was missed, and before it as many as a producer may repeat. Of one stream that is
+ * everything; `*` may stand for more streams than are held at once.
+ */
+async function keptAround(after: EventPlace, stored: StoredStream): Promise<StoredEvent[]> {
   const kept: StoredEvent[] = [];
   for (let cursor: string | undefined; ;) {
-    const { items, page_info, cut } = await stored.page({ limit: ALL, after: cursor }, false);
+    const { items, page_info } = await stored.page({ limit: ALL, after: cursor }, false);
     kept.push(...items.map(read));
-    if (!cut || page_info.end_cursor === null) return kept;
+    const seen = kept.filter(({ place }) => comparePlaces(place, after) <= 0);
+    if (page_info.end_cursor === null || kept.length >= page_info.total_count || seen.length >= ALL) return kept;
     cursor = page_info.end_cursor;
   }
 }
@@ -57,7 +63,7 @@ async function* wholeSince(after: EventPlace, stored: StoredStream): AsyncGenera
   for (let cursor = eventIdOf(after); ;) {
     const { items, page_info, cut } = await stored.page({ limit: ALL, before: cursor }, true);
     yield items.map(read).reverse();
-    if (!cut || page_info.start_cursor === null) return;
+    if ((!cut && items.length < ALL) || page_info.start_cursor === null) return;
     cursor = page_info.start_cursor;
   }
 }

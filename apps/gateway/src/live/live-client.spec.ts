@@ -34,7 +34,8 @@ const event = (place: EventPlace, { emitId = eventIdOf(place), bytes = 2 } = {})
     json: Buffer.from(`"${'x'.repeat(bytes)}"`),
     hops: 0,
   } as never);
-const stored = (place: EventPlace, emit_id = eventIdOf(place)) => ({ id: eventIdOf(place), metadata: { emit_id } }) as EventSummary;
+const stored = (place: EventPlace, emit_id = eventIdOf(place)) =>
+  ({ id: eventIdOf(place), metadata: { emit_id, name: '' } }) as EventSummary;
 
 describe('the client of a live stream', () => {
   let frames: Frames;

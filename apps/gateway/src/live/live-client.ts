@@ -17,6 +17,7 @@ export interface Outlet {
 
 export interface WantedStream {
   emitterId: EmitterId;
+  /** One, or `*`. */
   stream: Stream;
   /** Events over 1 KB as a whole. */
   expand: boolean;
@@ -54,7 +55,7 @@ export class LiveClient implements LiveListener {
   take(event: LiveEvent): void {
     if (this.after && comparePlaces(event.emitted.place, this.after) <= 0) {
       // it came by another gateway, which reads ahead of us; but it may be repeated yet
-      this.emits.add(event.emitted.emitId);
+      this.emits.add(event.emitted.stream, event.emitted.emitId);
       return;
     }
     if (!this.waiting) return this.send(event);
@@ -65,12 +66,12 @@ export class LiveClient implements LiveListener {
 
   /** An event that the client has seen, of the store. */
   knows({ metadata }: EventSummary): void {
-    this.emits.add(metadata.emit_id);
+    this.emits.add(metadata.name, metadata.emit_id);
   }
 
   /** An event of the store, as its JSON. Whoever sends many waits for `drained` in between. */
   sendStored({ id, metadata }: EventSummary, json: string): void {
-    if (this.emits.add(metadata.emit_id)) this.write(eventFrame(id, json));
+    if (this.emits.add(metadata.name, metadata.emit_id)) this.write(eventFrame(id, json));
   }
 
   /** A word to whoever reads along; no event. */
@@ -91,7 +92,7 @@ export class LiveClient implements LiveListener {
   }
 
   private send(event: LiveEvent): void {
-    if (!this.emits.add(event.emitted.emitId)) return;
+    if (!this.emits.add(event.emitted.stream, event.emitted.emitId)) return;
     // what was pending before counts, so that one large event is no reason
     if (this.outlet.pending > MOST_PENDING_BYTES) return this.outlet.cutOff();
     this.write(event.frame(this.expand));

@@ -15,7 +15,7 @@ export class LiveEvent {
 
   private write(event: Buffer): Buffer {
     const { place, emitterId, stream, emitId, summary, itemId, itemTs } = this.emitted;
-    const shown = { ...place, emit_id: emitId, event, summary: summary ?? null, item_id: itemId ?? null, item_ts: itemTs ?? null };
-    return eventFrame(eventIdOf(place), eventSummaryJson(emitterId, stream, shown));
+    const shown = { ...place, stream, emit_id: emitId, event, summary: summary ?? null, item_id: itemId ?? null, item_ts: itemTs ?? null };
+    return eventFrame(eventIdOf(place), eventSummaryJson(emitterId, shown));
   }
 }

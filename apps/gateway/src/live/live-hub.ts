@@ -1,8 +1,8 @@
-import { type EmitterId, type EventLogRecord, MAX_EVENT_BYTES, readEventRecord, type Stream } from '#contracts';
+import { coversStream, type EmitterId, type EventLogRecord, MAX_EVENT_BYTES, readEventRecord, type Stream } from '#contracts';
 import type { Position } from '#messaging';
 import { LiveEvent } from './live-event.js';
 
-/** Who wants the events of a stream of an emitter. */
+/** Who wants the events of a stream of an emitter, or of all that `*` stands for. */
 export interface LiveListener {
   readonly emitterId: EmitterId;
   readonly stream: Stream;
@@ -45,7 +45,7 @@ export class LiveHub {
     const event = readEventRecord(record, { maxBytes: this.options.maxEventBytes ?? MAX_EVENT_BYTES });
     if (event.kind !== 'event') return;
     const live = new LiveEvent(event);
-    for (const listener of [...own]) if (listener.stream === event.stream) listener.take(live);
+    for (const listener of [...own]) if (coversStream(listener.stream, event.stream)) listener.take(live);
   }
 
   /** Forgets where it is, when the log is no longer read. */

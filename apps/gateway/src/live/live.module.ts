@@ -12,5 +12,6 @@ import { StorePositions } from './store-positions.js';
   imports: [AccountsModule],
   controllers: [LiveController, LiveLogController],
   providers: [{ provide: LiveConfig, useFactory: () => LiveConfig.read() }, EventsService, LiveReader, LiveStreamsService, StorePositions],
+  exports: [LiveConfig],
 })
 export class LiveModule {}

@@ -4,10 +4,15 @@ import { RecentEmits } from './recent-emits.js';
 describe('recent emits', () => {
   it('know an emit id again among the last 100, and no longer', () => {
     const emits = new RecentEmits();
-    expect(emits.add('first')).toBe(true);
-    for (let n = 0; n < 99; n++) expect(emits.add(String(n))).toBe(true);
-    expect(emits.add('first')).toBe(false);
-    expect(emits.add('one more')).toBe(true);
-    expect(emits.add('first')).toBe(true);
+    expect(emits.add('', 'first')).toBe(true);
+    for (let n = 0; n < 99; n++) expect(emits.add('', String(n))).toBe(true);
+    expect(emits.add('', 'first')).toBe(false);
+    expect(emits.add('', 'one more')).toBe(true);
+    expect(emits.add('', 'first')).toBe(true);
+  });
+
+  it('are of their streams', () => {
+    const emits = new RecentEmits();
+    expect([emits.add('', 'a'), emits.add('orders', 'a'), emits.add('orders', 'a')]).toEqual([true, true, false]);
   });
 });

@@ -1,3 +1,5 @@
+import type { Stream } from '#contracts';
+
 /** As many as the store keeps: it doesn't store an emit again that stands among them. */
 const REMEMBERED = 100;
 
@@ -5,10 +7,11 @@ const REMEMBERED = 100;
 export class RecentEmits {
   private readonly ids = new Set<string>();
 
-  /** Whether it's new; then it's remembered. */
-  add(emitId: string): boolean {
-    if (this.ids.has(emitId)) return false;
-    this.ids.add(emitId);
+  /** Whether it's new; then it's remembered. An emit id is unique within its stream. */
+  add(stream: Stream, emitId: string): boolean {
+    const id = `${stream} ${emitId}`;
+    if (this.ids.has(id)) return false;
+    this.ids.add(id);
     if (this.ids.size > REMEMBERED) for (const oldest of this.ids.values()) return this.ids.delete(oldest);
     return true;
   }

@@ -26,8 +26,8 @@ export class StoreForTests implements StoredStream {
       const [place, emitId] = [eventPlace(record), record.header('ce_id') ?? ''];
       this.offsets.set(record.partition, record.offset + 1);
       if (this.stored.some((each) => each.emitId === emitId)) continue;
-      const shown = { ...place, emit_id: emitId, event: record.value!, summary: null, item_id: null, item_ts: null };
-      this.stored.push({ id: eventIdOf(place), emitId, json: eventSummaryJson(this.emitterId, '', shown) });
+      const shown = { ...place, stream: '', emit_id: emitId, event: record.value!, summary: null, item_id: null, item_ts: null };
+      this.stored.push({ id: eventIdOf(place), emitId, json: eventSummaryJson(this.emitterId, shown) });
       if (this.stored.length > (this.options.kept ?? 100)) this.stored.shift();
     }
     for (const waker of this.wakers.splice(0)) waker();

@@ -1,21 +1,26 @@
 import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
 import {
+  DeliveryAttempt,
   type Id,
   listDeliveries,
   type Page,
   PageRequest,
   recoverDeliveries,
   retryDelivery,
+  testWebhook,
   type UserId,
   WebhookDelivery,
   type WebhookId,
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
-import { AnswersAccepted, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { AnswersAccepted, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { RecoverParameters, sinceMs } from './recover-parameters.js';
+
+/** An attempt may take as long as the operator allows, by default 15 seconds. */
+const TEST_TIMEOUT_MS = 30_000;
 
 @Documented('webhooks')
 @Controller('v1/webhooks/:id')
@@ -45,6 +50,19 @@ export class DeliveriesController {
     @Param('deliveryId', new IdPipe('delivery')) id: Id<'delivery'>,
   ): Promise<{ data: WebhookDelivery }> {
     return { data: await this.messages.request(retryDelivery, { owner_id, webhook_id, id }, { key: owner_id }) };
+  }
+
+  @Post('test')
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'testWebhook',
+    summary: 'Deliver a sample event at once',
+    description: 'Returns the attempt. It is not listed and never retried; the webhook may be inactive.',
+  })
+  @AnswersOne(DeliveryAttempt)
+  @Problems(404, 409, 413, 415, 422)
+  async test(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: DeliveryAttempt }> {
+    return { data: await this.messages.request(testWebhook, { owner_id, id }, { key: owner_id, timeoutMs: TEST_TIMEOUT_MS }) };
   }
 
   @Post('recover')

@@ -1,6 +1,7 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import {
+  type DeliveryAttempt,
   DeliveryReference,
   ListDeliveries,
   listDeliveries,
@@ -8,14 +9,20 @@ import {
   RecoverDeliveries,
   recoverDeliveries,
   retryDelivery,
+  testWebhook,
   type WebhookDelivery,
+  WebhookReference,
 } from '#contracts';
 import { Answers } from '#messaging';
 import { DeliveriesService } from './deliveries.service.js';
+import { WebhookTest } from './webhook-test.js';
 
 @Controller()
 export class DeliveriesController {
-  constructor(private readonly deliveries: DeliveriesService) {}
+  constructor(
+    private readonly deliveries: DeliveriesService,
+    private readonly webhookTest: WebhookTest,
+  ) {}
 
   @Answers(listDeliveries)
   list(@Payload() request: ListDeliveries): Promise<Page<WebhookDelivery>> {
@@ -30,5 +37,10 @@ export class DeliveriesController {
   @Answers(recoverDeliveries)
   recover(@Payload() command: RecoverDeliveries): Promise<{ count: number }> {
     return this.deliveries.recover(command);
+  }
+
+  @Answers(testWebhook)
+  test(@Payload() reference: WebhookReference): Promise<DeliveryAttempt> {
+    return this.webhookTest.run(reference);
   }
 }

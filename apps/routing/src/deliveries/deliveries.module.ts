@@ -23,6 +23,7 @@ import { RANDOM } from './random.js';
 import { Sweeper } from './sweeper.js';
 import { SweeperRepository } from './sweeper.repository.js';
 import { Targets } from './targets.js';
+import { WebhookTest } from './webhook-test.js';
 
 @Module({
   imports: [WebhooksModule],
@@ -50,6 +51,7 @@ import { Targets } from './targets.js';
     NoticesRepository,
     Sweeper,
     SweeperRepository,
+    WebhookTest,
     OutboxRelay,
   ],
   exports: [Dispatcher],

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterId, WebhookId } from '#contracts';
+import type { EmitterId, EventContext, WebhookId } from '#contracts';
 import { Database, type Transaction } from '#database';
 import type { Attempt, Delivery } from './delivery.js';
 import { type Claim, DeliveryStore, type Mode, type NextLook, type Parked, type Settlement } from './delivery-store.js';
@@ -12,6 +12,7 @@ interface ParkedRow {
   stream: string;
   emit_id: string;
   time: string | null;
+  context: string | null;
   body: Buffer;
   fresh: boolean;
   attempts: Attempt[];
@@ -19,7 +20,7 @@ interface ParkedRow {
 }
 
 const MODE = "CASE WHEN NOT spilled THEN 'direct' WHEN closing_until > clock_timestamp() THEN 'closing' ELSE 'spilled' END";
-const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, body, fresh, attempts, tries';
+const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries';
 /** What is taken at a time of bodies that may have a megabyte each. */
 const TAKEN_BYTES = 8 * 1024 * 1024;
 const MS = "interval '1 ms'";
@@ -51,9 +52,9 @@ export class DeliveriesRepository extends DeliveryStore {
       name: 'delivery-park-fresh',
       text: `
         WITH hook AS MATERIALIZED (SELECT id, ${MODE} AS mode FROM webhook WHERE id = $1 FOR SHARE), parked AS (
-          INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, body, fresh, attempts, tries, due_at)
+          INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at)
           SELECT hook.id, d.*, true, '[]', 0, now()
-          FROM hook CROSS JOIN unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bytea[]) AS d
+          FROM hook CROSS JOIN unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[]) AS d
           WHERE hook.mode = 'spilled'
           -- read again after a crash or a rebalance
           ON CONFLICT (webhook_id, ms, seq) DO NOTHING
@@ -71,19 +72,21 @@ export class DeliveriesRepository extends DeliveryStore {
         deliveries.map(({ stream }) => stream),
         deliveries.map(({ emitId }) => emitId),
         deliveries.map(({ time }) => time ?? null),
+        deliveries.map(contextText),
         deliveries.map(({ json }) => json),
       ],
     });
     return rows[0]?.mode ?? 'gone';
   }
 
-  async parkInFlight({ webhookId, place, emitterId, stream, emitId, time, json }: Delivery, leaseMs: number): Promise<void> {
+  async parkInFlight(delivery: Delivery, leaseMs: number): Promise<void> {
+    const { webhookId, place, emitterId, stream, emitId, time, json } = delivery;
     await this.database.transaction(async (transaction) => {
       if (!(await this.beginSpill(transaction, webhookId))) return;
       await transaction.query(
-        `INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, body, fresh, attempts, tries, due_at, in_flight_until)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, true, '[]', 0, now(), clock_timestamp() + $9 * ${MS}) ON CONFLICT (webhook_id, ms, seq) DO NOTHING`,
-        [webhookId, place.ms, place.seq, emitterId, stream, emitId, time ?? null, json, leaseMs],
+        `INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at, in_flight_until)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, true, '[]', 0, now(), clock_timestamp() + $10 * ${MS}) ON CONFLICT (webhook_id, ms, seq) DO NOTHING`,
+        [webhookId, place.ms, place.seq, emitterId, stream, emitId, time ?? null, contextText(delivery), json, leaseMs],
       );
       await this.wake(transaction, webhookId);
     });
@@ -95,15 +98,18 @@ export class DeliveriesRepository extends DeliveryStore {
       name: 'delivery-park-failed',
       text: `
         WITH hook AS MATERIALIZED (SELECT id FROM webhook WHERE id = $1 FOR SHARE), parked AS (
-          INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, body, fresh, attempts, tries, due_at, failed_at)
-          SELECT id, $2, $3, $4, $5, $6, $7, $8, false, $9, $10, now() + $11 * ${MS}, CASE WHEN $11::float8 IS NULL THEN now() END FROM hook
+          INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at, failed_at)
+          SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, false, $10, $11, now() + $12 * ${MS}, CASE WHEN $12::float8 IS NULL THEN now() END FROM hook
           ON CONFLICT (webhook_id, ms, seq) DO NOTHING
           RETURNING webhook_id, due_at
         )
         INSERT INTO backlog (webhook_id, next_due) SELECT webhook_id, due_at FROM parked WHERE due_at IS NOT NULL
         ON CONFLICT (webhook_id) DO UPDATE SET next_due = excluded.next_due
         WHERE backlog.failed_probes IS NULL AND backlog.next_due > excluded.next_due`,
-      values: [webhookId, place.ms, place.seq, emitterId, stream, emitId, time ?? null, json, JSON.stringify(attempts), tries, pauseMs],
+      values: [
+        ...[webhookId, place.ms, place.seq, emitterId, stream, emitId],
+        ...[time ?? null, contextText(delivery), json, JSON.stringify(attempts), tries, pauseMs],
+      ],
     });
   }
 
@@ -348,11 +354,22 @@ export class DeliveriesRepository extends DeliveryStore {
   }
 }
 
+const contextText = ({ context }: Delivery): string | null => (context === undefined ? null : JSON.stringify(context));
+
 const parkedOf = (
   webhookId: WebhookId,
-  { ms, seq, emitter_id, stream, emit_id, time, body, fresh, attempts, tries }: ParkedRow,
+  { ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries }: ParkedRow,
 ): Parked => ({
-  delivery: { webhookId, place: { ms, seq }, emitterId: emitter_id, stream, emitId: emit_id, time: time ?? undefined, json: body },
+  delivery: {
+    webhookId,
+    place: { ms, seq },
+    emitterId: emitter_id,
+    stream,
+    emitId: emit_id,
+    time: time ?? undefined,
+    context: context === null ? undefined : (JSON.parse(context) as EventContext),
+    json: body,
+  },
   fresh,
   attempts,
   tries,

@@ -41,7 +41,49 @@ describe('a delivery', () => {
       'ce-source': 'dc_1',
       'ce-type': 'default',
       'ce-time': '2026-01-02T03:04:05.678Z',
+      'ce-sluiceemitter': 'dc_1',
+      'ce-sluiceevent': '1767323045678-40960',
+      'ce-sluicestream': 'default',
     });
+  });
+
+  it("has its producer's attributes unchanged, beside ours", () => {
+    const attributes = {
+      ...{ id: 'e1', source: '/shop', type: 'order.created', subject: 'Größe 100%', dataschema: 'https://example.com/s' },
+      ...{ tenant: 'a\r\nx-evil: 1', datacontenttype: 'application/vnd.shop+json; v=1' },
+    };
+    const headers = headersOf({ stream: 'orders', time: '2025-12-31t23:59:59z', context: { attributes, traceparent: '00-a-b-01' } });
+    expect(headers).toMatchObject({
+      'content-type': 'application/vnd.shop+json; v=1',
+      'ce-id': 'e1',
+      'ce-source': '/shop',
+      'ce-type': 'order.created',
+      'ce-time': '2025-12-31t23:59:59z',
+      'ce-subject': 'Gr%C3%B6%C3%9Fe%20100%25',
+      'ce-dataschema': 'https://example.com/s',
+      'ce-tenant': 'a%0D%0Ax-evil:%201',
+      'ce-sluicestream': 'orders',
+      'ce-sluiceevent': '1767323045678-40960',
+      traceparent: '00-a-b-01',
+    });
+    expect(headers).not.toHaveProperty('ce-datacontenttype');
+    expect(headers).not.toHaveProperty('tracestate');
+  });
+
+  it.each(['text/plain', 'application/cloudevents+json', 'application/json\r\nx: y'])(
+    'is JSON though its data is %j',
+    (datacontenttype) => {
+      const headers = headersOf({ context: { attributes: { datacontenttype } } });
+      expect(headers['content-type']).toBe('application/json');
+      expect(headers['ce-datacontenttype']).toBe(datacontenttype.replace('\r\n', '%0D%0A').replace(' ', '%20'));
+    },
+  );
+
+  it('forwards the trace of its attributes, and nothing that is no header', () => {
+    const trace = (context: Delivery['context']) => headersOf({ context }).traceparent;
+    expect(trace({ attributes: { traceparent: '00-a-b-01' } })).toBe('00-a-b-01');
+    expect(trace({ attributes: { traceparent: '00-a-b-01' }, traceparent: '00-c-d-00' })).toBe('00-c-d-00');
+    expect(trace({ traceparent: 'a\r\nx: y' })).toBeUndefined();
   });
 
   it.each([

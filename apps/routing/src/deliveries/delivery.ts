@@ -1,4 +1,4 @@
-import type { EmittedEvent, EmitterId, EventPlace, Stream, WebhookId } from '#contracts';
+import type { EmittedEvent, EmitterId, EventContext, EventPlace, Stream, WebhookId } from '#contracts';
 
 /** An event on its way to a webhook: all that it takes to send it, now or later. */
 export interface Delivery {
@@ -11,9 +11,11 @@ export interface Delivery {
   json: Buffer;
   /** When it happened, where the emitter says so. */
   time?: string;
+  /** What the event's producer states about it. */
+  context?: EventContext;
 }
 
-export const deliveryOf = ({ place, emitterId, stream, emitId, json, time }: EmittedEvent, webhookId: WebhookId): Delivery => ({
+export const deliveryOf = ({ place, emitterId, stream, emitId, json, time, context }: EmittedEvent, webhookId: WebhookId): Delivery => ({
   webhookId,
   place,
   emitterId,
@@ -21,6 +23,7 @@ export const deliveryOf = ({ place, emitterId, stream, emitId, json, time }: Emi
   emitId,
   json,
   time,
+  context,
 });
 
 /** One try, as the API shows it. */

@@ -4,13 +4,17 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { AddressGuard } from '#egress';
 import { HttpPoster } from './http-poster.js';
 
-const TIMEOUT_MS = 400;
+/** No machine is too slow for it. */
+const TIMEOUT_MS = 30_000;
+/** Of the poster whose time-outs are tested. */
+const SHORT_MS = 1500;
 
 let answer: RequestListener = (_, response) => response.end('ok');
 let requests: { url?: string; method?: string; headers: Record<string, unknown>; body: string; socket: unknown }[] = [];
 let server: Server;
 let origin: string;
 let poster: HttpPoster;
+let impatient: HttpPoster;
 
 beforeAll(async () => {
   server = createServer((request, response) => {
@@ -23,19 +27,20 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  poster = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: TIMEOUT_MS, connectTimeoutMs: 1000 });
+  poster = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
+  impatient = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: SHORT_MS, connectTimeoutMs: SHORT_MS });
 });
 afterEach(() => {
   requests = [];
 });
 afterAll(async () => {
-  await poster.close();
+  await Promise.all([poster.close(), impatient.close()]);
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
 });
 
-const post = (path = '/hook', body = '{"a":1}') =>
-  poster.post({ origin, path }, { 'content-type': 'application/json', 'x-test': 'yes' }, Buffer.from(body));
+const post = (path = '/hook', body = '{"a":1}', by = poster) =>
+  by.post({ origin, path }, { 'content-type': 'application/json', 'x-test': 'yes' }, Buffer.from(body));
 
 describe('a POST', () => {
   it('brings the body as it is, and the headers', async () => {
@@ -101,7 +106,7 @@ describe('a POST', () => {
 
   it('has been answered when the status is there, though the rest never comes', async () => {
     answer = (_, response) => void response.writeHead(200, { 'content-length': '10' }).write('half');
-    expect(await post()).toMatchObject({ status: 200, body: 'half' });
+    expect(await post(undefined, undefined, impatient)).toMatchObject({ status: 200, body: 'half' });
   });
 
   it('has been answered when the connection breaks after the status', async () => {
@@ -116,9 +121,7 @@ describe('a POST', () => {
 describe('a POST fails', () => {
   it('when nothing is answered in time', async () => {
     answer = () => {};
-    const start = performance.now();
-    expect(await post()).toEqual({ kind: 'failed', timeout: true, reason: 'no response within 0.4 s' });
-    expect(performance.now() - start).toBeLessThan(TIMEOUT_MS + 400);
+    expect(await post(undefined, undefined, impatient)).toEqual({ kind: 'failed', timeout: true, reason: 'no response within 1.5 s' });
   });
 
   it('when the connection is closed without an answer', async () => {
@@ -150,7 +153,7 @@ describe('a POST fails', () => {
 
   it('when the name leads to a private address, without telling which', async () => {
     const guard = AddressGuard.fromConfig('', { lookup: async () => [{ address: '10.1.2.3' }] });
-    const guarded = new HttpPoster({ guard, timeoutMs: TIMEOUT_MS, connectTimeoutMs: 1000 });
+    const guarded = new HttpPoster({ guard, timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
     const failed = await guarded.post({ origin: 'http://intranet.test', path: '/' }, {}, Buffer.from('1'));
     expect(failed).toMatchObject({ kind: 'failed', timeout: false, reason: expect.stringContaining('intranet.test') });
     expect(JSON.stringify(failed)).not.toContain('10.1.2.3');
@@ -164,7 +167,7 @@ describe('a POST fails', () => {
 
 it('what is under way when the poster closes is never answered: it did not fail', async () => {
   answer = () => {};
-  const closing = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: TIMEOUT_MS, connectTimeoutMs: 1000 });
+  const closing = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
   let answered = false;
   void closing.post({ origin, path: '/' }, {}, Buffer.from('1')).then(() => (answered = true));
   while (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));

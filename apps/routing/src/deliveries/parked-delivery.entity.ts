@@ -33,6 +33,10 @@ export class ParkedDelivery {
   @Column('text', { nullable: true })
   time!: string | null;
 
+  /** What the event's producer states about it, as JSON: CloudEvents attributes and trace context; null: nothing. */
+  @Column('text', { nullable: true })
+  context!: string | null;
+
   @Column('bytea')
   body!: Buffer;
 

@@ -22,6 +22,7 @@ const read = (report: ReturnType<typeof loopReport>) => {
     key,
     value,
     header: (name) => headers[name],
+    headerNames: () => Object.keys(headers),
   }) as EmittedEvent;
 };
 

@@ -73,6 +73,14 @@ describe('an event is matched with', () => {
     expect(await listeners(source, '$logs')).toEqual([]);
   });
 
+  it('who listens to *: to the default stream and the custom ones, once, and not to ours', async () => {
+    const [source, webhook] = [await room.source(owner), await room.webhook(owner)];
+    for (const name of ['*', '', 'orders']) await subscribe(source, webhook, name);
+    await subscribe('dc_*', webhook, '*');
+    for (const stream of ['', 'orders', 'other']) expect(await listeners(source, stream)).toEqual([webhook]);
+    for (const stream of ['$errors', '$logs']) expect(await listeners(source, stream)).toEqual([]);
+  });
+
   it('nobody of another account', async () => {
     const other = newId('user');
     const webhook = await room.webhook(owner);

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { ListenerId, Stream, UserId } from '#contracts';
+import { EVERY_STREAM, type ListenerId, type Stream, type UserId } from '#contracts';
 import { Database } from '#database';
 
 /** Who listens to a stream of an emitter. */
@@ -38,7 +38,8 @@ export class MatchRepository {
           LEFT JOIN emitter AS listener ON listener.id = s.listener_id
           WHERE s.owner_id = emitter.owner_id
             AND s.emitter_id = ANY (ARRAY[asked.emitter_id, CASE emitter.kind WHEN 'source' THEN 'dc_*' ELSE 'p_*' END, emitter.owner_id])
-            AND s.stream = asked.stream
+            -- * is the default stream and all custom ones, none of ours
+            AND s.stream = ANY (ARRAY[asked.stream, CASE WHEN asked.stream LIKE '$%' THEN asked.stream ELSE '${EVERY_STREAM}' END])
             AND (webhook.active OR (listener.active AND NOT listener.deleted))
             -- nobody triggers himself by listening to all
             AND (s.emitter_id = asked.emitter_id OR s.listener_id <> asked.emitter_id)

@@ -113,7 +113,7 @@ describe('an event goes', () => {
     listeners.dc_2 = ['wh_1'];
     const plans = await router.plan([
       record('dc_1', '1'),
-      record('dc_2', '1', { ce_type: '$in', ce_dueat: '5' }),
+      record('dc_2', '1', { ce_type: '$in', ce_sluicedueat: '5' }),
       record('dc_2', '{}', { ce_type: '$delete' }),
     ]);
     expect(plans).toEqual([[], [], []]);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import {
+  ceTypeOf,
   type EmittedEvent,
   type EventToProduce,
   eventIdOf,
@@ -30,8 +31,11 @@ export function runRecord(event: EmittedEvent, ownerId: UserId, sourceId: Source
   );
 }
 
-/** The event for a workflow that listens, with its emitter's `ce_*` headers; `ce_eventid` is the event's id. */
+/** The event for a workflow that listens, with its producer's `ce_*` headers and, as a webhook gets them, ours. */
 export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId): OutgoingRecord {
   const { value, headers }: EventToProduce = eventRecord(event);
-  return { topic: WORKFLOW_TRIGGERS_TOPIC, key: workflowId, value, headers: { ...headers, ce_eventid: eventIdOf(event.place) } };
+  const { ce_sluicemade: _, ...ofEvent } = headers;
+  const eventId = eventIdOf(event.place);
+  const own = { ce_sluiceemitter: event.emitterId, ce_sluiceevent: eventId, ce_sluicestream: ceTypeOf(event.stream), ce_eventid: eventId };
+  return { topic: WORKFLOW_TRIGGERS_TOPIC, key: workflowId, value, headers: { ...ofEvent, ...own } };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { webhookUrlProblem } from './webhook-url.js';
+import { AddressGuard } from '#egress';
+import { privateAddressProblem, webhookUrlProblem } from './webhook-url.js';
 
 describe('the URL of a webhook', () => {
   it.each([
@@ -42,5 +43,16 @@ describe('the URL of a webhook', () => {
     [`http://example.com/${'x'.repeat(2048)}`, 'too long'],
   ])('may not be %j: %s', (url) => {
     expect(webhookUrlProblem(url)).toMatch(/^url /);
+  });
+});
+
+describe('a literal address in the URL of a webhook', () => {
+  it.each(['http://10.0.0.1/', 'https://[::1]/x', 'http://192.168.1.1:8080/'])('may not be private: %s', (url) => {
+    expect(privateAddressProblem(url, AddressGuard.fromConfig(''))).toMatch(/^url: .* SLUICE_ALLOW_PRIVATE_HOSTS /);
+    expect(privateAddressProblem(url, AddressGuard.fromConfig('10.0.0.0/8,::1,192.168.1.1'))).toBeNull();
+  });
+  it('may be public; names are judged later', () => {
+    for (const url of ['https://93.184.216.34/', 'https://localhost/', undefined])
+      expect(privateAddressProblem(url, AddressGuard.fromConfig(''))).toBeNull();
   });
 });

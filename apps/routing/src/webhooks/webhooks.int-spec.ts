@@ -24,7 +24,7 @@ describe('a webhook', () => {
   it('is made as it was sent', async () => {
     const made = await create({ url: 'HTTPS://Example.com:443/a?b', name: 'mine' });
     expect(made).toMatchObject({ user_id: owner, url: 'HTTPS://Example.com:443/a?b', name: 'mine', description: null, active: true });
-    expect(Math.abs(made.created_at - Date.now() / 1000)).toBeLessThan(5);
+    expect(Math.abs(made.created_at - Date.now() / 1000)).toBeLessThan(60);
     expect(made).not.toHaveProperty('rate_limit');
     expect(await room.webhooksService.get({ owner_id: owner, id: made.id })).toEqual(made);
   });
@@ -77,7 +77,7 @@ describe('its secret', () => {
     expect(rest).toEqual({});
     const rotated = await room.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r1' });
     expect(rotated.secret).not.toBe(secret);
-    expect(Math.abs((rotated.previous_expires_at ?? 0) - Date.now() / 1000 - 86_400)).toBeLessThan(10);
+    expect(Math.abs((rotated.previous_expires_at ?? 0) - Date.now() / 1000 - 86_400)).toBeLessThan(60);
     expect(await room.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r1' })).toEqual(rotated);
     expect(await room.webhooksService.getSecret({ owner_id: owner, id })).toEqual(rotated);
     expect((await room.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r2' })).secret).not.toBe(rotated.secret);

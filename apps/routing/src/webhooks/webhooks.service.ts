@@ -16,9 +16,10 @@ import {
   type WebhookReference,
   type WebhookSecret,
 } from '#contracts';
+import { RoutingConfig } from '../routing.config.js';
 import { newSigningSecret } from './signing-secret.js';
 import { secretOf, webhookOf } from './webhook.entity.js';
-import { webhookUrlProblem } from './webhook-url.js';
+import { privateAddressProblem, webhookUrlProblem } from './webhook-url.js';
 import { WebhooksRepository } from './webhooks.repository.js';
 
 /** How long the secret before a rotation signs beside the new one. */
@@ -28,10 +29,13 @@ const MAX_LENGTH = { name: 255, description: 4096 };
 
 @Injectable()
 export class WebhooksService {
-  constructor(private readonly webhooks: WebhooksRepository) {}
+  constructor(
+    private readonly webhooks: WebhooksRepository,
+    private readonly config: RoutingConfig,
+  ) {}
 
   async create({ id, owner_id, url = '', name, description, rate_limit }: CreateWebhook): Promise<Webhook> {
-    check({ url, name, description });
+    this.check({ url, name, description });
     const webhook = { id, url, name: name ?? null, description: description ?? null, rate_limit: rate_limit ?? null };
     const row = await this.webhooks.create(owner_id, { ...webhook, secret: newSigningSecret() });
     if (!row) throw new NotFound('webhook', id);
@@ -52,7 +56,7 @@ export class WebhooksService {
   }
 
   async update({ owner_id, id, url, name, description, active, rate_limit }: UpdateWebhook): Promise<Webhook> {
-    check({ url, name, description }, { partly: true });
+    this.check({ url, name, description }, { partly: true });
     const change = Object.entries({ url, name, description, rate_limit, active: active ?? undefined }).filter(
       ([, value]) => value !== undefined,
     );
@@ -76,18 +80,18 @@ export class WebhooksService {
     if (!row) throw new NotFound('webhook', id);
     return secretOf(row);
   }
-}
 
-/** Throws Invalid naming each bad field. `partly`: the URL may be absent. */
-function check({ url, name, description }: WebhookFields, { partly = false } = {}): void {
-  const problems: FieldProblem[] = [];
-  const urlProblem = url === undefined && partly ? null : webhookUrlProblem(url);
-  if (urlProblem) problems.push({ field: 'url', message: urlProblem });
-  for (const [field, text] of Object.entries({ name, description }) as ['name' | 'description', string | null | undefined][]) {
-    if ([...(text ?? '')].length > MAX_LENGTH[field])
-      problems.push({ field, message: `${field} must be at most ${MAX_LENGTH[field]} characters long` });
-    // PostgreSQL has no text with it
-    else if (text?.includes('\0')) problems.push({ field, message: `${field} must not contain a NUL character` });
+  /** Throws Invalid naming each bad field. `partly`: the URL may be absent. */
+  private check({ url, name, description }: WebhookFields, { partly = false } = {}): void {
+    const problems: FieldProblem[] = [];
+    const urlProblem = url === undefined && partly ? null : (webhookUrlProblem(url) ?? privateAddressProblem(url, this.config.guard));
+    if (urlProblem) problems.push({ field: 'url', message: urlProblem });
+    for (const [field, text] of Object.entries({ name, description }) as ['name' | 'description', string | null | undefined][]) {
+      if ([...(text ?? '')].length > MAX_LENGTH[field])
+        problems.push({ field, message: `${field} must be at most ${MAX_LENGTH[field]} characters long` });
+      // PostgreSQL has no text with it
+      else if (text?.includes('\0')) problems.push({ field, message: `${field} must not contain a NUL character` });
+    }
+    if (problems.length > 0) throw new Invalid(problems);
   }
-  if (problems.length > 0) throw new Invalid(problems);
 }

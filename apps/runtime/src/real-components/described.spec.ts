@@ -23,7 +23,7 @@ describe('the 254 source files of npm pipedream@0.2.2', () => {
       for (let source = rest.shift(); source !== undefined; source = rest.shift()) found.set(source, await look(source));
     };
     await Promise.all(Array.from({ length: atATime }, next));
-  }, 240_000);
+  }, 1_200_000);
   afterAll(() => sandbox.close());
 
   const look = async (source: string): Promise<ComponentDescription | string> => {

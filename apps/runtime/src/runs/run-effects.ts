@@ -1,4 +1,4 @@
-import { eventNameProblem, EVENTS_TOPIC, type EventToProduce, runFinished, type SourceId, type UserId } from '#contracts';
+import { emittedStreamProblem, EVENTS_TOPIC, type EventToProduce, runFinished, type SourceId, type UserId } from '#contracts';
 import { recordOf, type OutgoingRecord } from '#messaging';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
 import { dedupe, type DedupeState } from './dedupe.js';
@@ -102,6 +102,6 @@ function summed(code: string, problems: string[]): ReturnType<typeof plainError>
 }
 
 /** Streams of ours but `$errors` and `$logs` are not a component's to emit on. */
-const nameProblem = ({ name }: { name?: string }): string | null => (name === undefined ? null : eventNameProblem(name));
+const nameProblem = ({ name }: { name?: string }): string | null => (name === undefined ? null : emittedStreamProblem(name));
 
 export const plainError = (code: string, message: string) => ({ name: code, code, message, stack: `${code}: ${message}` });

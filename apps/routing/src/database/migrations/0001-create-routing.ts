@@ -72,6 +72,8 @@ export class CreateRouting1795305600005 extends Migration {
       emit_id    text COLLATE "C" NOT NULL,
       -- when it happened, where the emitter says so
       time       text,
+      -- what its producer states about it, as JSON: CloudEvents attributes and trace context; null: nothing
+      context    text,
       body       bytea NOT NULL,
       -- not attempted yet: to be attempted in order
       fresh      boolean NOT NULL,

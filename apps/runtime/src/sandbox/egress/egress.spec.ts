@@ -15,7 +15,7 @@ describe('the way out of a component', () => {
       allowPrivateHosts: internet.allowed,
       lookup: internet.lookup,
       trustedCa: internet.ca,
-      modules: [...curatedModules, 'undici'],
+      modules: curatedModules,
       egress: { ...defaultEgressLimits, headMs: 60_000, connectMs: 60_000 },
       limits: { cpuMs: 60_000, silenceCpuMs: 20_000 },
     });
@@ -70,9 +70,6 @@ describe('the way out of a component', () => {
     ['@pipedream/platform axios', 'import { axios } from "@pipedream/platform"', 'await axios({}, { url: S + "/pd" })', ok],
     ['node-fetch', 'import fetch2 from "node-fetch"', '(await fetch2(H + "/n")).json()', ok],
     ['node-fetch over TLS', 'import fetch2 from "node-fetch"', '(await fetch2(S + "/n")).json()', ok],
-    ['undici.request', 'import * as undici from "undici"', '(await undici.request(H + "/u")).body.json()', ok],
-    ['undici.request over TLS', 'import * as undici from "undici"', '(await undici.request(S + "/u")).body.json()', ok],
-    ['undici.fetch', 'import * as undici from "undici"', '(await undici.fetch(H + "/u")).json()', ok],
     ['rss-parser', 'import Parser from "rss-parser"', '(await new Parser().parseURL(H + "/rss")).items.length', 3],
     [
       'net.connect',

@@ -1,0 +1,20 @@
+import { Controller, Get, Query } from '@nestjs/common';
+import { ApiOperation } from '@nestjs/swagger';
+import { listRegistry, type Page, PageRequest, RegisteredComponent, type UserId } from '#contracts';
+import { Messages } from '#messaging';
+import { OwnerId } from '../auth/account.decorator.js';
+import { AnswersPage, Documented, Problems } from '../http/api-docs.js';
+
+@Documented('components')
+@Controller('v1/registry')
+export class RegistryController {
+  constructor(private readonly messages: Messages) {}
+
+  @Get()
+  @ApiOperation({ operationId: 'listRegistry', summary: 'List the components of the registry, which every account may use' })
+  @AnswersPage(RegisteredComponent)
+  @Problems(400)
+  list(@OwnerId() owner: UserId, @Query() page: PageRequest): Promise<Page<RegisteredComponent>> {
+    return this.messages.request(listRegistry, page, { key: owner });
+  }
+}

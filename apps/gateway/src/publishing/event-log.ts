@@ -1,0 +1,50 @@
+import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { EVENTS_TOPIC, type EventToProduce, Unavailable } from '#contracts';
+import { LOG, type Log } from '#observability';
+import { KAFKA, type KafkaClient, Publisher, shares } from '#messaging';
+
+/** A broker that does not acknowledge events in this time is away. */
+const WITHIN_MS = 5000;
+/** What may wait for the broker: beyond it there is no memory to keep more. */
+const MOST_WAITING_BYTES = 64 * 1024 * 1024;
+
+/** The topic `events`, with a producer of its own: events never wait behind requests to other services, nor these behind them. */
+@Injectable()
+export class EventLog implements OnModuleInit, OnApplicationShutdown {
+  private readonly publisher: Publisher;
+  private waitingBytes = 0;
+
+  constructor(
+    @Inject(KAFKA) kafka: KafkaClient,
+    @Inject(LOG) private readonly log: Log,
+  ) {
+    this.publisher = new Publisher(kafka);
+  }
+
+  onModuleInit(): Promise<void> {
+    return this.publisher.connect();
+  }
+
+  onApplicationShutdown(): Promise<void> {
+    return this.publisher.close();
+  }
+
+  /**
+   * Resolves when all in-sync replicas have every event. Throws Unavailable when they do not within five seconds; then some of the events
+   * may be in the log, or come to be.
+   */
+  async append(events: EventToProduce[]): Promise<void> {
+    const bytes = events.reduce((sum, { value }) => sum + value.length, 0);
+    if (this.waitingBytes + bytes > MOST_WAITING_BYTES) throw new Unavailable('too many events wait for Kafka');
+    this.waitingBytes += bytes;
+    try {
+      const records = events.map((event) => ({ topic: EVENTS_TOPIC, ...event }));
+      await Promise.all(shares(records).map((share) => this.publisher.send(share, { withinMs: WITHIN_MS })));
+    } catch (error) {
+      this.log.warn({ events: events.length, bytes, err: error }, 'events.not-published');
+      throw new Unavailable('Kafka does not take events');
+    } finally {
+      this.waitingBytes -= bytes;
+    }
+  }
+}

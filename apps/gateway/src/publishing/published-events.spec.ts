@@ -1,0 +1,225 @@
+import { describe, expect, it } from '@jest/globals';
+import { eventRecord, Invalid, MAX_EVENT_BYTES, readEventRecord } from '#contracts';
+import { type PublishedEvent, publishedEvents, type PublishRequest } from './published-events.js';
+
+type Request = { headers?: PublishRequest['headers']; body?: unknown; bytes?: Buffer; event_name?: unknown; id?: unknown };
+
+const publish = ({ headers, body, bytes, ...query }: Request): PublishedEvent[] =>
+  publishedEvents(
+    { headers: { 'content-type': 'application/json', ...headers }, body: bytes ?? Buffer.from(JSON.stringify(body)), query },
+    { maxEventBytes: MAX_EVENT_BYTES },
+  );
+const problemsOf = (request: Request) => {
+  try {
+    publish(request);
+  } catch (error) {
+    if (error instanceof Invalid) return { message: error.message, errors: error.details.errors };
+    throw error;
+  }
+  throw new Error('it was accepted');
+};
+const structured = { 'content-type': 'application/cloudevents+json; charset=utf-8' };
+const batch = { 'content-type': 'application/cloudevents-batch+json' };
+const EVENT = { specversion: '1.0', id: 'a', source: '/shop', type: 'order', data: { n: 1 } };
+/** As every reader of the log sees it. */
+const inLog = (event: PublishedEvent) => {
+  const { key, value, headers } = eventRecord({ ...event, emitterId: 'dc_1' });
+  const read = readEventRecord({
+    ...{ partition: 0, offset: 1, clock: 5, key, value },
+    header: (name) => headers[name],
+    headerNames: () => Object.keys(headers),
+  });
+  if (read.kind !== 'event') throw new Error(JSON.stringify(read));
+  return read;
+};
+
+describe('a JSON body', () => {
+  it.each([{ a: 1 }, [1, 2], 'text', 0, false, null])('%j is one event of the default stream, with an emit id of its own', (body) => {
+    const [event, ...more] = publish({ body });
+    expect(more).toEqual([]);
+    expect(event).toMatchObject({ stream: '', emitId: expect.stringMatching(/^[0-9A-Za-z]{27}$/), context: undefined });
+    expect(event?.json.toString()).toBe(JSON.stringify(body));
+  });
+
+  it('is kept byte for byte, without a byte order mark', () => {
+    expect(publish({ bytes: Buffer.from('\uFEFF {"n": 1.0}') })[0]?.json.toString()).toBe(' {"n": 1.0}');
+  });
+
+  it('goes to the stream and has the emit id that the query names', () => {
+    const [event] = publish({ body: 1, event_name: 'orders', id: 'x' });
+    expect(event).toMatchObject({ stream: 'orders', emitId: 'x', context: { attributes: { id: 'x' } } });
+    expect(publish({ body: 1, event_name: 'default', id: '' })[0]).toMatchObject({ stream: '', context: undefined });
+  });
+
+  it.each(['$errors', '$logs', '', 'x'.repeat(128)])('goes to the stream %j', (event_name) => {
+    expect(publish({ body: 1, event_name })[0]?.stream).toBe(event_name);
+  });
+
+  it.each(['*', '$in', '$other', '$delete', 'x'.repeat(129), 'a\0b', '\ud800'])('of the event_name %j is refused', (event_name) => {
+    expect(problemsOf({ body: 1, event_name }).errors).toEqual([{ field: 'event_name', message: expect.stringContaining('event_name') }]);
+  });
+
+  it.each<[string, Buffer, RegExp]>([
+    ['nothing', Buffer.alloc(0), /empty/],
+    ['spaces', Buffer.from(' \n'), /empty/],
+    ['no JSON', Buffer.from('{'), /not valid JSON/],
+    ['bytes', Buffer.from([0x22, 0xff, 0x22]), /not UTF-8/],
+    ['more than 1 MiB', Buffer.from(`"${'x'.repeat(MAX_EVENT_BYTES)}"`), /1048578 bytes of JSON: 1048576 are allowed/],
+    ['too many levels', Buffer.from(`${'['.repeat(201)}${']'.repeat(201)}`), /nested deeper than 200/],
+  ])('of %s is refused', (_, bytes, message) => {
+    expect(problemsOf({ bytes }).message).toMatch(message);
+  });
+
+  it('of exactly 1 MiB is accepted', () => {
+    expect(publish({ bytes: Buffer.from(`"${'x'.repeat(MAX_EVENT_BYTES - 2)}"`) })).toHaveLength(1);
+  });
+
+  it.each(['x'.repeat(257), 'a\0'])('of the id %j is refused', (id) => {
+    expect(problemsOf({ body: 1, id }).errors).toEqual([{ field: 'id', message: expect.any(String) }]);
+  });
+
+  it('with a parameter that is given twice is refused', () => {
+    expect(problemsOf({ body: 1, event_name: ['a', 'b'], id: ['a', 'b'] }).errors?.map(({ field }) => field)).toEqual(['event_name', 'id']);
+  });
+
+  it('carries the trace of the request', () => {
+    const [event] = publish({ body: 1, headers: { traceparent: '00-a-b-01', tracestate: 'x=y' } });
+    expect(event?.context).toEqual({ attributes: undefined, traceparent: '00-a-b-01', tracestate: 'x=y' });
+  });
+});
+
+describe('ce- headers', () => {
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'ce-specversion': '1.0',
+    'ce-id': 'e1',
+    'ce-source': '/shop',
+    'ce-type': 'com.example.order',
+    'ce-time': '2026-01-02T03:04:05Z',
+    'ce-subject': 'Gr%C3%B6%C3%9Fe%20100%25',
+    'ce-tenant': '7',
+  };
+  it('are attributes: percent-decoded, and read back from the log as they are', () => {
+    const event = inLog(publish({ body: { n: 1 }, headers })[0]!);
+    expect(event).toMatchObject({ stream: 'com.example.order', emitId: 'e1', time: '2026-01-02T03:04:05Z' });
+    expect(event.context?.attributes).toEqual({
+      id: 'e1',
+      source: '/shop',
+      subject: 'Größe 100%',
+      tenant: '7',
+      datacontenttype: 'application/json; charset=utf-8',
+    });
+  });
+  it('are overridden by the query: the type stays a type', () => {
+    const event = inLog(publish({ body: 1, headers, event_name: 'default', id: 'q' })[0]!);
+    expect(event).toMatchObject({ stream: '', emitId: 'q', context: { attributes: { id: 'q', type: 'com.example.order' } } });
+  });
+  it('name the stream by sluicestream; our other attributes are overwritten', () => {
+    const event = inLog(publish({ body: 1, headers: { ...headers, 'ce-sluicestream': 'orders', 'ce-sluiceevent': 'x' } })[0]!);
+    expect(event).toMatchObject({ stream: 'orders', context: { attributes: { type: 'com.example.order' } } });
+    expect(event.context?.attributes).not.toHaveProperty('sluiceevent');
+  });
+  it.each(['$delete', '$in', '$other', '*', 'x'.repeat(129)])('with the type %j: that stays the type, on the default stream', (type) => {
+    const event = inLog(publish({ body: 1, headers: { 'ce-type': type, 'ce-dueat': '1', 'ce-sluicedueat': '1' } })[0]!);
+    expect(event).toMatchObject({ stream: '', waited: false, dueAt: undefined, context: { attributes: { type, dueat: '1' } } });
+  });
+  it.each(['$errors', '$logs'])('with the type %j are on that stream', (type) => {
+    expect(inLog(publish({ body: 1, headers: { 'ce-type': type } })[0]!)).toMatchObject({ stream: type, context: undefined });
+  });
+  it('without an id leave it to us', () => {
+    const [event] = publish({ body: 1, headers: { 'ce-subject': 's' } });
+    expect(inLog(event!)).toMatchObject({ emitId: event?.emitId, context: { attributes: { subject: 's' } } });
+    expect(inLog(event!).context?.attributes).not.toHaveProperty('id');
+  });
+  it.each<[string, Record<string, string>, string]>([
+    ['another version', { 'ce-specversion': '0.3' }, 'ce-specversion'],
+    ['a stream that is none', { 'ce-sluicestream': '*' }, 'sluicestream'],
+    ['a time that is none', { 'ce-time': 'yesterday' }, 'time'],
+    ['an id that is too long', { 'ce-id': 'x'.repeat(257) }, 'id'],
+    ['bytes that are not UTF-8', { 'ce-subject': '%FF' }, 'ce-subject'],
+    ['a NUL character', { 'ce-subject': '%00' }, 'body'],
+    ['a bad name', { 'ce-my_name': '1' }, 'ce-my_name'],
+    ['more than fits into headers', { 'ce-subject': 'x'.repeat(9000) }, 'body'],
+  ])('with %s are refused', (_, more, field) => {
+    expect(problemsOf({ body: 1, headers: more }).errors).toEqual([{ field, message: expect.any(String) }]);
+  });
+});
+
+describe('a structured CloudEvent', () => {
+  it('is its data with its attributes', () => {
+    const [event] = publish({ headers: structured, body: { ...EVENT, datacontenttype: 'application/vnd.shop+json', count: 3, ok: true } });
+    expect(event?.json.toString()).toBe('{"n":1}');
+    const read = inLog(event!);
+    expect(read).toMatchObject({ stream: 'order', emitId: 'a' });
+    expect(read.context?.attributes).toEqual({
+      id: 'a',
+      source: '/shop',
+      datacontenttype: 'application/vnd.shop+json',
+      count: '3',
+      ok: 'true',
+    });
+  });
+  it('of binary data is a string in base64', () => {
+    const { data: _, ...bare } = EVENT;
+    const [event] = publish({ headers: structured, body: { ...bare, data_base64: 'AAEC', datacontenttype: 'image/png' } });
+    expect(event?.json.toString()).toBe('"AAEC"');
+    expect(inLog(event!).context?.attributes).toMatchObject({ datacontentencoding: 'base64', datacontenttype: 'image/png' });
+  });
+  it('without data is null', () => {
+    const { data: _, ...bare } = EVENT;
+    expect(publish({ headers: structured, body: bare })[0]?.json.toString()).toBe('null');
+  });
+  it.each(['specversion', 'id', 'source', 'type'])('without %s is refused', (name) => {
+    const { [name as 'id']: _, ...rest } = EVENT;
+    expect(problemsOf({ headers: structured, body: rest }).errors).toEqual([{ field: name, message: expect.stringContaining(name) }]);
+  });
+  it.each<[string, unknown, string]>([
+    ['an array', [EVENT], 'body'],
+    ['an attribute that is an object', { ...EVENT, extra: {} }, 'extra'],
+    ['a bad name', { ...EVENT, myName: 1 }, 'myName'],
+    ['both kinds of data', { ...EVENT, data_base64: 'AAEC' }, 'data_base64'],
+    ['no base64', { ...EVENT, data: undefined, data_base64: '?' }, 'data_base64'],
+  ])('with %s is refused', (_, body, field) => {
+    expect(problemsOf({ headers: structured, body }).errors).toEqual([{ field, message: expect.any(String) }]);
+  });
+});
+
+it('a structured CloudEvent or a batch with a million levels is refused', () => {
+  const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
+  const bytes = Buffer.from(`{"specversion":"1.0","id":"a","source":"/s","type":"t","data":${deep}}`);
+  const message = 'the event is nested deeper than 200 levels';
+  expect(problemsOf({ headers: structured, bytes }).errors).toEqual([{ field: 'body', message }]);
+  expect(problemsOf({ headers: batch, bytes: Buffer.from(`[${bytes.toString()}]`) }).errors).toEqual([
+    { index: 0, field: '[0]', message: `[0] ${message}` },
+  ]);
+});
+
+describe('a batch', () => {
+  it('is its events in order; an empty one is none', () => {
+    const events = publish({ headers: batch, body: [EVENT, { ...EVENT, id: 'b', type: 'other' }] });
+    expect(events.map(({ emitId, stream }) => [emitId, stream])).toEqual([
+      ['a', 'order'],
+      ['b', 'other'],
+    ]);
+    expect(publish({ headers: batch, body: [] })).toEqual([]);
+  });
+  it('is refused as a whole, with each bad event by its index', () => {
+    const { errors } = problemsOf({ headers: batch, body: [EVENT, 5, { ...EVENT, id: '' }, EVENT, { ...EVENT, time: 'x' }] });
+    expect(errors).toEqual([
+      { index: 1, field: '[1]', message: '[1] must be a CloudEvent: a JSON object' },
+      { index: 2, field: '[2].id', message: expect.stringMatching(/^\[2\] id must be/) },
+      { index: 4, field: '[4].time', message: expect.stringMatching(/^\[4\] time must be/) },
+    ]);
+  });
+  it.each<[string, unknown, Request, RegExp]>([
+    ['no array', EVENT, {}, /must be a JSON array/],
+    ['501 events', Array<unknown>(501).fill(EVENT), {}, /501 events: at most 500/],
+    ['one id for several events', [EVENT, EVENT], { id: 'x' }, /id names one event/],
+    ['a bad event_name', [EVENT], { event_name: '*' }, /event_name must not be \*/],
+  ])('of %s is refused', (_, body, query, message) => {
+    expect(problemsOf({ headers: batch, body, ...query }).message).toMatch(message);
+  });
+  it('of 500 events is accepted', () => {
+    expect(publish({ headers: batch, body: Array<unknown>(500).fill(EVENT), event_name: 'all' })).toHaveLength(500);
+  });
+});

@@ -1,0 +1,101 @@
+import { applyDecorators, Controller, HttpCode, Param, Post, Req } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
+import { ApiHeader, ApiOperation, ApiParam, ApiQuery } from '@nestjs/swagger';
+import type { FastifyRequest } from 'fastify';
+import type { UserId } from '#contracts';
+import { OwnerId } from '../auth/account.decorator.js';
+import { AnswersAccepted, Documented, Problems } from '../http/api-docs.js';
+import { BATCH_TYPE, EVENT_BODY, STRUCTURED_TYPE } from './event-bodies.js';
+import { type Acknowledged, PublishingService } from './publishing.service.js';
+
+const CLOUD_EVENT = {
+  type: 'object',
+  required: ['specversion', 'id', 'source', 'type'],
+  properties: {
+    specversion: { type: 'string', enum: ['1.0'] },
+    id: { type: 'string', description: 'The emit id.' },
+    source: { type: 'string' },
+    type: { type: 'string', description: 'Also the stream, where it can be one and `sluicestream` is absent.' },
+    sluicestream: { type: 'string', description: 'The stream.' },
+    time: { type: 'string', format: 'date-time' },
+    datacontenttype: { type: 'string' },
+    data: { description: 'The event: any JSON value.' },
+    data_base64: { type: 'string', description: 'Instead of `data`: the event is this string.' },
+  },
+  additionalProperties: true,
+  example: { specversion: '1.0', id: '17', source: '/shop', type: 'order.created', data: { order: 17 } },
+};
+
+const BODY = {
+  required: true,
+  description: 'At most 1 MiB of JSON per event, 500 events or 2 MiB per request.',
+  content: {
+    'application/json': { schema: { description: 'The event: any JSON value.', example: { order: 17 } } },
+    [STRUCTURED_TYPE]: { schema: CLOUD_EVENT },
+    [BATCH_TYPE]: { schema: { type: 'array', maxItems: 500, items: CLOUD_EVENT } },
+  },
+};
+
+const attribute = (name: string, description: string): MethodDecorator =>
+  ApiHeader({ name: `ce-${name}`, required: false, description, schema: { type: 'string' } });
+
+const parameter = (name: string, description: string): MethodDecorator =>
+  ApiQuery({ name, required: false, description, schema: { type: 'string' } });
+
+const Publishes = (operationId: string, summary: string): MethodDecorator =>
+  applyDecorators(
+    HttpCode(202),
+    RouteConfig(EVENT_BODY),
+    ApiParam({ name: 'id', schema: { type: 'string' } }),
+    ApiOperation({
+      operationId,
+      summary,
+      description:
+        'Events go to the topic `events` without running any code; the emitter may be inactive. A batch is published as a whole or not at all. Repeating an emit id is harmless: an event that is kept is not stored again, and its deliveries have the same `webhook-id`. With `application/json`, headers `ce-…` are CloudEvents attributes (binary mode, percent-encoded).',
+      requestBody: BODY,
+    }),
+    // read by hand: a validated class would cost as much as the rest of a request
+    parameter(
+      'event_name',
+      'The stream: `default`, `$errors`, `$logs` or a custom name. Wins over the attributes `sluicestream` and `type`.',
+    ),
+    parameter('id', 'The emit id, at most 256 characters. Wins over the attribute `id`; not for a batch of several events.'),
+    attribute('id', 'The emit id.'),
+    attribute('source', 'Reaches webhooks unchanged, like every attribute.'),
+    attribute('type', 'Also the stream, where it can be one and `ce-sluicestream` is absent.'),
+    attribute('sluicestream', 'The stream.'),
+    attribute('time', 'RFC 3339.'),
+    AnswersAccepted('Kafka has acknowledged every event.', {
+      type: 'array',
+      items: { type: 'object', required: ['emit_id'], properties: { emit_id: { type: 'string' } } },
+    }),
+    Problems(400, 404, 409, 413, 415, 422),
+  );
+
+@Documented('events')
+@Controller('v1')
+export class PublishingController {
+  constructor(private readonly publishing: PublishingService) {}
+
+  @Post('sources/:id/events')
+  @Publishes('publishSourceEvents', 'Publish events in the name of a source')
+  toSource(@OwnerId() owner: UserId, @Param('id') id: string, @Req() request: FastifyRequest): Promise<{ data: Acknowledged[] }> {
+    return this.publish(owner, 'source', id, request);
+  }
+
+  @Post('workflows/:id/events')
+  @Publishes('publishWorkflowEvents', 'Publish events in the name of a workflow')
+  toWorkflow(@OwnerId() owner: UserId, @Param('id') id: string, @Req() request: FastifyRequest): Promise<{ data: Acknowledged[] }> {
+    return this.publish(owner, 'workflow', id, request);
+  }
+
+  private async publish(
+    owner: UserId,
+    kind: 'source' | 'workflow',
+    id: string,
+    { headers, body, query }: FastifyRequest,
+  ): Promise<{ data: Acknowledged[] }> {
+    const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+    return { data: await this.publishing.publish(owner, kind, id, { headers, body: bytes, query: query as object }) };
+  }
+}

@@ -1,0 +1,33 @@
+import { Injectable } from '@nestjs/common';
+import { eventRecord, type UserId } from '#contracts';
+import { counter } from '#observability';
+import { LiveConfig } from '../live/live.config.js';
+import { EmitterOwners } from './emitter-owners.js';
+import { EventLog } from './event-log.js';
+import { type PublishRequest, publishedEvents } from './published-events.js';
+
+const published = counter('events_published_total', 'Events that were published over HTTP.');
+
+/** An event that Kafka has. */
+export interface Acknowledged {
+  emit_id: string;
+}
+
+/** Publishing over HTTP: events go straight to the log, in an emitter's name, without running any code. */
+@Injectable()
+export class PublishingService {
+  constructor(
+    private readonly owners: EmitterOwners,
+    private readonly log: EventLog,
+    private readonly config: LiveConfig,
+  ) {}
+
+  /** Returns when Kafka has acknowledged every event. What is malformed comes before what does not exist. */
+  async publish(ownerId: UserId, kind: 'source' | 'workflow', id: string, request: PublishRequest): Promise<Acknowledged[]> {
+    const events = publishedEvents(request, this.config);
+    const emitterId = await this.owners.emitterOf(ownerId, kind, id);
+    await this.log.append(events.map((event) => eventRecord({ ...event, emitterId })));
+    published.inc(events.length);
+    return events.map(({ emitId }) => ({ emit_id: emitId }));
+  }
+}

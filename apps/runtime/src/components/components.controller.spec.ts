@@ -1,0 +1,62 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { ComponentRejected } from '../sandbox/component-rejected.js';
+import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
+import { SANDBOX } from '../sandbox.provider.js';
+import { ComponentsController } from './components.controller.js';
+
+const FILES = { entry: 'a.mjs', files: { 'a.mjs': '' } };
+
+describe('what the runtime returns about a component', () => {
+  let failure: Error | undefined;
+  let controller: ComponentsController;
+
+  beforeEach(async () => {
+    failure = undefined;
+    const orFail =
+      <T>(result: (given: any) => T) =>
+      async (given: unknown): Promise<T> => {
+        if (failure) throw failure;
+        return result(given);
+      };
+    const sandbox = {
+      inspect: orFail(({ code, hash }) => ({ name: code as string, key: hash as string })),
+      bundle: orFail(() => 'bundled'),
+    };
+    const module = await Test.createTestingModule({
+      controllers: [ComponentsController],
+      providers: [{ provide: SANDBOX, useValue: sandbox }],
+    }).compile();
+    controller = module.get(ComponentsController);
+  });
+
+  it('is what the sandbox reads from its code, under the hash of the code', async () => {
+    expect(await controller.inspect({ code: 'abc' })).toEqual({
+      name: 'abc',
+      key: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
+    });
+    expect(await controller.bundle(FILES)).toEqual({ code: 'bundled' });
+  });
+
+  it('names the field of the request when the sandbox rejects the code', async () => {
+    failure = new ComponentRejected('line 3 does not parse', 3);
+    const message = expect.stringContaining('line 3 does not parse');
+    await expect(controller.inspect({ code: '' })).rejects.toMatchObject({ details: { errors: [{ field: 'component_code', message }] } });
+    await expect(controller.bundle(FILES)).rejects.toMatchObject({ details: { errors: [{ field: 'component_url', message }] } });
+  });
+
+  it.each([
+    ['too_many_requests', 'too many wait already', () => new TooMuchWaiting('too many components wait')],
+    ['timeout', 'the one who asked has given up', () => new CallerGone('nobody waits for it')],
+  ])('is %s when %s', async (code, _, thrown) => {
+    failure = thrown();
+    await expect(controller.inspect({ code: '' })).rejects.toMatchObject({ code });
+    await expect(controller.bundle(FILES)).rejects.toMatchObject({ code });
+  });
+
+  it('is the sandbox’s own error when the fault is not the component’s', async () => {
+    failure = new Error('no processes left');
+    await expect(controller.inspect({ code: '' })).rejects.toBe(failure);
+    await expect(controller.bundle(FILES)).rejects.toBe(failure);
+  });
+});

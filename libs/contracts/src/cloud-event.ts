@@ -1,0 +1,70 @@
+import { isUtf8 } from 'node:buffer';
+
+/**
+ * What a producer states about its event beyond what Sluice needs: it reaches webhooks and workflows unchanged.
+ */
+export interface EventContext {
+  /** CloudEvents attributes by name, as text: `id`, `source`, `type`, `subject`, `datacontenttype`, `dataschema` and extensions. */
+  attributes?: Readonly<Record<string, string>>;
+  /** W3C trace context of the record or request that carried the event. */
+  traceparent?: string;
+  tracestate?: string;
+}
+
+/** CloudEvents 1.0, "Naming Conventions". */
+const ATTRIBUTE_NAME = /^[a-z0-9]{1,64}$/;
+/** Names of our own attributes begin with this; a producer sets only `sluicestream`. */
+const OWN = 'sluice';
+/** Names the stream of an event; without it the type does. */
+export const STREAM_ATTRIBUTE = 'sluicestream';
+/** The largest attributes of an event, in bytes of HTTP headers: common servers accept 8 to 16 KB of headers in all. */
+export const MAX_ATTRIBUTES_BYTES = 8 * 1024;
+
+export const isAttributeName = (name: string): boolean => ATTRIBUTE_NAME.test(name);
+
+/** Whether the attribute is one of Sluice's: those of a producer are overwritten. */
+export const isOwnAttribute = (name: string): boolean => name.startsWith(OWN);
+
+/** What is wrong with an event's attributes, or null. `given`: those of them that are passed on. */
+export function attributesProblem(
+  attributes: Readonly<Record<string, string>>,
+  given: Readonly<Record<string, string>> | undefined,
+): string | null {
+  // CloudEvents forbids it, and PostgreSQL has no text with it
+  for (const name in attributes) if (attributes[name]?.includes('\0')) return `the attribute ${name} holds a NUL character`;
+  let bytes = 0;
+  for (const name in given) bytes += name.length + percentEncoded(given[name] as string).length;
+  return bytes > MAX_ATTRIBUTES_BYTES
+    ? `the CloudEvents attributes take ${bytes} bytes as headers: ${MAX_ATTRIBUTES_BYTES} are allowed`
+    : null;
+}
+
+const JSON_TYPE = /^[\w.+-]+\/(?:[\w.-]+\+)?json *(?:;|$)/i;
+/** It would turn the binary mode of a delivery or record into a structured one. */
+const CLOUD_EVENTS_TYPE = /^application\/cloudevents/i;
+const HEADER_TEXT = /^[\x20-\x7e]{1,256}$/;
+
+/** Whether a `datacontenttype` can be the content type of an event's JSON. */
+export const isJsonContentType = (type: string): boolean => JSON_TYPE.test(type) && !CLOUD_EVENTS_TYPE.test(type) && HEADER_TEXT.test(type);
+
+const PLAIN = /^[!#$&-~]*$/;
+
+/** Text as a header value: all but printable ASCII, and `"` and `%`, is percent-encoded UTF-8 (CloudEvents HTTP binding, 3.1.3.2). */
+export const percentEncoded = (text: string): string => (PLAIN.test(text) ? text : text.replace(/[^!#$&-~]/gu, encodedCharacter));
+
+const encodedCharacter = (character: string): string =>
+  [...Buffer.from(character, 'utf8')].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
+
+/**
+ * The text of a header value that Node has read as Latin-1: quotes are removed, percent-encoding is decoded. Null when the bytes are not
+ * UTF-8.
+ */
+export function percentDecoded(header: string): string | null {
+  const text = /^".*"$/s.test(header) ? header.slice(1, -1).replace(/\\(.)/gs, '$1') : header;
+  if (!/[%\x80-\xff]/.test(text)) return text;
+  const bytes = Buffer.from(
+    text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16))),
+    'latin1',
+  );
+  return isUtf8(bytes) ? bytes.toString('utf8') : null;
+}

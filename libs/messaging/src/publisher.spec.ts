@@ -1,0 +1,51 @@
+import { describe, expect, it } from '@jest/globals';
+import type { KafkaClient } from './kafka.js';
+import { Publisher } from './publisher.js';
+
+/** A publisher whose batches the broker takes when the test says so. */
+function controlled() {
+  const batches: { keys: unknown[]; taken(): void }[] = [];
+  let begun = Promise.withResolvers<void>();
+  const sendBatch = ({ topicMessages }: { topicMessages: { messages: { key: unknown }[] }[] }) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    batches.push({ keys: topicMessages.flatMap(({ messages }) => messages.map(({ key }) => key)), taken: resolve });
+    begun.resolve();
+    begun = Promise.withResolvers();
+    return promise;
+  };
+  const kafka = { producer: () => ({ sendBatch, connect: async () => {}, disconnect: async () => {} }), onFatal: () => {} };
+  return { publisher: new Publisher(kafka as unknown as KafkaClient), batches, begun: () => begun.promise };
+}
+
+const record = (key: string) => [{ topic: 'events', key, value: '1' }];
+
+describe('a publisher', () => {
+  it('sends what comes while a batch is under way in the next one, in order', async () => {
+    const { publisher, batches, begun } = controlled();
+    const [first, sent] = [begun(), publisher.send(record('a'))];
+    await first;
+    const second = begun();
+    const rest = Promise.all([publisher.send(record('b')), publisher.send(record('c'))]);
+    batches[0]?.taken();
+    await Promise.all([sent, second]);
+    batches[1]?.taken();
+    await rest;
+    expect(batches.map(({ keys }) => keys)).toEqual([['a'], ['b', 'c']]);
+  });
+
+  it('gives up after the given time, and then does not send what had not begun', async () => {
+    const { publisher, batches, begun } = controlled();
+    const first = begun();
+    const underWay = publisher.send(record('a'));
+    await first;
+    const late = publisher.send(record('b'), { withinMs: 1 });
+    const patient = publisher.send(record('c'));
+    await expect(late).rejects.toMatchObject({ code: 'unavailable' });
+    const second = begun();
+    batches[0]?.taken();
+    await second;
+    batches[1]?.taken();
+    await Promise.all([underWay, patient]);
+    expect(batches.map(({ keys }) => keys)).toEqual([['a'], ['c']]);
+  });
+});
