@@ -12,7 +12,7 @@ const SILENT: Logger = { logQuery() {}, logQueryError() {}, logQuerySlow() {}, l
 
 const INT8 = 20;
 const INT8_ARRAY = 1016;
-// bigint columns hold milliseconds, offsets and counters: all of them safe integers
+// bigint columns contain milliseconds, offsets and counters: all of them are safe integers
 pg.types.setTypeParser(INT8, Number);
 pg.types.setTypeParser(INT8_ARRAY as never, (text: string) => text.slice(1, -1).split(',').filter(Boolean).map(Number));
 
@@ -47,7 +47,7 @@ export function dataSourceOptions(
   };
 }
 
-/** The server's URL with another database's name. */
+/** The URL of the server with the name of another database. */
 export function databaseUrl(serverUrl: string, name: string): string {
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;

@@ -9,11 +9,11 @@ export interface KeysetPage {
 }
 
 /**
- * One page of a collection by id, newest first, and how many rows the collection has. Ids sort by creation, so an id is a position whether its row
- * still exists or not.
+ * One page of a collection by id, newest first, and the number of rows in the collection. Ids sort by creation time, so an id is a position whether or
+ * not its row still exists.
  *
- * @param collection its conditions; the entity has an `id`
- * @param withRelations joins what a row refers to, one row each: only for the page, because the count does not need it
+ * @param collection a query with the conditions of the collection; the entity has an `id`
+ * @param withRelations joins relations of one row each; applied to the page only, because the count does not need them
  */
 export async function readKeysetPage<Row extends ObjectLiteral>(
   collection: SelectQueryBuilder<Row>,

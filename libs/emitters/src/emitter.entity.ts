@@ -2,7 +2,7 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { UserId } from '#contracts';
 import { BYTEWISE_TEXT } from '#database';
 
-/** What a room knows of an emitter. */
+/** A room's copy of an emitter. */
 @Entity('emitter')
 export class Emitter {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -20,7 +20,7 @@ export class Emitter {
   @Column('boolean')
   deleted!: boolean;
 
-  /** Of the newest state that has been learnt. */
+  /** Of the newest state. */
   @Column('bigint')
   version!: number;
 
