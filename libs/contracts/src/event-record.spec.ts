@@ -78,12 +78,15 @@ describe('a record of the topic events', () => {
     });
     expect(read(deletionRecord({ emitterId: 'dc_1' }))).toMatchObject({ start: null, end: null, stream: null });
   });
-  it.each(['$other', '$in', '*', 'x'.repeat(129)])('with the type %j, which cannot be a stream, keeps the type and is on the default stream', (type) => {
-    expect(read({ key: 'dc_1', value: '1', headers: { ce_type: type } })).toMatchObject({
-      ...{ kind: 'event', stream: '', dueAt: undefined, waited: false },
-      context: { attributes: { type } },
-    });
-  });
+  it.each(['$other', '$in', '*', 'x'.repeat(129)])(
+    'with the type %j, which cannot be a stream, keeps the type and is on the default stream',
+    (type) => {
+      expect(read({ key: 'dc_1', value: '1', headers: { ce_type: type } })).toMatchObject({
+        ...{ kind: 'event', stream: '', dueAt: undefined, waited: false },
+        context: { attributes: { type } },
+      });
+    },
+  );
   it.each([
     [{ ce_type: 'order.created', ce_sluicestream: 'orders' }, 'orders'],
     [{ ce_type: 'order.created', ce_sluicestream: 'default' }, ''],

@@ -41,7 +41,13 @@ export class RegistryRepository {
     const registered = this.rows.createQueryBuilder('component').where('component.registered');
     const { rows, total } = await readKeysetPage(registered, page, (query) => query.innerJoinAndSelect('component.inspected', 'code'));
     return {
-      rows: rows.map(({ key, id, name, version, inspected }) => ({ key: key ?? '', id, name, version, description: inspected.description })),
+      rows: rows.map(({ key, id, name, version, inspected }) => ({
+        key: key ?? '',
+        id,
+        name,
+        version,
+        description: inspected.description,
+      })),
       total,
     };
   }
