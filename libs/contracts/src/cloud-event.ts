@@ -35,7 +35,7 @@ export function attributesProblem(
   let bytes = 0;
   for (const name in given) bytes += name.length + percentEncoded(given[name] as string).length;
   return bytes > MAX_ATTRIBUTES_BYTES
-    ? `the CloudEvents attributes take ${bytes} bytes as headers: ${MAX_ATTRIBUTES_BYTES} are allowed`
+    ? `the CloudEvents attributes take ${bytes} bytes as headers; the limit is ${MAX_ATTRIBUTES_BYTES}`
     : null;
 }
 

@@ -166,7 +166,7 @@ export function readEventRecord(
   if (record.value.length > 2 * MAX_JSON_DEPTH && nestsTooDeeply(cloudEvent.data))
     return malformed(`the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
   const json = cloudEvent.text ?? Buffer.from(JSON.stringify(cloudEvent.data));
-  if (json.length > maxBytes) return malformed(`the event has ${json.length} bytes of JSON: ${maxBytes} are allowed`);
+  if (json.length > maxBytes) return malformed(`the event has ${json.length} bytes of JSON; the limit is ${maxBytes}`);
   const { attributes } = cloudEvent;
   const due = integer(attributes.sluicedueat);
   const stream = streamOfEvent(attributes[STREAM_ATTRIBUTE], attributes.type, due !== undefined);

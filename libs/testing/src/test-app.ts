@@ -4,7 +4,7 @@ import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/tes
 import { DataSource } from 'typeorm';
 import * as contracts from '#contracts';
 import { DatabaseConfig } from '#database';
-import { Consumers, type KafkaClient, type Messages, MessagingModule, type Publisher } from '#messaging';
+import { Consumers, KafkaClient, KafkaConfig, type Messages, MessagingModule, type Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { LogModule } from '#service';
 import { FakeMessages } from './fake-messages.js';
@@ -15,7 +15,8 @@ import { FakeMessages } from './fake-messages.js';
  */
 export function testApp(module: Type, messages = new FakeMessages()): TestingModuleBuilder {
   const connections = {
-    kafka: {} as KafkaClient,
+    // makes producers and consumers, and connects to nothing by itself
+    kafka: new KafkaClient(KafkaConfig.read({}), 'test', createLog('test', 'silent')),
     publisher: {} as Publisher,
     messages: messages as unknown as Messages,
     consumers: new Consumers(),

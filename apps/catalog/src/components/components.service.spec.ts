@@ -142,7 +142,7 @@ describe('the components of an account', () => {
     it('finds a component of the registry for every account, by id and by its key', async () => {
       await expect(service.getRegistered('feed')).rejects.toMatchObject({ code: 'not_found' });
       stored.register(THIRD);
-      expect(await service.usable(ME, THIRD)).toMatchObject({ code: 'theirs' });
+      expect(await service.usable(ME, THIRD)).toMatchObject({ inspected: { code: 'theirs' } });
       expect(await service.getRegistered('feed')).toMatchObject({ code: 'theirs' });
       expect(await service.registered('feed')).toMatchObject({ id: THIRD });
     });

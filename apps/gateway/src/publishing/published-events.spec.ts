@@ -64,7 +64,7 @@ describe('a JSON body', () => {
     ['spaces', Buffer.from(' \n'), /empty/],
     ['no JSON', Buffer.from('{'), /not valid JSON/],
     ['bytes', Buffer.from([0x22, 0xff, 0x22]), /not UTF-8/],
-    ['more than 1 MiB', Buffer.from(`"${'x'.repeat(MAX_EVENT_BYTES)}"`), /1048578 bytes of JSON: 1048576 are allowed/],
+    ['more than 1 MiB', Buffer.from(`"${'x'.repeat(MAX_EVENT_BYTES)}"`), /1048578 bytes of JSON; the limit is 1048576/],
     ['too many levels', Buffer.from(`${'['.repeat(201)}${']'.repeat(201)}`), /nested deeper than 200/],
   ])('of %s is refused', (_, bytes, message) => {
     expect(problemsOf({ bytes }).message).toMatch(message);
@@ -213,7 +213,7 @@ describe('a batch', () => {
   });
   it.each<[string, unknown, Request, RegExp]>([
     ['no array', EVENT, {}, /must be a JSON array/],
-    ['501 events', Array<unknown>(501).fill(EVENT), {}, /501 events: at most 500/],
+    ['501 events', Array<unknown>(501).fill(EVENT), {}, /501 events; the limit is 500/],
     ['one id for several events', [EVENT, EVENT], { id: 'x' }, /id names one event/],
     ['a bad event_name', [EVENT], { event_name: '*' }, /event_name must not be \*/],
   ])('of %s is refused', (_, body, query, message) => {

@@ -129,7 +129,7 @@ class EventReader {
 
   batch(value: unknown): PublishedEvent[] {
     if (!Array.isArray(value)) throw new Invalid('the body must be a JSON array of CloudEvents');
-    if (value.length > MAX_EVENTS) throw new Invalid(`the body has ${value.length} events: at most ${MAX_EVENTS} are allowed`);
+    if (value.length > MAX_EVENTS) throw new Invalid(`the body has ${value.length} events; the limit is ${MAX_EVENTS}`);
     if (this.id !== undefined && value.length > 1)
       this.problems.push({ field: 'id', message: 'id names one event, not a batch of several' });
     return value.map((event, index) => this.structured(event, index));
@@ -144,7 +144,7 @@ class EventReader {
 
   private event(value: unknown, json: Buffer, { values, problems }: Attributes, index?: number): PublishedEvent {
     const add = (field: string, message: string) => problems.push({ field, message });
-    if (json.length > this.maxEventBytes) add('', `the event has ${json.length} bytes of JSON: ${this.maxEventBytes} are allowed`);
+    if (json.length > this.maxEventBytes) add('', `the event has ${json.length} bytes of JSON; the limit is ${this.maxEventBytes}`);
     // a level takes two bytes at least: most events are too short to be looked through
     else if ((json.length === 0 || json.length > 2 * MAX_JSON_DEPTH) && nestsTooDeeply(value))
       add('', `the event is nested deeper than ${MAX_JSON_DEPTH} levels`);

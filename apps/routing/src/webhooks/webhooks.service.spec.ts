@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import type { UpdateWebhook, UserId, WebhookId } from '#contracts';
+import { RoutingConfig } from '../routing.config.js';
 import type { WebhookRow } from './webhook.entity.js';
 import { WebhooksRepository } from './webhooks.repository.js';
 import { WebhooksService } from './webhooks.service.js';
@@ -59,7 +60,11 @@ describe('the webhooks of an account', () => {
   beforeEach(async () => {
     stored = new WebhooksInMemory();
     const module = await Test.createTestingModule({
-      providers: [WebhooksService, { provide: WebhooksRepository, useValue: stored }],
+      providers: [
+        WebhooksService,
+        { provide: WebhooksRepository, useValue: stored },
+        { provide: RoutingConfig, useValue: RoutingConfig.read({}) },
+      ],
     }).compile();
     service = module.get(WebhooksService);
   });
