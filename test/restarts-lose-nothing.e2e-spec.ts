@@ -8,8 +8,11 @@ import { startSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
 const PER_SECOND = 300;
-/** A crash repeats the work that finished since the last commit, some 50 ms before. */
-const MOST_REPEATS = 0.001;
+/**
+ * The kill of routing repeats the deliveries that ended since the last commit: 50 ms, the commit's own time, and what a busy machine adds. Their share
+ * depends on the moment of the kill and the length of the run; `npm run soak:delivery` measures it over many kills.
+ */
+const MOST_REPEATS = PER_SECOND * 0.25;
 
 let system: System;
 let receiver: Receiver;
@@ -56,11 +59,11 @@ needing('control', 'scale', 'receiver').describe(`${PER_SECOND} events a second`
     await load.settled();
   });
 
-  it(`have at most ${MOST_REPEATS * 100} % of their deliveries repeated, and the last 100 of each source are stored in order`, async () => {
+  it('have at most a quarter of a second of deliveries repeated, and the last 100 of each source are stored in order', async () => {
     await load.finish();
     const { deliveries, repeats } = load.counted();
     console.info(`restarts: ${deliveries} deliveries, ${repeats} repeats`);
-    expect(repeats).toBeLessThanOrEqual(deliveries * MOST_REPEATS);
+    expect(repeats).toBeLessThanOrEqual(MOST_REPEATS);
     for (const [source, expected] of load.lastHundred()) {
       const { body } = await api.get(`/sources/${source}/event_summaries?limit=100`);
       expect(body.data.map(({ event }: any) => event.n)).toEqual(expected);

@@ -8,6 +8,9 @@ import { addToOutbox } from '#outbox';
 import { freeSlug } from './slug.js';
 import { type SourceChange, SourceRow, sourceState } from './source.entity.js';
 
+/** What a row carries of its component `c` and of that one's code `k`, in the shape of the entity. */
+const COMPONENT_OF = "json_build_object('code_hash', c.code_hash, 'inspected', json_build_object('description', k.description))";
+
 /** Sources and the facts of their changes: a row and its fact are one transaction. */
 @Injectable()
 export class SourcesRepository {
@@ -16,8 +19,15 @@ export class SourcesRepository {
     @InjectRepository(SourceRow) private readonly sources: Repository<SourceRow>,
   ) {}
 
+  /** Prepared SQL: every request for a source makes this read, and TypeORM's joins take eight times the CPU. */
   async find(ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
-    return this.findIn(this.sources, ownerId, id);
+    const { rows } = await this.database.query<SourceRow>({
+      name: 'source-find',
+      text: `SELECT s.*, ${COMPONENT_OF} AS component
+             FROM source s JOIN component c ON c.id = s.component_id JOIN code k ON k.hash = c.code_hash WHERE s.owner_id = $1 AND s.id = $2`,
+      values: [ownerId, id],
+    });
+    return rows[0];
   }
 
   list(ownerId: UserId, page: KeysetPage): Promise<{ rows: SourceRow[]; total: number }> {
@@ -128,7 +138,7 @@ export class SourcesRepository {
           INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active)
           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING *
         )
-        SELECT made.*, json_build_object('code_hash', c.code_hash, 'inspected', json_build_object('description', k.description)) AS component
+        SELECT made.*, ${COMPONENT_OF} AS component
         FROM made JOIN component c ON c.id = made.component_id JOIN code k ON k.hash = c.code_hash`,
       values: [
         id,
