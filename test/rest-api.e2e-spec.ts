@@ -1,6 +1,7 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import { components } from './rest/components.js';
 import { events } from './rest/events.js';
+import { keys } from './rest/keys.js';
 import { pages } from './rest/pages.js';
 import { requests } from './rest/requests.js';
 import { sources } from './rest/sources.js';
@@ -26,3 +27,4 @@ subscriptions(shared);
 idempotency(shared);
 events(shared);
 workflows(shared);
+keys(shared);

@@ -5,10 +5,10 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { PayloadPipe } from '#messaging';
 import { closeIdleConnections, letClientsLeave, ServiceConfig } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
 import { authenticate } from '../auth/authenticate.js';
+import { enforceScopes } from '../auth/scope.js';
 import { GatewayConfig } from '../gateway.config.js';
 import { IdempotencyRepository } from '../idempotency/idempotency.repository.js';
 import { idempotentPosts } from '../idempotency/idempotent-posts.js';
@@ -17,11 +17,17 @@ import { readJsonBodies } from './json-bodies.js';
 import { serveDocs } from './openapi.js';
 import { ProblemFilter } from './problem.filter.js';
 import { sendProblem } from './problem.js';
+import { RequestPipe } from './request.pipe.js';
 import { KnownRoutes } from './routes.js';
 
 /** Node takes no longer ones. */
 const MAX_URL_LENGTH = 16_384;
 const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
+
+/** Where the lists are that people look for beside the route that creates their items. */
+const LISTS = new Map(
+  ['sources', 'webhooks', 'subscriptions', 'auto_subscriptions'].map((kind): [string, string] => [`/v1/${kind}`, `/v1/users/me/${kind}`]),
+);
 
 /** The HTTP side of the gateway: what holds for every route, in the order in which a request meets it. */
 export async function createHttpApp(module: Type, log: Log): Promise<NestFastifyApplication> {
@@ -51,6 +57,7 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
   limitRequests(fastify, config.requestsPerMinute);
   // before their body is looked at
   fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));
+  enforceScopes(fastify);
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
   fastify.addHook('preClose', async () => {
@@ -58,7 +65,7 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
     closeIdleConnections(fastify.server);
   });
   readJsonBodies(fastify);
-  app.useGlobalPipes(new PayloadPipe({ validateCustomDecorators: true }));
+  app.useGlobalPipes(new RequestPipe({ validateCustomDecorators: true }));
   app.useGlobalFilters(new ProblemFilter(log));
   serveDocs(app);
   return app;
@@ -77,7 +84,9 @@ class GatewayAdapter extends FastifyAdapter {
     const methods = this.routes.methodsOf(path);
     if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `no such path: ${path}` });
     reply.header('allow', methods.join(', '));
-    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed; allowed: ${methods.join(', ')}` });
+    const list = request.method === 'GET' ? LISTS.get(path.replace(/\/+$/, '')) : undefined;
+    const hint = list === undefined ? '' : `; the list is at ${list}`;
+    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed; allowed: ${methods.join(', ')}${hint}` });
   }
 }
 
