@@ -20,6 +20,7 @@ const never: Record<string, string> = {
   components: 'sc_000000000000000000',
   deliveries: 'del_000000000000000000',
   keys: 'key_000000000000000000',
+  props: 'prop',
 };
 let ownComponent: string;
 
@@ -35,6 +36,7 @@ beforeAll(async () => {
     components: source.component_id,
     webhooks: await owner.webhook('http://localhost:1/'),
     workflows: WORKFLOW,
+    props: 'prop',
     keys: (await owner.post('/keys', {})).body.data.id as string,
   });
   await owner.subscribe(source.id, ids.webhooks!);

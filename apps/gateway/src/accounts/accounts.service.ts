@@ -17,7 +17,7 @@ import { GatewayConfig } from '../gateway.config.js';
 import { type AccountRow, type ApiKeyRow, type KeyScope, type OpenedAccount, UNLIMITED, type User } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js';
-import { type ApiKey, apiKeyOf, type NewApiKey } from './api-keys.js';
+import { type ApiKey, apiKeyOf, type CreateKeyBody, type NewApiKey } from './api-keys.js';
 import { KeyUses } from './key-uses.js';
 
 /** An account and one of its keys, at the only moment at which the key is known. */
@@ -109,7 +109,8 @@ export class AccountsService {
   }
 
   /** Issues a further key of the account; only this answer has the key itself. */
-  async issueKey(accountId: UserId, { name = null, scope = 'write' }: { name?: string | null; scope?: KeyScope }): Promise<NewApiKey> {
+  async issueKey(accountId: UserId, { name: givenName, scope: givenScope }: CreateKeyBody): Promise<NewApiKey> {
+    const [name, scope] = [givenName ?? null, givenScope ?? 'write'];
     const key = newApiKey();
     const id = newId('apiKey');
     await this.addKey(accountId, key, name, this.database, { id, scope });

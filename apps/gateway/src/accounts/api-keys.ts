@@ -30,7 +30,7 @@ export class CreateKeyBody {
   @ApiPropertyOptional({ enum: KEY_SCOPES, default: 'write', description: '`read`: only GET, and no secrets.' })
   @IsOptional()
   @IsIn(KEY_SCOPES, { message: 'scope must be read or write' })
-  scope?: KeyScope;
+  scope?: KeyScope | null;
 }
 
 const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
