@@ -1,10 +1,11 @@
+import { integer } from '#config';
 import { IsInt, IsObject, IsOptional, IsString } from 'class-validator';
 import { ApiProperty, ApiPropertyOptional, PickType } from '@nestjs/swagger';
 import { command, query } from './contract.js';
 import type { Hook } from './emitters.js';
 import { type ComponentId, IsId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText } from './validators.js';
+import { IsText } from './text.js';
 
 /** A prop as `configurable_props` shows it: in declaration order, unknown attributes passed through. */
 export interface PropDefinition {
@@ -135,3 +136,10 @@ export class BundleComponent extends ForCaller {
 }
 /** Bundles an entry file and its relative imports into one file. A missing import is rejected with `invalid`. */
 export const bundleComponent = query<{ code: string }>()('runtime.component.bundle', BundleComponent);
+
+/** The same limit for the catalog, which stores code, and for the command that validates a component file. */
+export const maxCodeBytes = integer('SLUICE_MAX_CODE_BYTES', {
+  fallback: 512 * 1024,
+  min: 1024,
+  description: 'Largest component code, in bytes of UTF-8.',
+});

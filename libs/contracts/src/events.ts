@@ -1,4 +1,5 @@
-import { IsBoolean, IsOptional, IsString } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsArray, IsBoolean, IsOptional, IsString, ValidateNested } from 'class-validator';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { query } from './contract.js';
 import { type EmitterId, IsId, type UserId } from './ids.js';
@@ -73,3 +74,18 @@ export interface StoredPosition {
 export class GetStoredPositions {}
 /** The positions of all partitions that the store has begun to read. A reader that starts there computes the same event ids as the store. */
 export const getStoredPositions = query<StoredPosition[]>()('event-store.event.positions', GetStoredPositions);
+
+/**
+ * Identifies an emit that waits for its `delivery_ts`. The emit keeps one emit id: as the event that shows it on `$in`, as the waiting row
+ * in the runtime, and as the event that it becomes.
+ */
+export class WaitingEmitKey {
+  @IsId('source', 'workflow') emitter_id!: EmitterId;
+  @IsString() emit_id!: string;
+}
+
+export class FindWithdrawnEmits {
+  @IsArray() @ValidateNested({ each: true }) @Type(() => WaitingEmitKey) emits!: WaitingEmitKey[];
+}
+/** Returns the given emits whose event has been deleted from `$in`, as far as the store has read. They must not be emitted. */
+export const findWithdrawnEmits = query<WaitingEmitKey[]>()('event-store.emit.find-withdrawn', FindWithdrawnEmits);

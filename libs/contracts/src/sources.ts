@@ -4,7 +4,7 @@ import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText } from './validators.js';
+import { IsText } from './text.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
 export class Source {

@@ -1,16 +1,8 @@
 import { Controller, Delete, Get, Header, HttpCode, Param, Query, Req } from '@nestjs/common';
 import { ApiOperation, ApiResponse } from '@nestjs/swagger';
 import type { FastifyRequest } from 'fastify';
-import {
-  type EmitterId,
-  EmitterStream,
-  ERRORS_STREAM,
-  EventSummary,
-  LOGS_STREAM,
-  type SourceId,
-  type UserId,
-  type WorkflowId,
-} from '#contracts';
+import { type EmitterId, EmitterStream, EventSummary, type SourceId, type UserId, type WorkflowId } from '#contracts';
+import { ERRORS_STREAM, LOGS_STREAM } from '#events';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersAccepted, AnswersList, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';

@@ -1,5 +1,5 @@
+import type { EmitterId } from '#contracts';
 import { eventIdOf } from './event-id.js';
-import type { EmitterId } from './ids.js';
 import type { Stream } from './streams.js';
 
 /** An event as a page contains it. */
