@@ -8,7 +8,7 @@ import { AnswersAccepted, AnswersList, AnswersPage, Documented, Problems } from 
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { eventPageJson, type PolledEvent, polledEvents } from './event-page.js';
-import { DeleteEventsQuery, EventPageQuery, StreamPageQuery } from './event-queries.js';
+import { DeleteEventsQuery, EventPageQuery, StreamPageQuery } from './event.dto.js';
 import { EventsService } from './events.service.js';
 
 const JSON_TYPE = 'application/json; charset=utf-8';

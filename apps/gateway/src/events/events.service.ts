@@ -14,7 +14,7 @@ import {
 } from '#contracts';
 import { comparePlaces, deletionRecord, parseEventId, streamOf } from '#events';
 import { Messages, Publisher } from '#messaging';
-import type { DeleteEventsQuery, EventPageQuery } from './event-queries.js';
+import type { DeleteEventsQuery, EventPageQuery } from './event.dto.js';
 
 @Injectable()
 export class EventsService {

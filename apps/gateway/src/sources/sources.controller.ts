@@ -19,7 +19,7 @@ import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { AnswersAccepted, AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { RunNow } from './run-now.js';
-import { CreateSourceBody, RunSourceBody, UpdateSourceBody } from './source-bodies.js';
+import { CreateSourceBody, RunSourceBody, UpdateSourceBody } from './source.dto.js';
 
 @Documented('sources')
 @Controller('v1')

@@ -15,7 +15,7 @@ import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersList, AnswersOne, Documented, Problems } from '../http/api-docs.js';
 import { Parameters } from '../http/parameters.decorator.js';
-import { AutoSubscriptionParameters, SubscriptionParameters } from './subscription-parameters.js';
+import { AutoSubscriptionParameters, SubscriptionParameters } from './subscription.dto.js';
 
 @Documented('subscriptions')
 @Controller('v1')

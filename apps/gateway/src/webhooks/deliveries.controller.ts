@@ -17,7 +17,7 @@ import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersAccepted, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { RecoverParameters, sinceMs } from './recover-parameters.js';
+import { RecoverParameters, sinceMs } from './delivery.dto.js';
 
 /** An attempt may take as long as the operator allows, by default 15 seconds. */
 const TEST_TIMEOUT_MS = 30_000;

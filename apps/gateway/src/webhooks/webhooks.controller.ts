@@ -23,7 +23,7 @@ import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { Parameters } from '../http/parameters.decorator.js';
-import { UpdateWebhookBody } from './update-webhook.body.js';
+import { UpdateWebhookBody } from './webhook.dto.js';
 
 @Documented('webhooks')
 @Controller('v1')
