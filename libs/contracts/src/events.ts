@@ -1,37 +1,8 @@
 import { Type } from 'class-transformer';
 import { IsArray, IsBoolean, IsOptional, IsString, ValidateNested } from 'class-validator';
-import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { query } from './contract.js';
 import { type EmitterId, IsId, type UserId } from './ids.js';
 import { PageInfo, PageRequest } from './page.js';
-
-export class EventMetadata {
-  @ApiProperty({ type: String }) emitter_id!: EmitterId;
-  @ApiProperty() emit_id!: string;
-  @ApiProperty({ description: 'The name of the stream; empty for the default one.' }) name!: string;
-  @ApiPropertyOptional() summary?: string;
-  @ApiPropertyOptional({ description: "The emitter's id of the item." }) id?: string;
-  @ApiPropertyOptional({ type: 'integer', description: 'Milliseconds.' }) ts?: number;
-}
-
-/** An event as the summaries contain it. */
-export class EventSummary {
-  @ApiProperty({ example: '1763715600123-40960' }) id!: string;
-  @ApiProperty({ type: 'integer', description: 'Milliseconds.' }) indexed_at_ms!: number;
-  @ApiProperty({
-    anyOf: [
-      { type: 'object' },
-      { type: 'array', items: {} },
-      { type: 'string' },
-      { type: 'number' },
-      { type: 'boolean' },
-      { type: 'null' },
-    ],
-    description: 'Any JSON value. Without expand=event, an event over 1 KB is an object with its first members and "$truncated": true.',
-  })
-  event!: unknown;
-  @ApiProperty({ type: EventMetadata }) metadata!: EventMetadata;
-}
 
 export class ListEvents extends PageRequest {
   @IsId('user') owner_id!: UserId;
@@ -56,10 +27,10 @@ export class EmitterReference {
 }
 
 /** A stream of an emitter, as the API returns it. */
-export class EmitterStream {
-  @ApiProperty({ description: 'Empty for the default stream.' }) event_name!: string;
-  @ApiProperty({ type: 'integer', description: 'Events that are kept now.' }) count!: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) last_event_at!: number;
+export interface EmitterStream {
+  event_name: string;
+  count: number;
+  last_event_at: number;
 }
 /** The streams of an emitter that hold events. */
 export const listStreams = query<EmitterStream[]>()('event-store.stream.list', EmitterReference);

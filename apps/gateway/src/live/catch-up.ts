@@ -1,5 +1,5 @@
-import type { EventPage, EventSummary } from '#contracts';
-import { comparePlaces, eventIdOf, type EventPlace, logPlaceOf, parseEventId } from '#events';
+import type { EventPage } from '#contracts';
+import { comparePlaces, eventIdOf, type EventPlace, type EventSummary, logPlaceOf, parseEventId } from '#events';
 import type { LiveClient } from './live-client.js';
 import { isBelow, type Seam } from './live-hub.js';
 
