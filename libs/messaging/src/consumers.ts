@@ -1,5 +1,6 @@
 import { Unavailable } from '#contracts';
 import type { LaneConsumer } from './lane-consumer.js';
+import type { Task } from './lanes.js';
 import type { LogConsumer } from './log-consumer.js';
 
 /** The consumers of this process by group, for features that need more than their handlers. */
@@ -23,11 +24,16 @@ export class Consumers {
     return this.laned.get(group)?.outstanding ?? 0;
   }
 
-  /** Calls `run` in a lane of the group's consumer, in turn with its tasks, and returns the result. An error goes to the caller and is not retried. */
-  runInLane<T>(group: string, lane: { lane: string; group?: string }, run: () => Promise<T>): Promise<T> {
+  /** Runs a task in turn with those of the group's records, and again until it does not throw. Throws Unavailable before the consumer starts. */
+  push(group: string, task: Task): void {
     const consumer = this.laned.get(group);
     if (!consumer) throw new Unavailable('the service is starting');
-    return new Promise((resolve, reject) => consumer.push({ ...lane, run: () => run().then(resolve, reject) }));
+    consumer.push(task);
+  }
+
+  /** Calls `run` in a lane of the group's consumer, in turn with its tasks, and returns the result. An error goes to the caller and is not retried. */
+  runInLane<T>(group: string, lane: { lane: string; group?: string }, run: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => this.push(group, { ...lane, run: () => run().then(resolve, reject) }));
   }
 
   /** Whether the group begins nothing more. */

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type SelectQueryBuilder } from 'typeorm';
 import { emitterChanged, type EmitterState, type SourceId, type UserId } from '#contracts';
-import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIOLATION } from '#database';
+import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { freeSlug } from './slug.js';
@@ -19,15 +19,8 @@ export class SourcesRepository {
     @InjectRepository(SourceRow) private readonly sources: Repository<SourceRow>,
   ) {}
 
-  /** Prepared SQL: every request for a source makes this read, and TypeORM's joins take eight times the CPU. */
-  async find(ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
-    const { rows } = await this.database.query<SourceRow>({
-      name: 'source-find',
-      text: `SELECT s.*, ${COMPONENT_OF} AS component
-             FROM source s JOIN component c ON c.id = s.component_id JOIN code k ON k.hash = c.code_hash WHERE s.owner_id = $1 AND s.id = $2`,
-      values: [ownerId, id],
-    });
-    return rows[0];
+  find(ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
+    return this.findIn(this.database, ownerId, id);
   }
 
   list(ownerId: UserId, page: KeysetPage): Promise<{ rows: SourceRow[]; total: number }> {
@@ -188,21 +181,24 @@ export class SourcesRepository {
    */
   private async lock(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
     await transaction.query('SELECT FROM source WHERE owner_id = $1 AND id = $2 FOR UPDATE', [ownerId, id]);
-    return this.findIn(transaction.rows(SourceRow), ownerId, id);
+    return this.findIn(transaction, ownerId, id);
   }
 
   private async reread(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow> {
-    const row = await this.findIn(transaction.rows(SourceRow), ownerId, id);
+    const row = await this.findIn(transaction, ownerId, id);
     if (!row) throw new Error(`source ${id} is not the owner's`);
     return row;
   }
 
-  private async findIn(sources: Repository<SourceRow>, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
-    const found = withComponent(sources.createQueryBuilder('source')).where('source.owner_id = :ownerId AND source.id = :id', {
-      ownerId,
-      id,
+  /** Prepared SQL: every request for a source makes this read, and TypeORM's joins take eight times the CPU. */
+  private async findIn(session: Session, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
+    const { rows } = await session.query<SourceRow>({
+      name: 'source-find',
+      text: `SELECT s.*, ${COMPONENT_OF} AS component
+             FROM source s JOIN component c ON c.id = s.component_id JOIN code k ON k.hash = c.code_hash WHERE s.owner_id = $1 AND s.id = $2`,
+      values: [ownerId, id],
     });
-    return (await found.getOne()) ?? undefined;
+    return rows[0];
   }
 
   private publish(transaction: Transaction, state: EmitterState): Promise<void> {

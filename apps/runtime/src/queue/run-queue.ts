@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { LRUCache } from 'lru-cache';
@@ -13,13 +12,12 @@ import { QueuedRunsRepository } from './queued-runs.repository.js';
 
 /** Runs of an account that this replica holds in its lanes; the rest waits in the database. */
 const READY_PER_ACCOUNT = 32;
-/** Of which so many of one source: the others of the account have their turns beside it. */
+/** How many of these can belong to one source, so that other sources of the account have their turns. */
 const READY_PER_SOURCE = 8;
 const LEASE_SECONDS = 15;
-/** How long it is remembered whether an account's queue is full. */
+/** How long the result of a look at an account's queue counts. */
 const FULL_FOR_MS = 1000;
 const LOOK_EVERY_MS = 3000;
-const LONGEST_PAUSE_MS = 5000;
 
 const queued = counter('runs_queued_total', 'Runs that had to wait in the database because their account has enough of them under way.');
 const dropped = counter('runs_dropped_total', 'Runs of sources that were deleted or inactive when they came.');
@@ -36,15 +34,15 @@ interface Account {
 }
 
 /**
- * Bounds what one account can have under way, so that it takes nobody else's room:
+ * Limits the runs in progress of one account, so that they do not delay those of others:
  *
  *   a run comes ──► its source is deleted or inactive? dropped
  *                 │ the account has runs waiting, or enough in its lanes? ──► table queued_run ──┐
  *                 ▼                                                                              │ in order, as its runs end
  *               lanes, 8 of an account at a time ◄───────────────────────────────────────────────┘
  *
- * A replica leases the accounts of which runs wait. A run stays in the table until it has ended: a crash repeats it, and its id makes its effects
- * happen once.
+ * A replica leases the accounts whose runs wait. A run stays in the table until it has ended: a crash repeats it, and its id makes its effects happen
+ * once.
  */
 @Injectable()
 export class RunQueue implements BeforeApplicationShutdown {
@@ -62,7 +60,7 @@ export class RunQueue implements BeforeApplicationShutdown {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** The tasks of a batch of due runs, in their order. Runs that have to wait are in the database when it resolves. */
+  /** Returns the tasks of a batch of due runs, in order. Runs that have to wait are in the database when it resolves. */
   async plan(due: RunRequest[]): Promise<Task[][]> {
     const sources = [...new Set(due.map(({ source_id }) => source_id))];
     const accounts = [...new Set(due.map(({ owner_id }) => owner_id))];
@@ -72,7 +70,7 @@ export class RunQueue implements BeforeApplicationShutdown {
       if (!run.hook && idle.has(run.source_id)) return 'drop';
       const before = ready.get(run.owner_id) ?? 0;
       if (waiting.has(run.owner_id) || before >= READY_PER_ACCOUNT) {
-        // whatever comes after it comes after it
+        // later runs of the account wait behind it
         waiting.add(run.owner_id);
         return 'wait';
       }
@@ -91,7 +89,7 @@ export class RunQueue implements BeforeApplicationShutdown {
     return due.map((run, index) => (verdicts[index] === 'run' ? [this.task(run)] : []));
   }
 
-  /** Renews the leases, and looks for runs that wait and that nobody executes: those of a replica that was killed. */
+  /** Renews the leases, and looks for waiting runs that no replica executes because theirs was killed. */
   @Interval(LOOK_EVERY_MS)
   async look(): Promise<void> {
     if (this.looking) return;
@@ -108,7 +106,7 @@ export class RunQueue implements BeforeApplicationShutdown {
     }
   }
 
-  /** Whether so many runs of the account wait that it may not ask for more. */
+  /** Whether too many runs of the account wait for it to queue more by its endpoints. */
   async isFull(id: UserId): Promise<boolean> {
     let full = this.full.get(id);
     if (full === undefined)
@@ -123,7 +121,7 @@ export class RunQueue implements BeforeApplicationShutdown {
 
   private async keep(runs: RunRequest[]): Promise<void> {
     const accounts = [...new Set(runs.map(({ owner_id }) => owner_id))];
-    // after a crash they would be read from Kafka again, and stand behind those that come after them
+    // after a crash, Kafka delivers them again; without these rows, they would then wait behind later runs
     const before = accounts.flatMap((id) => {
       const { direct, stored } = this.account(id);
       return [...direct.values()].filter(({ run_id }) => !stored.has(run_id));
@@ -158,6 +156,12 @@ export class RunQueue implements BeforeApplicationShutdown {
     };
   }
 
+  /** A run that has not begun when the service stops stays in the table. */
+  private queuedTask(run: RunRequest): Task {
+    const task = this.task(run);
+    return { ...task, run: async () => (this.consumers.isStopping(RUNS_GROUP) ? this.leave(run) : task.run()) };
+  }
+
   private account(id: UserId): Account {
     let account = this.accounts.get(id);
     if (!account) this.accounts.set(id, (account = { direct: new Map(), stored: new Set(), refillBelow: 0, filling: undefined }));
@@ -185,34 +189,18 @@ export class RunQueue implements BeforeApplicationShutdown {
 
   private async takeNext(id: UserId, account: Account): Promise<void> {
     if (this.consumers.isStopping(RUNS_GROUP)) return;
-    // each filling costs two statements: not for every run that ends
+    // filling takes two statements, so it does not follow every run
     account.refillBelow = Math.max(1, Math.ceil(readyOf(account) / 2));
     const limit = READY_PER_ACCOUNT - readyOf(account);
     if (limit <= 0 || !(await this.queue.lease(id, this.replica, LEASE_SECONDS))) return;
     const next = await this.queue.next(id, [...account.stored], { perSource: READY_PER_SOURCE, limit });
     for (const run of next) {
       account.stored.add(run.run_id);
-      // one that Kafka has brought again runs already
-      if (!account.direct.has(run.run_id)) void this.executeInTurn(run);
+      // a run that Kafka has delivered again is in its lane already
+      if (!account.direct.has(run.run_id)) this.consumers.push(RUNS_GROUP, this.queuedTask(run));
     }
     account.refillBelow = account.stored.size === 0 ? 0 : Math.max(1, Math.ceil(readyOf(account) / 2));
     if (account.stored.size === 0) await this.queue.release(this.replica, [id]);
-  }
-
-  private async executeInTurn(run: RunRequest): Promise<void> {
-    await this.lanes.executeHere(run, async () => {
-      for (let pause = 100; !this.consumers.isStopping(RUNS_GROUP); pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
-        try {
-          await this.runs.execute(run);
-          await this.queue.remove(run.run_id);
-          return;
-        } catch (error) {
-          this.log.warn({ run_id: run.run_id, source_id: run.source_id, err: error }, 'run.retried');
-          await sleep(pause);
-        }
-      }
-    });
-    this.leave(run);
   }
 }
 
