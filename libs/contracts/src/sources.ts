@@ -1,29 +1,24 @@
 import { IsBoolean, IsObject, IsOptional, IsString, ValidateIf } from 'class-validator';
-import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsExternalId, IsText, SelectsExternalId } from './validators.js';
+import { IsExternalId, IsText, SelectsExternalId } from './text.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
-export class Source {
-  @ApiProperty({ type: String, example: 'dc_0Vg2mXq1Zk3TnB7cYw' }) id!: SourceId;
-  @ApiPropertyOptional({ type: String, description: 'The owner; omitted in lists.', example: 'u_0Vg2mXq1Zk3TnB7cYw' }) user_id?: UserId;
-  @ApiProperty({ type: String, example: 'sc_0Vg2mXq1Zk3TnB7cYw' }) component_id!: ComponentId;
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: true,
-    description: 'The values by prop. The value of a timer is `{cron, interval_seconds}`; that of an HTTP interface is `{endpoint_url}`.',
-    example: { timer: { cron: null, interval_seconds: 60 } },
-  })
-  configured_props!: Record<string, unknown>;
-  @ApiProperty() active!: boolean;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
-  @ApiProperty() name!: string;
-  @ApiProperty({ description: 'Unique within the account.' }) name_slug!: string;
-  @ApiPropertyOptional({ description: 'Your own id of it; omitted if there is none.' }) external_id?: string;
+export interface Source {
+  id: SourceId;
+  /** The owner; omitted in lists. */
+  user_id?: UserId;
+  component_id: ComponentId;
+  configured_props: Record<string, unknown>;
+  active: boolean;
+  created_at: number;
+  updated_at: number;
+  name: string;
+  name_slug: string;
+  /** The user's own id of it; omitted if there is none. */
+  external_id?: string;
 }
 
 const hasNoId = ({ component_id }: { component_id?: unknown }): boolean => typeof component_id !== 'string';
@@ -34,15 +29,10 @@ export class ComponentChoice extends CodeSource {
   @ValidateIf(hasNoId) override component_code?: string;
   @ValidateIf(hasNoId) override component_url?: string;
 
-  @ApiPropertyOptional({
-    type: String,
-    description: 'The id of an existing component; takes precedence over the other ways to choose one.',
-  })
   @IsOptional()
   @IsText()
   component_id?: string;
 
-  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
   @IsOptional()
   @IsText()
   key?: string;
@@ -50,7 +40,6 @@ export class ComponentChoice extends CodeSource {
 
 /** What a source is made of, or replaced by. */
 export class NewSource extends ComponentChoice {
-  @ApiPropertyOptional({ description: "Default: the slug of the component's name." })
   @IsOptional()
   @IsText()
   name?: string;
@@ -58,7 +47,6 @@ export class NewSource extends ComponentChoice {
   @IsExternalId()
   external_id?: string | null;
 
-  @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
   @IsOptional()
   @IsObject({ message: 'configured_props must be an object' })
   configured_props?: Record<string, unknown>;
@@ -85,7 +73,6 @@ const isPresent = (_: unknown, value: unknown): boolean => value !== undefined;
 
 /** A merge patch of a source (RFC 7396): omitted fields keep their values. Without a component, the source keeps the one it has. */
 export class SourcePatch extends ComponentChoice {
-  @ApiPropertyOptional({ type: String, nullable: true, description: "null resets it to the slug of the component's name." })
   @IsOptional()
   @IsText()
   name?: string | null;
@@ -93,16 +80,10 @@ export class SourcePatch extends ComponentChoice {
   @IsExternalId()
   external_id?: string | null;
 
-  @ApiPropertyOptional({ type: Boolean, description: 'false disables the source, true enables it.' })
   @ValidateIf(isPresent)
   @IsBoolean({ message: 'active must be true or false' })
   active?: boolean;
 
-  @ApiPropertyOptional({
-    type: 'object',
-    additionalProperties: true,
-    description: 'Values by prop: the value of each given prop is replaced as a whole, null removes it, and other props keep their values.',
-  })
   @ValidateIf(isPresent)
   @IsObject({ message: 'configured_props must be an object' })
   configured_props?: Record<string, unknown>;
@@ -123,13 +104,9 @@ export class SourceReference {
 export const getSource = query<Source>()('catalog.source.get', SourceReference);
 export const deleteSource = command<void>()('catalog.source.delete', SourceReference);
 
-export class SourceListQuery extends PageRequest {
-  @SelectsExternalId()
-  external_id?: string;
-}
-
-export class ListSources extends SourceListQuery {
+export class ListSources extends PageRequest {
   @IsId('user') owner_id!: UserId;
+  @SelectsExternalId() external_id?: string;
 }
 export const listSources = query<Page<Source>>()('catalog.source.list', ListSources);
 

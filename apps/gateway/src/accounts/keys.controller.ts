@@ -1,13 +1,14 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation } from '@nestjs/swagger';
-import { type Id, type Page, PageRequest, type UserId } from '#contracts';
+import { type Id, type Page, type UserId } from '#contracts';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
+import { PageQuery } from '../http/page.dto.js';
 import { SECRET_ANSWER } from '../idempotency/sealed-answer.js';
 import { AccountsService } from './accounts.service.js';
-import { ApiKey, CreateKeyBody, NewApiKey } from './api-keys.js';
+import { ApiKey, CreateKeyBody, NewApiKey } from './api-key.dto.js';
 
 @Documented('keys')
 @Controller('v1/keys')
@@ -22,7 +23,7 @@ export class KeysController {
   })
   @AnswersPage(ApiKey)
   @Problems(400)
-  list(@OwnerId() owner: UserId, @Query() page: PageRequest): Promise<Page<ApiKey>> {
+  list(@OwnerId() owner: UserId, @Query() page: PageQuery): Promise<Page<ApiKey>> {
     return this.accounts.pageOfKeys(owner, page);
   }
 

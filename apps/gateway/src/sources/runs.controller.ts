@@ -1,11 +1,12 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
-import { listRuns, type Page, PageRequest, type SourceId, type UserId } from '#contracts';
+import { listRuns, type Page, type SourceId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { Run } from './run.js';
+import { PageQuery } from '../http/page.dto.js';
+import { Run } from './run.dto.js';
 
 @Documented('sources')
 @Controller('v1/sources/:id/runs')
@@ -20,11 +21,7 @@ export class RunsController {
   })
   @AnswersPage(Run)
   @Problems(400, 404)
-  list(
-    @OwnerId() owner_id: UserId,
-    @Param('id', new IdPipe('source')) source_id: SourceId,
-    @Query() page: PageRequest,
-  ): Promise<Page<Run>> {
+  list(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) source_id: SourceId, @Query() page: PageQuery): Promise<Page<Run>> {
     return this.messages.request(listRuns, { ...page, owner_id, source_id }, { key: owner_id });
   }
 }

@@ -13,20 +13,17 @@ import {
   rotateWebhookSecret,
   updateWebhook,
   type UserId,
-  Webhook,
-  WebhookFields,
   type WebhookId,
-  WebhookListQuery,
-  WebhookSecret,
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { SHOWS_SECRET } from '../auth/scope.js';
 import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { ExternalIdQuery } from '../http/external-id.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
 import { Parameters } from '../http/parameters.decorator.js';
-import { UpdateWebhookBody } from './update-webhook.body.js';
+import { UpdateWebhookBody, Webhook, WebhookParameters, WebhookSecret } from './webhook.dto.js';
 
 @Documented('webhooks')
 @Controller('v1')
@@ -36,12 +33,12 @@ export class WebhooksController {
   @Post('webhooks')
   @HttpCode(200)
   @ApiOperation({ operationId: 'createWebhook', summary: 'Create a webhook' })
-  @ApiQuery({ type: WebhookFields })
+  @ApiQuery({ type: WebhookParameters })
   @AnswersOne(Webhook)
   @Problems(400, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
-    @Parameters(WebhookFields) { url, name, description, rate_limit, external_id }: WebhookFields,
+    @Parameters(WebhookParameters) { url, name, description, rate_limit, external_id }: WebhookParameters,
   ): Promise<{ data: Webhook }> {
     const command = { id: newId('webhook'), owner_id, url, name, description, rate_limit, external_id };
     return { data: await this.messages.request(createWebhook, command, { key: owner_id }) };
@@ -51,7 +48,7 @@ export class WebhooksController {
   @ApiOperation({ operationId: 'listWebhooks', summary: 'List your webhooks' })
   @AnswersPage(Webhook)
   @Problems(400)
-  list(@OwnerId() owner_id: UserId, @Query() page: WebhookListQuery): Promise<Page<Webhook>> {
+  list(@OwnerId() owner_id: UserId, @Query() page: ExternalIdQuery): Promise<Page<Webhook>> {
     return this.messages.request(listWebhooks, { ...page, owner_id }, { key: owner_id });
   }
 

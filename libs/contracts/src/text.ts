@@ -1,5 +1,4 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiPropertyOptional } from '@nestjs/swagger';
 import { ValidateBy, ValidateIf } from 'class-validator';
 
 /** Text that can be stored: PostgreSQL does not accept a NUL character. */
@@ -13,7 +12,7 @@ export const IsText = (): PropertyDecorator =>
     },
   });
 
-const EXTERNAL_ID_LENGTH = 128;
+export const EXTERNAL_ID_LENGTH = 128;
 
 /** Whether the text can be an external id: text that PostgreSQL can store and a URL can carry. */
 const isExternalId = (value: unknown): boolean =>
@@ -22,14 +21,6 @@ const isExternalId = (value: unknown): boolean =>
 /** The caller's own id of a resource, unique per account and kind; null removes it. */
 export const IsExternalId = (): PropertyDecorator =>
   applyDecorators(
-    ApiPropertyOptional({
-      type: String,
-      nullable: true,
-      minLength: 1,
-      maxLength: EXTERNAL_ID_LENGTH,
-      description: 'Your own id of it, unique within the account; null removes it.',
-      example: 'order-feed-7',
-    }),
     ValidateIf((_, value) => value !== undefined && value !== null),
     ValidateBy({
       name: 'isExternalId',
@@ -42,13 +33,13 @@ export const IsExternalId = (): PropertyDecorator =>
 
 /** Selects the resource with this external id from a list; an empty one counts as absent. */
 export const SelectsExternalId = (): PropertyDecorator =>
-  applyDecorators(
-    ApiPropertyOptional({ description: 'Only the one with this external id.' }),
-    ValidateBy({
-      name: 'selectsExternalId',
-      validator: {
-        validate: (value: unknown) => value === undefined || value === '' || isExternalId(value),
-        defaultMessage: (args) => `${args?.property} must be at most ${EXTERNAL_ID_LENGTH} characters of text`,
-      },
-    }),
-  );
+  ValidateBy({
+    name: 'selectsExternalId',
+    validator: {
+      validate: (value: unknown) => value === undefined || value === '' || isExternalId(value),
+      defaultMessage: (args) => `${args?.property} must be at most ${EXTERNAL_ID_LENGTH} characters of text`,
+    },
+  });
+
+/** Text that PostgreSQL and UTF-8 can store: replaces a NUL character or an unpaired surrogate by U+FFFD. */
+export const storableText = (text: string): string => text.toWellFormed().replaceAll('\0', '\uFFFD');
