@@ -12,6 +12,7 @@ import { ErrorMailController } from './error-mail/error-mail.controller.js';
 import { SeenError } from './error-mail/error-notice.entity.js';
 import { ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
 import { Mailer } from './error-mail/mailer.js';
+import { EventListenersController } from './events/event-listeners.controller.js';
 import { EventsController } from './events/events.controller.js';
 import { EventsService } from './events/events.service.js';
 import { GatewayConfig } from './gateway.config.js';
@@ -50,6 +51,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     RunsController,
     PropOptionsController,
     EventsController,
+    EventListenersController,
     SubscriptionsController,
     WebhooksController,
     DeliveriesController,

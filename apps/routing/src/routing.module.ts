@@ -2,6 +2,7 @@ import { Global, Module } from '@nestjs/common';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { schema } from './database/schema.js';
+import { HistoryModule } from './history/history.module.js';
 import { RoutesModule } from './routes/routes.module.js';
 import { RoutingConfig } from './routing.config.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
@@ -21,6 +22,7 @@ class ConfigModule {}
     WebhooksModule,
     SubscriptionsModule,
     RoutesModule,
+    HistoryModule,
   ],
 })
 export class RoutingModule {}

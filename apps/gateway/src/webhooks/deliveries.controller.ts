@@ -30,7 +30,12 @@ export class DeliveriesController {
 
   @Post('deliveries/:deliveryId/retry')
   @HttpCode(202)
-  @ApiOperation({ operationId: 'retryDelivery', summary: 'Retry a delivery now' })
+  @ApiOperation({
+    operationId: 'retryDelivery',
+    summary: 'Retry a delivery now',
+    description:
+      'Also one that has succeeded, as long as its event is in the log or in the store; the `webhook-id` stays the same. 409 if the event is gone.',
+  })
   @AnswersAccepted('The delivery is due now.')
   @Problems(404, 409, 413, 415, 422)
   async retry(
@@ -38,7 +43,9 @@ export class DeliveriesController {
     @Param('id', new IdPipe('webhook')) webhook_id: WebhookId,
     @Param('deliveryId', new IdPipe('delivery')) id: Id<'delivery'>,
   ): Promise<{ data: WebhookDelivery }> {
-    return { data: await this.messages.request(retryDelivery, { owner_id, webhook_id, id }, { key: owner_id }) };
+    return {
+      data: await this.messages.request(retryDelivery, { owner_id, webhook_id, id }, { key: owner_id, timeoutMs: TEST_TIMEOUT_MS }),
+    };
   }
 
   @Post('test')

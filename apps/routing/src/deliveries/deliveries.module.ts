@@ -1,5 +1,7 @@
 import { Module } from '@nestjs/common';
+import { LogReader } from '#messaging';
 import { OutboxRelay } from '#outbox';
+import { RecordedEvents } from '../history/recorded-events.js';
 import { RoutingConfig } from '../routing.config.js';
 import { WebhooksModule } from '../webhooks/webhooks.module.js';
 import { Attempts } from './attempts.js';
@@ -52,8 +54,10 @@ import { WebhookTest } from './webhook-test.js';
     Sweeper,
     SweeperRepository,
     WebhookTest,
+    LogReader,
+    RecordedEvents,
     OutboxRelay,
   ],
-  exports: [Dispatcher],
+  exports: [Dispatcher, LogReader, RecordedEvents, DeliveryListRepository, DeliveredLog],
 })
 export class DeliveriesModule {}

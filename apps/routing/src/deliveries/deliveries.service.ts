@@ -11,6 +11,7 @@ import {
   type RecoverDeliveries,
   SluiceError,
   type WebhookDelivery,
+  type WebhookId,
 } from '#contracts';
 import { comparePlaces, type EventPlace } from '#events';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
@@ -19,6 +20,8 @@ import { DeliveredRepository } from './delivered.repository.js';
 import { placeOfDelivery } from './delivery-id.js';
 import { DeliveryListRepository, type PlaceWindow } from './delivery-list.repository.js';
 import { pendingOrFailed, succeeded } from './delivery-view.js';
+import { RecordedEvents } from '../history/recorded-events.js';
+import { deliveryOf } from './delivery.js';
 
 const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
 const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
@@ -31,10 +34,11 @@ export class DeliveriesService {
     private readonly parked: DeliveryListRepository,
     private readonly delivered: DeliveredRepository,
     private readonly log: DeliveredLog,
+    private readonly recorded: RecordedEvents,
   ) {}
 
   async list({ owner_id, webhook_id, limit, after, before }: ListDeliveries): Promise<Page<WebhookDelivery>> {
-    const window = placeWindow(limit, after, before);
+    const window = placeWindow(webhook_id, limit, after, before);
     if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
     // what this process has delivered a moment ago
     await this.log.flush();
@@ -44,9 +48,12 @@ export class DeliveriesService {
       this.delivered.list(owner_id, webhook_id),
     ]);
     const within = entries.filter((entry) => comparePlaces(entry, window.olderThan) < 0 && comparePlaces(entry, window.newerThan) > 0);
-    // delivered twice, or delivered and parked: one delivery
+    // delivered twice, or delivered and parked: one delivery, as it was last
     const byPlace = new Map(
-      [...within.map((entry) => succeeded(entry)), ...rows.map(pendingOrFailed)].map((delivery) => [delivery.id, delivery]),
+      [
+        ...within.sort((a, b) => a.attempts.length - b.attempts.length).map((entry) => succeeded(entry, webhook_id)),
+        ...rows.map((row) => pendingOrFailed(row, webhook_id)),
+      ].map((delivery) => [delivery.id, delivery]),
     );
     const newestFirst = [...byPlace.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
     const page = window.from === 'newest' ? newestFirst.slice(0, limit) : newestFirst.slice(-limit);
@@ -55,13 +62,20 @@ export class DeliveriesService {
 
   async retry({ owner_id, webhook_id, id }: DeliveryReference): Promise<WebhookDelivery> {
     if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
-    const place = placeOfDelivery(id);
-    const row = place && (await this.parked.retry(owner_id, webhook_id, place));
-    if (row) return pendingOrFailed(row);
+    const place = placeOfDelivery(id, webhook_id);
+    if (!place) throw new NotFound('delivery', id);
+    const row = await this.parked.retry(owner_id, webhook_id, place);
+    if (row) return pendingOrFailed(row, webhook_id);
     await this.log.flush();
-    const entries = place ? await this.delivered.list(owner_id, webhook_id) : [];
-    if (!entries.some((entry) => comparePlaces(entry, place ?? BEFORE_ALL) === 0)) throw new NotFound('delivery', id);
-    throw new SluiceError('conflict', `delivery ${id} has succeeded; its event is no longer stored`);
+    const [entry] = (await this.delivered.list(owner_id, webhook_id))
+      .filter((each) => comparePlaces(each, place) === 0)
+      .sort((a, b) => b.attempts.length - a.attempts.length);
+    if (!entry) throw new NotFound('delivery', id);
+    const event = await this.recorded.find(owner_id, entry.emitter_id, place);
+    if (!event) throw new SluiceError('conflict', `the event of delivery ${id} is gone`);
+    const again = await this.parked.park(owner_id, deliveryOf(event, webhook_id), entry.attempts);
+    if (!again) throw new NotFound('webhook', webhook_id);
+    return pendingOrFailed(again, webhook_id);
   }
 
   async recover({ owner_id, webhook_id, since_ms }: RecoverDeliveries): Promise<{ count: number }> {
@@ -70,11 +84,11 @@ export class DeliveriesService {
   }
 }
 
-function placeWindow(limit: number, after: string | undefined, before: string | undefined): PlaceWindow {
+function placeWindow(webhookId: WebhookId, limit: number, after: string | undefined, before: string | undefined): PlaceWindow {
   const place = (field: 'after' | 'before', cursor: string | undefined): EventPlace | undefined => {
     const id = idOfCursor('delivery', field, cursor);
     if (id === undefined) return undefined;
-    const found = placeOfDelivery(id);
+    const found = placeOfDelivery(id, webhookId);
     if (!found) throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
     return found;
   };

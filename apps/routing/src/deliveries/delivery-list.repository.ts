@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { UserId, WebhookId } from '#contracts';
 import type { EventPlace } from '#events';
 import { Database } from '#database';
+import type { Attempt, Delivery } from './delivery.js';
 import type { ListedRow } from './delivery-view.js';
 
 const COLUMNS = 'ms, seq, emitter_id, attempts, due_at';
@@ -50,6 +51,28 @@ export class DeliveryListRepository {
       `WITH due AS (UPDATE parked_delivery SET ${DUE_NOW} WHERE ${OWNED} AND ms = $3 AND seq = $4 RETURNING webhook_id, ${COLUMNS}), woken AS (${wake('due')})
        SELECT ${COLUMNS} FROM due`,
       [ownerId, webhookId, ms, seq],
+    );
+    return rows[0];
+  }
+
+  /** Parks a delivery that was made before, to be made again now, behind what is due. Undefined when the owner has no such webhook. */
+  async park(
+    ownerId: UserId,
+    { webhookId, place, emitterId, stream, emitId, time, json, context }: Delivery,
+    attempts: Attempt[],
+  ): Promise<ListedRow | undefined> {
+    const { rows } = await this.database.query<ListedRow>(
+      `WITH due AS (
+         INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at)
+         SELECT id, $3, $4, $5, $6, $7, $8, $9, $10, false, $11, 0, now() FROM webhook WHERE owner_id = $1 AND id = $2 FOR SHARE
+         ON CONFLICT (webhook_id, ms, seq) DO UPDATE SET due_at = now(), failed_at = NULL, parked_at = now()
+         RETURNING webhook_id, ${COLUMNS}
+       ), woken AS (${wake('due')})
+       SELECT ${COLUMNS} FROM due`,
+      [
+        ...[ownerId, webhookId, place.ms, place.seq, emitterId, stream, emitId, time ?? null],
+        ...[context === undefined ? null : JSON.stringify(context), json, JSON.stringify(attempts)],
+      ],
     );
     return rows[0];
   }

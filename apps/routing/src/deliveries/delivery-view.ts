@@ -1,4 +1,4 @@
-import type { EmitterId, WebhookDelivery } from '#contracts';
+import type { EmitterId, WebhookDelivery, WebhookId } from '#contracts';
 import { eventIdOf } from '#events';
 import type { DeliveredEntry } from './delivered.repository.js';
 import type { Attempt } from './delivery.js';
@@ -15,8 +15,8 @@ export interface ListedRow {
 }
 
 /** As the API answers it. */
-export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: ListedRow): WebhookDelivery => ({
-  id: deliveryIdOf({ ms, seq }),
+export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: ListedRow, webhookId: WebhookId): WebhookDelivery => ({
+  id: deliveryIdOf({ ms, seq }, webhookId),
   event_id: eventIdOf({ ms, seq }),
   emitter_id,
   status: due_at === null ? 'failed' : 'pending',
@@ -25,8 +25,8 @@ export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: Liste
   attempts,
 });
 
-export const succeeded = ({ ms, seq, emitter_id, attempts }: DeliveredEntry): WebhookDelivery => ({
-  id: deliveryIdOf({ ms, seq }),
+export const succeeded = ({ ms, seq, emitter_id, attempts }: DeliveredEntry, webhookId: WebhookId): WebhookDelivery => ({
+  id: deliveryIdOf({ ms, seq }, webhookId),
   event_id: eventIdOf({ ms, seq }),
   emitter_id,
   status: 'succeeded',

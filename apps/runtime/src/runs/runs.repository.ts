@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { RunRequest } from '#contracts';
+import type { FinishedRun, RunRequest } from '#contracts';
 import { Database, type Session } from '#database';
 import { addToOutbox } from '#outbox';
 import type { DedupeState } from './dedupe.js';
@@ -139,6 +139,19 @@ export class RunsRepository {
     const within = rows.filter(({ position: at }) => (after === undefined || at < after) && (before === undefined || at > before));
     const backwards = before !== undefined && after === undefined;
     return { rows: backwards ? within.slice(-limit) : within.slice(0, limit), total: rows.length };
+  }
+
+  /** Those of an account's runs that have ended: with their status if they are still listed. */
+  async findEnded(ownerId: string, runIds: string[]): Promise<{ id: string; status: FinishedRun['status'] | null }[]> {
+    const { rows } = await this.database.query<{ id: string; status: FinishedRun['status'] | null }>({
+      name: 'runs-ended',
+      text: `SELECT done.run_id AS id, listed.status
+             FROM run_done done LEFT JOIN (finished_run listed JOIN deployment d ON d.source_id = listed.source_id AND d.owner_id = $1)
+               ON listed.run_id = done.run_id
+             WHERE done.run_id = ANY ($2)`,
+      values: [ownerId, runIds],
+    });
+    return rows;
   }
 
   /** Notes that the run has ended; false when that was noted already. One statement for both rows: every run makes it. */
