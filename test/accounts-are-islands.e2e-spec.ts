@@ -21,6 +21,7 @@ const never: Record<string, string> = {
   deliveries: 'del_000000000000000000',
   keys: 'key_000000000000000000',
   props: 'prop',
+  events: '1763715600123-40960',
 };
 let ownComponent: string;
 
@@ -37,6 +38,7 @@ beforeAll(async () => {
     webhooks: await owner.webhook('http://localhost:1/'),
     workflows: WORKFLOW,
     props: 'prop',
+    events: '1763715600123-40960',
     keys: (await owner.post('/keys', {})).body.data.id as string,
   });
   await owner.subscribe(source.id, ids.webhooks!);

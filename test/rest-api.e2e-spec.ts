@@ -1,6 +1,7 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import { components } from './rest/components.js';
 import { events } from './rest/events.js';
+import { history } from './rest/history.js';
 import { keys } from './rest/keys.js';
 import { pages } from './rest/pages.js';
 import { requests } from './rest/requests.js';
@@ -30,3 +31,4 @@ events(shared);
 workflows(shared);
 keys(shared);
 runs(shared);
+history(shared);
