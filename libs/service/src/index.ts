@@ -1,5 +1,6 @@
 export { closeIdleConnections, letClientsLeave } from './close-idle-connections.js';
 export { runService, type ServiceOptions } from './run-service.js';
+export { LimitPerKey } from './limit-per-key.js';
 export { LogModule } from './log.module.js';
 export { type OpenCommand, runCommand } from './command-line.js';
 export { explain, logFatal } from './explain.js';
