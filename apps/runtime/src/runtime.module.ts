@@ -3,6 +3,7 @@ import { ScheduleModule } from '@nestjs/schedule';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { OutboxRelay } from '#outbox';
+import { ProtectedBrokersModule } from '#service';
 import { schema } from './database/schema.js';
 import { CodeCache } from './components/code-cache.js';
 import { ComponentsController } from './components/components.controller.js';
@@ -29,6 +30,7 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
 /** The only room where users' code runs: deployments, timers, endpoints, runs, the sandbox. */
 @Module({
   imports: [
+    ProtectedBrokersModule,
     DatabaseModule.forApp(schema, { max: 20 }),
     DeploymentsModule,
     ScheduleModule.forRoot(),

@@ -6,5 +6,6 @@ export { type OpenCommand, runCommand } from './command-line.js';
 export { explain, logFatal } from './explain.js';
 export { CannotStart } from './cannot-start.js';
 export { COMMON_SETTINGS } from './run-service.js';
+export { ProtectedBrokersModule } from './protected-brokers.js';
 export { ServiceConfig } from './service.config.js';
 export { untilAnswered } from './wait-for.js';
