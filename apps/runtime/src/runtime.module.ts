@@ -15,9 +15,13 @@ import { Housekeeping } from './housekeeping.js';
 import { Quotas } from './quotas/quotas.js';
 import { QuotasRepository } from './quotas/quotas.repository.js';
 import { RunQueue } from './queue/run-queue.js';
+import { KillCounter } from './runs/kill-counter.js';
+import { RunResults } from './runs/run-results.js';
+import { RunSources } from './runs/run-sources.js';
 import { RunLanes } from './runs/run-lanes.js';
 import { RunsController } from './runs/runs.controller.js';
 import { RunsRepository } from './runs/runs.repository.js';
+import { SandboxRuns } from './runs/sandbox-runs.js';
 import { SourceLocks } from './runs/source-locks.js';
 import { RunsService } from './runs/runs.service.js';
 import { RuntimeConfig } from './runtime.config.js';
@@ -49,6 +53,10 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
     RunLanes,
     SourceLocks,
     RunsRepository,
+    RunSources,
+    SandboxRuns,
+    RunResults,
+    KillCounter,
     RunsService,
     RunQueue,
     TimersRepository,

@@ -54,7 +54,7 @@ describe('the daily quota of an account', () => {
 
   it('is reported on the source’s $errors once a day', async () => {
     const limited = await quotas();
-    for (const source of ['dc_1', 'dc_1', 'dc_2'] as const) await limited.tell({ ...RUN, source_id: source }, source);
+    for (const source of ['dc_1', 'dc_1', 'dc_2'] as const) await limited.notify({ ...RUN, source_id: source }, source);
     expect(sent.map(({ topic, key }) => [topic, key])).toEqual([
       [EVENTS_TOPIC, 'dc_1'],
       [EVENTS_TOPIC, 'dc_2'],

@@ -27,8 +27,8 @@ export class Quotas {
     return used.compute_ms < quotas.computeMs && used.invocations < quotas.invocations;
   }
 
-  /** Says on the source's `$errors` that a run was left out; once a day. */
-  async tell(run: DueRun, sourceId: SourceId): Promise<void> {
+  /** Reports on the `$errors` stream of the source that a run was skipped; once a day. */
+  async notify(run: DueRun, sourceId: SourceId): Promise<void> {
     if (!(await this.quotas.firstNoticeToday(sourceId))) return;
     const error = plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC");
     await this.publisher.send([{ topic: EVENTS_TOPIC, ...errorRecord(run, error, deploymentIdOf(sourceId)) }]);
