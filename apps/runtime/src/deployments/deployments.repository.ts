@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Schedule, SourceId } from '#contracts';
 import { Database, type Transaction } from '#database';
-import { SourceDb, SourceDedupe } from '../runs/source-state.entity.js';
+import { SourceDb, SourceDedupe } from '../source-state/source-state.entity.js';
 import { WaitingEmit } from '../waiting/waiting-emit.entity.js';
 import { DeploymentRow } from './deployment.entity.js';
 import type { DeployedState } from './hook-runs.js';

@@ -2,7 +2,7 @@ import { EVENTS_TOPIC, runFinished, type SourceId, type UserId } from '#contract
 import { emittedStreamProblem, type EventToProduce } from '#events';
 import { recordOf, type OutgoingRecord } from '#messaging';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
-import { dedupe, type DedupeState } from './dedupe.js';
+import { dedupe, type DedupeState } from '../source-state/dedupe.js';
 import { deploymentIdOf, type DueRun, emitRecord, errorRecord, hopsAfter, logRecord, waitingRecords } from './run-events.js';
 
 /** An emit that waits for its `delivery_ts`. */

@@ -4,7 +4,7 @@ import { isOfData, isTransient } from '#database';
 import { LOG, type Log } from '#observability';
 import { Quotas } from '../quotas/quotas.js';
 import type { RunOutcome } from '../sandbox/sandbox.js';
-import type { DedupeState } from './dedupe.js';
+import type { DedupeState } from '../source-state/dedupe.js';
 import { notKept, type RunEffects, runEffects } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import type { RunSource } from './run-sources.js';

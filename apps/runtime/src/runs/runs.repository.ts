@@ -2,10 +2,10 @@ import { Injectable } from '@nestjs/common';
 import type { RunRequest } from '#contracts';
 import { Database } from '#database';
 import { addToOutbox } from '#outbox';
-import type { DedupeState } from './dedupe.js';
+import type { DedupeState } from '../source-state/dedupe.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import type { RunEffects } from './run-effects.js';
-import { SourceDb, SourceDedupe } from './source-state.entity.js';
+import { SourceDb, SourceDedupe } from '../source-state/source-state.entity.js';
 
 const FORGET_BATCH = 10_000;
 

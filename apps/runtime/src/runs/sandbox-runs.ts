@@ -3,7 +3,7 @@ import { EVENTS_TOPIC } from '#contracts';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { RuntimeConfig } from '../runtime.config.js';
-import { SANDBOX } from '../sandbox.provider.js';
+import { SANDBOX } from '../sandbox/sandbox.provider.js';
 import type { RunError, RunJob, RunOutcome, Sandbox } from '../sandbox/sandbox.js';
 import { deploymentIdOf, type DueRun, errorRecord } from './run-events.js';
 import { runsAtATime, type RunSource } from './run-sources.js';

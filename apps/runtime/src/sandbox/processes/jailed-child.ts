@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { JailCommand } from '../jail/jail.js';
 import { killQuietly } from '../jail/run-in-jail.js';
 import { startInJail } from '../jail/start-in-jail.js';
-import { lastDescendant } from './process-usage.js';
+import { lastDescendant } from '../jail/process-usage.js';
 import { endByItself, type RunnerEnd } from './runner-end.js';
 
 const drainMs = 500;
