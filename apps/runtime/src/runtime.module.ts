@@ -27,9 +27,7 @@ import { RunsService } from './runs/runs.service.js';
 import { RuntimeConfig } from './runtime.config.js';
 import { SandboxLife, sandboxProvider } from './sandbox/sandbox.provider.js';
 import { Ticker } from './timers/ticker.js';
-import { TimersRepository } from './timers/timers.repository.js';
 import { Releaser } from './waiting/releaser.js';
-import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
 
 /** The only room where users' code runs: deployments, timers, endpoints, runs, the sandbox. */
 @Module({
@@ -48,7 +46,6 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
     CodeCache,
     Quotas,
     QuotasRepository,
-    WaitingEmitsRepository,
     Releaser,
     RunLanes,
     SourceLocks,
@@ -59,7 +56,6 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
     KillCounter,
     RunsService,
     RunQueue,
-    TimersRepository,
     Ticker,
     EndpointsService,
     EndpointsServer,

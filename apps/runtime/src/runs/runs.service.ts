@@ -4,11 +4,11 @@ import { LOG, type Log } from '#observability';
 import { Quotas } from '../quotas/quotas.js';
 import type { HttpReply, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import { KillCounter } from './kill-counter.js';
+import { overQuota } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { RunLanes } from './run-lanes.js';
 import { RunResults } from './run-results.js';
-import { DB_PROP, eventOfTimer, keepsOrder, runsAtATime, type RunSource, RunSources } from './run-sources.js';
-import { RunsRepository } from './runs.repository.js';
+import { eventOfTimer, keepsOrder, runsAtATime, type RunSource, RunSources } from './run-sources.js';
 import { SandboxRuns } from './sandbox-runs.js';
 import { SourceLocks } from './source-locks.js';
 
@@ -24,7 +24,6 @@ export class RunsService {
     private readonly quotas: Quotas,
     private readonly lanes: RunLanes,
     private readonly locks: SourceLocks,
-    private readonly runs: RunsRepository,
     private readonly sandbox: SandboxRuns,
     private readonly results: RunResults,
     private readonly kills: KillCounter,
@@ -36,12 +35,15 @@ export class RunsService {
     const source = await this.sources.find(request);
     if (!source) return this.skip(request, 'the source is not active');
     const { state, description } = source;
-    if (request.hook && !description.hooks.includes(request.hook.method)) return this.withoutHook(request);
+    if (request.hook && !description.hooks.includes(request.hook.method)) {
+      await this.results.storeMissingHook(request);
+      return null;
+    }
     this.lanes.learn(state.source_id, runsAtATime(description));
     const run: DueRun = { ...request, event: request.event ?? (request.hook ? 'null' : eventOfTimer(state)) };
     // hooks set up and clean up: they run over quota, too
     if (!run.hook && !(await this.quotas.allow(state.owner_id))) {
-      await this.quotas.notify(run, state.source_id);
+      await this.quotas.notify(state.source_id, overQuota(run));
       return this.skip(run, 'over quota');
     }
     const carryOut = () => this.carryOut(run, source, onRespond);
@@ -49,16 +51,10 @@ export class RunsService {
   }
 
   private async carryOut(run: DueRun, source: RunSource, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
-    const { state, description } = source;
-    const hasDb = description.configurable_props.some(({ type }) => type === DB_PROP);
-    const [isDone, db, before] = await Promise.all([
-      this.runs.isDone(run.run_id),
-      hasDb ? this.runs.loadDb(state.source_id) : {},
-      description.dedupe === null ? {} : this.runs.loadDedupe(state.source_id),
-    ]);
-    if (isDone) return null;
-    const outcome = await this.sandbox.execute(run, source, { db, onRespond });
-    const written = await this.results.store(run, source, outcome, before);
+    const before = await this.results.before(run, source);
+    if (!before) return null;
+    const outcome = await this.sandbox.execute(run, source, { db: before.db, onRespond });
+    const written = await this.results.store(run, source, outcome, before.dedupe);
     await this.kills.count(source, outcome.status);
     this.logFinished(run, outcome, written);
     return outcome.status;
@@ -77,15 +73,8 @@ export class RunsService {
 
   private async skip(run: RunRequest, reason: string): Promise<null> {
     const { run_id, source_id } = run;
-    await this.runs.leaveOut(run);
+    await this.results.skip(run);
     this.log.info({ run_id, source_id, reason }, 'run.skipped');
-    return null;
-  }
-
-  private async withoutHook(run: RunRequest): Promise<null> {
-    if (run.hook?.final) {
-      await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, final: true });
-    }
     return null;
   }
 }
