@@ -6,7 +6,7 @@ import { Messages } from '#messaging';
 import { counter, gauge, LOG, type Log } from '#observability';
 import { LimitPerKey } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
-import type { Caller } from '../auth/account.decorator.js';
+import type { Caller } from '../accounts/account.decorator.js';
 import { EventsService } from '../events/events.service.js';
 import { catchUp, type StoredStream } from './catch-up.js';
 import { LiveClient, type WantedStream } from './live-client.js';
