@@ -11,7 +11,7 @@ import { SubscriptionsRepository } from './subscriptions/subscriptions.repositor
 import { SubscriptionsService } from './subscriptions/subscriptions.service.js';
 import { WebhookRow } from './webhooks/webhook.entity.js';
 import { WebhooksRepository } from './webhooks/webhooks.repository.js';
-import { WebhooksService } from './webhooks/webhooks.service.js';
+import { WebhooksService } from './webhook-commands/webhooks.service.js';
 
 /** The part of the room that users talk to, on a database of its own; the catalog knows what `catalog` has. */
 export class RoutingRoom {

@@ -6,7 +6,7 @@ import { RoutesModule } from './routes/routes.module.js';
 import { RoutingConfig } from './routing.config.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
 import { SubscriptionsModule } from './subscriptions/subscriptions.module.js';
-import { WebhooksModule } from './webhooks/webhooks.module.js';
+import { WebhooksModule } from './webhook-commands/webhook-commands.module.js';
 
 @Global()
 @Module({ providers: [{ provide: RoutingConfig, useFactory: () => RoutingConfig.read() }], exports: [RoutingConfig] })

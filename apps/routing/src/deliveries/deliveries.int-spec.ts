@@ -3,17 +3,17 @@ import { newId, type SluiceError, type UserId, type WebhookDelivery, type Webhoo
 import type { EventPlace } from '#events';
 import { createLog } from '#observability';
 import { RoutingRoom } from '../routing-room-for-tests.js';
-import { DeliveredLog, KEPT } from './delivered-log.js';
-import { DeliveredRepository } from './delivered.repository.js';
-import { DeliveriesRepository } from './deliveries.repository.js';
-import { DeliveriesService } from './deliveries.service.js';
+import { DeliveredLog, KEPT } from './history/delivered-log.js';
+import { DeliveredRepository } from './history/delivered.repository.js';
+import { DeliveriesRepository } from './store/parked-deliveries.repository.js';
+import { DeliveriesService } from './history/deliveries.service.js';
 import type { Attempt, Delivery } from './delivery.js';
-import { deliveryIdOf } from './delivery-id.js';
-import { DeliveryListRepository } from './delivery-list.repository.js';
-import { NoticesRepository } from './notices.repository.js';
-import { OwnerNotices } from './owner-notices.js';
-import { SweeperRepository } from './sweeper.repository.js';
-import { Targets } from './targets.js';
+import { deliveryIdOf } from './history/delivery-id.js';
+import { DeliveryListRepository } from './store/delivery-list.repository.js';
+import { NoticesRepository } from './alerts/notices.repository.js';
+import { OwnerNotices } from './alerts/owner-notices.js';
+import { SweeperRepository } from './store/sweeper.repository.js';
+import { Targets } from './receivers/targets.js';
 
 const LONG = 3_600_000;
 const log = createLog('test', 'silent');

@@ -4,7 +4,7 @@ import { type EmittedEvent, eventIdOf, type MalformedRecord, readEventRecord, WA
 import { type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { deliveryOf } from '../deliveries/delivery.js';
-import { Dispatcher } from '../deliveries/dispatcher.js';
+import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
 import { errorFact } from './error-facts.js';
 import { loopReport, mayTrigger } from './loop-guard.js';

@@ -3,8 +3,8 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import type { UserId, WebhookId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction } from '#database';
-import { Delivered } from '../deliveries/delivered.entity.js';
-import { Backlog, ParkedDelivery } from '../deliveries/parked-delivery.entity.js';
+import { Delivered } from '../deliveries/history/delivered.entity.js';
+import { Backlog, ParkedDelivery } from '../deliveries/store/parked-delivery.entity.js';
 import { AutoSubscriptionRow, SubscriptionRow } from '../subscriptions/subscription.entity.js';
 import { type SecretRow, WebhookRow } from './webhook.entity.js';
 

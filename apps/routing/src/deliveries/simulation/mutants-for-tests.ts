@@ -1,9 +1,9 @@
 import type { Task } from '#messaging';
 import type { Delivery } from '../delivery.js';
-import type { DeliveryStoreInMemory } from '../delivery-store-in-memory-for-tests.js';
-import type { Claim, Parked, Settlement } from '../delivery-store.js';
-import type { Line } from '../line.js';
-import type { Target } from '../target.js';
+import type { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
+import type { Claim, Parked, Settlement } from '../store/delivery-store.js';
+import type { Line } from '../receivers/receivers.js';
+import type { Target } from '../../webhooks/target.js';
 import type { Replica } from './replica-for-tests.js';
 
 /** A mistake that the simulation must detect. */

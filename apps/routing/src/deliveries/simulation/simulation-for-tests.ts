@@ -3,7 +3,7 @@ import type { KafkaMessage } from 'kafkajs';
 import type { WebhookId } from '#contracts';
 import { eventRecord } from '#events';
 import type { PartitionProgress, Progress } from '#messaging';
-import { DeliveryStoreInMemory } from '../delivery-store-in-memory-for-tests.js';
+import { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
 import { Chance } from './chance-for-tests.js';
 import { type Behaviour, Endpoints } from './endpoints-for-tests.js';
 import { overWire } from './faulty-store-for-tests.js';

@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { WebhookRow } from '../webhooks/webhook.entity.js';
+import { WebhooksController } from './webhooks.controller.js';
+import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
+import { WebhooksService } from './webhooks.service.js';
+
+@Module({
+  imports: [TypeOrmModule.forFeature([WebhookRow])],
+  controllers: [WebhooksController],
+  providers: [WebhooksRepository, WebhooksService],
+  exports: [WebhooksRepository],
+})
+export class WebhooksModule {}

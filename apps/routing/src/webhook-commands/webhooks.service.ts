@@ -1,0 +1,97 @@
+import { Injectable } from '@nestjs/common';
+import {
+  type CreateWebhook,
+  cursorOf,
+  type FieldProblem,
+  idOfCursor,
+  Invalid,
+  type ListWebhooks,
+  NotFound,
+  type Page,
+  pageOf,
+  type RotateWebhookSecret,
+  type UpdateWebhook,
+  type Webhook,
+  type WebhookFields,
+  type WebhookReference,
+  type WebhookSecret,
+} from '#contracts';
+import { RoutingConfig } from '../routing.config.js';
+import { newSigningSecret } from '../webhooks/signing-secret.js';
+import { secretOf, webhookOf } from '../webhooks/webhook.entity.js';
+import { privateAddressProblem, webhookUrlProblem } from './webhook-url.js';
+import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
+
+/** How long the secret before a rotation signs beside the new one. */
+const OLD_SECRET_MS = 24 * 3_600_000;
+/** In characters, so that a page of webhooks fits into a message. */
+const MAX_LENGTH = { name: 255, description: 4096 };
+
+@Injectable()
+export class WebhooksService {
+  constructor(
+    private readonly webhooks: WebhooksRepository,
+    private readonly config: RoutingConfig,
+  ) {}
+
+  async create({ id, owner_id, url = '', name, description, rate_limit }: CreateWebhook): Promise<Webhook> {
+    this.check({ url, name, description });
+    const webhook = { id, url, name: name ?? null, description: description ?? null, rate_limit: rate_limit ?? null };
+    const row = await this.webhooks.create(owner_id, { ...webhook, secret: newSigningSecret() });
+    if (!row) throw new NotFound('webhook', id);
+    return webhookOf(row);
+  }
+
+  async get({ owner_id, id }: WebhookReference): Promise<Webhook> {
+    const row = await this.webhooks.find(owner_id, id);
+    if (!row) throw new NotFound('webhook', id);
+    return webhookOf(row);
+  }
+
+  async list({ owner_id, limit, after, before }: ListWebhooks): Promise<Page<Webhook>> {
+    const page = { limit, after: idOfCursor('webhook', 'after', after), before: idOfCursor('webhook', 'before', before) };
+    const { rows, total } = await this.webhooks.list(owner_id, page);
+    const webhooks = rows.map((row) => webhookOf(row, { inList: true }));
+    return pageOf(webhooks, total, ({ id }) => cursorOf(id));
+  }
+
+  async update({ owner_id, id, url, name, description, active, rate_limit }: UpdateWebhook): Promise<Webhook> {
+    this.check({ url, name, description }, { partly: true });
+    const change = Object.entries({ url, name, description, rate_limit, active: active ?? undefined }).filter(
+      ([, value]) => value !== undefined,
+    );
+    const row = await this.webhooks.update(owner_id, id, Object.fromEntries(change));
+    if (!row) throw new NotFound('webhook', id);
+    return webhookOf(row);
+  }
+
+  async delete({ owner_id, id }: WebhookReference): Promise<void> {
+    if (!(await this.webhooks.delete(owner_id, id))) throw new NotFound('webhook', id);
+  }
+
+  async getSecret({ owner_id, id }: WebhookReference): Promise<WebhookSecret> {
+    const row = await this.webhooks.findSecret(owner_id, id);
+    if (!row) throw new NotFound('webhook', id);
+    return secretOf(row);
+  }
+
+  async rotateSecret({ owner_id, id, rotation_id }: RotateWebhookSecret): Promise<WebhookSecret> {
+    const row = await this.webhooks.rotateSecret(owner_id, id, newSigningSecret(), rotation_id, OLD_SECRET_MS);
+    if (!row) throw new NotFound('webhook', id);
+    return secretOf(row);
+  }
+
+  /** Throws Invalid naming each bad field. `partly`: the URL may be absent. */
+  private check({ url, name, description }: WebhookFields, { partly = false } = {}): void {
+    const problems: FieldProblem[] = [];
+    const urlProblem = url === undefined && partly ? null : (webhookUrlProblem(url) ?? privateAddressProblem(url, this.config.guard));
+    if (urlProblem) problems.push({ field: 'url', message: urlProblem });
+    for (const [field, text] of Object.entries({ name, description }) as ['name' | 'description', string | null | undefined][]) {
+      if ([...(text ?? '')].length > MAX_LENGTH[field])
+        problems.push({ field, message: `${field} must be at most ${MAX_LENGTH[field]} characters long` });
+      // PostgreSQL has no text with it
+      else if (text?.includes('\0')) problems.push({ field, message: `${field} must not contain a NUL character` });
+    }
+    if (problems.length > 0) throw new Invalid(problems);
+  }
+}
