@@ -11,7 +11,7 @@ import type { Attempt, Delivery } from './delivery.js';
 import { deliveryIdOf } from './history/delivery-id.js';
 import { DeliveryListRepository } from './store/delivery-list.repository.js';
 import { NoticesRepository } from './alerts/notices.repository.js';
-import { OwnerNotices } from './alerts/owner-notices.js';
+import { OwnerNotices } from './alerts/alerts.js';
 import { SweeperRepository } from './store/sweeper.repository.js';
 import { Targets } from './receivers/targets.js';
 

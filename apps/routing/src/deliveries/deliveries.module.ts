@@ -13,13 +13,11 @@ import { DeliveryListRepository } from './store/delivery-list.repository.js';
 import { DeliveryStore } from './store/delivery-store.js';
 import { Dispatcher } from './direct/dispatcher.js';
 import { Drainer } from './backlog/drainer.js';
-import { HttpPoster } from './attempt/http-poster.js';
-import { Lines } from './receivers/receivers.js';
-import { Notices } from './alerts/notices.js';
+import { HttpPoster, Poster } from './attempt/http-poster.js';
+import { ReceiverStates } from './receivers/receiver-states.js';
+import { Notices, OwnerNotices } from './alerts/alerts.js';
 import { NoticesRepository } from './alerts/notices.repository.js';
-import { OwnerNotices } from './alerts/owner-notices.js';
-import { Poster } from './attempt/poster.js';
-import { RANDOM } from './attempt/random.js';
+import { RANDOM } from './attempt/retry-schedule.js';
 import { Sweeper } from './backlog/sweeper.js';
 import { SweeperRepository } from './store/sweeper.repository.js';
 import { Targets } from './receivers/targets.js';
@@ -38,7 +36,7 @@ import { WebhookTest } from './direct/webhook-test.js';
         new HttpPoster({ guard, timeoutMs: attemptTimeoutMs, connectTimeoutMs }),
     },
     { provide: RANDOM, useValue: Math.random },
-    { provide: Lines, useFactory: () => new Lines() },
+    { provide: ReceiverStates, useFactory: () => new ReceiverStates() },
     Targets,
     Attempts,
     Dispatcher,

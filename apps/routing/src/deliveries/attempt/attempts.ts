@@ -3,12 +3,10 @@ import { eventIdOf } from '#events';
 import { counter, histogram, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
 import type { Attempt, Delivery } from '../delivery.js';
-import { deliveryHeaders } from './delivery-headers.js';
-import { type Answer, Poster } from './poster.js';
-import { RANDOM, type Random } from './random.js';
-import { nextPause } from './retry-schedule.js';
+import { deliveryHeaders, USER_AGENT } from './delivery-headers.js';
+import { type Answer, Poster } from './http-poster.js';
+import { nextPause, RANDOM, type Random } from './retry-schedule.js';
 import type { Target } from '../../webhooks/target.js';
-import { USER_AGENT } from './user-agent.js';
 
 const attempted = counter('deliveries_attempted_total', 'Attempts to deliver an event to a webhook.', ['outcome']);
 const seconds = histogram('delivery_attempt_seconds', 'Duration of a delivery attempt until the response.');

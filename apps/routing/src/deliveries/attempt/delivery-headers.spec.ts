@@ -2,8 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { keyOfSecret, newSigningSecret } from '../../webhooks/signing-secret.js';
 import type { Delivery } from '../delivery.js';
-import { deliveryHeaders } from './delivery-headers.js';
-import { messageId } from './message-id.js';
+import { deliveryHeaders, messageId } from './delivery-headers.js';
 
 const DELIVERY: Delivery = {
   webhookId: 'wh_1',

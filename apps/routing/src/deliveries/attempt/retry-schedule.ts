@@ -1,3 +1,4 @@
+
 /** The longest pause that a receiver may ask for. */
 export const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 /** A failing endpoint is asked again this soon at first, then less and less often. */
@@ -50,3 +51,8 @@ export function probePause(schedule: readonly number[], failedProbes: number, ra
 
 /** From the first attempt to the last, in ms, jitter aside: what was never attempted is given up after this time. */
 export const scheduleLength = (schedule: readonly number[]): number => schedule.reduce((sum, pause) => sum + pause, 0);
+
+/** From 0 to 1, like Math.random: what a simulation replaces to be the same each time. */
+export type Random = () => number;
+/** Injection token. */
+export const RANDOM = Symbol('random');

@@ -7,15 +7,13 @@ import { Attempts, type Outcome } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered-log.js';
 import type { Attempt } from '../delivery.js';
 import { type Claim, DeliveryStore, type Parked, type Settlement } from '../store/delivery-store.js';
-import { type Line, Lines } from '../receivers/receivers.js';
-import { Notices } from '../alerts/notices.js';
-import { RANDOM, type Random } from '../attempt/random.js';
-import { probePause } from '../attempt/retry-schedule.js';
+import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
+import { Notices } from '../alerts/alerts.js';
+import { probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { SettlementBatch } from './settlement-batch.js';
 import type { Target } from '../../webhooks/target.js';
 import { Targets } from '../receivers/targets.js';
 import { TokenBucket } from './token-bucket.js';
-import { countTroubles } from '../receivers/troubles.js';
 
 export const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
@@ -55,7 +53,7 @@ export class Drainer {
     private readonly config: RoutingConfig,
     private readonly store: DeliveryStore,
     private readonly targets: Targets,
-    private readonly lines: Lines,
+    private readonly receivers: ReceiverStates,
     private readonly attempts: Attempts,
     private readonly delivered: DeliveredLog,
     private readonly notices: Notices,
@@ -76,8 +74,8 @@ export class Drainer {
 
   /** Works until there is nothing to do for now. Never throws: what is left is somebody's when the lease ends. */
   async drain(claim: Claim): Promise<void> {
-    const line = this.lines.of(claim.webhookId);
-    line.held += 1;
+    const receiver = this.receivers.of(claim.webhookId);
+    receiver.held += 1;
     const renewing = setInterval(() => void this.store.renew(claim, LEASE_MS).catch(() => undefined), RENEW_MS);
     try {
       for (let probed = false; ;) {
@@ -90,23 +88,23 @@ export class Drainer {
           // opened meanwhile, by another replica: its first probe has a time
           if (probed) return await this.store.release(claim, this.nextProbe(lease.failedProbes));
           probed = true;
-          if (!(await this.probe(claim, line, target, lease.failedProbes))) return;
+          if (!(await this.probe(claim, receiver, target, lease.failedProbes))) return;
           continue;
         }
         probed = true;
-        if (!(await this.drainSome(claim, line, target))) return;
+        if (!(await this.drainSome(claim, receiver, target))) return;
       }
     } catch (error) {
       this.log.warn({ webhook_id: claim.webhookId, err: error }, 'backlog.interrupted');
       await this.store.release(claim, { when: 'later', inMs: AFTER_TROUBLE_MS }).catch(() => undefined);
     } finally {
       clearInterval(renewing);
-      line.held -= 1;
+      receiver.held -= 1;
     }
   }
 
   /** Whether to go on. */
-  private async drainSome(claim: Claim, line: Line, target: Target): Promise<boolean> {
+  private async drainSome(claim: Claim, receiver: ReceiverState, target: Target): Promise<boolean> {
     const { webhookId } = claim;
     const room = target.rateLimit === null ? TAKEN : await this.tokens(webhookId, target.rateLimit);
     let { parked, inFlight } = await this.store.take(webhookId, room);
@@ -119,14 +117,14 @@ export class Drainer {
       return (await this.store.finishClosing(claim)) === 'more';
     }
     const endInSight = parked.length < TAKEN && target.rateLimit === null && target.mode === 'spilled';
-    if (endInSight && line.duration < CLOSING_MAX_DURATION_MS) {
+    if (endInSight && receiver.duration < CLOSING_MAX_DURATION_MS) {
       await this.store.startClosing(claim, CLOSING_MS);
       this.targets.outdate(webhookId);
       // with what was parked until just now
       ({ parked, inFlight } = await this.store.take(webhookId, room));
       if (inFlight) return true;
     }
-    const opened = await this.attemptAll(line, target, parked);
+    const opened = await this.attemptAll(receiver, target, parked);
     if (!opened) return true;
     await this.store.spill(webhookId, { probeInMs: 0 });
     await this.store.release(claim, this.nextProbe(0));
@@ -136,20 +134,20 @@ export class Drainer {
   }
 
   /** Attempts them, fresh ones in order per emitter. Whether the endpoint fails: then the rest is left as it was. */
-  private async attemptAll(line: Line, target: Target, parked: Parked[]): Promise<boolean> {
-    const { webhookId } = line;
-    const batch = new SettlementBatch((settlements) => this.settle(line, target, settlements));
+  private async attemptAll(receiver: ReceiverState, target: Target, parked: Parked[]): Promise<boolean> {
+    const { webhookId } = receiver;
+    const batch = new SettlementBatch((settlements) => this.settle(receiver, target, settlements));
     let [opened, gone, begins] = [false, false, false];
     let begun = 0;
     const run = async (each: Parked) => {
       if (opened || this.stopping) return;
       begun += 1;
       const outcome = await this.attempts.make(target, each.delivery, each.tries + 1);
-      line.took(outcome.attempt.duration_ms);
-      const troubles = countTroubles(line, each.delivery, outcome, !each.fresh);
-      opened ||= troubles.opens || outcome.verdict === 'gone';
+      receiver.addDuration(outcome.attempt.duration_ms);
+      const failures = receiver.count(each.delivery, outcome, !each.fresh);
+      opened ||= failures.opens || outcome.verdict === 'gone';
       gone ||= outcome.verdict === 'gone';
-      begins ||= troubles.begins;
+      begins ||= failures.begins;
       // nothing here may throw: the lane would make the attempt again
       batch.add(settlementOf(each, outcome));
     };
@@ -170,7 +168,7 @@ export class Drainer {
   }
 
   /** Tries a failing endpoint with one delivery. Whether it's well again. */
-  private async probe(claim: Claim, line: Line, target: Target, failedProbes: number): Promise<boolean> {
+  private async probe(claim: Claim, receiver: ReceiverState, target: Target, failedProbes: number): Promise<boolean> {
     const { webhookId } = claim;
     const parked = await this.store.takeProbe(webhookId);
     if (!parked) {
@@ -178,10 +176,10 @@ export class Drainer {
       return true;
     }
     const outcome = await this.attempts.make(target, parked.delivery, parked.tries + 1);
-    line.took(outcome.attempt.duration_ms);
-    if (countTroubles(line, parked.delivery, outcome, !parked.fresh).begins) await this.store.markFailing(webhookId);
+    receiver.addDuration(outcome.attempt.duration_ms);
+    if (receiver.count(parked.delivery, outcome, !parked.fresh).begins) await this.store.markFailing(webhookId);
     if (outcome.verdict === 'gone') await this.gone(target);
-    await this.settle(line, target, [settlementOf(parked, outcome)]);
+    await this.settle(receiver, target, [settlementOf(parked, outcome)]);
     if (outcome.verdict === 'delivered') {
       await this.store.closeBreaker(claim);
       this.log.info({ webhook_id: webhookId, failed_probes: failedProbes }, 'webhook.recovered');
@@ -191,8 +189,8 @@ export class Drainer {
     return false;
   }
 
-  private async settle(line: Line, target: Target, settlements: Settlement[]): Promise<void> {
-    const { webhookId } = line;
+  private async settle(receiver: ReceiverState, target: Target, settlements: Settlement[]): Promise<void> {
+    const { webhookId } = receiver;
     await this.store.settle(webhookId, settlements);
     for (const settlement of settlements) {
       if (settlement.delivered) this.delivered.add(settlement.delivery, settlement.attempts);

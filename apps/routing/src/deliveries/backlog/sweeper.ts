@@ -1,7 +1,7 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { gauge, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
-import { Notices } from '../alerts/notices.js';
+import { Notices } from '../alerts/alerts.js';
 import { scheduleLength } from '../attempt/retry-schedule.js';
 import { SweeperRepository } from '../store/sweeper.repository.js';
 import { Targets } from '../receivers/targets.js';

@@ -7,13 +7,11 @@ import { Attempts, type Outcome } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered-log.js';
 import type { Delivery } from '../delivery.js';
 import { DeliveryStore } from '../store/delivery-store.js';
-import { type Line, Lines, type Waiting } from '../receivers/receivers.js';
-import { Notices } from '../alerts/notices.js';
-import { RANDOM, type Random } from '../attempt/random.js';
-import { probePause } from '../attempt/retry-schedule.js';
+import { type Failures, type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';
+import { Notices } from '../alerts/alerts.js';
+import { probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import type { Target } from '../../webhooks/target.js';
 import { Targets } from '../receivers/targets.js';
-import { countTroubles, type Troubles } from '../receivers/troubles.js';
 
 const parkedUnattempted = counter(
   'deliveries_parked_total',
@@ -39,7 +37,7 @@ const QUEUE = { waiting: 16, durationMs: 20, factor: 4 };
 
 /** An attempt under way. */
 interface InFlight {
-  line: Line;
+  receiver: ReceiverState;
   delivery: Delivery;
   since: number;
   /** Parks it while it's in flight. */
@@ -70,7 +68,7 @@ export class Dispatcher implements OnApplicationShutdown {
     private readonly config: RoutingConfig,
     private readonly store: DeliveryStore,
     private readonly targets: Targets,
-    private readonly lines: Lines,
+    private readonly receivers: ReceiverStates,
     private readonly attempts: Attempts,
     private readonly delivered: DeliveredLog,
     private readonly notices: Notices,
@@ -95,82 +93,82 @@ export class Dispatcher implements OnApplicationShutdown {
   /** The first attempt, in order per webhook and emitter. `version`: the webhook's, as it was just seen. */
   firstAttempt(delivery: Delivery, version: number): Task {
     this.targets.see(delivery.webhookId, version);
-    const line = this.lines.of(delivery.webhookId);
+    const receiver = this.receivers.of(delivery.webhookId);
     const waiting: Waiting = { delivery, parked: false };
-    line.waiting.add(waiting);
+    receiver.waiting.add(waiting);
     return {
       lane: `${delivery.webhookId} ${delivery.emitterId}`,
       group: delivery.webhookId,
-      run: () => this.run(line, waiting),
-      drop: () => void line.waiting.delete(waiting),
+      run: () => this.run(receiver, waiting),
+      drop: () => void receiver.waiting.delete(waiting),
     };
   }
 
-  private async run(line: Line, waiting: Waiting): Promise<void> {
+  private async run(receiver: ReceiverState, waiting: Waiting): Promise<void> {
     if (waiting.rest) return waiting.rest();
-    const target = await this.turn(line, waiting);
+    const target = await this.turn(receiver, waiting);
     if (!target) return;
-    const outcome = await this.attempt(line, target, waiting.delivery);
+    const outcome = await this.attempt(receiver, target, waiting.delivery);
     if (!outcome) return;
-    const troubles = countTroubles(line, waiting.delivery, outcome, false);
-    waiting.rest = () => this.settle(line, target, waiting.delivery, outcome, troubles);
+    const failures = receiver.count(waiting.delivery, outcome, false);
+    waiting.rest = () => this.settle(receiver, target, waiting.delivery, outcome, failures);
     await waiting.rest();
   }
 
   /** The target, when it's time to attempt; undefined when there is nothing to attempt any more. */
-  private async turn(line: Line, waiting: Waiting): Promise<Target | undefined> {
+  private async turn(receiver: ReceiverState, waiting: Waiting): Promise<Target | undefined> {
     while (!waiting.parked) {
-      const known = this.targets.get(line.webhookId);
+      const known = this.targets.get(receiver.webhookId);
       const target = known instanceof Promise ? await known : known;
       if (waiting.parked) break;
       if (target?.active && target.mode !== 'direct') {
         if (target.mode === 'closing') await new Promise((resolve) => setTimeout(resolve, CLOSING_LOOK_MS));
-        else await (line.parking ??= this.parkWaiting(line).finally(() => (line.parking = undefined)));
+        else await (receiver.parking ??= this.parkWaiting(receiver).finally(() => (receiver.parking = undefined)));
         continue;
       }
-      line.waiting.delete(waiting);
+      receiver.waiting.delete(waiting);
       return target?.active ? target : undefined;
     }
     return undefined;
   }
 
   /** Parks what waits for a spilled webhook: all lanes together, as much as goes into one statement. */
-  private async parkWaiting(line: Line): Promise<void> {
+  private async parkWaiting(receiver: ReceiverState): Promise<void> {
     const chunk: Waiting[] = [];
     let bytes = 0;
-    for (const waiting of line.waiting) {
+    for (const waiting of receiver.waiting) {
       bytes += waiting.delivery.json.length;
       if (chunk.length > 0 && (bytes > PARKED_AT_ONCE.bytes || chunk.length === PARKED_AT_ONCE.deliveries)) break;
       chunk.push(waiting);
     }
     const mode = await this.store.parkFresh(
-      line.webhookId,
+      receiver.webhookId,
       chunk.map(({ delivery }) => delivery),
     );
     if (mode === 'spilled' || mode === 'gone') {
       for (const waiting of chunk) {
         waiting.parked = true;
-        line.waiting.delete(waiting);
+        receiver.waiting.delete(waiting);
       }
       if (mode === 'spilled') parkedUnattempted.inc(chunk.length);
     } else {
-      this.targets.outdate(line.webhookId);
+      this.targets.outdate(receiver.webhookId);
     }
   }
 
   /** Undefined when the attempt takes long: then it's parked, and what becomes of it is seen to elsewhere. */
-  private attempt(line: Line, target: Target, delivery: Delivery): Promise<Outcome | undefined> {
+  private attempt(receiver: ReceiverState, target: Target, delivery: Delivery): Promise<Outcome | undefined> {
     return new Promise((resolve) => {
-      const attempt: InFlight = { line, delivery, since: performance.now(), done: () => resolve(undefined) };
+      const attempt: InFlight = { receiver, delivery, since: performance.now(), done: () => resolve(undefined) };
       this.inFlight.add(attempt);
-      line.held += 1;
+      receiver.held += 1;
       const made: Promise<void> = this.attempts
         .make(target, delivery, 1)
         .then(async (outcome) => {
           this.inFlight.delete(attempt);
-          line.held -= 1;
-          line.took(outcome.attempt.duration_ms);
-          if (attempt.parking && (await attempt.parking)) await this.settleParked(line, target, delivery, outcome);
+          receiver.held -= 1;
+          receiver.addDuration(outcome.attempt.duration_ms);
+          if (attempt.parking && (await attempt.parking)) await this.settleParked(receiver, target, delivery, outcome);
           else resolve(outcome);
         })
         .finally(() => this.underWay.delete(made));
@@ -178,23 +176,23 @@ export class Dispatcher implements OnApplicationShutdown {
     });
   }
 
-  private async settle(line: Line, target: Target, delivery: Delivery, outcome: Outcome, troubles: Troubles): Promise<void> {
+  private async settle(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, failures: Failures): Promise<void> {
     if (outcome.verdict === 'delivered') return this.delivered.add(delivery, [outcome.attempt]);
-    await this.judge(line, outcome, troubles);
+    await this.judge(receiver, outcome, failures);
     await this.store.parkFailed({ delivery, delivered: false, attempts: [outcome.attempt], tries: 1, pauseMs: outcome.pauseMs });
     await this.tell(target, delivery, outcome);
   }
 
   /** The same for a delivery that was parked in flight. There is no lane to try again: it's done here, until it's done. */
-  private async settleParked(line: Line, target: Target, delivery: Delivery, outcome: Outcome): Promise<void> {
-    const troubles = countTroubles(line, delivery, outcome, false);
+  private async settleParked(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome): Promise<void> {
+    const failures = receiver.count(delivery, outcome, false);
     for (let pause = 100; ; pause = Math.min(pause * 2, 5000)) {
       try {
         if (outcome.verdict === 'delivered') {
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: true, attempts: [outcome.attempt] }]);
           this.delivered.add(delivery, [outcome.attempt]);
         } else {
-          await this.judge(line, outcome, troubles);
+          await this.judge(receiver, outcome, failures);
           const { attempt, pauseMs } = outcome;
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: false, attempts: [attempt], tries: 1, pauseMs }]);
           await this.tell(target, delivery, outcome);
@@ -208,14 +206,14 @@ export class Dispatcher implements OnApplicationShutdown {
   }
 
   /** What a failure means for the endpoint. */
-  private async judge(line: Line, { verdict }: Outcome, { begins, opens }: Troubles): Promise<void> {
-    const { webhookId } = line;
+  private async judge(receiver: ReceiverState, { verdict }: Outcome, { begins, opens }: Failures): Promise<void> {
+    const { webhookId } = receiver;
     if (verdict === 'gone') {
       await this.store.disable(webhookId);
       this.targets.outdate(webhookId);
     }
     if (begins) await this.store.markFailing(webhookId);
-    if (opens) await this.spill(line, 'failing');
+    if (opens) await this.spill(receiver, 'failing');
   }
 
   private async tell(target: Target, delivery: Delivery, { verdict, pauseMs, attempt }: Outcome): Promise<void> {
@@ -223,38 +221,38 @@ export class Dispatcher implements OnApplicationShutdown {
     if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
   }
 
-  private async spill(line: Line, reason: 'failing' | 'slow'): Promise<void> {
-    const { webhookId } = line;
+  private async spill(receiver: ReceiverState, reason: 'failing' | 'slow'): Promise<void> {
+    const { webhookId } = receiver;
     await this.store.spill(webhookId, reason === 'failing' ? { probeInMs: probePause(this.config.retrySchedule, 0, this.random()) } : null);
     this.targets.outdate(webhookId);
     spills.inc({ reason });
-    this.log.info({ webhook_id: webhookId, reason, waiting: line.waiting.size }, 'webhook.spilled');
+    this.log.info({ webhook_id: webhookId, reason, waiting: receiver.waiting.size }, 'webhook.spilled');
   }
 
   private tick(): void {
-    const slow = performance.now() - Math.max(SLOW_MS, SLOW_FACTOR * this.lines.duration);
+    const slow = performance.now() - Math.max(SLOW_MS, SLOW_FACTOR * this.receivers.duration);
     // in the order in which they began
     for (const attempt of this.inFlight) {
       if (attempt.since > slow) break;
       attempt.parking ??= this.parkInFlight(attempt);
     }
     if (this.pressed()) this.makeRoom();
-    this.lines.tidy();
+    this.receivers.deleteIdle();
   }
 
   private makeRoom(): void {
-    const slow = Math.max(QUEUE.durationMs, QUEUE.factor * this.lines.duration);
-    for (const line of this.lines) {
-      if (line.parking !== undefined || line.waiting.size < QUEUE.waiting || line.duration < slow) continue;
-      line.parking = this.spill(line, 'slow')
-        .catch((error: Error) => this.log.warn({ webhook_id: line.webhookId, err: error }, 'webhook.not-spilled'))
-        .finally(() => (line.parking = undefined));
+    const slow = Math.max(QUEUE.durationMs, QUEUE.factor * this.receivers.duration);
+    for (const receiver of this.receivers) {
+      if (receiver.parking !== undefined || receiver.waiting.size < QUEUE.waiting || receiver.duration < slow) continue;
+      receiver.parking = this.spill(receiver, 'slow')
+        .catch((error: Error) => this.log.warn({ webhook_id: receiver.webhookId, err: error }, 'webhook.not-spilled'))
+        .finally(() => (receiver.parking = undefined));
     }
   }
 
   /** Whether it's parked now; otherwise it stays with its lane. */
   private async parkInFlight(attempt: InFlight): Promise<boolean> {
-    const { line, delivery } = attempt;
+    const { receiver, delivery } = attempt;
     try {
       await this.store.parkInFlight(delivery, this.config.attemptTimeoutMs + IN_FLIGHT_MARGIN_MS);
     } catch (error) {
@@ -263,7 +261,7 @@ export class Dispatcher implements OnApplicationShutdown {
       return false;
     }
     spills.inc({ reason: 'slow' });
-    this.targets.outdate(line.webhookId);
+    this.targets.outdate(receiver.webhookId);
     attempt.done();
     return true;
   }

@@ -1,24 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import {
-  cursorOf,
-  type DeliveryReference,
-  idOfCursor,
-  Invalid,
-  type ListDeliveries,
-  NotFound,
-  type Page,
-  pageOf,
-  type RecoverDeliveries,
-  SluiceError,
-  type WebhookDelivery,
-} from '#contracts';
-import { comparePlaces, type EventPlace } from '#events';
+import { cursorOf, type DeliveryReference, type EmitterId, idOfCursor, Invalid, type ListDeliveries, NotFound, type Page, pageOf, type RecoverDeliveries, SluiceError, type WebhookDelivery } from '#contracts';
+import { comparePlaces, eventIdOf, type EventPlace } from '#events';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { DeliveredLog } from './delivered-log.js';
-import { DeliveredRepository } from './delivered.repository.js';
-import { placeOfDelivery } from './delivery-id.js';
+import { type DeliveredEntry, DeliveredRepository } from './delivered.repository.js';
+import { deliveryIdOf, placeOfDelivery } from './delivery-id.js';
 import { DeliveryListRepository, type PlaceWindow } from '../store/delivery-list.repository.js';
-import { pendingOrFailed, succeeded } from './delivery-view.js';
+import type { Attempt } from '../delivery.js';
 
 const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
 const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
@@ -81,3 +69,34 @@ function placeWindow(limit: number, after: string | undefined, before: string | 
   const [older, newer] = [place('after', after), place('before', before)];
   return { olderThan: older ?? AFTER_ALL, newerThan: newer ?? BEFORE_ALL, from: newer && !older ? 'oldest' : 'newest', limit };
 }
+
+/** A delivery that is not made, as it's listed. */
+export interface ListedRow {
+  ms: number;
+  seq: number;
+  emitter_id: EmitterId;
+  attempts: Attempt[];
+  /** null: given up. */
+  due_at: Date | null;
+}
+
+/** As the API answers it. */
+export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: ListedRow): WebhookDelivery => ({
+  id: deliveryIdOf({ ms, seq }),
+  event_id: eventIdOf({ ms, seq }),
+  emitter_id,
+  status: due_at === null ? 'failed' : 'pending',
+  next_attempt_at: due_at === null ? null : Math.floor(due_at.getTime() / 1000),
+  created_at: Math.floor(ms / 1000),
+  attempts,
+});
+
+export const succeeded = ({ ms, seq, emitter_id, attempts }: DeliveredEntry): WebhookDelivery => ({
+  id: deliveryIdOf({ ms, seq }),
+  event_id: eventIdOf({ ms, seq }),
+  emitter_id,
+  status: 'succeeded',
+  next_attempt_at: null,
+  created_at: Math.floor(ms / 1000),
+  attempts,
+});

@@ -1,18 +1,18 @@
-/** Failures in a row, of different events, after which the endpoint is taken to fail and not the events. */
+/** Consecutive failures of different events after which the receiver counts as failing, rather than the events. */
 const FAILURES = 5;
-/** An event that has failed before and is refused again says less: it may be the event. */
+/** A repeated failure of the same event is weaker evidence: the event itself may be the reason. */
 const FAILURES_AGAIN = 20;
-/** A time-out costs a lane for as long as it takes: two are enough. */
+/** A time-out occupies a lane for its whole duration, so two are enough. */
 const TIMEOUTS = 2;
 
 export interface Failure {
   eventId: string;
   timeout: boolean;
-  /** It has failed before, and the endpoint has answered: it's there. */
+  /** The event failed before, and the receiver responded, so it is reachable. */
   again: boolean;
 }
 
-/** Tells an endpoint that fails from an event that does. What counts is the streak since the last success. */
+/** Distinguishes a failing receiver from an event that the receiver rejects, by the failures since the last success. */
 export class Breaker {
   private readonly failed = new Set<string>();
   private readonly failedAgain = new Set<string>();

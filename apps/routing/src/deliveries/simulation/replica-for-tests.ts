@@ -11,9 +11,9 @@ import { deliveryOf } from '../delivery.js';
 import type { DeliveryStore } from '../store/delivery-store.js';
 import { Dispatcher } from '../direct/dispatcher.js';
 import { Drainer } from '../backlog/drainer.js';
-import { Lines } from '../receivers/receivers.js';
-import { Notices } from '../alerts/notices.js';
-import { type Answer, Poster } from '../attempt/poster.js';
+import { ReceiverStates } from '../receivers/receiver-states.js';
+import { Notices } from '../alerts/alerts.js';
+import { type Answer, Poster } from '../attempt/http-poster.js';
 import { Targets } from '../receivers/targets.js';
 import type { Chance } from './chance-for-tests.js';
 import { TIMEOUT_MS } from './endpoints-for-tests.js';
@@ -67,7 +67,7 @@ export class Replica {
   dead = false;
   readonly intake: LaneIntake;
   readonly targets: Targets;
-  readonly lines = new Lines();
+  readonly receivers = new ReceiverStates();
   readonly attempts: Attempts;
   readonly dispatcher: Dispatcher;
   readonly drainer: Drainer;
@@ -85,8 +85,8 @@ export class Replica {
     this.attempts = new Attempts(log, CONFIG, new SimulatedPoster(this), random);
     const delivered = new DeliveredLog({ add: async () => {} } as never, log);
     const notices = new NoNotices();
-    this.dispatcher = new Dispatcher(log, CONFIG, store, this.targets, this.lines, this.attempts, delivered, notices, random);
-    this.drainer = new Drainer(log, CONFIG, store, this.targets, this.lines, this.attempts, delivered, notices, random);
+    this.dispatcher = new Dispatcher(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random);
+    this.drainer = new Drainer(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random);
     this.backlogs = new Backlogs(log, store, this.drainer);
     this.intake = new LaneIntake({
       concurrency: CONFIG.concurrency,

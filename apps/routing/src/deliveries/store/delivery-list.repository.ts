@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { UserId, WebhookId } from '#contracts';
 import type { EventPlace } from '#events';
 import { Database } from '#database';
-import type { ListedRow } from '../history/delivery-view.js';
+import type { ListedRow } from '../history/deliveries.service.js';
 
 const COLUMNS = 'ms, seq, emitter_id, attempts, due_at';
 /** Behind a failing endpoint a delivery waits at least for the next probe. */

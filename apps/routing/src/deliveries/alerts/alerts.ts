@@ -1,13 +1,20 @@
+import type { Target } from '../../webhooks/target.js';
+import type { Attempt, Delivery } from '../delivery.js';
 import { Inject, Injectable } from '@nestjs/common';
-import { errorRaised, EVENTS_TOPIC, ksuid } from '#contracts';
-import { eventIdOf } from '#events';
+import { errorRaised, EVENTS_TOPIC, ksuid, type UserId } from '#contracts';
+import { eventIdOf, type EventToProduce, isErrorEvent, originalEvent } from '#events';
 import { recordOf } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
-import type { Attempt, Delivery } from '../delivery.js';
-import { failureReport } from './failure-report.js';
-import { Notices } from './notices.js';
 import { NoticesRepository } from './notices.repository.js';
-import type { Target } from '../../webhooks/target.js';
+import { errorReport } from '../../error-report.js';
+
+/** Who is told of deliveries that fail for good. */
+export abstract class Notices {
+  /** A delivery was given up: its emitter's `$errors` says so, once per webhook and hour. */
+  abstract gaveUp(target: Target, delivery: Delivery, last: Attempt | undefined): Promise<void>;
+  /** A webhook was switched off: its owner is told. */
+  abstract switchedOff(target: Target, why: 'gone' | 'failing'): Promise<void>;
+}
 
 const gaveUpTotal = counter('deliveries_given_up_total', 'Deliveries that failed for good.');
 const switchedOffTotal = counter(
@@ -59,4 +66,32 @@ export class OwnerNotices extends Notices {
       this.log.warn({ webhook_id: webhookId, err: error }, 'notice.not-sent');
     }
   }
+}
+
+const CODE = 'DeliveryFailed';
+
+/**
+ * What an emitter's `$errors` says of a delivery that was given up; undefined of a delivery of such a report: a listener on
+ * `$errors` that fails would hear of its own failures for ever.
+ */
+export function failureReport(delivery: Delivery, ownerId: UserId, last: Attempt | undefined): EventToProduce | undefined {
+  if (isErrorEvent(delivery, CODE)) return undefined;
+  const { webhookId, emitterId, place, stream, emitId, json } = delivery;
+  const reason = last ? (last.error ?? `the receiver returned ${last.status_code}`) : 'no attempt could be made in time';
+  return errorReport({
+    emitterId,
+    code: CODE,
+    message: `the event ${eventIdOf(place)} could not be delivered to ${webhookId}: ${reason}`,
+    ts: new Date().toISOString(),
+    emitId: ksuid(),
+    originalEvent: originalEvent(json),
+    context: {
+      id: emitId,
+      ts: new Date(place.ms).toISOString(),
+      event_id: eventIdOf(place),
+      event_name: stream,
+      webhook_id: webhookId,
+    },
+    ownerId,
+  });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { EmittedEvent } from '#events';
-import { errorFact } from './error-facts.js';
+import { errorFact } from './error-records.js';
 
 const event = (json: unknown, change: Partial<EmittedEvent> = {}): EmittedEvent => ({
   kind: 'event',
