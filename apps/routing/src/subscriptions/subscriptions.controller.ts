@@ -1,6 +1,18 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { type AutoSubscription, AutoSubscriptionReference, createAutoSubscription, createSubscription, deleteAutoSubscription, deleteSubscription, listAutoSubscriptions, listSubscriptions, OwnerReference, type Subscription, SubscriptionReference } from '#contracts';
+import {
+  type AutoSubscription,
+  AutoSubscriptionReference,
+  createAutoSubscription,
+  createSubscription,
+  deleteAutoSubscription,
+  deleteSubscription,
+  listAutoSubscriptions,
+  listSubscriptions,
+  OwnerReference,
+  type Subscription,
+  SubscriptionReference,
+} from '#contracts';
 import { Answers } from '#messaging';
 import { SubscriptionsService } from './subscriptions.service.js';
 

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { WebhooksModule } from '../webhook-commands/webhook-commands.module.js';
+import { WebhooksModule } from '../webhooks/webhooks.module.js';
 import { AutoSubscriptionsController, SubscriptionsController } from './subscriptions.controller.js';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
 import { AutoSubscriptionRow, SubscriptionRow } from './subscription.entity.js';

@@ -1,7 +1,14 @@
 import type { KeyObject } from 'node:crypto';
 import type { UserId, WebhookId } from '#contracts';
 import { keyOfSecret } from './signing-secret.js';
-import type { Mode } from '../deliveries/store/delivery-store.js';
+
+/**
+ * What happens to a new delivery to a webhook:
+ * - `direct`: it is attempted at once, from memory
+ * - `spilled`: it is parked, and delivered from the backlog in order
+ * - `closing`: it waits in memory for a moment, because the backlog is about to be empty
+ */
+export type Mode = 'direct' | 'spilled' | 'closing';
 
 /** A webhook as deliveries see it. */
 export interface Target {

@@ -1,19 +1,21 @@
-import type { Target } from '../../webhooks/target.js';
-import type { Attempt, Delivery } from '../delivery.js';
 import { Inject, Injectable } from '@nestjs/common';
 import { errorRaised, EVENTS_TOPIC, ksuid, type UserId } from '#contracts';
+import { Database } from '#database';
 import { eventIdOf, type EventToProduce, isErrorEvent, originalEvent } from '#events';
 import { recordOf } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
-import { NoticesRepository } from './notices.repository.js';
+import { addToOutbox } from '#outbox';
 import { errorReport } from '../../error-report.js';
+import type { Target } from '../../webhooks/target.js';
+import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
+import type { Attempt, Delivery } from '../delivery.js';
 
-/** Who is told of deliveries that fail for good. */
-export abstract class Notices {
-  /** A delivery was given up: its emitter's `$errors` says so, once per webhook and hour. */
+/** Reports deliveries that have failed for good. Never throws, so that deliveries continue. */
+export abstract class Alerts {
+  /** A delivery was given up: reported on its emitter's `$errors`, at most once per webhook and hour. */
   abstract gaveUp(target: Target, delivery: Delivery, last: Attempt | undefined): Promise<void>;
-  /** A webhook was switched off: its owner is told. */
-  abstract switchedOff(target: Target, why: 'gone' | 'failing'): Promise<void>;
+  /** A webhook was disabled: reported to its owner by mail. */
+  abstract disabled(target: Target, why: 'gone' | 'failing'): Promise<void>;
 }
 
 const gaveUpTotal = counter('deliveries_given_up_total', 'Deliveries that failed for good.');
@@ -23,14 +25,15 @@ const switchedOffTotal = counter(
   ['reason'],
 );
 
-const TELL_EVERY_MS = 3_600_000;
+const REPORT_EVERY_MS = 3_600_000;
 
-/** Tells by `$errors` and by the fact from which the owner gets a mail. Never throws: who delivers goes on. */
+/** Reports by an event on `$errors`, and by the fact that the gateway mails to the owner. */
 @Injectable()
-export class OwnerNotices extends Notices {
+export class OwnerAlerts extends Alerts {
   constructor(
     @Inject(LOG) private readonly log: Log,
-    private readonly repository: NoticesRepository,
+    private readonly database: Database,
+    private readonly webhooks: WebhooksRepository,
   ) {
     super();
   }
@@ -41,10 +44,15 @@ export class OwnerNotices extends Notices {
     this.log.warn({ webhook_id: webhookId, owner_id: ownerId, emitter_id: emitterId, event_id: eventIdOf(place) }, 'delivery.given-up');
     const report = failureReport(delivery, ownerId, last);
     if (!report) return;
-    await this.tell(webhookId, () => this.repository.sendOnceIn(TELL_EVERY_MS, webhookId, { topic: EVENTS_TOPIC, ...report }));
+    await this.report(webhookId, async () => {
+      await this.database.transaction(async (transaction) => {
+        if (await this.webhooks.beginFailureReport(transaction, webhookId, REPORT_EVERY_MS))
+          await addToOutbox(transaction, [{ topic: EVENTS_TOPIC, ...report }]);
+      });
+    });
   }
 
-  async switchedOff({ id, ownerId, origin }: Target, why: 'gone' | 'failing'): Promise<void> {
+  async disabled({ id, ownerId, origin }: Target, why: 'gone' | 'failing'): Promise<void> {
     switchedOffTotal.inc({ reason: why });
     this.log.warn({ webhook_id: id, owner_id: ownerId, reason: why }, 'webhook.switched-off');
     const reason = why === 'gone' ? 'its receiver returned 410 Gone' : 'its receiver has failed for days';
@@ -56,10 +64,12 @@ export class OwnerNotices extends Notices {
       message: `The webhook ${id} (${origin}) was switched off: ${reason}.`,
       raised_at_ms: Date.now(),
     };
-    await this.tell(id, () => this.repository.send(recordOf(errorRaised, fact, ownerId)));
+    await this.report(id, () =>
+      this.database.transaction((transaction) => addToOutbox(transaction, [recordOf(errorRaised, fact, ownerId)])),
+    );
   }
 
-  private async tell(webhookId: string, send: () => Promise<unknown>): Promise<void> {
+  private async report(webhookId: string, send: () => Promise<void>): Promise<void> {
     try {
       await send();
     } catch (error) {
@@ -71,8 +81,8 @@ export class OwnerNotices extends Notices {
 const CODE = 'DeliveryFailed';
 
 /**
- * What an emitter's `$errors` says of a delivery that was given up; undefined of a delivery of such a report: a listener on
- * `$errors` that fails would hear of its own failures for ever.
+ * The event on the emitter's `$errors` about a delivery that was given up. Undefined if the delivery carries such a report: a failing listener on
+ * `$errors` would receive its own failures forever.
  */
 export function failureReport(delivery: Delivery, ownerId: UserId, last: Attempt | undefined): EventToProduce | undefined {
   if (isErrorEvent(delivery, CODE)) return undefined;

@@ -1,4 +1,3 @@
-
 /** The longest pause that a receiver may ask for. */
 export const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 /** A failing endpoint is asked again this soon at first, then less and less often. */

@@ -8,7 +8,7 @@ import { DeliveredLog } from '../history/delivered-log.js';
 import type { Attempt } from '../delivery.js';
 import { type Claim, DeliveryStore, type Parked, type Settlement } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
-import { Notices } from '../alerts/alerts.js';
+import { Alerts } from '../alerts/alerts.js';
 import { probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { SettlementBatch } from './settlement-batch.js';
 import type { Target } from '../../webhooks/target.js';
@@ -56,7 +56,7 @@ export class Drainer {
     private readonly receivers: ReceiverStates,
     private readonly attempts: Attempts,
     private readonly delivered: DeliveredLog,
-    private readonly notices: Notices,
+    private readonly alerts: Alerts,
     @Inject(RANDOM) private readonly random: Random,
   ) {
     // lanes of its own: what arrives never waits behind what is made up for
@@ -194,17 +194,17 @@ export class Drainer {
     await this.store.settle(webhookId, settlements);
     for (const settlement of settlements) {
       if (settlement.delivered) this.delivered.add(settlement.delivery, settlement.attempts);
-      else if (settlement.pauseMs === null) await this.notices.gaveUp(target, settlement.delivery, settlement.attempts.at(-1));
+      else if (settlement.pauseMs === null) await this.alerts.gaveUp(target, settlement.delivery, settlement.attempts.at(-1));
     }
     if (settlements.every(({ delivered }) => delivered)) return;
     if (await this.store.disable(webhookId, this.config.switchOffAfterMs)) {
       this.targets.outdate(webhookId);
-      await this.notices.switchedOff(target, 'failing');
+      await this.alerts.disabled(target, 'failing');
     }
   }
 
   private async gone(target: Target): Promise<void> {
-    if (await this.store.disable(target.id)) await this.notices.switchedOff(target, 'gone');
+    if (await this.store.disable(target.id)) await this.alerts.disabled(target, 'gone');
     this.targets.outdate(target.id);
   }
 

@@ -1,9 +1,9 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { gauge, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
-import { Notices } from '../alerts/alerts.js';
+import { Alerts } from '../alerts/alerts.js';
 import { scheduleLength } from '../attempt/retry-schedule.js';
-import { SweeperRepository } from '../store/sweeper.repository.js';
+import { ParkedDeliveriesRepository } from '../store/parked-deliveries.repository.js';
 import { Targets } from '../receivers/targets.js';
 
 const EVERY_MS = 60_000;
@@ -21,9 +21,9 @@ export class Sweeper implements OnApplicationBootstrap, OnApplicationShutdown {
   constructor(
     @Inject(LOG) private readonly log: Log,
     private readonly config: RoutingConfig,
-    private readonly repository: SweeperRepository,
+    private readonly parked: ParkedDeliveriesRepository,
     private readonly targets: Targets,
-    private readonly notices: Notices,
+    private readonly alerts: Alerts,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -42,15 +42,15 @@ export class Sweeper implements OnApplicationBootstrap, OnApplicationShutdown {
     try {
       const waitedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
       for (let expired; expired === undefined || expired.count > 0;) {
-        expired = await this.repository.expire(waitedMs);
+        expired = await this.parked.giveUpExpired(waitedMs);
         if (expired.count === 0) break;
         this.log.warn({ deliveries: expired.count, webhooks: expired.examples.length }, 'deliveries.expired');
         for (const delivery of expired.examples) {
           const target = await this.targets.get(delivery.webhookId);
-          if (target) await this.notices.gaveUp(target, delivery, undefined);
+          if (target) await this.alerts.gaveUp(target, delivery, undefined);
         }
       }
-      while ((await this.repository.forget(this.config.failedKeptMs)) > 0);
+      while ((await this.parked.deleteGivenUp(this.config.failedKeptMs)) > 0);
       sweptAt.setToCurrentTime();
     } catch (error) {
       this.log.warn({ err: error }, 'sweep.interrupted');

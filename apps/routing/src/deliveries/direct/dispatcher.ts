@@ -8,7 +8,7 @@ import { DeliveredLog } from '../history/delivered-log.js';
 import type { Delivery } from '../delivery.js';
 import { DeliveryStore } from '../store/delivery-store.js';
 import { type Failures, type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';
-import { Notices } from '../alerts/alerts.js';
+import { Alerts } from '../alerts/alerts.js';
 import { probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import type { Target } from '../../webhooks/target.js';
 import { Targets } from '../receivers/targets.js';
@@ -71,7 +71,7 @@ export class Dispatcher implements OnApplicationShutdown {
     private readonly receivers: ReceiverStates,
     private readonly attempts: Attempts,
     private readonly delivered: DeliveredLog,
-    private readonly notices: Notices,
+    private readonly alerts: Alerts,
     @Inject(RANDOM) private readonly random: Random,
   ) {}
 
@@ -217,8 +217,8 @@ export class Dispatcher implements OnApplicationShutdown {
   }
 
   private async tell(target: Target, delivery: Delivery, { verdict, pauseMs, attempt }: Outcome): Promise<void> {
-    if (verdict === 'gone') await this.notices.switchedOff(target, 'gone');
-    if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
+    if (verdict === 'gone') await this.alerts.disabled(target, 'gone');
+    if (pauseMs === null) await this.alerts.gaveUp(target, delivery, attempt);
   }
 
   private async spill(receiver: ReceiverState, reason: 'failing' | 'slow'): Promise<void> {

@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { EmitterId, UserId, WebhookId } from '#contracts';
-import { Database } from '#database';
+import { Database, type Transaction } from '#database';
+import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
+import { Delivered } from './delivered.entity.js';
 import type { Attempt } from '../delivery.js';
 
 /** A delivery that succeeded. */
@@ -14,12 +16,20 @@ export interface DeliveredEntry {
 /** Rows that a webhook gets before its surplus is looked for. */
 const TRIM_AFTER_ROWS = 20;
 
+/** Deletes what is listed of a deleted webhook. */
+export async function deleteDelivered(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+  await transaction.rows(Delivered).delete({ webhook_id: webhookId });
+}
+
 /** The newest deliveries that succeeded, of each webhook a row for all of one flush. SQL: a statement for all webhooks of a flush. */
 @Injectable()
 export class DeliveredRepository {
   private readonly sinceTrim = new Map<WebhookId, number>();
 
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly webhooks: WebhooksRepository,
+  ) {}
 
   /** Adds entries and lets go of surplus ones: at least `kept` stay. An endpoint that has answered doesn't fail. */
   async add(entries: Map<WebhookId, DeliveredEntry[]>, kept: number): Promise<void> {
@@ -33,11 +43,7 @@ export class DeliveredRepository {
        FOR KEY SHARE OF webhook`,
       [ids, ids.map((id) => entries.get(id)?.length), ids.map((id) => Buffer.from(JSON.stringify(entries.get(id))))],
     );
-    await this.database.query(
-      `UPDATE webhook SET failing_since = NULL
-       WHERE id IN (SELECT id FROM webhook WHERE id = ANY($1) AND failing_since IS NOT NULL ORDER BY id FOR NO KEY UPDATE)`,
-      [ids],
-    );
+    await this.webhooks.markResponding(ids);
     const full = ids.filter((id) => this.isFull(id, entries.get(id)?.length ?? 0, kept));
     if (full.length > 0) await this.trim(full, kept);
   }

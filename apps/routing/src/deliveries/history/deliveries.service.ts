@@ -1,12 +1,25 @@
 import { Injectable } from '@nestjs/common';
-import { cursorOf, type DeliveryReference, type EmitterId, idOfCursor, Invalid, type ListDeliveries, NotFound, type Page, pageOf, type RecoverDeliveries, SluiceError, type WebhookDelivery } from '#contracts';
+import {
+  cursorOf,
+  type DeliveryReference,
+  type EmitterId,
+  idOfCursor,
+  Invalid,
+  type ListDeliveries,
+  NotFound,
+  type Page,
+  pageOf,
+  type RecoverDeliveries,
+  SluiceError,
+  type WebhookDelivery,
+} from '#contracts';
 import { comparePlaces, eventIdOf, type EventPlace } from '#events';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { DeliveredLog } from './delivered-log.js';
 import { type DeliveredEntry, DeliveredRepository } from './delivered.repository.js';
 import { deliveryIdOf, placeOfDelivery } from './delivery-id.js';
-import { DeliveryListRepository, type PlaceWindow } from '../store/delivery-list.repository.js';
 import type { Attempt } from '../delivery.js';
+import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
 
 const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
 const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
@@ -16,7 +29,7 @@ const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAF
 export class DeliveriesService {
   constructor(
     private readonly webhooks: WebhooksRepository,
-    private readonly parked: DeliveryListRepository,
+    private readonly parked: ParkedDeliveriesRepository,
     private readonly delivered: DeliveredRepository,
     private readonly log: DeliveredLog,
   ) {}
@@ -70,18 +83,8 @@ function placeWindow(limit: number, after: string | undefined, before: string | 
   return { olderThan: older ?? AFTER_ALL, newerThan: newer ?? BEFORE_ALL, from: newer && !older ? 'oldest' : 'newest', limit };
 }
 
-/** A delivery that is not made, as it's listed. */
-export interface ListedRow {
-  ms: number;
-  seq: number;
-  emitter_id: EmitterId;
-  attempts: Attempt[];
-  /** null: given up. */
-  due_at: Date | null;
-}
-
 /** As the API answers it. */
-export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: ListedRow): WebhookDelivery => ({
+export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: ListedDelivery): WebhookDelivery => ({
   id: deliveryIdOf({ ms, seq }),
   event_id: eventIdOf({ ms, seq }),
   emitter_id,

@@ -12,7 +12,7 @@ import type { DeliveryStore } from '../store/delivery-store.js';
 import { Dispatcher } from '../direct/dispatcher.js';
 import { Drainer } from '../backlog/drainer.js';
 import { ReceiverStates } from '../receivers/receiver-states.js';
-import { Notices } from '../alerts/alerts.js';
+import { Alerts } from '../alerts/alerts.js';
 import { type Answer, Poster } from '../attempt/http-poster.js';
 import { Targets } from '../receivers/targets.js';
 import type { Chance } from './chance-for-tests.js';
@@ -57,9 +57,9 @@ class SimulatedPoster extends Poster {
   async close(): Promise<void> {}
 }
 
-class NoNotices extends Notices {
+class NoAlerts extends Alerts {
   async gaveUp(): Promise<void> {}
-  async switchedOff(): Promise<void> {}
+  async disabled(): Promise<void> {}
 }
 
 /** A process of the room, with everything in it but Kafka, PostgreSQL and HTTP. */
@@ -84,7 +84,7 @@ export class Replica {
     this.targets = new Targets(store);
     this.attempts = new Attempts(log, CONFIG, new SimulatedPoster(this), random);
     const delivered = new DeliveredLog({ add: async () => {} } as never, log);
-    const notices = new NoNotices();
+    const notices = new NoAlerts();
     this.dispatcher = new Dispatcher(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random);
     this.drainer = new Drainer(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random);
     this.backlogs = new Backlogs(log, store, this.drainer);

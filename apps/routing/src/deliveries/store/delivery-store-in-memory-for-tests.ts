@@ -1,8 +1,8 @@
 import type { UserId, WebhookId } from '#contracts';
 import type { EventPlace } from '#events';
 import type { Attempt, Delivery } from '../delivery.js';
-import { type Claim, DeliveryStore, type Mode, type NextLook, type Parked, type Settlement } from './delivery-store.js';
-import type { TargetRow } from '../../webhooks/target.js';
+import { type Claim, DeliveryStore, type NextLook, type Parked, type Settlement } from './delivery-store.js';
+import type { Mode, TargetRow } from '../../webhooks/target.js';
 
 interface Hook extends TargetRow {
   spilled: boolean;

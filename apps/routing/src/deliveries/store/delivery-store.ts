@@ -1,14 +1,6 @@
 import type { WebhookId } from '#contracts';
 import type { Attempt, Delivery } from '../delivery.js';
-import type { TargetRow } from '../../webhooks/target.js';
-
-/**
- * What happens to what arrives for a webhook:
- * - `direct`: it's attempted at once, from memory
- * - `spilled`: it's parked, and delivered from there in order
- * - `closing`: it waits in memory for a moment, because the backlog is about to be empty
- */
-export type Mode = 'direct' | 'spilled' | 'closing';
+import type { Mode, TargetRow } from '../../webhooks/target.js';
 
 /** A delivery in the store. */
 export interface Parked {

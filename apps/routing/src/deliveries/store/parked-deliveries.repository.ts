@@ -1,10 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterId, WebhookId } from '#contracts';
-import type { EventContext } from '#events';
+import type { EmitterId, UserId, WebhookId } from '#contracts';
+import type { EventContext, EventPlace } from '#events';
 import { Database, type Transaction } from '#database';
 import type { Attempt, Delivery } from '../delivery.js';
-import { type Claim, DeliveryStore, type Mode, type NextLook, type Parked, type Settlement } from './delivery-store.js';
-import type { TargetRow } from '../../webhooks/target.js';
+import { WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
+import { Backlog, ParkedDelivery } from './delivery-store.entity.js';
+import type { Parked, Settlement } from './delivery-store.js';
+import type { Mode } from '../../webhooks/target.js';
+import { MODE } from '../../webhooks/webhooks.repository.js';
 
 interface ParkedRow {
   ms: number;
@@ -20,33 +23,63 @@ interface ParkedRow {
   tries: number;
 }
 
-const MODE = "CASE WHEN NOT spilled THEN 'direct' WHEN closing_until > clock_timestamp() THEN 'closing' ELSE 'spilled' END";
 const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries';
 /** What is taken at a time of bodies that may have a megabyte each. */
 const TAKEN_BYTES = 8 * 1024 * 1024;
 const MS = "interval '1 ms'";
 
+const LISTED = 'ms, seq, emitter_id, attempts, due_at';
+/** Behind a failing endpoint a delivery waits at least for the next probe. */
+const EXPECTED_AT = `CASE WHEN due_at IS NOT NULL THEN greatest(due_at, (SELECT next_due FROM backlog WHERE webhook_id = $2 AND failed_probes IS NOT NULL)) END`;
+const OWNED = 'webhook_id = (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2)';
+/** What is given up starts its schedule anew; it has been attempted, so nothing waits for it. */
+const DUE_NOW = 'due_at = now(), failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
+/** What is done in one statement: a million rows at once would hold their locks for too long. */
+const AT_ONCE = 5000;
+
+/** A parked delivery as its webhook's owner sees it. */
+export interface ListedDelivery {
+  ms: number;
+  seq: number;
+  emitter_id: EmitterId;
+  attempts: Attempt[];
+  /** null: given up. */
+  due_at: Date | null;
+}
+
+/** Which part of a webhook's deliveries is wanted; both places are exclusive. */
+export interface PlaceWindow {
+  olderThan: EventPlace;
+  newerThan: EventPlace;
+  /** At which end of it the page begins. */
+  from: 'newest' | 'oldest';
+  limit: number;
+}
+
+interface ExpiredRow {
+  webhook_id: WebhookId;
+  ms: number;
+  seq: number;
+  emitter_id: EmitterId;
+  stream: string;
+  emit_id: string;
+  body: Buffer;
+}
+
+/** Deletes the parked deliveries and the backlog of a deleted webhook. */
+export async function deleteParkedDeliveries(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+  await transaction.rows(ParkedDelivery).delete({ webhook_id: webhookId });
+  await transaction.rows(Backlog).delete({ webhook_id: webhookId });
+}
+
 /**
- * The store in PostgreSQL. It serves all owners: webhooks are named by the rooms's own subscriptions, never by a user. Prepared SQL: the hot path.
- *
- * Locks are taken in one order: webhook, parked_delivery, backlog. Who parks locks the webhook against changes (`FOR
- * SHARE`), so a change of its mode comes before what is parked or sees it.
+ * The only writer of the table `parked_delivery`. A webhook's owner reads and retries deliveries by its methods with an owner; the others serve all
+ * owners, because routing's own subscriptions name their webhooks. SQL: batches and range updates on the hot path, and one statement that parks a
+ * delivery and wakes its backlog.
  */
 @Injectable()
-export class DeliveriesRepository extends DeliveryStore {
-  constructor(private readonly database: Database) {
-    super();
-  }
-
-  async findTargets(ids: WebhookId[]): Promise<TargetRow[]> {
-    const { rows } = await this.database.query<TargetRow>({
-      name: 'delivery-targets',
-      text: `SELECT id, owner_id, version, active, ${MODE} AS mode, rate_limit, url, secret, previous_secret, previous_secret_expires_at
-             FROM webhook WHERE id = ANY($1)`,
-      values: [ids],
-    });
-    return rows;
-  }
+export class ParkedDeliveriesRepository {
+  constructor(private readonly database: Database) {}
 
   async parkFresh(webhookId: WebhookId, deliveries: Delivery[]): Promise<Mode | 'gone'> {
     const { rows } = await this.database.query<{ mode: Mode }>({
@@ -60,9 +93,7 @@ export class DeliveriesRepository extends DeliveryStore {
           -- read again after a crash or a rebalance
           ON CONFLICT (webhook_id, ms, seq) DO NOTHING
         ), woken AS (
-          INSERT INTO backlog (webhook_id, next_due) SELECT id, now() FROM hook WHERE mode = 'spilled'
-          -- while the breaker is open the next probe says when; and a row that is due already isn't written for nothing
-          ON CONFLICT (webhook_id) DO UPDATE SET next_due = now() WHERE backlog.failed_probes IS NULL AND backlog.next_due > now()
+          ${wakeBacklogs("SELECT id, now() FROM hook WHERE mode = 'spilled'")}
         )
         SELECT mode FROM hook`,
       values: [
@@ -80,17 +111,14 @@ export class DeliveriesRepository extends DeliveryStore {
     return rows[0]?.mode ?? 'gone';
   }
 
-  async parkInFlight(delivery: Delivery, leaseMs: number): Promise<void> {
+  /** Adds a delivery whose first attempt is in flight for at most `leaseMs`. */
+  async addInFlight(transaction: Transaction, delivery: Delivery, leaseMs: number): Promise<void> {
     const { webhookId, place, emitterId, stream, emitId, time, json } = delivery;
-    await this.database.transaction(async (transaction) => {
-      if (!(await this.beginSpill(transaction, webhookId))) return;
-      await transaction.query(
-        `INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at, in_flight_until)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, true, '[]', 0, now(), clock_timestamp() + $10 * ${MS}) ON CONFLICT (webhook_id, ms, seq) DO NOTHING`,
-        [webhookId, place.ms, place.seq, emitterId, stream, emitId, time ?? null, contextText(delivery), json, leaseMs],
-      );
-      await this.wake(transaction, webhookId);
-    });
+    await transaction.query(
+      `INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at, in_flight_until)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, true, '[]', 0, now(), clock_timestamp() + $10 * ${MS}) ON CONFLICT (webhook_id, ms, seq) DO NOTHING`,
+      [webhookId, place.ms, place.seq, emitterId, stream, emitId, time ?? null, contextText(delivery), json, leaseMs],
+    );
   }
 
   async parkFailed({ delivery, attempts, tries, pauseMs }: Settlement & { delivered: false }): Promise<void> {
@@ -104,25 +132,11 @@ export class DeliveriesRepository extends DeliveryStore {
           ON CONFLICT (webhook_id, ms, seq) DO NOTHING
           RETURNING webhook_id, due_at
         )
-        INSERT INTO backlog (webhook_id, next_due) SELECT webhook_id, due_at FROM parked WHERE due_at IS NOT NULL
-        ON CONFLICT (webhook_id) DO UPDATE SET next_due = excluded.next_due
-        WHERE backlog.failed_probes IS NULL AND backlog.next_due > excluded.next_due`,
+        ${wakeBacklogs('SELECT webhook_id, due_at FROM parked WHERE due_at IS NOT NULL')}`,
       values: [
         ...[webhookId, place.ms, place.seq, emitterId, stream, emitId],
         ...[time ?? null, contextText(delivery), json, JSON.stringify(attempts), tries, pauseMs],
       ],
-    });
-  }
-
-  async spill(webhookId: WebhookId, breaker: { probeInMs: number } | null): Promise<void> {
-    await this.database.transaction(async (transaction) => {
-      if (!(await this.beginSpill(transaction, webhookId))) return;
-      if (!breaker) return this.wake(transaction, webhookId);
-      await transaction.query(
-        `INSERT INTO backlog (webhook_id, next_due, failed_probes) VALUES ($1, now() + $2 * ${MS}, 0)
-         ON CONFLICT (webhook_id) DO UPDATE SET next_due = excluded.next_due, failed_probes = 0 WHERE backlog.failed_probes IS NULL`,
-        [webhookId, breaker.probeInMs],
-      );
     });
   }
 
@@ -142,8 +156,8 @@ export class DeliveriesRepository extends DeliveryStore {
           FROM unnest($4::bigint[], $5::bigint[], $6::text[], $7::integer[], $8::float8[]) AS f (ms, seq, attempts, tries, pause)
           WHERE webhook_id = $1 AND parked_delivery.ms = f.ms AND parked_delivery.seq = f.seq
         )
-        -- who waits for an attempt that was in flight
-        UPDATE backlog SET next_due = now() WHERE webhook_id = $1 AND failed_probes IS NULL AND next_due > now()`,
+        -- the backlog may be waiting for the end of an attempt that was in flight
+        ${WAKE_BACKLOG}`,
       values: [
         webhookId,
         delivered.map(({ delivery }) => delivery.place.ms),
@@ -155,52 +169,6 @@ export class DeliveriesRepository extends DeliveryStore {
         failed.map(({ pauseMs }) => pauseMs),
       ],
     });
-  }
-
-  async markFailing(webhookId: WebhookId): Promise<void> {
-    await this.database.query({
-      name: 'delivery-mark-failing',
-      text: 'UPDATE webhook SET failing_since = now() WHERE id = $1 AND failing_since IS NULL',
-      values: [webhookId],
-    });
-  }
-
-  async disable(webhookId: WebhookId, ifFailingForMs?: number): Promise<boolean> {
-    return this.database.transaction(async (transaction) => {
-      const { rowCount } = await transaction.query(
-        `UPDATE webhook SET active = false, version = version + 1, updated_at = now()
-         WHERE id = $1 AND active AND ($2::float8 IS NULL OR failing_since < now() - $2 * ${MS})`,
-        [webhookId, ifFailingForMs ?? null],
-      );
-      if (rowCount === 0) return false;
-      await transaction.query(
-        'UPDATE parked_delivery SET due_at = NULL, in_flight_until = NULL, failed_at = now() WHERE webhook_id = $1 AND due_at IS NOT NULL',
-        [webhookId],
-      );
-      return true;
-    });
-  }
-
-  async claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]> {
-    const { rows } = await this.database.query<{ webhook_id: WebhookId }>({
-      name: 'backlog-claim',
-      text: `UPDATE backlog SET lease_id = $2, leased_until = now() + $3 * ${MS}
-             WHERE webhook_id IN (
-               SELECT webhook_id FROM backlog WHERE next_due <= now() AND leased_until <= now() ORDER BY next_due LIMIT $1 FOR UPDATE SKIP LOCKED
-             )
-             RETURNING webhook_id`,
-      values: [limit, leaseId, leaseMs],
-    });
-    return rows.map(({ webhook_id }) => ({ webhookId: webhook_id, leaseId }));
-  }
-
-  async renew({ webhookId, leaseId }: Claim, leaseMs: number): Promise<{ failedProbes: number | null } | undefined> {
-    const { rows } = await this.database.query<{ failed_probes: number | null }>({
-      name: 'backlog-renew',
-      text: `UPDATE backlog SET leased_until = now() + $3 * ${MS} WHERE webhook_id = $1 AND lease_id = $2 RETURNING failed_probes`,
-      values: [webhookId, leaseId, leaseMs],
-    });
-    return rows[0] && { failedProbes: rows[0].failed_probes };
   }
 
   async take(webhookId: WebhookId, limit: number): Promise<{ parked: Parked[]; inFlight: boolean }> {
@@ -242,58 +210,99 @@ export class DeliveriesRepository extends DeliveryStore {
     return rows[0] && parkedOf(webhookId, rows[0]);
   }
 
-  async closeBreaker({ webhookId, leaseId }: Claim): Promise<void> {
-    await this.database.query('UPDATE backlog SET failed_probes = NULL, next_due = now() WHERE webhook_id = $1 AND lease_id = $2', [
-      webhookId,
-      leaseId,
-    ]);
-  }
-
-  async startClosing({ webhookId }: Claim, forMs: number): Promise<void> {
-    await this.database.query(
-      `UPDATE webhook SET closing_until = clock_timestamp() + $2 * ${MS}, version = version + 1 WHERE id = $1 AND spilled`,
-      [webhookId, forMs],
+  /** Gives up all waiting deliveries to a webhook. */
+  async giveUpAll(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+    await transaction.query(
+      'UPDATE parked_delivery SET due_at = NULL, in_flight_until = NULL, failed_at = now() WHERE webhook_id = $1 AND due_at IS NOT NULL',
+      [webhookId],
     );
   }
 
-  async finishClosing(claim: Claim): Promise<'direct' | 'more'> {
-    const { webhookId } = claim;
-    return this.database.transaction(async (transaction) => {
-      await transaction.query('SELECT FROM webhook WHERE id = $1 FOR UPDATE', [webhookId]);
-      // a statement of its own, to see what was parked while the lock was waited for
-      const { rowCount } = await transaction.query(
-        'SELECT FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL LIMIT 1',
-        [webhookId],
-      );
-      if (rowCount !== 0) return 'more';
-      const { rows } = await transaction.query<{ failed_probes: number | null }>(
-        'SELECT failed_probes FROM backlog WHERE webhook_id = $1 AND lease_id = $2 FOR UPDATE',
-        [webhookId, claim.leaseId],
-      );
-      // not ours any more, or its breaker was opened elsewhere: whoever looks next goes on from there
-      if (rows[0] && rows[0].failed_probes !== null) return 'more';
-      if (rows[0]) {
-        await transaction.query(
-          `UPDATE webhook SET spilled = rate_limit IS NOT NULL, closing_until = NULL, version = version + 1
-           WHERE id = $1 AND (spilled <> (rate_limit IS NOT NULL) OR closing_until IS NOT NULL)`,
-          [webhookId],
-        );
-        await this.releaseUntilDue(transaction, claim);
-      }
-      return 'direct';
-    });
+  /** Whether deliveries wait that were never attempted. */
+  async hasFresh(transaction: Transaction, webhookId: WebhookId): Promise<boolean> {
+    const { rowCount } = await transaction.query(
+      'SELECT FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL LIMIT 1',
+      [webhookId],
+    );
+    return rowCount !== 0;
   }
 
-  async release(claim: Claim, next: NextLook): Promise<void> {
-    const { webhookId, leaseId } = claim;
-    await this.database.transaction(async (transaction) => {
-      if (next.when === 'next due') return this.releaseUntilDue(transaction, claim);
-      await transaction.query(
-        `UPDATE backlog SET next_due = now() + $3 * ${MS}, failed_probes = coalesce($4, failed_probes), lease_id = NULL, leased_until = '-infinity'
-         WHERE webhook_id = $1 AND lease_id = $2`,
-        [webhookId, leaseId, next.inMs, next.when === 'probe' ? next.failedProbes : null],
-      );
-    });
+  /** Newest first. */
+  async list(ownerId: UserId, webhookId: WebhookId, { olderThan, newerThan, from, limit }: PlaceWindow): Promise<ListedDelivery[]> {
+    const direction = from === 'newest' ? 'DESC' : 'ASC';
+    const { rows } = await this.database.query<ListedDelivery>(
+      `SELECT ms, seq, emitter_id, attempts, ${EXPECTED_AT} AS due_at FROM parked_delivery WHERE ${OWNED} AND (ms, seq) < ($3, $4) AND (ms, seq) > ($5, $6)
+       ORDER BY ms ${direction}, seq ${direction} LIMIT $7`,
+      [ownerId, webhookId, olderThan.ms, olderThan.seq, newerThan.ms, newerThan.seq, limit],
+    );
+    return from === 'newest' ? rows : rows.reverse();
+  }
+
+  async count(ownerId: UserId, webhookId: WebhookId): Promise<number> {
+    const { rows } = await this.database.query<{ count: number }>(`SELECT count(*)::int AS count FROM parked_delivery WHERE ${OWNED}`, [
+      ownerId,
+      webhookId,
+    ]);
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Makes a delivery due now. Undefined when it isn't parked. */
+  async retry(ownerId: UserId, webhookId: WebhookId, { ms, seq }: EventPlace): Promise<ListedDelivery | undefined> {
+    const { rows } = await this.database.query<ListedDelivery>(
+      `WITH due AS (UPDATE parked_delivery SET ${DUE_NOW} WHERE ${OWNED} AND ms = $3 AND seq = $4 RETURNING webhook_id, ${LISTED}), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
+       SELECT ${LISTED} FROM due`,
+      [ownerId, webhookId, ms, seq],
+    );
+    return rows[0];
+  }
+
+  /** Makes all that was given up since then due now; answers how many. */
+  async recover(ownerId: UserId, webhookId: WebhookId, sinceMs: number): Promise<number> {
+    const { rows } = await this.database.query<{ count: number }>(
+      `WITH due AS (
+         UPDATE parked_delivery SET ${DUE_NOW} WHERE ${OWNED} AND due_at IS NULL AND failed_at >= to_timestamp($3::float8 / 1000) RETURNING webhook_id
+       ), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
+       SELECT count(*)::int AS count FROM due`,
+      [ownerId, webhookId, sinceMs],
+    );
+    return rows[0]?.count ?? 0;
+  }
+
+  /** Gives up deliveries that have been parked for longer than this. Returns their number and the newest one of each webhook. */
+  async giveUpExpired(olderThanMs: number): Promise<{ count: number; examples: Delivery[] }> {
+    const { rows } = await this.database.query<ExpiredRow & { count: number }>(
+      `WITH expired AS (
+         UPDATE parked_delivery SET due_at = NULL, in_flight_until = NULL, failed_at = now()
+         WHERE (webhook_id, ms, seq) IN (
+           SELECT webhook_id, ms, seq FROM parked_delivery
+           WHERE due_at IS NOT NULL AND parked_at < now() - $1 * interval '1 ms' AND coalesce(in_flight_until, '-infinity') < now()
+           LIMIT $2 FOR UPDATE SKIP LOCKED
+         )
+         RETURNING webhook_id, ms, seq, emitter_id, stream, emit_id, body
+       )
+       SELECT DISTINCT ON (webhook_id) *, (SELECT count(*)::int FROM expired) AS count FROM expired ORDER BY webhook_id, ms DESC, seq DESC`,
+      [olderThanMs, AT_ONCE],
+    );
+    const examples = rows.map(({ webhook_id, ms, seq, emitter_id, stream, emit_id, body }) => ({
+      webhookId: webhook_id,
+      place: { ms, seq },
+      emitterId: emitter_id,
+      stream,
+      emitId: emit_id,
+      json: body,
+    }));
+    return { count: rows[0]?.count ?? 0, examples };
+  }
+
+  /** Deletes deliveries that were given up longer ago than this. Returns how many. */
+  async deleteGivenUp(olderThanMs: number): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `DELETE FROM parked_delivery WHERE (webhook_id, ms, seq) IN (
+         SELECT webhook_id, ms, seq FROM parked_delivery WHERE due_at IS NULL AND failed_at < now() - $1 * interval '1 ms' LIMIT $2 FOR UPDATE SKIP LOCKED
+       )`,
+      [olderThanMs, AT_ONCE],
+    );
+    return rowCount ?? 0;
   }
 
   private async hasInFlight(webhookId: WebhookId): Promise<boolean> {
@@ -303,55 +312,6 @@ export class DeliveriesRepository extends DeliveryStore {
       values: [webhookId],
     });
     return rowCount !== 0;
-  }
-
-  /** False when the webhook is gone. Locks it. */
-  private async beginSpill(transaction: Transaction, webhookId: WebhookId): Promise<boolean> {
-    const { rowCount } = await transaction.query('SELECT FROM webhook WHERE id = $1 FOR UPDATE', [webhookId]);
-    if (rowCount === 0) return false;
-    await transaction.query(
-      'UPDATE webhook SET spilled = true, closing_until = NULL, version = version + 1 WHERE id = $1 AND (NOT spilled OR closing_until IS NOT NULL)',
-      [webhookId],
-    );
-    return true;
-  }
-
-  private async wake(transaction: Transaction, webhookId: WebhookId): Promise<void> {
-    await transaction.query(
-      `INSERT INTO backlog (webhook_id, next_due) VALUES ($1, now())
-       ON CONFLICT (webhook_id) DO UPDATE SET next_due = now() WHERE backlog.failed_probes IS NULL AND backlog.next_due > now()`,
-      [webhookId],
-    );
-  }
-
-  /**
-   * Says when the next of its deliveries is due. A backlog that has none stays only as long as its webhook is spilled:
-   * then what is parked next wakes it.
-   */
-  private async releaseUntilDue(transaction: Transaction, { webhookId, leaseId }: Claim): Promise<void> {
-    // locked first: the next statement sees what was parked before, and who parks after it finds the row as it's then
-    const { rowCount } = await transaction.query('SELECT FROM backlog WHERE webhook_id = $1 AND lease_id = $2 FOR UPDATE', [
-      webhookId,
-      leaseId,
-    ]);
-    if (rowCount === 0) return;
-    const { rows } = await transaction.query<{ next_due: Date | null; spilled: boolean }>(
-      `SELECT spilled, least(
-         (SELECT min(coalesce(in_flight_until, due_at)) FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL),
-         (SELECT min(due_at) FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL)
-       ) AS next_due
-       FROM webhook WHERE id = $1`,
-      [webhookId],
-    );
-    const next = rows[0];
-    if (!next || (next.next_due === null && !next.spilled)) {
-      await transaction.query('DELETE FROM backlog WHERE webhook_id = $1', [webhookId]);
-      return;
-    }
-    await transaction.query("UPDATE backlog SET next_due = $2, lease_id = NULL, leased_until = '-infinity' WHERE webhook_id = $1", [
-      webhookId,
-      next.next_due ?? 'infinity',
-    ]);
   }
 }
 

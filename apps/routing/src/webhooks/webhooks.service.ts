@@ -17,10 +17,10 @@ import {
   type WebhookSecret,
 } from '#contracts';
 import { RoutingConfig } from '../routing.config.js';
-import { newSigningSecret } from '../webhooks/signing-secret.js';
-import { secretOf, webhookOf } from '../webhooks/webhook.entity.js';
+import { newSigningSecret } from './signing-secret.js';
+import { secretOf, webhookOf } from './webhook.entity.js';
 import { privateAddressProblem, webhookUrlProblem } from './webhook-url.js';
-import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
+import { WebhooksRepository } from './webhooks.repository.js';
 
 /** How long the secret before a rotation signs beside the new one. */
 const OLD_SECRET_MS = 24 * 3_600_000;

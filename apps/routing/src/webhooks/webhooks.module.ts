@@ -1,8 +1,8 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { WebhookRow } from '../webhooks/webhook.entity.js';
+import { WebhookRow } from './webhook.entity.js';
 import { WebhooksController } from './webhooks.controller.js';
-import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
+import { WebhooksRepository } from './webhooks.repository.js';
 import { WebhooksService } from './webhooks.service.js';
 
 @Module({

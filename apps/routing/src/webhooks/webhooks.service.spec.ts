@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import type { UpdateWebhook, UserId, WebhookId } from '#contracts';
 import { RoutingConfig } from '../routing.config.js';
-import type { WebhookRow } from '../webhooks/webhook.entity.js';
-import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
+import type { WebhookRow } from './webhook.entity.js';
+import { WebhooksRepository } from './webhooks.repository.js';
 import { WebhooksService } from './webhooks.service.js';
 
 const ME = 'u_000000000000000001';
