@@ -116,7 +116,7 @@ export class SourcesRepository {
     });
   }
 
-  /** Those of the sources that exist, whoever owns them: for the other services, never for a user. */
+  /** The states of the sources that exist, of every account. For the other services only; a user must not see them. */
   async states(ids: string[]): Promise<EmitterState[]> {
     const rows = await withComponent(this.sources.createQueryBuilder('source')).where('source.id = ANY(:ids)', { ids }).getMany();
     return rows.map((row) => sourceState(row));

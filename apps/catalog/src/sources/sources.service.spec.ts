@@ -193,7 +193,7 @@ describe('the sources of an account', () => {
       expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 60 } });
     });
 
-    it('disables a source', async () => {
+    it('makes a source inactive, and announces it', async () => {
       expect(await update({ component_code: 'code', active: false })).toMatchObject({ active: false });
       expect(announced()).toMatchObject([{ active: false, deleted: false }]);
     });

@@ -86,7 +86,7 @@ describe('accounts and their API keys', () => {
     expect(await service.describe(account, api_key)).toMatchObject({ api_key });
   });
 
-  it('revokes one key of several, and tells valid keys from revoked ones', async () => {
+  it('revokes one of several keys: the others stay valid', async () => {
     const { id, api_key: first } = await service.create({ email: 'ada@example.com' });
     const { id: keyId, api_key: second } = await service.createKey(id, 'laptop');
     expect((await service.listKeys(id)).map(({ name }) => name)).toEqual([null, 'laptop']);
@@ -108,7 +108,7 @@ describe('accounts and their API keys', () => {
     await expect(call(service)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  it('turns error mail off and on', async () => {
+  it('turns the error mail of an account off, and on again', async () => {
     const { id } = await service.create({ email: 'ada@example.com' });
     await service.setErrorMail(id, false);
     expect(stored.accounts[0]?.error_mail).toBe(false);
@@ -119,7 +119,7 @@ describe('accounts and their API keys', () => {
   describe('the account of the first start', () => {
     const bootstrap = (apiKey?: string) => service.bootstrap({ email: 'admin@example.com', apiKey });
 
-    it('is created once, with a key', async () => {
+    it('is created by the first start only, and returns its key then', async () => {
       const first = await bootstrap();
       expect(first).toMatchObject({ created: true, api_key: expect.stringMatching(/^slk_/) });
       expect(await bootstrap()).toEqual({ id: first.id, email: 'admin@example.com', api_key: null, created: false });

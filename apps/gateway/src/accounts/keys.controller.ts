@@ -2,7 +2,7 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@ne
 import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation } from '@nestjs/swagger';
 import { type Id, type Page, type UserId } from '#contracts';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from './account.decorator.js';
 import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { PageQuery } from '../http/page.dto.js';

@@ -2,7 +2,7 @@ import { Controller, Get, Param } from '@nestjs/common';
 import { ApiOperation, ApiParam } from '@nestjs/swagger';
 import { type EmitterId, findRuns, type FinishedRun, listEventListeners, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersList, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { EventIdPipe } from './event-id.pipe.js';

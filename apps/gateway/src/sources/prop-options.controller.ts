@@ -3,7 +3,7 @@ import { ApiOperation, ApiProperty, ApiPropertyOptional } from '@nestjs/swagger'
 import { IsInt, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import { componentOptions, getComponent, type PropOptions, type SourceId, sourceOptions, type UserId } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { KeyPipe } from '../components/key.pipe.js';
 import { AnswersOne, Documented, Problems } from '../http/api-docs.js';

@@ -2,7 +2,7 @@ import { Controller, Get, Param, Query } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
 import { listRuns, type Page, type SourceId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { PageQuery } from '../http/page.dto.js';

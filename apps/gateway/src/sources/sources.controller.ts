@@ -13,7 +13,7 @@ import {
   type UserId,
 } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { AnswersAccepted, AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/external-id.dto.js';

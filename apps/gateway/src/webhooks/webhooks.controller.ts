@@ -16,12 +16,12 @@ import {
   type WebhookId,
 } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../auth/account.decorator.js';
-import { SHOWS_SECRET } from '../auth/scope.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/external-id.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
+import { SHOWS_SECRET } from '../http/scopes.js';
 import { Parameters } from '../http/parameters.decorator.js';
 import { UpdateWebhookBody, Webhook, WebhookParameters, WebhookSecret } from './webhook.dto.js';
 

@@ -15,11 +15,11 @@ import {
 import { type EmittedEvent, parseEventId } from '#events';
 import { EmitterDirectory } from '#emitters';
 import { Answers } from '#messaging';
-import { DeliveredLog } from '../deliveries/delivered-log.js';
-import { deliveryIdOf } from '../deliveries/delivery-id.js';
+import { DeliveredLog } from '../deliveries/history/delivered-log.js';
+import { deliveryIdOf } from '../deliveries/history/delivery-id.js';
 import { runIdOf } from '../routes/trigger-records.js';
 import { EventListenersRepository, type StoredDelivery, type Subscriber } from './event-listeners.repository.js';
-import { RecordedEvents } from './recorded-events.js';
+import { RecordedEvents } from '../deliveries/history/recorded-events.js';
 
 /** An event this old that has no stored delivery to a webhook was delivered long ago, or before the webhook subscribed. */
 const UNDER_WAY_MS = 60_000;

@@ -16,7 +16,7 @@ import {
 import { Answers } from '#messaging';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import type { OptionsCall, Sandbox } from '../sandbox/sandbox.js';
-import { SANDBOX } from '../sandbox.provider.js';
+import { SANDBOX } from '../sandbox/sandbox.provider.js';
 import { CodeCache } from './code-cache.js';
 
 /** Less than the caller waits. */

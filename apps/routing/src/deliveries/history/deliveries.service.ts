@@ -1,0 +1,118 @@
+import { Injectable } from '@nestjs/common';
+import {
+  cursorOf,
+  type DeliveryReference,
+  type EmitterId,
+  idOfCursor,
+  Invalid,
+  type ListDeliveries,
+  NotFound,
+  type Page,
+  pageOf,
+  type RecoverDeliveries,
+  SluiceError,
+  type WebhookDelivery,
+  type WebhookId,
+} from '#contracts';
+import { comparePlaces, eventIdOf, type EventPlace } from '#events';
+import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
+import { DeliveredLog } from './delivered-log.js';
+import { type DeliveredEntry, DeliveredRepository } from './delivered.repository.js';
+import { deliveryIdOf, placeOfDelivery } from './delivery-id.js';
+import { deliveryOf } from '../delivery.js';
+import { RecordedEvents } from './recorded-events.js';
+import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
+
+const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
+const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
+
+/** A webhook's deliveries, as its owner sees and moves them. */
+@Injectable()
+export class DeliveriesService {
+  constructor(
+    private readonly webhooks: WebhooksRepository,
+    private readonly parked: ParkedDeliveriesRepository,
+    private readonly delivered: DeliveredRepository,
+    private readonly log: DeliveredLog,
+    private readonly recorded: RecordedEvents,
+  ) {}
+
+  async list({ owner_id, webhook_id, limit, after, before }: ListDeliveries): Promise<Page<WebhookDelivery>> {
+    const window = placeWindow(webhook_id, limit, after, before);
+    if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
+    // what this process has delivered a moment ago
+    await this.log.flush();
+    const [total, rows, entries] = await Promise.all([
+      this.parked.count(owner_id, webhook_id),
+      this.parked.list(owner_id, webhook_id, window),
+      this.delivered.list(owner_id, webhook_id),
+    ]);
+    const within = entries.filter((entry) => comparePlaces(entry, window.olderThan) < 0 && comparePlaces(entry, window.newerThan) > 0);
+    // delivered twice, or delivered and parked: one delivery, as it was last
+    const byPlace = new Map(
+      [
+        ...within.sort((a, b) => a.attempts.length - b.attempts.length).map((entry) => succeeded(entry, webhook_id)),
+        ...rows.map((row) => pendingOrFailed(row, webhook_id)),
+      ].map((delivery) => [delivery.id, delivery]),
+    );
+    const newestFirst = [...byPlace.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
+    const page = window.from === 'newest' ? newestFirst.slice(0, limit) : newestFirst.slice(-limit);
+    return pageOf(page, total + new Set(entries.map(({ seq }) => seq)).size, ({ id }) => cursorOf(id));
+  }
+
+  async retry({ owner_id, webhook_id, id }: DeliveryReference): Promise<WebhookDelivery> {
+    if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
+    const place = placeOfDelivery(id, webhook_id);
+    if (!place) throw new NotFound('delivery', id);
+    const row = await this.parked.retry(owner_id, webhook_id, place);
+    if (row) return pendingOrFailed(row, webhook_id);
+    await this.log.flush();
+    const [entry] = (await this.delivered.list(owner_id, webhook_id))
+      .filter((each) => comparePlaces(each, place) === 0)
+      .sort((a, b) => b.attempts.length - a.attempts.length);
+    if (!entry) throw new NotFound('delivery', id);
+    const event = await this.recorded.find(owner_id, entry.emitter_id, place);
+    if (!event) throw new SluiceError('conflict', `the event of delivery ${id} is gone`);
+    const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), entry.attempts);
+    if (!again) throw new NotFound('webhook', webhook_id);
+    return pendingOrFailed(again, webhook_id);
+  }
+
+  async recover({ owner_id, webhook_id, since_ms }: RecoverDeliveries): Promise<{ count: number }> {
+    if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
+    return { count: await this.parked.recover(owner_id, webhook_id, since_ms) };
+  }
+}
+
+function placeWindow(webhookId: WebhookId, limit: number, after: string | undefined, before: string | undefined): PlaceWindow {
+  const place = (field: 'after' | 'before', cursor: string | undefined): EventPlace | undefined => {
+    const id = idOfCursor('delivery', field, cursor);
+    if (id === undefined) return undefined;
+    const found = placeOfDelivery(id, webhookId);
+    if (!found) throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
+    return found;
+  };
+  const [older, newer] = [place('after', after), place('before', before)];
+  return { olderThan: older ?? AFTER_ALL, newerThan: newer ?? BEFORE_ALL, from: newer && !older ? 'oldest' : 'newest', limit };
+}
+
+/** As the API answers it. */
+export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: ListedDelivery, webhookId: WebhookId): WebhookDelivery => ({
+  id: deliveryIdOf({ ms, seq }, webhookId),
+  event_id: eventIdOf({ ms, seq }),
+  emitter_id,
+  status: due_at === null ? 'failed' : 'pending',
+  next_attempt_at: due_at === null ? null : Math.floor(due_at.getTime() / 1000),
+  created_at: Math.floor(ms / 1000),
+  attempts,
+});
+
+export const succeeded = ({ ms, seq, emitter_id, attempts }: DeliveredEntry, webhookId: WebhookId): WebhookDelivery => ({
+  id: deliveryIdOf({ ms, seq }, webhookId),
+  event_id: eventIdOf({ ms, seq }),
+  emitter_id,
+  status: 'succeeded',
+  next_attempt_at: null,
+  created_at: Math.floor(ms / 1000),
+  attempts,
+});
