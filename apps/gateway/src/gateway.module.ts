@@ -23,6 +23,7 @@ import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LiveModule } from './live/live.module.js';
 import { PublishingModule } from './publishing/publishing.module.js';
 import { PropOptionsController } from './sources/prop-options.controller.js';
+import { ReplaysController } from './replays/replays.controller.js';
 import { RunNow } from './sources/run-now.js';
 import { RunsController } from './sources/runs.controller.js';
 import { SourcesController } from './sources/sources.controller.js';
@@ -55,6 +56,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     SubscriptionsController,
     WebhooksController,
     DeliveriesController,
+    ReplaysController,
     UsageController,
     ErrorMailController,
   ],

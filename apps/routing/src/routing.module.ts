@@ -4,6 +4,7 @@ import { EmittersModule } from '#emitters';
 import { ProtectedBrokersModule } from '#service';
 import { schema } from './database/schema.js';
 import { HistoryModule } from './history/history.module.js';
+import { ReplaysModule } from './replays/replays.module.js';
 import { RoutesModule } from './routes/routes.module.js';
 import { RoutingConfig } from './routing.config.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
@@ -33,6 +34,7 @@ class SharedModule {}
     SubscriptionsModule,
     RoutesModule,
     HistoryModule,
+    ReplaysModule,
   ],
 })
 export class RoutingModule {}

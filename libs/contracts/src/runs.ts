@@ -80,7 +80,7 @@ export class OptionsRequest {
 
 export interface PropOptions {
   options: unknown[];
-  context: unknown;
+  context: Record<string, unknown> | null;
 }
 
 export class SourceOptions extends OptionsRequest {

@@ -4,8 +4,9 @@ import { type Id, listDeliveries, type Page, recoverDeliveries, retryDelivery, t
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersAccepted, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { sinceMs } from '../http/times.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { DeliveryAttempt, RecoverParameters, sinceMs, WebhookDelivery } from './delivery.dto.js';
+import { DeliveryAttempt, RecoverParameters, WebhookDelivery } from './delivery.dto.js';
 import { PageQuery } from '../http/page.dto.js';
 
 /** An attempt may take as long as the operator allows, by default 15 seconds. */

@@ -54,6 +54,6 @@ import { WebhookTest } from './direct/webhook-test.js';
     RecordedEvents,
     OutboxRelay,
   ],
-  exports: [Dispatcher, LogReader, RecordedEvents, DeliveredLog],
+  exports: [Dispatcher, LogReader, RecordedEvents, DeliveredLog, ParkedDeliveriesRepository],
 })
 export class DeliveriesModule {}
