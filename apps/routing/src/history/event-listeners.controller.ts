@@ -58,7 +58,7 @@ export function listenersOf(event: EmittedEvent, deliveries: StoredDelivery[], s
   const webhook = (id: WebhookId, status: EventListener['status'], more: Partial<EventListener> = {}) =>
     listeners.set(id, { listener_id: id, kind: 'webhook', delivery_id: null, run_id: null, status, attempts: [], ...more });
   for (const { webhook_id, status, attempts } of deliveries)
-    webhook(webhook_id, status, { delivery_id: deliveryIdOf(event.place, webhook_id) as Id<'delivery'>, attempts });
+    webhook(webhook_id, status, { delivery_id: deliveryIdOf(event.place, webhook_id), attempts });
   for (const { listener_id: id, active } of subscribers) {
     if (isId('webhook', id)) {
       if (listeners.has(id)) continue;

@@ -129,15 +129,15 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     if (isId('webhook', listener)) {
       for (const event of events) {
         // the webhook may be deleted meanwhile
-        if (!(await this.parked.parkAgain(owner_id, deliveryOf(event, listener as WebhookId), []))) return void (row.status = 'cancelled');
+        if (!(await this.parked.parkAgain(owner_id, deliveryOf(event, listener), []))) return void (row.status = 'cancelled');
       }
       row.parked = events.map(({ place }) => eventIdOf(place));
       return;
     }
     const records = events.map((event) =>
       isId('source', listener)
-        ? runRecord(event, owner_id, listener as SourceId, `${id}-${eventIdOf(event.place)}`)
-        : workflowRecord(event, listener as WorkflowId),
+        ? runRecord(event, owner_id, listener, `${id}-${eventIdOf(event.place)}`)
+        : workflowRecord(event, listener),
     );
     await this.publisher.send(records);
     row.delivered += events.length;

@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import {
   cursorOf,
   type DeliveryReference,
-  type EmitterId,
   idOfCursor,
   Invalid,
   type ListDeliveries,

@@ -37,5 +37,5 @@ function optionsOf(result: unknown): { options: unknown[]; context: unknown } {
 function labelled(option: unknown): unknown {
   if (typeof option !== 'object' || option === null) return { label: String(option), value: option };
   const { label, value = label } = option as Members;
-  return { label: String(label ?? (typeof value === 'object' ? JSON.stringify(value) : value)), value };
+  return { label: typeof label === 'string' ? label : JSON.stringify(label ?? value), value };
 }
