@@ -1,4 +1,5 @@
 import { Config, type DailyQuotas, integer, optional, port, quotasOf, quotaVariables, text } from '#config';
+import { SecretsConfig } from '#secrets';
 import { LiveConfig } from './live/live.config.js';
 
 /** The gateway's part of the configuration; live streams have their own. */
@@ -39,4 +40,4 @@ export class FirstAccountConfig extends Config({
   ),
 }) {}
 
-export const settings = [GatewayConfig, LiveConfig];
+export const settings = [GatewayConfig, LiveConfig, SecretsConfig];

@@ -67,7 +67,7 @@ export class CreateSource extends NewSource {
   @IsId('component') new_component_id!: ComponentId;
   @IsId('user') owner_id!: UserId;
 }
-export const createSource = command<Source>()('catalog.source.create', CreateSource);
+export const createSource = command<Source>()('catalog.source.create', CreateSource, { secret: true });
 
 export class UpdateSource extends ComponentChoice {
   @IsId('user') owner_id!: UserId;
@@ -75,7 +75,7 @@ export class UpdateSource extends ComponentChoice {
   @IsId('component') new_component_id!: ComponentId;
   @IsOptional() @IsBoolean({ message: 'active must be true or false' }) active?: boolean;
 }
-export const updateSource = command<Source>()('catalog.source.update', UpdateSource);
+export const updateSource = command<Source>()('catalog.source.update', UpdateSource, { secret: true });
 
 /** One source of an owner. */
 export class SourceReference {

@@ -14,8 +14,10 @@ import {
   NotFound,
   type Page,
   pageOf,
+  propsPlace,
   randomText,
   type Source,
+  type SourceId,
   type SourceReference,
   type SwitchOffSource,
   type UpdateSource,
@@ -23,12 +25,14 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { SecretBox } from '#secrets';
 import { CatalogConfig } from '../catalog.config.js';
 import type { ComponentRow, NewComponent } from '../components/component.entity.js';
 import { ComponentsService } from '../components/components.service.js';
 import { checkPropValues } from './prop-values.js';
+import { keptSecrets } from './secret-props.js';
 import { slugOf } from './slug.js';
-import { type SourceChange, type SourceRow, sourceOf, sourceState } from './source.entity.js';
+import { propsOf, type SourceChange, type SourceRow, sourceOf, sourceState } from './source.entity.js';
 import { SourcesRepository } from './sources.repository.js';
 
 /** 143 bits: nobody guesses an endpoint. */
@@ -50,6 +54,7 @@ export class SourcesService {
     private readonly components: ComponentsService,
     private readonly messages: Messages,
     private readonly config: CatalogConfig,
+    private readonly box: SecretBox,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
@@ -57,7 +62,7 @@ export class SourcesService {
     const { component_id, component_code, component_url, key } = choice;
     requireOneOf({ component_id, component_code, component_url, key });
     const component = await this.component(owner_id, new_component_id, choice);
-    const change = this.change(component, choice, { active: true });
+    const change = this.change(id, component, choice, { active: true });
     if (component.fresh) await this.components.keep(component.fresh);
     return this.announced(await this.sources.create(owner_id, id, change));
   }
@@ -71,9 +76,9 @@ export class SourcesService {
     if (!found) throw new NotFound('source', id);
     const component = await this.component(owner_id, new_component_id, choice);
     // what doesn't fit is refused before anything is written: a component of a refused update would be the newest of its key
-    this.change(component, choice, { active: true, before: found });
+    this.change(id, component, choice, { active: true, before: found });
     if (component.fresh) await this.components.keep(component.fresh);
-    const row = await this.sources.update(owner_id, id, (before) => this.change(component, choice, { active: active ?? true, before }));
+    const row = await this.sources.update(owner_id, id, (before) => this.change(id, component, choice, { active: active ?? true, before }));
     if (!row) throw new NotFound('source', id);
     return this.announced(row);
   }
@@ -93,7 +98,7 @@ export class SourcesService {
   async list({ owner_id, limit, after, before }: ListSources): Promise<Page<Source>> {
     const page = { limit, after: idOfCursor('source', 'after', after), before: idOfCursor('source', 'before', before) };
     const { rows, total } = await this.sources.list(owner_id, page);
-    const sources = rows.map((row) => sourceOf(row, this.config.endpointsUrl, { inList: true }));
+    const sources = rows.map((row) => sourceOf(row, this.values(row), this.config.endpointsUrl, { inList: true }));
     return pageOf(sources, total, ({ id }) => cursorOf(id));
   }
 
@@ -114,23 +119,31 @@ export class SourcesService {
   }
 
   private change(
+    sourceId: SourceId,
     { id, description }: ChosenComponent,
     choice: ComponentChoice,
     { active, before }: { active: boolean; before?: SourceRow },
   ): SourceChange {
-    const configuredProps = choice.configured_props ?? before?.configured_props ?? {};
-    const { schedules, hasEndpoint, problems } = checkPropValues(description.configurable_props, configuredProps, {
+    const kept = keptSecrets(
+      description.configurable_props,
+      // null is as if absent
+      choice.configured_props ?? undefined,
+      before && { props: propsOf(before), values: this.values(before) },
+    );
+    const { schedules, hasEndpoint, problems } = checkPropValues(description.configurable_props, kept.values, {
       minSeconds: this.config.minIntervalSeconds,
       kept: before?.schedules,
     });
-    if (problems.length > 0) throw new Invalid(problems);
+    const named = new Set(kept.problems.map(({ field }) => field));
+    const all = [...kept.problems, ...problems.filter(({ field }) => !named.has(field))];
+    if (all.length > 0) throw new Invalid(all);
     // without a name it's the component's, as a slug
     const name = choice.name ?? slugOf(description.name);
     return {
       component_id: id,
       name,
       slug: slugOf(name),
-      configured_props: configuredProps,
+      configured_props: this.box.seal(JSON.stringify(kept.values), propsPlace(sourceId)),
       schedules,
       active,
       endpoint_key: hasEndpoint ? randomText(ENDPOINT_KEY_LENGTH) : null,
@@ -147,8 +160,13 @@ export class SourcesService {
     return this.messages.announce(emitterChanged, state, state.emitter_id);
   }
 
+  /** What the user configured. */
+  private values({ id, configured_props }: Pick<SourceRow, 'id' | 'configured_props'>): Record<string, unknown> {
+    return typeof configured_props === 'string' ? (JSON.parse(this.box.open(configured_props, propsPlace(id))) as Record<string, unknown>) : configured_props;
+  }
+
   private answer(row: SourceRow): Source {
-    return sourceOf(row, this.config.endpointsUrl);
+    return sourceOf(row, this.values(row), this.config.endpointsUrl);
   }
 }
 

@@ -102,6 +102,22 @@ describe('the HTTP side of the gateway', () => {
       expect(messages.requests).toEqual([]);
     });
 
+    it('forbids caches to store any answer, and browsers to run or frame anything of others', async () => {
+      for (const url of ['/docs', '/openapi.json', `/v1/sources/${SOURCE}`, '/v1/nothing']) {
+        const { headers } = await app.inject({ method: 'GET', url, headers: KEY });
+        expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' });
+        expect(headers['content-security-policy']).toMatch(/default-src 'none'; script-src 'self';.* frame-ancestors 'none'$/);
+      }
+    });
+
+    it('serves documentation that the policy allows: without scripts in the page', async () => {
+      const { body } = await app.inject({ method: 'GET', url: '/docs' });
+      const scripts = [...body.matchAll(/<script([^>]*)>([^<]*)/g)];
+      expect(scripts.length).toBeGreaterThan(0);
+      for (const [, attributes, text] of scripts) expect([attributes, text?.trim()]).toEqual([expect.stringMatching(/src="\.?\/docs/), '']);
+      expect(body).not.toMatch(/ on\w+=|javascript:/);
+    });
+
     it.each(['bearer my-key', 'Bearer  my-key '])('accepts the header "Authorization: %s"', async (authorization) => {
       expect((await send('GET', `/v1/sources/${SOURCE}`, { headers: { authorization } })).status).toBe(200);
     });

@@ -23,6 +23,21 @@ import { KnownRoutes } from './routes.js';
 const MAX_URL_LENGTH = 16_384;
 const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
+/**
+ * Of every answer. Answers belong to one account and may contain keys and secrets: nothing in between stores them. The policy is made for the page
+ * `/docs`, the only HTML.
+ */
+const SAFE_HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+};
+
 /** The HTTP side of the gateway: what holds for every route, in the order in which a request meets it. */
 export async function createHttpApp(module: Type, log: Log): Promise<NestFastifyApplication> {
   const config = GatewayConfig.read();
@@ -44,7 +59,7 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
     abortOnError: false,
   });
   fastify.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id);
+    reply.headers({ ...SAFE_HEADERS, 'x-request-id': request.id });
     withRequestId(request.id, done);
   });
   authenticate(fastify, app.get(AccountsService));

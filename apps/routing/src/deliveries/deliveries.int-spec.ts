@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { type EventPlace, newId, type SluiceError, type UserId, type WebhookDelivery, type WebhookId } from '#contracts';
 import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
 import { RoutingRoom } from '../routing-room-for-tests.js';
 import { DeliveredLog, KEPT } from './delivered-log.js';
 import { DeliveredRepository } from './delivered.repository.js';
@@ -235,7 +236,7 @@ describe('the owner', () => {
     return rows.map(({ topic, key, value }) => ({ topic, key, value: JSON.parse(value.toString()) as Record<string, unknown> }));
   };
   const target = async () => {
-    const found = await new Targets(store).load(webhook);
+    const found = await new Targets(store, new SecretBox([])).load(webhook);
     if (!found) throw new Error('no target');
     return found;
   };

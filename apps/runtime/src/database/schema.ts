@@ -1,3 +1,4 @@
+import { propsPlace } from '#contracts';
 import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
 import { outboxSchema } from '#outbox';
@@ -12,5 +13,6 @@ import { CreateRuntime1795305600004 } from './migrations/0001-create-runtime.js'
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, {
   entities: [DeploymentRow, TimerRow, SourceDb, SourceDedupe, RunDone, WaitingEmit, QueuedRun, QueueLease, UsageRow, QuotaNotice],
+  sealed: [{ table: 'deployment', key: ['source_id'], column: 'configured_props', json: true, place: propsPlace }],
   migrations: [CreateRuntime1795305600004],
 });

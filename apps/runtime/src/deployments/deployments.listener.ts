@@ -4,10 +4,12 @@ import type { Transaction } from '#database';
 import type { EmitterListener } from '#emitters';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
+import { SecretBox } from '#secrets';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { firstTick, phaseOf } from '../timers/next-tick.js';
 import { deployedState, DeploymentsRepository } from './deployments.repository.js';
 import { type DeployedState, hookRuns } from './hook-runs.js';
+import { openedProps } from './opened-props.js';
 
 /** Deploys, changes and removes sources as the catalog tells: the row, its timers and the runs of its hooks are one transaction. */
 @Injectable()
@@ -15,6 +17,7 @@ export class DeploymentsListener implements EmitterListener {
   constructor(
     private readonly deployments: DeploymentsRepository,
     private readonly queue: QueuedRunsRepository,
+    private readonly box: SecretBox,
   ) {}
 
   async emitterChanged(transaction: Transaction, { deployment, ...state }: EmitterState): Promise<void> {
@@ -46,7 +49,7 @@ export class DeploymentsListener implements EmitterListener {
   }
 
   private async runHooks(transaction: Transaction, before: DeployedState | undefined, after: DeployedState | undefined): Promise<number> {
-    const runs = hookRuns(before, after);
+    const runs = hookRuns(before, after, ({ source_id, deployment }) => openedProps(this.box, source_id, deployment));
     await addToOutbox(
       transaction,
       runs.map((run) => recordOf(executeRun, run, run.owner_id)),

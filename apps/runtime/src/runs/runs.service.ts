@@ -4,9 +4,11 @@ import { isOfData, isTransient } from '#database';
 import { EmitterDirectory } from '#emitters';
 import { Messages, Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { SecretBox } from '#secrets';
 import { CodeCache } from '../components/code-cache.js';
 import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
 import type { DeployedState } from '../deployments/hook-runs.js';
+import { openedProps } from '../deployments/opened-props.js';
 import { Quotas } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { SANDBOX } from '../sandbox.provider.js';
@@ -43,6 +45,7 @@ export class RunsService {
     private readonly messages: Messages,
     private readonly publisher: Publisher,
     private readonly config: RuntimeConfig,
+    private readonly box: SecretBox,
     @Inject(SANDBOX) private readonly sandbox: Sandbox,
     @Inject(LOG) private readonly log: Log,
   ) {}
@@ -130,7 +133,7 @@ export class RunsService {
       sourceId: source_id,
       component: { hash: deployment.code_hash, code },
       method: run.hook?.method ?? 'run',
-      props: { ...deployment.configured_props, ...timers },
+      props: { ...openedProps(this.box, source_id, deployment), ...timers },
       endpoint: deployment.endpoint_key === null ? null : `${this.config.endpointsUrl}/${deployment.endpoint_key}`,
       event: run.hook ? undefined : run.event,
       ...given,

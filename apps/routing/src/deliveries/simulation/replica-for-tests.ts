@@ -2,6 +2,7 @@ import type { KafkaMessage } from 'kafkajs';
 import { type EmittedEvent, readEventRecord, type WebhookId } from '#contracts';
 import { LaneIntake, type PartitionProgress } from '#messaging';
 import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
 import { RoutingConfig } from '../../routing.config.js';
 import { Attempts } from '../attempts.js';
 import { Backlogs } from '../backlogs.js';
@@ -80,7 +81,7 @@ export class Replica {
     store: DeliveryStore,
   ) {
     const random = world.chance.next;
-    this.targets = new Targets(store);
+    this.targets = new Targets(store, new SecretBox([]));
     this.attempts = new Attempts(log, CONFIG, new SimulatedPoster(this), random);
     const delivered = new DeliveredLog({ add: async () => {} } as never, log);
     const notices = new NoNotices();
