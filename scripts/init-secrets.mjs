@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { newApiKey } from '../dist/apps/gateway/src/accounts/api-key.js';
+import { isMistypedKey, MISTYPED, newApiKey } from '../dist/apps/gateway/src/accounts/api-key.js';
 import { keepSecret } from './lib/secret-file.mjs';
 import { newSecretsKey } from './lib/secrets-key.mjs';
 
@@ -19,6 +19,7 @@ if (!dir || others.length > 0) {
   process.exit(2);
 }
 try {
+  if (process.env.SLUICE_API_KEY && isMistypedKey(process.env.SLUICE_API_KEY)) throw new Error(`SLUICE_API_KEY ${MISTYPED}`);
   mkdirSync(dir, { recursive: true, mode: 0o750 });
   for (const { name, variable, generate } of SECRETS) {
     const file = join(dir, name);

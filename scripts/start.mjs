@@ -55,6 +55,7 @@ async function start() {
 
   await Promise.all([settings.kafkaBrokers ? undefined : ensureBrokerJars(), ensureDependencies().then(() => ensureBuild())]);
   await goOn();
+  await checkApiKey(settings.apiKey);
   // The first start may have taken a minute so far, and another program may have taken a port.
   await checkPorts(settings);
 
@@ -75,6 +76,8 @@ async function start() {
   const env = {
     ...stores,
     SLUICE_PROTECTED_HOSTS: [...ownPorts.map((port) => `127.0.0.1:${port}`), settings.protectedHosts].filter(Boolean).join(','),
+    SLUICE_HTTP_HOST: process.env.SLUICE_HTTP_HOST || settings.host,
+    SLUICE_ENDPOINTS_HOST: process.env.SLUICE_ENDPOINTS_HOST || settings.host,
     SLUICE_HTTP_PORT: String(settings.httpPort),
     SLUICE_ENDPOINTS_PORT: String(settings.endpointsPort),
     SLUICE_ALLOW_PRIVATE_HOSTS: settings.allowPrivateHosts,
@@ -90,7 +93,7 @@ async function start() {
   let [apiKey] = await Promise.all([keptKey ?? account(), started.apps.startAll()]);
   await goOn();
 
-  if (keptKey && !(await keyWorks(settings.httpPort, keptKey))) apiKey = await account();
+  if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();
   announce(folder, stores);
   console.log(banner({ settings, apiKey, keyFile: folder.apiKey }));
 }
@@ -109,6 +112,15 @@ function secretsKey({ secretsKey: file }) {
 /** Between two steps: during a shutdown there is no next step, and the process ends soon. */
 async function goOn() {
   if (stopping.begun) await new Promise(() => {});
+}
+
+/**
+ * A key with a typo would be stored and never work.
+ * @param {string | undefined} apiKey
+ */
+async function checkApiKey(apiKey) {
+  const { isMistypedKey, MISTYPED } = await import('../dist/apps/gateway/src/accounts/api-key.js');
+  if (apiKey && isMistypedKey(apiKey)) throw new ExplainedError(`SLUICE_API_KEY ${MISTYPED}.`);
 }
 
 /** @param {import('./lib/settings.mjs').Settings} settings */

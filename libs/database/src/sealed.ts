@@ -9,7 +9,8 @@ interface Sealed {
 }
 
 /** As text, whether the column is of type text or json: an encrypted value is a string in both. */
-const textOf = ({ column, json }: SealedColumn): string => (json ? `CASE json_typeof(${column}) WHEN 'string' THEN ${column} #>> '{}' ELSE ${column}::text END` : column);
+const textOf = ({ column, json }: SealedColumn): string =>
+  json ? `CASE json_typeof(${column}) WHEN 'string' THEN ${column} #>> '{}' ELSE ${column}::text END` : column;
 const idsOf = ({ key }: SealedColumn): string => `ARRAY[${key.join(', ')}]::text[]`;
 
 /**
@@ -40,7 +41,7 @@ export async function rotateSealed(schema: Schema, connection: Connection, box: 
   await withDatabase(schema, connection, async (database) => {
     for (const sealed of schema.sealed) {
       // in pages of the primary key: a table may be larger than the memory
-      for (let after: string[] | undefined; ; ) {
+      for (let after: string[] | undefined; ;) {
         const keys = sealed.key.join(', ');
         const { rows } = await database.query<Sealed>(
           `SELECT ${idsOf(sealed)} AS ids, ${textOf(sealed)} AS text FROM "${sealed.table}" WHERE ${sealed.column} IS NOT NULL

@@ -48,9 +48,12 @@ describe('SLUICE_SECRETS_KEY', () => {
     expect(SecretsConfig.read({ SLUICE_SECRETS_KEY: text }).keys).toEqual([newer, older, older]);
   });
 
-  it.each(['', 'short', newer.toString('hex').slice(2), `${newer.toString('base64')},`])('does not take %j, and does not print it', (text) => {
-    expect(() => SecretsConfig.read({ SLUICE_SECRETS_KEY: text })).toThrow(
-      /^SLUICE_SECRETS_KEY (is required|must be 32 bytes as base64, base64url or hex, or a comma-separated list of such keys)$/,
-    );
-  });
+  it.each(['', 'short', newer.toString('hex').slice(2), `${newer.toString('base64')},`])(
+    'does not take %j, and does not print it',
+    (text) => {
+      expect(() => SecretsConfig.read({ SLUICE_SECRETS_KEY: text })).toThrow(
+        /^SLUICE_SECRETS_KEY (is required|must be 32 bytes as base64, base64url or hex, or a comma-separated list of such keys)$/,
+      );
+    },
+  );
 });

@@ -13,7 +13,8 @@ export class SecretsConfig extends Config({
     parse: (text) =>
       text.split(',').map((part) => {
         const key = keyOf(part.trim());
-        if (key === undefined) throw new BadValue(`must be ${KEY_BYTES} bytes as base64, base64url or hex, or a comma-separated list of such keys`);
+        if (key === undefined)
+          throw new BadValue(`must be ${KEY_BYTES} bytes as base64, base64url or hex, or a comma-separated list of such keys`);
         return key;
       }),
   }),

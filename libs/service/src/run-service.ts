@@ -102,7 +102,12 @@ export async function runService({ name, module, schema, settings, http }: Servi
     readiness.starting('its consumers to join');
     const [stopProtecting] = await Promise.all([protectBrokers(kafka, log), publisher.connect(), messages.connect()]);
 
-    const root = rootModule(module, LogModule.with(log), SecretsModule.with(box), MessagingModule.with({ kafka, publisher, messages, consumers }));
+    const root = rootModule(
+      module,
+      LogModule.with(log),
+      SecretsModule.with(box),
+      MessagingModule.with({ kafka, publisher, messages, consumers }),
+    );
     const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient });
     const app = http ? await startHttp(http, root, log, transport) : await startMicroservice(root, log, transport);
     const pool = (app as INestApplicationContext).get(Database, { strict: false });

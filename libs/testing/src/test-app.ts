@@ -23,7 +23,12 @@ export function testApp(module: Type, messages = new FakeMessages()): TestingMod
     consumers: new Consumers(),
   };
   return Test.createTestingModule({
-    imports: [module, LogModule.with(createLog('test', 'silent')), SecretsModule.with(new SecretBox([])), MessagingModule.with(connections)],
+    imports: [
+      module,
+      LogModule.with(createLog('test', 'silent')),
+      SecretsModule.with(new SecretBox([])),
+      MessagingModule.with(connections),
+    ],
   })
     .overrideProvider(DatabaseConfig)
     .useValue(DatabaseConfig.read({ DATABASE_URL: 'postgres://nowhere' }))

@@ -1,5 +1,6 @@
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, type Relation, Unique } from 'typeorm';
 import type { ComponentId, EmitterState, PropDefinition, Schedule, Source, SourceId, StoredProps, UserId } from '#contracts';
+import { endpointUrl } from '#config';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 import { ComponentRow, unixSeconds } from '../components/component.entity.js';
 import { HTTP } from './prop-values.js';
@@ -89,7 +90,7 @@ function shownProps(row: SourceRow, values: Record<string, unknown>, endpointsUr
   for (const prop of propsOf(row)) {
     const { name, type } = prop;
     const schedule = row.schedules[name];
-    if (type === HTTP) shown[name] = { endpoint_url: `${endpointsUrl}/${row.endpoint_key}` };
+    if (type === HTTP) shown[name] = { endpoint_url: row.endpoint_key === null ? null : endpointUrl(endpointsUrl, row.endpoint_key) };
     else if (schedule)
       shown[name] = {
         cron: schedule.cron,

@@ -106,7 +106,7 @@ export class SourcesRepository {
    * are encrypted under the new key. Returns their number.
    */
   async republish(): Promise<number> {
-    for (let [count, after] = [0, '']; ; ) {
+    for (let [count, after] = [0, '']; ;) {
       const ids = await this.database.transaction(async (transaction) => {
         const { rows } = await transaction.query<{ id: SourceId; owner_id: UserId }>(
           'UPDATE source SET version = version + 1 WHERE id IN (SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT 100) RETURNING id, owner_id',

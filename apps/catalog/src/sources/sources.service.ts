@@ -162,7 +162,9 @@ export class SourcesService {
 
   /** What the user configured. */
   private values({ id, configured_props }: Pick<SourceRow, 'id' | 'configured_props'>): Record<string, unknown> {
-    return typeof configured_props === 'string' ? (JSON.parse(this.box.open(configured_props, propsPlace(id))) as Record<string, unknown>) : configured_props;
+    return typeof configured_props === 'string'
+      ? (JSON.parse(this.box.open(configured_props, propsPlace(id))) as Record<string, unknown>)
+      : configured_props;
   }
 
   private answer(row: SourceRow): Source {

@@ -39,8 +39,7 @@ export function targetOf(row: TargetRow, box: SecretBox): Target {
   const url = new URL(row.url);
   const keyOf = (stored: string) => keyOfSecret(openedSecret(box, row.id, stored));
   const keys = [{ key: keyOf(row.secret), until: Infinity }];
-  if (row.previous_secret !== null)
-    keys.push({ key: keyOf(row.previous_secret), until: row.previous_secret_expires_at?.getTime() ?? 0 });
+  if (row.previous_secret !== null) keys.push({ key: keyOf(row.previous_secret), until: row.previous_secret_expires_at?.getTime() ?? 0 });
   return {
     id: row.id,
     ownerId: row.owner_id,

@@ -16,7 +16,8 @@ export const secretPlace = (id: string): string => `webhook ${id}`;
 export const sealedSecret = (box: SecretBox, id: WebhookId, secret: string): string => box.seal(secret, secretPlace(id));
 
 /** From the column; versions before the encryption stored the secret itself. */
-export const openedSecret = (box: SecretBox, id: WebhookId, stored: string): string => (isSealed(stored) ? box.open(stored, secretPlace(id)) : stored);
+export const openedSecret = (box: SecretBox, id: WebhookId, stored: string): string =>
+  isSealed(stored) ? box.open(stored, secretPlace(id)) : stored;
 
 /** What to sign with. A KeyObject and not its bytes: with these each signature makes one of its own, which takes ten times as long. */
 export const keyOfSecret = (secret: string): KeyObject => createSecretKey(secret.slice(PREFIX.length), 'base64');

@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { endpointUrl } from '#config';
 import { EVENTS_TOPIC, type RunRequest, switchOffSource } from '#contracts';
 import { isOfData, isTransient } from '#database';
 import { EmitterDirectory } from '#emitters';
@@ -134,7 +135,7 @@ export class RunsService {
       component: { hash: deployment.code_hash, code },
       method: run.hook?.method ?? 'run',
       props: { ...openedProps(this.box, source_id, deployment), ...timers },
-      endpoint: deployment.endpoint_key === null ? null : `${this.config.endpointsUrl}/${deployment.endpoint_key}`,
+      endpoint: deployment.endpoint_key === null ? null : endpointUrl(this.config.endpointsUrl, deployment.endpoint_key),
       event: run.hook ? undefined : run.event,
       ...given,
       onLateError: (error) => void this.tellLate(run, version, error),
