@@ -19,6 +19,7 @@ import { FieldsInterceptor } from './http/fields.js';
 import { Housekeeping } from './housekeeping.js';
 import { IdempotentRequest } from './idempotency/idempotent-request.entity.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
+import { LateAnswers } from './idempotency/late-answers.js';
 import { LiveModule } from './live/live.module.js';
 import { PublishingModule } from './publishing/publishing.module.js';
 import { RunNow } from './sources/run-now.js';
@@ -54,6 +55,8 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
   ],
   providers: [
     { provide: GatewayConfig, useFactory: () => GatewayConfig.read() },
+    // in this order: the late answer is the one with the selected fields
+    { provide: APP_INTERCEPTOR, useClass: LateAnswers },
     { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
     EventsService,
     RunNow,

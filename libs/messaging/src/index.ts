@@ -12,6 +12,7 @@ export { LogRecord } from './log-record.js';
 export { recordOf, Messages } from './messages.js';
 export { KAFKA, MessagingModule } from './messaging.module.js';
 export { PayloadPipe } from './payload-pipe.js';
+export { currentPatience, withPatience } from './patience.js';
 export { type OutgoingRecord, Publisher } from './publisher.js';
 export { shares } from './shares.js';
 export { checkTopics, createTopics, type TopicReport, type TopicSettings, wrongTopics } from './topics.js';

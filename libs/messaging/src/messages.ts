@@ -15,6 +15,7 @@ import { counter, currentRequestId, type Log } from '#observability';
 import type { SecretBox } from '#secrets';
 import { deleteGroups, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
+import { currentPatience } from './patience.js';
 import type { OutgoingRecord, Publisher } from './publisher.js';
 import { errorFromWire, HEADER, replyPlace, requestPlace } from './wire.js';
 
@@ -25,6 +26,8 @@ interface Pending {
 }
 
 const TIMEOUT_MS = 10_000;
+/** How long the late reply to a request is waited for where somebody has the patience. */
+const LATE_MS = 60_000;
 /** How long an announcement waits for the services that act on a fact. */
 const ANNOUNCE_MS = 2000;
 /** A broker that does not accept a request for this long is down. */
@@ -129,7 +132,14 @@ export class Messages {
         clearTimeout(pending.timer);
         reject(error);
       };
-      const late = () => giveUp(new TimedOut(`no reply to ${message} within ${timeoutMs} ms`));
+      let onSlow = currentPatience();
+      const late = () => {
+        const error = new TimedOut(`no reply to ${message} within ${timeoutMs} ms`);
+        if (!onSlow) return giveUp(error);
+        onSlow(error);
+        onSlow = undefined;
+        pending.timer = setTimeout(late, LATE_MS);
+      };
       const pending: Pending = { resolve: resolve, reject, timer: setTimeout(late, timeoutMs) };
       const notSent = setTimeout(() => giveUp(new Unavailable('Kafka does not accept requests')), Math.min(SEND_TIMEOUT_MS, timeoutMs));
       this.pending.set(correlationId, pending);

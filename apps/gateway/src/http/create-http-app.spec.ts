@@ -23,6 +23,7 @@ import { FakeMessages } from '#testing';
 import { AccountsService } from '../accounts/accounts.service.js';
 import { IdempotencyInMemory } from '../idempotency/idempotency-in-memory-for-tests.js';
 import { IdempotencyRepository } from '../idempotency/idempotency.repository.js';
+import { LateAnswers } from '../idempotency/late-answers.js';
 import { RunNow } from '../sources/run-now.js';
 import { SourcesController } from '../sources/sources.controller.js';
 import { WebhooksController } from '../webhooks/webhooks.controller.js';
@@ -48,6 +49,7 @@ describe('the HTTP side of the gateway', () => {
       controllers: [SourcesController, WebhooksController],
       providers: [
         RunNow,
+        { provide: APP_INTERCEPTOR, useClass: LateAnswers },
         { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
         { provide: AccountsService, useValue: accounts },
         { provide: IdempotencyRepository, useValue: new IdempotencyInMemory() },
@@ -249,6 +251,28 @@ describe('the HTTP side of the gateway', () => {
       open({ id: SOURCE } as never);
       expect({ status: beside.status, retry: beside.headers['retry-after'] }).toEqual({ status: 409, retry: '1' });
       expect((await first).status).toBe(200);
+    });
+
+    it.each<[string, () => Promise<Source>, number, object]>([
+      ['a success', async () => ({ id: SOURCE }) as unknown as Source, 200, { data: { id: SOURCE } }],
+      ['a refusal', () => Promise.reject(new NotFound('component', 'x')), 404, { detail: 'component x not found' }],
+    ])('keeps the key after a 504, and its repeat gets the reply that came late: %s', async (_, ending, status, body) => {
+      const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+      messages.replyLate(createSource, () => gate.then(ending));
+      expect((await post('a')).status).toBe(504);
+      expect((await post('a')).status).toBe(409);
+      open();
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(await post('a')).toMatchObject({ status, body, headers: { 'idempotency-replayed': 'true' } });
+      expect(messages.requests).toHaveLength(1);
+    });
+
+    it('frees the key when the work fails after a 504', async () => {
+      messages.replyLate(createSource, () => Promise.reject(new Unavailable('away')));
+      expect((await post('a')).status).toBe(504);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect((await post('a')).status).toBe(504);
+      expect(messages.requests).toHaveLength(2);
     });
 
     it('repeats an answer of 4xx, and tries again after one of 5xx', async () => {
