@@ -22,7 +22,9 @@ import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LateAnswers } from './idempotency/late-answers.js';
 import { LiveModule } from './live/live.module.js';
 import { PublishingModule } from './publishing/publishing.module.js';
+import { PropOptionsController } from './sources/prop-options.controller.js';
 import { RunNow } from './sources/run-now.js';
+import { RunsController } from './sources/runs.controller.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
 import { UsageController } from './usage/usage.controller.js';
@@ -46,6 +48,8 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     ComponentsController,
     RegistryController,
     SourcesController,
+    RunsController,
+    PropOptionsController,
     EventsController,
     SubscriptionsController,
     WebhooksController,

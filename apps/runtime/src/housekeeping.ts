@@ -20,7 +20,7 @@ export class Housekeeping {
   @Interval(HOUR_MS)
   async deleteOld(): Promise<void> {
     try {
-      await Promise.all([this.runs.forgetDone(KEEP_RUNS_DAYS), this.quotas.forgetOld()]);
+      await Promise.all([this.runs.forgetDone(KEEP_RUNS_DAYS), this.runs.forgetOfDeleted(), this.quotas.forgetOld()]);
     } catch (error) {
       this.log.warn({ err: error }, 'housekeeping.failed');
     }

@@ -6,6 +6,7 @@ import { OutboxRelay } from '#outbox';
 import { schema } from './database/schema.js';
 import { CodeCache } from './components/code-cache.js';
 import { ComponentsController } from './components/components.controller.js';
+import { PropOptionsController } from './components/prop-options.controller.js';
 import { DeploymentsListener } from './deployments/deployments.listener.js';
 import { DeploymentsModule } from './deployments/deployments.module.js';
 import { EndpointsServer } from './endpoints/endpoints.server.js';
@@ -15,6 +16,7 @@ import { Quotas } from './quotas/quotas.js';
 import { QuotasRepository } from './quotas/quotas.repository.js';
 import { RunQueue } from './queue/run-queue.js';
 import { RunLanes } from './runs/run-lanes.js';
+import { RunListController } from './runs/run-list.controller.js';
 import { RunsController } from './runs/runs.controller.js';
 import { RunsRepository } from './runs/runs.repository.js';
 import { SourceLocks } from './runs/source-locks.js';
@@ -34,7 +36,7 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
     ScheduleModule.forRoot(),
     EmittersModule.forRoom({ useClass: DeploymentsListener, imports: [DeploymentsModule] }),
   ],
-  controllers: [ComponentsController, RunsController],
+  controllers: [ComponentsController, PropOptionsController, RunsController, RunListController],
   providers: [
     { provide: RuntimeConfig, useFactory: () => RuntimeConfig.read() },
     sandboxProvider,

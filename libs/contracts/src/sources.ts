@@ -4,7 +4,7 @@ import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText } from './validators.js';
+import { IsExternalId, IsText, SelectsExternalId } from './validators.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
 export class Source {
@@ -23,11 +23,12 @@ export class Source {
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
   @ApiProperty() name!: string;
   @ApiProperty({ description: 'Unique within the account.' }) name_slug!: string;
+  @ApiPropertyOptional({ description: 'Your own id of it; omitted if there is none.' }) external_id?: string;
 }
 
 const hasNoId = ({ component_id }: { component_id?: unknown }): boolean => typeof component_id !== 'string';
 
-/** The component of a source: component_id takes precedence over component_code, and that over component_url. */
+/** The component of a source: component_id takes precedence over component_code, that over component_url, and that over key. */
 export class ComponentChoice extends CodeSource {
   // fields without precedence are not validated
   @ValidateIf(hasNoId) override component_code?: string;
@@ -41,23 +42,26 @@ export class ComponentChoice extends CodeSource {
   @IsText()
   component_id?: string;
 
+  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
+  @IsOptional()
+  @IsText()
+  key?: string;
+}
+
+/** What a source is made of, or replaced by. */
+export class NewSource extends ComponentChoice {
   @ApiPropertyOptional({ description: "Default: the slug of the component's name." })
   @IsOptional()
   @IsText()
   name?: string;
 
+  @IsExternalId()
+  external_id?: string | null;
+
   @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
   @IsOptional()
   @IsObject({ message: 'configured_props must be an object' })
   configured_props?: Record<string, unknown>;
-}
-
-/** A new source: of a component as above, or else of a registered component. */
-export class NewSource extends ComponentChoice {
-  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
-  @IsOptional()
-  @IsText()
-  key?: string;
 }
 
 export class CreateSource extends NewSource {
@@ -69,13 +73,47 @@ export class CreateSource extends NewSource {
 }
 export const createSource = command<Source>()('catalog.source.create', CreateSource, { secret: true });
 
-export class UpdateSource extends ComponentChoice {
+export class UpdateSource extends NewSource {
   @IsId('user') owner_id!: UserId;
   @IsId('source') id!: SourceId;
   @IsId('component') new_component_id!: ComponentId;
   @IsOptional() @IsBoolean({ message: 'active must be true or false' }) active?: boolean;
 }
 export const updateSource = command<Source>()('catalog.source.update', UpdateSource, { secret: true });
+
+const isPresent = (_: unknown, value: unknown): boolean => value !== undefined;
+
+/** A merge patch of a source (RFC 7396): omitted fields keep their values. Without a component, the source keeps the one it has. */
+export class SourcePatch extends ComponentChoice {
+  @ApiPropertyOptional({ type: String, nullable: true, description: "null resets it to the slug of the component's name." })
+  @IsOptional()
+  @IsText()
+  name?: string | null;
+
+  @IsExternalId()
+  external_id?: string | null;
+
+  @ApiPropertyOptional({ type: Boolean, description: 'false disables the source, true enables it.' })
+  @ValidateIf(isPresent)
+  @IsBoolean({ message: 'active must be true or false' })
+  active?: boolean;
+
+  @ApiPropertyOptional({
+    type: 'object',
+    additionalProperties: true,
+    description: 'Values by prop: the value of each given prop is replaced as a whole, null removes it, and other props keep their values.',
+  })
+  @ValidateIf(isPresent)
+  @IsObject({ message: 'configured_props must be an object' })
+  configured_props?: Record<string, unknown>;
+}
+
+export class PatchSource extends SourcePatch {
+  @IsId('user') owner_id!: UserId;
+  @IsId('source') id!: SourceId;
+  @IsId('component') new_component_id!: ComponentId;
+}
+export const patchSource = command<Source>()('catalog.source.patch', PatchSource, { secret: true });
 
 /** One source of an owner. */
 export class SourceReference {
@@ -85,7 +123,12 @@ export class SourceReference {
 export const getSource = query<Source>()('catalog.source.get', SourceReference);
 export const deleteSource = command<void>()('catalog.source.delete', SourceReference);
 
-export class ListSources extends PageRequest {
+export class SourceListQuery extends PageRequest {
+  @SelectsExternalId()
+  external_id?: string;
+}
+
+export class ListSources extends SourceListQuery {
   @IsId('user') owner_id!: UserId;
 }
 export const listSources = query<Page<Source>>()('catalog.source.list', ListSources);

@@ -4,6 +4,7 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { command, query } from './contract.js';
 import { type EmitterId, type Id, IsId, type UserId, type WebhookId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
+import { IsExternalId, SelectsExternalId } from './validators.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
 export class Webhook {
@@ -14,6 +15,7 @@ export class Webhook {
   @ApiProperty({ example: 'https://example.com/hooks' }) url!: string;
   @ApiProperty() active!: boolean;
   @ApiPropertyOptional({ type: 'integer', description: 'Deliveries per second; omitted if there is no limit.' }) rate_limit?: number;
+  @ApiPropertyOptional({ description: 'Your own id of it; omitted if there is none.' }) external_id?: string;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
 }
@@ -47,6 +49,9 @@ export class WebhookFields {
   @Min(1, { message: 'rate_limit must be an integer from 1 to 10000' })
   @Max(10_000, { message: 'rate_limit must be an integer from 1 to 10000' })
   rate_limit?: number | null;
+
+  @IsExternalId()
+  external_id?: string | null;
 }
 
 export class CreateWebhook extends WebhookFields {
@@ -56,7 +61,12 @@ export class CreateWebhook extends WebhookFields {
 }
 export const createWebhook = command<Webhook>()('routing.webhook.create', CreateWebhook);
 
-export class ListWebhooks extends PageRequest {
+export class WebhookListQuery extends PageRequest {
+  @SelectsExternalId()
+  external_id?: string;
+}
+
+export class ListWebhooks extends WebhookListQuery {
   @IsId('user') owner_id!: UserId;
 }
 export const listWebhooks = query<Page<Webhook>>()('routing.webhook.list', ListWebhooks);

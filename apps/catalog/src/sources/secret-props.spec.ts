@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import type { PropDefinition } from '#contracts';
-import { keptSecrets, MASK, maskedValue } from './secret-props.js';
+import { MASK, type PropDefinition } from '#contracts';
+import { keptSecrets, maskedValue } from './secret-props.js';
 
 const OPEN: PropDefinition = { name: 'token', type: 'string' };
 const SECRET: PropDefinition = { ...OPEN, secret: true };
@@ -40,7 +40,10 @@ describe('a change', () => {
     ['makes a prop secret', SECRET, undefined, before(OPEN, 'abc'), 'abc'],
     ['shows a former secret that is given again', OPEN, { token: 'abc' }, before(SECRET, 'abc'), 'abc'],
   ])('%s', (_, prop, given, old, expected) => {
-    expect(keptSecrets([prop], given as Record<string, unknown>, old)).toEqual({ values: { token: expected }, problems: [] });
+    expect(keptSecrets([prop], given ? { given: given as Record<string, unknown> } : { given: {}, kept: old?.values }, old)).toEqual({
+      values: { token: expected },
+      problems: [],
+    });
   });
 
   it.each<[string, PropDefinition, object | undefined, ReturnType<typeof before> | undefined, RegExp]>([
@@ -52,7 +55,7 @@ describe('a change', () => {
     ['credentials that would be shown', { ...OPEN, type: 'object' }, undefined, before(APP, auth({ a: 'x' })), /must be given again/],
     ['a secret that would become credentials', APP, undefined, before(SECRET, 'abc'), /must be given again/],
   ])('is refused for %s', (_, prop, given, old, message) => {
-    const { problems } = keptSecrets([prop], given as Record<string, unknown>, old);
+    const { problems } = keptSecrets([prop], given ? { given: given as Record<string, unknown> } : { given: {}, kept: old?.values }, old);
     expect(problems).toEqual([{ field: 'configured_props.token', message: expect.stringMatching(message) }]);
   });
 });

@@ -1,7 +1,4 @@
-import type { FieldProblem, PropDefinition } from '#contracts';
-
-/** What answers show instead of a secret. Sent back, it keeps the value. */
-export const MASK = '••••••••';
+import { type FieldProblem, MASK, type PropDefinition } from '#contracts';
 
 type Values = Record<string, unknown>;
 
@@ -24,16 +21,16 @@ export const maskedCredentials = (credentials: unknown): unknown =>
   isObject(credentials) ? mapValues(credentials, () => MASK) : credentials === undefined || credentials === null ? credentials : MASK;
 
 /**
- * The values that a source is to have: those given, with the values before in place of masks; without any, all values before. A value that was secret
- * and would be shown from now on must be given again.
+ * The values that a source is to have: those given, with the values before in place of masks, and those that stay without being sent. A value that was
+ * secret and would be shown from now on must be given again.
  */
 export function keptSecrets(
   props: PropDefinition[],
-  given: Values | undefined,
+  { given, kept = {} }: { given: Values; kept?: Values },
   before?: { props: PropDefinition[]; values: Values },
 ): { values: Values; problems: FieldProblem[] } {
   const problems: FieldProblem[] = [];
-  const values: Values = { ...(given ?? before?.values) };
+  const values: Values = { ...kept, ...given };
   for (const prop of props) {
     const { name } = prop;
     if (!Object.hasOwn(values, name)) continue;
@@ -47,7 +44,7 @@ export function keptSecrets(
       // one problem per prop is enough
       delete values[name];
     };
-    const isKept = given === undefined || sent === MASK;
+    const isKept = !Object.hasOwn(given, name) || sent === MASK;
     if (was !== 'open' && was !== now && isKept) bad('must be given again: it was secret and is not any more');
     else if (now === 'secret' && sent === MASK) {
       if (was === 'secret') values[name] = old;

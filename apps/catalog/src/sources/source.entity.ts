@@ -9,6 +9,7 @@ import { maskedValue } from './secret-props.js';
 @Entity('source')
 @Unique('source_owner_id_name_slug_key', ['owner_id', 'name_slug'])
 @Unique('source_endpoint_key_key', ['endpoint_key'])
+@Index('source_external_id', ['owner_id', 'external_id'], { unique: true, where: 'external_id IS NOT NULL' })
 @Index('source_by_owner', ['owner_id', 'id'])
 export class SourceRow {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -30,6 +31,10 @@ export class SourceRow {
 
   @Column(BYTEWISE_TEXT)
   name_slug!: string;
+
+  /** The user's own id of it. */
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  external_id!: string | null;
 
   /** What the user configured, without defaults. */
   @Column('json')
@@ -58,7 +63,7 @@ export class SourceRow {
 }
 
 /** What a create or an update decides of a source. */
-export type SourceChange = Pick<SourceRow, 'component_id' | 'name' | 'configured_props' | 'schedules' | 'active'> & {
+export type SourceChange = Pick<SourceRow, 'component_id' | 'name' | 'external_id' | 'configured_props' | 'schedules' | 'active'> & {
   /** Where the slug begins; the repository makes it unique in the account. */
   slug: string;
   /** The endpoint key to have from now on, unless there is one already. */
@@ -81,6 +86,7 @@ export function sourceOf(row: SourceRow, values: Record<string, unknown>, endpoi
     updated_at: unixSeconds(row.updated_at),
     name: row.name,
     name_slug: row.name_slug,
+    ...(row.external_id === null ? {} : { external_id: row.external_id }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
 import {
   type ComponentChoice,
@@ -10,14 +11,16 @@ import {
   idOfCursor,
   Invalid,
   type ListSources,
-  type NewSource,
   NotFound,
   type Page,
   pageOf,
+  type PatchSource,
   propsPlace,
   randomText,
+  type Schedule,
   type Source,
   type SourceId,
+  type SourcePatch,
   type SourceReference,
   type SwitchOffSource,
   type UpdateSource,
@@ -47,6 +50,21 @@ interface ChosenComponent {
 
 const chosen = ({ id, inspected }: ComponentRow): ChosenComponent => ({ id, description: inspected.description });
 
+/** The component that a source runs already. */
+const currentOf = ({ component_id: id, component }: SourceRow): ChosenComponent => ({ id, description: component.inspected.description });
+
+/** What a source is to be, before it's checked against its component. */
+interface Wanted extends Pick<SourceChange, 'name' | 'external_id' | 'active'> {
+  /** Values as they were sent, masks included. */
+  given: Record<string, unknown>;
+  /** Values that stay without being sent. */
+  keptValues?: Record<string, unknown>;
+  before?: SourceRow;
+  slug?: string;
+  /** The schedules so far of timers whose values stay. */
+  kept?: Record<string, Schedule>;
+}
+
 @Injectable()
 export class SourcesService {
   constructor(
@@ -59,34 +77,53 @@ export class SourcesService {
   ) {}
 
   async create({ id, owner_id, new_component_id, ...choice }: CreateSource): Promise<Source> {
-    const { component_id, component_code, component_url, key } = choice;
-    requireOneOf({ component_id, component_code, component_url, key });
+    requireComponent(choice);
     const component = await this.component(owner_id, new_component_id, choice);
-    const change = this.change(id, component, choice, { active: true });
+    const change = this.change(id, component, {
+      // without a name it's the component's, as a slug
+      name: choice.name ?? slugOf(component.description.name),
+      external_id: choice.external_id ?? null,
+      given: choice.configured_props ?? {},
+      active: true,
+    });
+    await this.sources.requireFree(owner_id, change.external_id, id);
     if (component.fresh) await this.components.keep(component.fresh);
     return this.announced(await this.sources.create(owner_id, id, change));
   }
 
-  /** Sets the component, the name and whether it's active; configured props stay unless new ones are given. */
+  /** Sets the component, the name and whether it's active; configured props and the external id stay unless new ones are given. */
   async update({ id, owner_id, new_component_id, active, ...choice }: UpdateSource): Promise<Source> {
-    const { component_id, component_code, component_url } = choice;
-    requireOneOf({ component_id, component_code, component_url });
-    // before the component is fetched or inspected: what isn't the caller's costs nothing and tells nothing
-    const found = await this.sources.find(owner_id, id);
-    if (!found) throw new NotFound('source', id);
+    requireComponent(choice);
+    const found = await this.found(owner_id, id);
     const component = await this.component(owner_id, new_component_id, choice);
-    // what doesn't fit is refused before anything is written: a component of a refused update would be the newest of its key
-    this.change(id, component, choice, { active: true, before: found });
-    if (component.fresh) await this.components.keep(component.fresh);
-    const row = await this.sources.update(owner_id, id, (before) => this.change(id, component, choice, { active: active ?? true, before }));
-    if (!row) throw new NotFound('source', id);
-    return this.announced(row);
+    return this.save(found, component.fresh, (before) => {
+      const { name, external_id, configured_props } = choice;
+      return this.change(id, component, {
+        name: name ?? slugOf(component.description.name),
+        external_id: external_id === undefined ? before.external_id : external_id,
+        given: configured_props ?? {},
+        keptValues: configured_props ? undefined : this.values(before),
+        before,
+        active: active ?? true,
+        kept: configured_props ? undefined : before.schedules,
+      });
+    });
+  }
+
+  /** Changes only what is given. A patch after which the source is as before changes nothing: no hook runs for it. */
+  async patch({ id, owner_id, new_component_id, ...patch }: PatchSource): Promise<Source> {
+    const found = await this.found(owner_id, id);
+    const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch) : undefined;
+    // code that the source runs already is not a new component
+    const component = given?.fresh?.code.hash === found.component.code_hash ? undefined : given;
+    return this.save(found, component?.fresh, (before) => {
+      const change = this.patched(component ?? currentOf(before), patch, before);
+      return this.isAsBefore(change, before) ? null : change;
+    });
   }
 
   async get({ owner_id, id }: SourceReference): Promise<Source> {
-    const row = await this.sources.find(owner_id, id);
-    if (!row) throw new NotFound('source', id);
-    return this.answer(row);
+    return this.answer(await this.found(owner_id, id));
   }
 
   async switchOff({ owner_id, id, reason }: SwitchOffSource): Promise<void> {
@@ -95,9 +132,9 @@ export class SourcesService {
     this.log.warn({ source_id: id, owner_id, reason }, 'source.switched-off');
   }
 
-  async list({ owner_id, limit, after, before }: ListSources): Promise<Page<Source>> {
+  async list({ owner_id, limit, after, before, external_id }: ListSources): Promise<Page<Source>> {
     const page = { limit, after: idOfCursor('source', 'after', after), before: idOfCursor('source', 'before', before) };
-    const { rows, total } = await this.sources.list(owner_id, page);
+    const { rows, total } = await this.sources.list(owner_id, page, external_id || undefined);
     const sources = rows.map((row) => sourceOf(row, this.values(row), this.config.endpointsUrl, { inList: true }));
     return pageOf(sources, total, ({ id }) => cursorOf(id));
   }
@@ -109,7 +146,7 @@ export class SourcesService {
   }
 
   /** What loses by precedence isn't even looked at. */
-  private async component(ownerId: UserId, newId: ComponentId, choice: NewSource): Promise<ChosenComponent> {
+  private async component(ownerId: UserId, newId: ComponentId, choice: ComponentChoice): Promise<ChosenComponent> {
     if (isGiven(choice.component_id)) return chosen(await this.components.usable(ownerId, choice.component_id));
     if (isGiven(choice.component_code) || isGiven(choice.component_url)) {
       const fresh = await this.components.prepare(ownerId, newId, choice);
@@ -118,34 +155,70 @@ export class SourcesService {
     return chosen(await this.components.registered(choice.key ?? ''));
   }
 
+  /** Before a component is fetched or inspected: what isn't the caller's costs nothing and tells nothing. */
+  private async found(ownerId: UserId, id: SourceId): Promise<SourceRow> {
+    const row = await this.sources.find(ownerId, id);
+    if (!row) throw new NotFound('source', id);
+    return row;
+  }
+
+  private async save(
+    found: SourceRow,
+    fresh: NewComponent | undefined,
+    decide: (before: SourceRow) => SourceChange | null,
+  ): Promise<Source> {
+    const { owner_id, id } = found;
+    // what doesn't fit is refused before anything is written: a component of a refused update would be the newest of its key
+    await this.sources.requireFree(owner_id, decide(found)?.external_id, id);
+    if (fresh) await this.components.keep(fresh);
+    const row = await this.sources.update(owner_id, id, decide);
+    if (!row) throw new NotFound('source', id);
+    return this.announced(row);
+  }
+
+  private patched(
+    component: ChosenComponent,
+    { name, external_id, configured_props = {}, active }: SourcePatch,
+    before: SourceRow,
+  ): SourceChange {
+    const isGivenProp = ([prop]: [string, unknown]) => Object.hasOwn(configured_props, prop);
+    const renamed = name !== undefined && name !== before.name;
+    return this.change(before.id, component, {
+      name: name === undefined ? before.name : (name ?? slugOf(component.description.name)),
+      slug: renamed ? undefined : before.name_slug,
+      external_id: external_id === undefined ? before.external_id : external_id,
+      given: Object.fromEntries(Object.entries(configured_props).filter(([, value]) => value !== null)),
+      keptValues: Object.fromEntries(Object.entries(this.values(before)).filter((prop) => !isGivenProp(prop))),
+      before,
+      active: active ?? before.active,
+      kept: Object.fromEntries(Object.entries(before.schedules).filter((prop) => !isGivenProp(prop))),
+    });
+  }
+
+  /** Throws Invalid when the values don't fit the component. */
   private change(
     sourceId: SourceId,
     { id, description }: ChosenComponent,
-    choice: ComponentChoice,
-    { active, before }: { active: boolean; before?: SourceRow },
+    { kept, slug, given, keptValues, before, ...wanted }: Wanted,
   ): SourceChange {
-    const kept = keptSecrets(
+    const secrets = keptSecrets(
       description.configurable_props,
-      // null is as if absent
-      choice.configured_props ?? undefined,
+      { given, kept: keptValues },
       before && { props: propsOf(before), values: this.values(before) },
     );
-    const { schedules, hasEndpoint, problems } = checkPropValues(description.configurable_props, kept.values, {
+    const { schedules, hasEndpoint, problems } = checkPropValues(description.configurable_props, secrets.values, {
       minSeconds: this.config.minIntervalSeconds,
-      kept: before?.schedules,
+      kept,
     });
-    const named = new Set(kept.problems.map(({ field }) => field));
-    const all = [...kept.problems, ...problems.filter(({ field }) => !named.has(field))];
+    const named = new Set(secrets.problems.map(({ field }) => field));
+    const all = [...secrets.problems, ...problems.filter(({ field }) => !named.has(field))];
     if (all.length > 0) throw new Invalid(all);
-    // without a name it's the component's, as a slug
-    const name = choice.name ?? slugOf(description.name);
     return {
+      ...wanted,
       component_id: id,
-      name,
-      slug: slugOf(name),
-      configured_props: this.box.seal(JSON.stringify(kept.values), propsPlace(sourceId)),
+      slug: slug ?? slugOf(wanted.name),
+      configured_props: this.box.seal(JSON.stringify(secrets.values), propsPlace(sourceId)),
       schedules,
-      active,
       endpoint_key: hasEndpoint ? randomText(ENDPOINT_KEY_LENGTH) : null,
     };
   }
@@ -158,6 +231,16 @@ export class SourcesService {
   /** Before the caller is answered, every service acts on the change: runs, matching and endpoints are as the answer says. */
   private announce(state: EmitterState): Promise<void> {
     return this.messages.announce(emitterChanged, state, state.emitter_id);
+  }
+
+  private isAsBefore(change: SourceChange, before: SourceRow): boolean {
+    const values = this.values({ id: before.id, configured_props: change.configured_props });
+    return (
+      isDeepStrictEqual(values, this.values(before)) &&
+      (['component_id', 'name', 'external_id', 'active', 'schedules'] as const).every((field) =>
+        isDeepStrictEqual(change[field], before[field]),
+      )
+    );
   }
 
   /** What the user configured. */
@@ -175,9 +258,11 @@ export class SourcesService {
 /** null is as if absent. */
 const isGiven = (text: string | null | undefined): text is string => text !== undefined && text !== null;
 
+const givesComponent = ({ component_id, component_code, component_url, key }: ComponentChoice): boolean =>
+  [component_id, component_code, component_url, key].some(isGiven);
+
 /** Said before anything is looked up: what is malformed is 400, whatever there is or isn't. */
-function requireOneOf(choice: Record<string, string | undefined>): void {
-  if (Object.values(choice).some(isGiven)) return;
-  const names = Object.keys(choice);
-  throw new Invalid([{ field: 'component_id', message: `one of ${names.slice(0, -1).join(', ')} and ${names.at(-1)} is required` }]);
+function requireComponent(choice: ComponentChoice): void {
+  if (givesComponent(choice)) return;
+  throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code, component_url and key is required' }]);
 }

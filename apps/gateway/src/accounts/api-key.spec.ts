@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { FirstAccountConfig } from '../gateway.config.js';
-import { apiKeyHash, apiKeyHint, isMistypedKey, newApiKey } from './api-key.js';
+import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js';
 
 describe('an API key', () => {
   it('has our prefix, base-62 digits and a checksum that finds typos', () => {
@@ -23,8 +23,9 @@ describe('an API key', () => {
     expect(() => FirstAccountConfig.read({ SLUICE_API_KEY: `${key}x` })).not.toThrow(key);
   });
   it('may be one that the operator chose', () => expect(isMistypedKey('my-own-test-key')).toBe(false));
-  it('is kept as its SHA-256, with a hint that tells nothing', () => {
+  it('is kept as its SHA-256, with a prefix that reveals nothing', () => {
     expect(apiKeyHash('abc').toString('hex')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
-    expect(apiKeyHint(newApiKey())).toHaveLength(9);
+    expect(apiKeyPrefix(newApiKey())).toMatch(/^slk_\w{4}$/);
+    expect(apiKeyPrefix('my-own-1')).toBe('my');
   });
 });

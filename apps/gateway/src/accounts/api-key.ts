@@ -5,7 +5,7 @@ import { base62, randomText } from '#contracts';
 const PREFIX = 'slk_';
 const SECRET_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
-const HINT_LENGTH = 8;
+const SHOWN_LENGTH = 8;
 
 /** A new API key: `slk_`, 32 random base-62 characters (190 bits), and a CRC-32 that lets scanners and us tell a key from a typo. */
 export function newApiKey(): string {
@@ -27,7 +27,7 @@ export const MISTYPED =
 /** What is kept of a key. A key has more entropy than a password, so a plain hash is enough. */
 export const apiKeyHash = (key: string): Buffer => createHash('sha256').update(key, 'utf8').digest();
 
-/** What may be shown of a key to tell it from others. */
-export const apiKeyHint = (key: string): string => `${key.slice(0, HINT_LENGTH)}…`;
+/** What may be shown of a key to tell it from others: of a short one that the operator chose, less than half. */
+export const apiKeyPrefix = (key: string): string => key.slice(0, Math.min(SHOWN_LENGTH, Math.floor(key.length / 3)));
 
 const checksum = (secret: string): string => base62(BigInt(crc32(secret)), CHECKSUM_LENGTH);

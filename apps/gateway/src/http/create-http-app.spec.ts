@@ -44,7 +44,10 @@ describe('the HTTP side of the gateway', () => {
     variables = Object.fromEntries(Object.keys(changed).map((name) => [name, process.env[name]]));
     Object.assign(process.env, changed);
     // A closed one for `my-key`; nobody else has an account.
-    const accounts = { authenticate: async (key: string) => (/^(my|other)-key$/.test(key) ? { id: ME } : undefined) };
+    const accounts = {
+      authenticate: async (key: string) =>
+        /^(my|other|read)-key$/.test(key) ? { id: ME, scope: key === 'read-key' ? 'read' : 'write' } : undefined,
+    };
     @Module({
       controllers: [SourcesController, WebhooksController],
       providers: [
@@ -128,11 +131,15 @@ describe('the HTTP side of the gateway', () => {
       [404, 'GET', '/v1/nothing', undefined],
       [405, 'GET', '/v1/sources', 'POST'],
       [405, 'PUT', `/v1/sources/${SOURCE}/run`, 'POST'],
-      [405, 'POST', `/v1/sources/${SOURCE}/`, 'DELETE, GET, HEAD, PUT'],
+      [405, 'POST', `/v1/sources/${SOURCE}/`, 'DELETE, GET, HEAD, PATCH, PUT'],
     ])('returns %i to %s %s', async (status, method, url, allow) => {
       const response = await send(method, url);
       expect({ status: response.status, allow: response.headers.allow }).toEqual({ status, allow });
       expect(response.body).toMatchObject({ type: 'about:blank', status, detail: response.body.error });
+    });
+
+    it('names the list when GET is sent to the route that creates its items', async () => {
+      expect((await send('GET', '/v1/sources/')).body.detail).toContain('/v1/users/me/sources');
     });
 
     it.each([
@@ -178,12 +185,35 @@ describe('the HTTP side of the gateway', () => {
       expect(body.errors.map(({ field }: { field: string }) => field)).toEqual(expect.arrayContaining(['name', 'configured_props']));
     });
 
-    it('loses fields that nobody asked for', async () => {
-      await send('POST', '/v1/sources', { body: { component_code: 'x', owner_id: 'u_000000000000000002', id: SOURCE, extra: 1 } });
-      const { payload } = messages.requests[0] as { payload: CreateSource };
-      expect(payload).toMatchObject({ owner_id: ME });
-      expect(payload.id).not.toBe(SOURCE);
-      expect(payload).not.toHaveProperty('extra');
+    it('with fields that the route does not know is refused, and names each of them', async () => {
+      const { status, body } = await send('POST', '/v1/sources', { body: { component_codes: 'x', owner_id: 'u_000000000000000002' } });
+      expect([status, messages.requests]).toEqual([400, []]);
+      expect(body.errors).toEqual([
+        { field: 'component_codes', message: 'unknown field "component_codes"; did you mean component_code?' },
+        { field: 'owner_id', message: expect.stringContaining('unknown field "owner_id"') },
+      ]);
+    });
+  });
+
+  describe('a key of scope read', () => {
+    beforeEach(() => start({ SLUICE_MAX_BODY_BYTES: '2000' }));
+    const READ = { authorization: 'Bearer read-key' };
+
+    it.each<[number, string, 'GET' | 'POST' | 'PUT' | 'DELETE', string, unknown, object]>([
+      [200, 'reads', 'GET', `/v1/sources/${SOURCE}`, undefined, {}],
+      [404, 'asks for no path', 'POST', '/v1/nothing', {}, {}],
+      [405, 'uses a wrong method', 'POST', `/v1/sources/${SOURCE}`, {}, {}],
+      [413, 'sends too much', 'POST', '/v1/sources', 'x'.repeat(2001), { 'content-type': 'text/plain' }],
+      [415, 'sends what is not JSON', 'POST', '/v1/sources', 'x', { 'content-type': 'text/plain' }],
+      [403, 'creates', 'POST', '/v1/sources', { component_code: 'x' }, {}],
+      [403, 'sends a malformed body', 'POST', '/v1/sources', '{', {}],
+      [403, 'sends an invalid body', 'PUT', `/v1/sources/${SOURCE}`, { active: 'no' }, {}],
+      [403, 'deletes what does not exist', 'DELETE', '/v1/sources/nope', undefined, {}],
+      [403, 'asks for a secret', 'GET', '/v1/webhooks/nope/secret', undefined, {}],
+    ])('gets %d when it %s', async (status, _, method, url, body, headers) => {
+      const response = await send(method, url, { body, headers: { ...READ, ...headers } });
+      expect(response.status).toBe(status);
+      if (status === 403) expect([response.body.detail, messages.requests]).toEqual([expect.stringContaining('scope read'), []]);
     });
   });
 

@@ -5,10 +5,10 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { PayloadPipe } from '#messaging';
 import { closeIdleConnections, letClientsLeave, ServiceConfig } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
 import { authenticate } from '../auth/authenticate.js';
+import { enforceScopes } from '../auth/scope.js';
 import { GatewayConfig } from '../gateway.config.js';
 import { IdempotencyRepository } from '../idempotency/idempotency.repository.js';
 import { idempotentPosts } from '../idempotency/idempotent-posts.js';
@@ -17,6 +17,7 @@ import { readJsonBodies } from './json-bodies.js';
 import { serveDocs } from './openapi.js';
 import { ProblemFilter } from './problem.filter.js';
 import { sendProblem } from './problem.js';
+import { RequestPipe } from './request.pipe.js';
 import { KnownRoutes } from './routes.js';
 
 /** Node takes no longer ones. */
@@ -37,6 +38,10 @@ const SAFE_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
 };
+/** Where the lists are that people look for beside the route that creates their items. */
+const LISTS = new Map(
+  ['sources', 'webhooks', 'subscriptions', 'auto_subscriptions'].map((kind): [string, string] => [`/v1/${kind}`, `/v1/users/me/${kind}`]),
+);
 
 /** The HTTP side of the gateway: what holds for every route, in the order in which a request meets it. */
 export async function createHttpApp(module: Type, log: Log): Promise<NestFastifyApplication> {
@@ -66,6 +71,7 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
   limitRequests(fastify, config.requestsPerMinute);
   // before their body is looked at
   fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));
+  enforceScopes(fastify);
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
   fastify.addHook('preClose', async () => {
@@ -73,7 +79,7 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
     closeIdleConnections(fastify.server);
   });
   readJsonBodies(fastify);
-  app.useGlobalPipes(new PayloadPipe({ validateCustomDecorators: true }));
+  app.useGlobalPipes(new RequestPipe({ validateCustomDecorators: true }));
   app.useGlobalFilters(new ProblemFilter(log));
   serveDocs(app);
   return app;
@@ -92,7 +98,9 @@ class GatewayAdapter extends FastifyAdapter {
     const methods = this.routes.methodsOf(path);
     if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `no such path: ${path}` });
     reply.header('allow', methods.join(', '));
-    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed; allowed: ${methods.join(', ')}` });
+    const list = request.method === 'GET' ? LISTS.get(path.replace(/\/+$/, '')) : undefined;
+    const hint = list === undefined ? '' : `; the list is at ${list}`;
+    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed; allowed: ${methods.join(', ')}${hint}` });
   }
 }
 

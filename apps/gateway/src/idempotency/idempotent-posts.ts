@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { sendProblem } from '../http/problem.js';
 import type { IdempotencyRepository } from './idempotency.repository.js';
+import { answersSecret, seal, unseal } from './sealed-answer.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -37,9 +38,11 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
       reply.header('retry-after', '1');
       return sendProblem(reply, { status: 409, detail: 'the first request with this Idempotency-Key is still in progress' });
     }
+    const body = claim.body !== null && answersSecret(request) ? unseal(claim.body, request.caller.apiKey) : claim.body;
+    if (body === undefined) return sendProblem(reply, { status: 422, detail: 'this Idempotency-Key was used with a different API key' });
     reply.header('idempotency-replayed', 'true');
     if (claim.content_type) reply.header('content-type', claim.content_type);
-    return reply.status(claim.status).send(claim.body === null ? undefined : Buffer.from(claim.body));
+    return reply.status(claim.status).send(body === null ? undefined : Buffer.from(body));
   });
 
   fastify.addHook('onSend', async (request, reply, payload) => {
@@ -51,10 +54,11 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
       await requests.release(caller.account.id, key);
     } else {
       const contentType = reply.getHeader('content-type');
+      const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : null;
       await requests.keep(caller.account.id, key, {
         status: reply.statusCode,
         content_type: typeof contentType === 'string' ? contentType : null,
-        body: typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : null,
+        body: body !== null && answersSecret(request) ? seal(body, caller.apiKey) : body,
       });
     }
     return payload;

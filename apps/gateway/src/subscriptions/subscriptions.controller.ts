@@ -34,7 +34,7 @@ export class SubscriptionsController {
   @Problems(400, 404, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
-    @Parameters() { emitter_id, listener_id, event_name }: SubscriptionParameters,
+    @Parameters(SubscriptionParameters) { emitter_id, listener_id, event_name }: SubscriptionParameters,
   ): Promise<{ data: Subscription[] }> {
     const command = { owner_id, emitter_id, listener_id, event_name: event_name ?? '' };
     return { data: [await this.messages.request(createSubscription, command, { key: owner_id })] };
@@ -51,7 +51,7 @@ export class SubscriptionsController {
   @Problems(400, 404, 413, 415)
   async delete(
     @OwnerId() owner_id: UserId,
-    @Parameters() { emitter_id, listener_id, event_name }: SubscriptionParameters,
+    @Parameters(SubscriptionParameters) { emitter_id, listener_id, event_name }: SubscriptionParameters,
   ): Promise<{ data: Subscription[] }> {
     const command = { owner_id, emitter_id, listener_id, event_name: event_name ?? '' };
     return { data: await this.messages.request(deleteSubscription, command, { key: owner_id }) };
@@ -72,7 +72,7 @@ export class SubscriptionsController {
   @Problems(400, 404, 409, 413, 415, 422)
   async createAuto(
     @OwnerId() owner_id: UserId,
-    @Parameters() { listener_id, event_name }: AutoSubscriptionParameters,
+    @Parameters(AutoSubscriptionParameters) { listener_id, event_name }: AutoSubscriptionParameters,
   ): Promise<{ data: AutoSubscription }> {
     return { data: await this.messages.request(createAutoSubscription, { owner_id, listener_id, event_name }, { key: owner_id }) };
   }
@@ -88,7 +88,7 @@ export class SubscriptionsController {
   @Problems(400, 404, 413, 415)
   async deleteAuto(
     @OwnerId() owner_id: UserId,
-    @Parameters() { listener_id, event_name }: AutoSubscriptionParameters,
+    @Parameters(AutoSubscriptionParameters) { listener_id, event_name }: AutoSubscriptionParameters,
   ): Promise<{ data: AutoSubscription[] }> {
     return { data: await this.messages.request(deleteAutoSubscription, { owner_id, listener_id, event_name }, { key: owner_id }) };
   }

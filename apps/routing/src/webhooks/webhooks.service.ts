@@ -37,10 +37,11 @@ export class WebhooksService {
     private readonly box: SecretBox,
   ) {}
 
-  async create({ id, owner_id, url = '', name, description, rate_limit }: CreateWebhook): Promise<Webhook> {
+  async create({ id, owner_id, url = '', name, description, rate_limit, external_id }: CreateWebhook): Promise<Webhook> {
     this.check({ url, name, description });
-    const webhook = { id, url, name: name ?? null, description: description ?? null, rate_limit: rate_limit ?? null };
-    const row = await this.webhooks.create(owner_id, { ...webhook, secret: sealedSecret(this.box, id, newSigningSecret()) });
+    const texts = { name: name ?? null, description: description ?? null, external_id: external_id ?? null };
+    const webhook = { id, url, ...texts, rate_limit: rate_limit ?? null, secret: sealedSecret(this.box, id, newSigningSecret()) };
+    const row = await this.webhooks.create(owner_id, webhook);
     if (!row) throw new NotFound('webhook', id);
     return webhookOf(row);
   }
@@ -51,16 +52,16 @@ export class WebhooksService {
     return webhookOf(row);
   }
 
-  async list({ owner_id, limit, after, before }: ListWebhooks): Promise<Page<Webhook>> {
+  async list({ owner_id, limit, after, before, external_id }: ListWebhooks): Promise<Page<Webhook>> {
     const page = { limit, after: idOfCursor('webhook', 'after', after), before: idOfCursor('webhook', 'before', before) };
-    const { rows, total } = await this.webhooks.list(owner_id, page);
+    const { rows, total } = await this.webhooks.list(owner_id, page, external_id || undefined);
     const webhooks = rows.map((row) => webhookOf(row, { inList: true }));
     return pageOf(webhooks, total, ({ id }) => cursorOf(id));
   }
 
-  async update({ owner_id, id, url, name, description, active, rate_limit }: UpdateWebhook): Promise<Webhook> {
+  async update({ owner_id, id, url, name, description, active, rate_limit, external_id }: UpdateWebhook): Promise<Webhook> {
     this.check({ url, name, description }, { partly: true });
-    const change = Object.entries({ url, name, description, rate_limit, active: active ?? undefined }).filter(
+    const change = Object.entries({ url, name, description, rate_limit, external_id, active: active ?? undefined }).filter(
       ([, value]) => value !== undefined,
     );
     const row = await this.webhooks.update(owner_id, id, Object.fromEntries(change));

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Schedule, SourceId } from '#contracts';
 import { Database, type Transaction } from '#database';
+import { FinishedRunRow } from '../runs/finished-run.entity.js';
 import { SourceDb, SourceDedupe } from '../runs/source-state.entity.js';
 import { WaitingEmit } from '../waiting/waiting-emit.entity.js';
 import { DeploymentRow } from './deployment.entity.js';
@@ -65,6 +66,7 @@ export class DeploymentsRepository {
   async forgetKept(transaction: Transaction, sourceId: SourceId): Promise<void> {
     await transaction.rows(SourceDb).delete({ source_id: sourceId });
     await transaction.rows(SourceDedupe).delete({ source_id: sourceId });
+    await transaction.rows(FinishedRunRow).delete({ source_id: sourceId });
   }
 
   /** Counts consecutive runs that ended their process; returns how many there are now. Prepared SQL: it follows each run, and mostly finds nothing to change. */

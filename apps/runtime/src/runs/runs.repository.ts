@@ -1,17 +1,31 @@
 import { Injectable } from '@nestjs/common';
 import type { RunRequest } from '#contracts';
-import { Database } from '#database';
+import { Database, type Session } from '#database';
 import { addToOutbox } from '#outbox';
 import type { DedupeState } from './dedupe.js';
 import { TimersRepository } from '../timers/timers.repository.js';
+import { FinishedRunRow } from './finished-run.entity.js';
 import type { RunEffects } from './run-effects.js';
+import type { RunEntry } from './run-history.js';
 import { SourceDb, SourceDedupe } from './source-state.entity.js';
+import { TrimCounter } from './trim-counter.js';
 
 const FORGET_BATCH = 10_000;
+/** As many runs of a source are listed. */
+const LISTED = 100;
+
+/** The window of a page, by positions. */
+export interface RunsPage {
+  limit: number;
+  after?: number;
+  before?: number;
+}
 
 /** Prepared SQL: all of it runs for each run, and `finish` is the one transaction of a run. */
 @Injectable()
 export class RunsRepository {
+  private readonly trims = new TrimCounter();
+
   constructor(
     private readonly database: Database,
     private readonly timers: TimersRepository,
@@ -42,17 +56,18 @@ export class RunsRepository {
   }
 
   /** Writes the run's effects; false when they are written already, for a run is at least once. */
-  async finish(
+  async finish(run: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>, effects: RunEffects): Promise<boolean> {
+    const written = await this.write(run, effects);
+    if (written && effects.entry && this.trims.isDue(run.source_id)) await this.trim(run.source_id);
+    return written;
+  }
+
+  private async write(
     { run_id: runId, source_id: sourceId, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>,
-    { db, dedupe, waiting, records, usage, final }: RunEffects,
+    { db, dedupe, waiting, records, usage, entry, final }: RunEffects,
   ): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
-      const { rowCount } = await transaction.query({
-        name: 'run-finish',
-        text: 'INSERT INTO run_done (run_id) VALUES ($1) ON CONFLICT DO NOTHING',
-        values: [runId],
-      });
-      if (rowCount === 0) return false;
+      if (!(await this.end(transaction, runId, sourceId, entry))) return false;
       const written = Object.entries(db).filter((entry): entry is [string, string] => entry[1] !== null);
       const removed = Object.keys(db).filter((key) => db[key] === null);
       if (written.length > 0) {
@@ -90,6 +105,7 @@ export class RunsRepository {
       if (final) {
         await transaction.rows(SourceDb).delete({ source_id: sourceId });
         await transaction.rows(SourceDedupe).delete({ source_id: sourceId });
+        await transaction.rows(FinishedRunRow).delete({ source_id: sourceId });
       }
       // last, for the runs of an account wait for each other from here on
       if (usage) {
@@ -104,9 +120,67 @@ export class RunsRepository {
     });
   }
 
-  /** There is nothing to write of this run, and it's not to be asked for again. */
-  async leaveOut({ run_id, source_id, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>): Promise<void> {
+  /** The run did not take place, and it's not to be asked for again. entry: null if its source does not exist. */
+  async leaveOut(
+    { run_id, source_id, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>,
+    entry: RunEntry | null,
+  ): Promise<void> {
     if (trigger === 'timer') await this.timers.resume(this.database, source_id, run_id);
+    if (entry && (await this.end(this.database, run_id, source_id, entry)) && this.trims.isDue(source_id)) await this.trim(source_id);
+  }
+
+  /** The last runs of a source that have ended, newest first, and how many there are. */
+  async page(sourceId: string, { limit, after, before }: RunsPage): Promise<{ rows: FinishedRunRow[]; total: number }> {
+    const { rows } = await this.database.query<FinishedRunRow>({
+      name: 'runs-page',
+      text: `SELECT * FROM finished_run WHERE source_id = $1 ORDER BY position DESC LIMIT ${LISTED}`,
+      values: [sourceId],
+    });
+    const within = rows.filter(({ position: at }) => (after === undefined || at < after) && (before === undefined || at > before));
+    const backwards = before !== undefined && after === undefined;
+    return { rows: backwards ? within.slice(-limit) : within.slice(0, limit), total: rows.length };
+  }
+
+  /** Notes that the run has ended; false when that was noted already. One statement for both rows: every run makes it. */
+  private async end(session: Session, runId: string, sourceId: string, entry: RunEntry | null): Promise<boolean> {
+    const { rowCount } = await session.query(
+      entry
+        ? {
+            name: 'run-finish',
+            text: `WITH done AS (INSERT INTO run_done (run_id) VALUES ($1) ON CONFLICT DO NOTHING RETURNING run_id)
+                   INSERT INTO finished_run (run_id, source_id, trigger, method, status, started_at, duration_ms, emitted, error)
+                   SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9 FROM done`,
+            values: [
+              runId,
+              sourceId,
+              entry.trigger,
+              entry.method,
+              entry.status,
+              entry.started_at,
+              entry.duration_ms,
+              entry.emitted,
+              entry.error,
+            ],
+          }
+        : { name: 'run-end', text: 'INSERT INTO run_done (run_id) VALUES ($1) ON CONFLICT DO NOTHING', values: [runId] },
+    );
+    return rowCount === 1;
+  }
+
+  /** Deletes the runs that are not listed any more. What fails is repeated with a later run. */
+  private async trim(sourceId: string): Promise<void> {
+    await this.database
+      .query(
+        `DELETE FROM finished_run WHERE source_id = $1 AND position <= (
+           SELECT position FROM finished_run WHERE source_id = $1 ORDER BY position DESC OFFSET ${LISTED} LIMIT 1)`,
+        [sourceId],
+      )
+      .catch(() => this.trims.again(sourceId));
+  }
+
+  /** Deletes runs of sources that were deleted while the run was under way. */
+  async forgetOfDeleted(): Promise<void> {
+    await this.database.query('DELETE FROM finished_run f WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = f.source_id)');
   }
 
   /** Forgets runs that nobody can ask for again: their requests have left the log. */

@@ -18,6 +18,7 @@ import { timerEvent } from '../timers/timer-event.js';
 import { RunLanes } from './run-lanes.js';
 import { notKept, type RunEffects, runEffects } from './run-effects.js';
 import { deploymentIdOf, type DueRun, errorRecord } from './run-events.js';
+import { skippedEntry } from './run-history.js';
 import { RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
 
@@ -54,7 +55,7 @@ export class RunsService {
   /** Throws only what passes by itself: the run is then asked for again. Answers how the run ended; null when there was none. */
   async execute(request: RunRequest, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
     const source: RunningSource | undefined = request.hook ? hookedSource(request) : await this.source(request.source_id);
-    if (!source || (!source.active && !request.hook)) return this.skip(request, 'the source is not active');
+    if (!source || (!source.active && !request.hook)) return this.skip(request, 'the source is not active', source);
     const { code, description } = await this.codes.get(source.deployment.code_hash);
     if (request.hook && !description.hooks.includes(request.hook.method)) return this.withoutHook(request);
     this.lanes.learn(source.source_id, runsAtATime(description));
@@ -62,7 +63,7 @@ export class RunsService {
     // hooks set up and clear away: they run over quota too
     if (!run.hook && !(await this.quotas.allow(source.owner_id))) {
       await this.quotas.tell(run, source.source_id);
-      return this.skip(run, 'over quota');
+      return this.skip(run, 'the account is over its quota', source);
     }
     const carryOut = () => this.carryOut(run, source, code, description, onRespond);
     return keepsOrder(description) ? this.locks.alone(source.source_id, carryOut) : carryOut();
@@ -174,16 +175,16 @@ export class RunsService {
     return row && { ...deployedState(row), kills_in_row: row.kills_in_row };
   }
 
-  private async skip(run: RunRequest, reason: string): Promise<null> {
+  private async skip(run: RunRequest, reason: string, source: RunningSource | undefined): Promise<null> {
     const { run_id, source_id } = run;
-    await this.runs.leaveOut(run);
+    await this.runs.leaveOut(run, source ? skippedEntry(run, reason, Date.now()) : null);
     this.log.info({ run_id, source_id, reason }, 'run.skipped');
     return null;
   }
 
   private async withoutHook(run: RunRequest): Promise<null> {
     if (run.hook?.final) {
-      await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, final: true });
+      await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, final: true });
     }
     return null;
   }
