@@ -25,6 +25,7 @@ import { FakeMessages } from '#testing';
 import { AccountsService } from './accounts/accounts.service.js';
 import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
+import { LateAnswers } from './idempotency/late-answers.js';
 import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
@@ -53,6 +54,7 @@ describe('the HTTP side of the gateway', () => {
       controllers: [SourcesController, WebhooksController],
       providers: [
         RunNow,
+        { provide: APP_INTERCEPTOR, useClass: LateAnswers },
         { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
         { provide: AccountsService, useValue: accounts },
         { provide: IdempotencyRepository, useValue: new IdempotencyInMemory() },
@@ -121,6 +123,22 @@ describe('the HTTP side of the gateway', () => {
       const [answer] = (await once(client, 'data')) as [Buffer];
       expect(answer.toString()).toMatch(/^HTTP\/1.1 200/);
       client.destroy();
+    });
+
+    it('forbids caches to store any answer, and browsers to run or frame anything of others', async () => {
+      for (const url of ['/docs', '/openapi.json', `/v1/sources/${SOURCE}`, '/v1/nothing']) {
+        const { headers } = await app.inject({ method: 'GET', url, headers: KEY });
+        expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' });
+        expect(headers['content-security-policy']).toMatch(/default-src 'none'; script-src 'self';.* frame-ancestors 'none'$/);
+      }
+    });
+
+    it('serves documentation that the policy allows: without scripts in the page', async () => {
+      const { body } = await app.inject({ method: 'GET', url: '/docs' });
+      const scripts = [...body.matchAll(/<script([^>]*)>([^<]*)/g)];
+      expect(scripts.length).toBeGreaterThan(0);
+      for (const [, attributes, text] of scripts) expect([attributes, text?.trim()]).toEqual([expect.stringMatching(/src="\.?\/docs/), '']);
+      expect(body).not.toMatch(/ on\w+=|javascript:/);
     });
 
     it.each(['bearer my-key', 'Bearer  my-key '])('accepts the header "Authorization: %s"', async (authorization) => {
@@ -281,6 +299,28 @@ describe('the HTTP side of the gateway', () => {
       open({ id: SOURCE } as never);
       expect({ status: beside.status, retry: beside.headers['retry-after'] }).toEqual({ status: 409, retry: '1' });
       expect((await first).status).toBe(200);
+    });
+
+    it.each<[string, () => Promise<Source>, number, object]>([
+      ['a success', async () => ({ id: SOURCE }) as unknown as Source, 200, { data: { id: SOURCE } }],
+      ['a refusal', () => Promise.reject(new NotFound('component', 'x')), 404, { detail: 'component x not found' }],
+    ])('keeps the key after a 504, and its repeat gets the reply that came late: %s', async (_, ending, status, body) => {
+      const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+      messages.replyLate(createSource, () => gate.then(ending));
+      expect((await post('a')).status).toBe(504);
+      expect((await post('a')).status).toBe(409);
+      open();
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(await post('a')).toMatchObject({ status, body, headers: { 'idempotency-replayed': 'true' } });
+      expect(messages.requests).toHaveLength(1);
+    });
+
+    it('frees the key when the work fails after a 504', async () => {
+      messages.replyLate(createSource, () => Promise.reject(new Unavailable('away')));
+      expect((await post('a')).status).toBe(504);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect((await post('a')).status).toBe(504);
+      expect(messages.requests).toHaveLength(2);
     });
 
     it('repeats an answer of 4xx, and tries again after one of 5xx', async () => {

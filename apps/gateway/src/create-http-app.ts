@@ -8,6 +8,7 @@ import { type Log, NestLog, withRequestId } from '#observability';
 import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
 import { AccountsService } from './accounts/accounts.service.js';
 import { authenticate } from './accounts/authenticate.js';
+import { enforceScopes } from './accounts/scope.js';
 import { GatewayConfig } from './gateway.config.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { idempotentPosts } from './idempotency/idempotent-posts.js';
@@ -18,12 +19,25 @@ import { ProblemFilter } from './http/problem.filter.js';
 import { sendProblem } from './http/problem.js';
 import { RequestPipe } from './http/request.pipe.js';
 import { KnownRoutes } from './http/routes.js';
-import { enforceScopes } from './http/scopes.js';
 
 /** Node takes no longer ones. */
 const MAX_URL_LENGTH = 16_384;
 const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
+/**
+ * Of every answer. Answers belong to one account and may contain keys and secrets: nothing in between stores them. The policy is made for the page
+ * `/docs`, the only HTML.
+ */
+const SAFE_HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+};
 /** Where the lists are that people look for beside the route that creates their items. */
 const LISTS = new Map(
   ['sources', 'webhooks', 'subscriptions', 'auto_subscriptions'].map((kind): [string, string] => [`/v1/${kind}`, `/v1/users/me/${kind}`]),
@@ -50,7 +64,7 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
     abortOnError: false,
   });
   fastify.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id);
+    reply.headers({ ...SAFE_HEADERS, 'x-request-id': request.id });
     withRequestId(request.id, done);
   });
   authenticate(fastify, app.get(AccountsService));

@@ -89,7 +89,7 @@ export class SourceOptions extends OptionsRequest {
   @IsString() prop!: string;
 }
 /** The options of a source's prop. The given values take the place of the configured ones. */
-export const sourceOptions = query<PropOptions>()('runtime.source.options', SourceOptions);
+export const sourceOptions = query<PropOptions>()('runtime.source.options', SourceOptions, { secret: true });
 
 export class ComponentOptions extends OptionsRequest {
   @IsId('user') owner_id!: UserId;
@@ -97,7 +97,7 @@ export class ComponentOptions extends OptionsRequest {
   @IsString() code_hash!: string;
   @IsString() prop!: string;
 }
-export const componentOptions = query<PropOptions>()('runtime.component.options', ComponentOptions);
+export const componentOptions = query<PropOptions>()('runtime.component.options', ComponentOptions, { secret: true });
 
 export class FindRuns {
   @IsId('user') owner_id!: UserId;

@@ -17,7 +17,7 @@ export interface Source {
   updated_at: number;
   name: string;
   name_slug: string;
-  /** The user's own id of it; omitted if there is none. */
+  /** The caller's own id; omitted if there is none. */
   external_id?: string;
 }
 
@@ -59,7 +59,7 @@ export class CreateSource extends NewSource {
   @IsId('component') new_component_id!: ComponentId;
   @IsId('user') owner_id!: UserId;
 }
-export const createSource = command<Source>()('catalog.source.create', CreateSource);
+export const createSource = command<Source>()('catalog.source.create', CreateSource, { secret: true });
 
 export class UpdateSource extends NewSource {
   @IsId('user') owner_id!: UserId;
@@ -67,7 +67,7 @@ export class UpdateSource extends NewSource {
   @IsId('component') new_component_id!: ComponentId;
   @IsOptional() @IsBoolean({ message: 'active must be true or false' }) active?: boolean;
 }
-export const updateSource = command<Source>()('catalog.source.update', UpdateSource);
+export const updateSource = command<Source>()('catalog.source.update', UpdateSource, { secret: true });
 
 const isPresent = (_: unknown, value: unknown): boolean => value !== undefined;
 
@@ -94,7 +94,7 @@ export class PatchSource extends SourcePatch {
   @IsId('source') id!: SourceId;
   @IsId('component') new_component_id!: ComponentId;
 }
-export const patchSource = command<Source>()('catalog.source.patch', PatchSource);
+export const patchSource = command<Source>()('catalog.source.patch', PatchSource, { secret: true });
 
 /** One source of an owner. */
 export class SourceReference {

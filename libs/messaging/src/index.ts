@@ -13,6 +13,7 @@ export { LogRecord } from './log-record.js';
 export { recordOf, Messages } from './messages.js';
 export { KAFKA } from './kafka-token.js';
 export { MessagingModule } from './messaging.module.js';
+export { currentPatience, withPatience } from './patience.js';
 export { fieldsOf, PayloadPipe } from './payload-pipe.js';
 export { type OutgoingRecord, Publisher } from './publisher.js';
 export { shares } from './shares.js';

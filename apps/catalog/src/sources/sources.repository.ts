@@ -116,6 +116,26 @@ export class SourcesRepository {
     });
   }
 
+  /**
+   * Publishes the state of all sources again, under new versions: after a rotation of the keys, the copies in the runtime and in the compacted topic
+   * are encrypted under the new key. Returns their number.
+   */
+  async republish(): Promise<number> {
+    for (let [count, after] = [0, '']; ;) {
+      const ids = await this.database.transaction(async (transaction) => {
+        const { rows } = await transaction.query<{ id: SourceId; owner_id: UserId }>(
+          'UPDATE source SET version = version + 1 WHERE id IN (SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT 100) RETURNING id, owner_id',
+          [after],
+        );
+        for (const { id, owner_id } of rows) await this.publish(transaction, sourceState(await this.reread(transaction, owner_id, id)));
+        return rows.map(({ id }) => id).sort();
+      });
+      if (ids.length === 0) return count;
+      count += ids.length;
+      after = ids.at(-1) ?? '';
+    }
+  }
+
   /** The states of the sources that exist, of every account. For the other services only; a user must not see them. */
   async states(ids: string[]): Promise<EmitterState[]> {
     const rows = await withComponent(this.sources.createQueryBuilder('source')).where('source.id = ANY(:ids)', { ids }).getMany();

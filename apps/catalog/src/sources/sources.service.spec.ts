@@ -13,6 +13,7 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { createLog, LOG } from '#observability';
+import { SecretBox } from '#secrets';
 import { FakeMessages } from '#testing';
 import { CatalogConfig } from '../catalog.config.js';
 import { codeHash } from '../components/component.entity.js';
@@ -54,6 +55,7 @@ describe('the sources of an account', () => {
         { provide: RemoteCode, useValue: { read: async (_owner: string, url: string) => `// from ${url}` } },
         { provide: Messages, useValue: messages },
         { provide: CatalogConfig, useValue: config },
+        { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32, 1)]) },
         { provide: LOG, useValue: createLog('test', 'silent') },
       ],
     })

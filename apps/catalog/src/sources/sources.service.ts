@@ -15,6 +15,7 @@ import {
   type Page,
   pageOf,
   type PatchSource,
+  propsPlace,
   randomText,
   type Schedule,
   type Source,
@@ -27,12 +28,14 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { SecretBox } from '#secrets';
 import { CatalogConfig } from '../catalog.config.js';
 import type { ComponentRow, NewComponent } from '../components/component.entity.js';
 import { ComponentsService } from '../components/components.service.js';
 import { checkPropValues } from './prop-values.js';
+import { keptSecrets } from './secret-props.js';
 import { slugOf } from './slug.js';
-import { type SourceChange, type SourceRow, sourceOf, sourceState } from './source.entity.js';
+import { propsOf, type SourceChange, type SourceRow, sourceOf, sourceState } from './source.entity.js';
 import { SourcesRepository } from './sources.repository.js';
 
 /** 143 bits: nobody guesses an endpoint. */
@@ -51,7 +54,12 @@ const chosen = ({ id, inspected }: ComponentRow): ChosenComponent => ({ id, desc
 const currentOf = ({ component_id: id, component }: SourceRow): ChosenComponent => ({ id, description: component.inspected.description });
 
 /** What a source is to be, before it's checked against its component. */
-interface Wanted extends Pick<SourceChange, 'name' | 'external_id' | 'configured_props' | 'active'> {
+interface Wanted extends Pick<SourceChange, 'name' | 'external_id' | 'active'> {
+  /** Values as they were sent, masks included. */
+  given: Record<string, unknown>;
+  /** Values that stay without being sent. */
+  keptValues?: Record<string, unknown>;
+  before?: SourceRow;
   slug?: string;
   /** The schedules so far of timers whose values stay. */
   kept?: Record<string, Schedule>;
@@ -64,17 +72,18 @@ export class SourcesService {
     private readonly components: ComponentsService,
     private readonly messages: Messages,
     private readonly config: CatalogConfig,
+    private readonly box: SecretBox,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
   async create({ id, owner_id, new_component_id, ...choice }: CreateSource): Promise<Source> {
     requireComponent(choice);
     const component = await this.component(owner_id, new_component_id, choice);
-    const change = this.change(component, {
+    const change = this.change(id, component, {
       // without a name it's the component's, as a slug
       name: choice.name ?? slugOf(component.description.name),
       external_id: choice.external_id ?? null,
-      configured_props: choice.configured_props ?? {},
+      given: choice.configured_props ?? {},
       active: true,
     });
     await this.sources.requireFree(owner_id, change.external_id, id);
@@ -89,10 +98,12 @@ export class SourcesService {
     const component = await this.component(owner_id, new_component_id, choice);
     return this.save(found, component.fresh, (before) => {
       const { name, external_id, configured_props } = choice;
-      return this.change(component, {
+      return this.change(id, component, {
         name: name ?? slugOf(component.description.name),
         external_id: external_id === undefined ? before.external_id : external_id,
-        configured_props: configured_props ?? before.configured_props,
+        given: configured_props ?? {},
+        keptValues: configured_props ? undefined : this.values(before),
+        before,
         active: active ?? true,
         kept: configured_props ? undefined : before.schedules,
       });
@@ -107,7 +118,7 @@ export class SourcesService {
     const component = given?.fresh?.code.hash === found.component.code_hash ? undefined : given;
     return this.save(found, component?.fresh, (before) => {
       const change = this.patched(component ?? currentOf(before), patch, before);
-      return isAsBefore(change, before) ? null : change;
+      return this.isAsBefore(change, before) ? null : change;
     });
   }
 
@@ -124,7 +135,7 @@ export class SourcesService {
   async list({ owner_id, limit, after, before, external_id }: ListSources): Promise<Page<Source>> {
     const page = { limit, after: idOfCursor('source', 'after', after), before: idOfCursor('source', 'before', before) };
     const { rows, total } = await this.sources.list(owner_id, page, external_id || undefined);
-    const sources = rows.map((row) => sourceOf(row, this.config.endpointsUrl, { inList: true }));
+    const sources = rows.map((row) => sourceOf(row, this.values(row), this.config.endpointsUrl, { inList: true }));
     return pageOf(sources, total, ({ id }) => cursorOf(id));
   }
 
@@ -172,30 +183,41 @@ export class SourcesService {
   ): SourceChange {
     const isGivenProp = ([prop]: [string, unknown]) => Object.hasOwn(configured_props, prop);
     const renamed = name !== undefined && name !== before.name;
-    return this.change(component, {
+    return this.change(before.id, component, {
       name: name === undefined ? before.name : (name ?? slugOf(component.description.name)),
       slug: renamed ? undefined : before.name_slug,
       external_id: external_id === undefined ? before.external_id : external_id,
-      configured_props: Object.fromEntries([
-        ...Object.entries(before.configured_props).filter((prop) => !isGivenProp(prop)),
-        ...Object.entries(configured_props).filter(([, value]) => value !== null),
-      ]),
+      given: Object.fromEntries(Object.entries(configured_props).filter(([, value]) => value !== null)),
+      keptValues: Object.fromEntries(Object.entries(this.values(before)).filter((prop) => !isGivenProp(prop))),
+      before,
       active: active ?? before.active,
       kept: Object.fromEntries(Object.entries(before.schedules).filter((prop) => !isGivenProp(prop))),
     });
   }
 
   /** Throws Invalid when the values don't fit the component. */
-  private change({ id, description }: ChosenComponent, { kept, slug, ...wanted }: Wanted): SourceChange {
-    const { schedules, hasEndpoint, problems } = checkPropValues(description.configurable_props, wanted.configured_props, {
+  private change(
+    sourceId: SourceId,
+    { id, description }: ChosenComponent,
+    { kept, slug, given, keptValues, before, ...wanted }: Wanted,
+  ): SourceChange {
+    const secrets = keptSecrets(
+      description.configurable_props,
+      { given, kept: keptValues },
+      before && { props: propsOf(before), values: this.values(before) },
+    );
+    const { schedules, hasEndpoint, problems } = checkPropValues(description.configurable_props, secrets.values, {
       minSeconds: this.config.minIntervalSeconds,
       kept,
     });
-    if (problems.length > 0) throw new Invalid(problems);
+    const named = new Set(secrets.problems.map(({ field }) => field));
+    const all = [...secrets.problems, ...problems.filter(({ field }) => !named.has(field))];
+    if (all.length > 0) throw new Invalid(all);
     return {
       ...wanted,
       component_id: id,
       slug: slug ?? slugOf(wanted.name),
+      configured_props: this.box.seal(JSON.stringify(secrets.values), propsPlace(sourceId)),
       schedules,
       endpoint_key: hasEndpoint ? randomText(ENDPOINT_KEY_LENGTH) : null,
     };
@@ -211,8 +233,25 @@ export class SourcesService {
     return this.messages.announce(emitterChanged, state, state.emitter_id);
   }
 
+  private isAsBefore(change: SourceChange, before: SourceRow): boolean {
+    const values = this.values({ id: before.id, configured_props: change.configured_props });
+    return (
+      isDeepStrictEqual(values, this.values(before)) &&
+      (['component_id', 'name', 'external_id', 'active', 'schedules'] as const).every((field) =>
+        isDeepStrictEqual(change[field], before[field]),
+      )
+    );
+  }
+
+  /** What the user configured. */
+  private values({ id, configured_props }: Pick<SourceRow, 'id' | 'configured_props'>): Record<string, unknown> {
+    return typeof configured_props === 'string'
+      ? (JSON.parse(this.box.open(configured_props, propsPlace(id))) as Record<string, unknown>)
+      : configured_props;
+  }
+
   private answer(row: SourceRow): Source {
-    return sourceOf(row, this.config.endpointsUrl);
+    return sourceOf(row, this.values(row), this.config.endpointsUrl);
   }
 }
 
@@ -227,8 +266,3 @@ function requireComponent(choice: ComponentChoice): void {
   if (givesComponent(choice)) return;
   throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code, component_url and key is required' }]);
 }
-
-const isAsBefore = (change: SourceChange, before: SourceRow): boolean =>
-  (['component_id', 'name', 'external_id', 'active', 'configured_props', 'schedules'] as const).every((field) =>
-    isDeepStrictEqual(change[field], before[field]),
-  );

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { FirstAccountConfig } from '../gateway.config.js';
 import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js';
 
 describe('an API key', () => {
@@ -11,6 +12,15 @@ describe('an API key', () => {
       expect(isMistypedKey(key.slice(0, at) + other + key.slice(at + 1))).toBe(true);
     }
     expect(isMistypedKey(`${key}0`)).toBe(true);
+  });
+  it('is refused for the first account if it has a typo, in one line that does not show it', () => {
+    const key = newApiKey();
+    expect(FirstAccountConfig.read({ SLUICE_API_KEY: key }).apiKey).toBe(key);
+    expect(FirstAccountConfig.read({ SLUICE_API_KEY: 'my-own-test-key' }).apiKey).toBe('my-own-test-key');
+    expect(() => FirstAccountConfig.read({ SLUICE_API_KEY: `${key}x` })).toThrow(
+      /^SLUICE_API_KEY has our prefix slk_ but a wrong length or checksum[^\n]*$/,
+    );
+    expect(() => FirstAccountConfig.read({ SLUICE_API_KEY: `${key}x` })).not.toThrow(key);
   });
   it('may be one that the operator chose', () => expect(isMistypedKey('my-own-test-key')).toBe(false));
   it('is kept as its SHA-256, with a prefix that reveals nothing', () => {

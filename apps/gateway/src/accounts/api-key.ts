@@ -20,6 +20,10 @@ export function isMistypedKey(text: string): boolean {
   return body.length !== SECRET_LENGTH + CHECKSUM_LENGTH || checksum(body.slice(0, SECRET_LENGTH)) !== body.slice(SECRET_LENGTH);
 }
 
+/** Completes a sentence that begins with the name of the variable. */
+export const MISTYPED =
+  'has our prefix slk_ but a wrong length or checksum, so it contains a typo; correct it, or choose a key with another prefix';
+
 /** What is kept of a key. A key has more entropy than a password, so a plain hash is enough. */
 export const apiKeyHash = (key: string): Buffer => createHash('sha256').update(key, 'utf8').digest();
 

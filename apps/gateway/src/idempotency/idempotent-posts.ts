@@ -8,6 +8,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set while this request is the first with its key. */
     idempotencyKey?: string;
+    /** The work goes on after the response: its own answer is stored with the key (late-answers.ts). */
+    isAnsweredLate?: boolean;
   }
 }
 
@@ -15,7 +17,8 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
 
 /**
  * A POST with an `Idempotency-Key` that is repeated within 24 h gets the answer of the first one and does nothing; with
- * another payload it's 422, and while the first is under way 409. An answer of 5xx isn't kept: the repeat tries again.
+ * another payload it's 422, and while the first is under way 409, even after it was answered with 504. Another answer of 5xx isn't kept: the repeat
+ * tries again.
  */
 export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyRepository): void {
   fastify.addHook('preHandler', async (request, reply) => {
@@ -46,6 +49,7 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
     const { idempotencyKey: key, caller } = request;
     if (key === undefined || !caller) return payload;
     request.idempotencyKey = undefined;
+    if (request.isAnsweredLate) return payload;
     if (reply.statusCode >= 500) {
       await requests.release(caller.account.id, key);
     } else {

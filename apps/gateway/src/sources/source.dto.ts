@@ -1,8 +1,9 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Allow, IsBoolean, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
-import { NewSource, SourcePatch } from '#contracts';
-import { DescribesExternalId } from '../http/external-id.dto.js';
+import { NewSource, SelectsExternalId, SourcePatch } from '#contracts';
+import { ApiExternalId, ApiExternalIdFilter, ApiShownExternalId } from '../http/external-id.dto.js';
+import { PageQuery } from '../http/page.dto.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
 export class Source implements contracts.Source {
@@ -22,7 +23,7 @@ export class Source implements contracts.Source {
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
   @ApiProperty() name!: string;
   @ApiProperty({ description: 'Unique within the account.' }) name_slug!: string;
-  @ApiPropertyOptional({ description: 'Your own id of it; omitted if there is none.' }) external_id?: string;
+  @ApiShownExternalId() external_id?: string;
 }
 
 export class CreateSourceBody extends NewSource {
@@ -38,17 +39,17 @@ export class CreateSourceBody extends NewSource {
   })
   override component_id?: string;
 
-  @ApiPropertyOptional({ description: "Default: the slug of the component's name." })
-  override name?: string;
-
-  @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
-  override configured_props?: Record<string, unknown>;
-
   @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
   override key?: string;
 
-  @DescribesExternalId()
+  @ApiPropertyOptional({ description: "Default: the slug of the component's name." })
+  override name?: string;
+
+  @ApiExternalId()
   override external_id?: string | null;
+
+  @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
+  override configured_props?: Record<string, unknown>;
 }
 
 export class UpdateSourceBody extends CreateSourceBody {
@@ -65,7 +66,10 @@ export class PatchSourceBody extends SourcePatch {
   @ApiPropertyOptional({ description: 'The http or https URL of the code.' })
   override component_url?: string;
 
-  @ApiPropertyOptional({ type: String, description: 'The id of an existing component.' })
+  @ApiPropertyOptional({
+    type: String,
+    description: 'The id of an existing component; takes precedence over the other ways to choose one.',
+  })
   override component_id?: string;
 
   @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
@@ -74,7 +78,7 @@ export class PatchSourceBody extends SourcePatch {
   @ApiPropertyOptional({ type: String, nullable: true, description: "null resets it to the slug of the component's name." })
   override name?: string | null;
 
-  @DescribesExternalId()
+  @ApiExternalId()
   override external_id?: string | null;
 
   @ApiPropertyOptional({ type: Boolean, description: 'false disables the source, true enables it.' })
@@ -86,6 +90,12 @@ export class PatchSourceBody extends SourcePatch {
     description: 'Values by prop: the value of each given prop is replaced as a whole, null removes it, and other props keep their values.',
   })
   override configured_props?: Record<string, unknown>;
+}
+
+export class SourceListQuery extends PageQuery {
+  @ApiExternalIdFilter()
+  @SelectsExternalId()
+  external_id?: string;
 }
 
 export class RunSourceBody {

@@ -39,10 +39,11 @@ export class WebhookRow {
   @Column(CREATED_AT)
   updated_at!: Date;
 
+  /** Encrypted. */
   @Column('text', { select: false })
   secret!: string;
 
-  /** Signs beside the secret until it expires. */
+  /** Encrypted. Signs beside the secret until it expires. */
   @Column('text', { nullable: true, select: false })
   previous_secret!: string | null;
 

@@ -14,7 +14,9 @@ import {
   type UserId,
 } from '#contracts';
 import { Answers } from '#messaging';
+import { SecretBox } from '#secrets';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { openedProps, withoutMasks } from '../deployments/opened-props.js';
 import type { OptionsCall, Sandbox } from '../sandbox/sandbox.js';
 import { SANDBOX } from '../sandbox/sandbox.provider.js';
 import { CodeCache } from './code-cache.js';
@@ -38,6 +40,7 @@ export class PropOptionsController {
   constructor(
     private readonly deployments: DeploymentsRepository,
     private readonly codes: CodeCache,
+    private readonly box: SecretBox,
     @Inject(SANDBOX) private readonly sandbox: Sandbox,
   ) {}
 
@@ -45,7 +48,8 @@ export class PropOptionsController {
   async ofSource(@Payload() { owner_id, source_id, prop, ...request }: SourceOptions): Promise<PropOptions> {
     const row = await this.deployments.find(source_id);
     if (!row || row.owner_id !== owner_id) throw new NotFound('source', source_id);
-    const values = { ...row.configured_props, ...request.configured_props };
+    const own = openedProps(this.box, row.source_id, row);
+    const values = { ...own, ...withoutMasks(request.configured_props ?? {}, own) };
     return this.options(owner_id, { codeHash: row.code_hash, sourceId: source_id, values }, prop, request);
   }
 

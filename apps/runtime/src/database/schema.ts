@@ -1,3 +1,4 @@
+import { propsPlace } from '#contracts';
 import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
 import { outboxSchema } from '#outbox';
@@ -25,5 +26,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, {
     UsageRow,
     QuotaNotice,
   ],
+  sealed: [{ table: 'deployment', key: ['source_id'], column: 'configured_props', json: true, place: propsPlace }],
   migrations: [CreateRuntime1795305600004],
 });

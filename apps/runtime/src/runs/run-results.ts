@@ -9,8 +9,8 @@ import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { notKept, type RunEffects, runEffects } from './run-effects.js';
 import type { DueRun } from './run-events.js';
-import { DB_PROP, type RunSource } from './run-sources.js';
 import { skippedEntry } from './run-history.js';
+import { DB_PROP, type RunSource } from './run-sources.js';
 import { RunsRepository } from './runs.repository.js';
 
 /** The last pause before another attempt to write is this long, and all of them together twice that. */
@@ -37,9 +37,9 @@ export class RunResults {
     return isDone ? null : { db, dedupe };
   }
 
-  /** For a run that is not executed. @param reason to list it with; null: it is not listed */
-  skip(run: RunRequest, reason: string | null): Promise<void> {
-    return this.runs.leaveOut(run, reason === null ? null : skippedEntry(run, reason, Date.now()));
+  /** For a run that is not executed. It is listed unless its source does not exist. */
+  skip(run: RunRequest, reason: string, { isListed }: { isListed: boolean }): Promise<void> {
+    return this.runs.leaveOut(run, isListed ? skippedEntry(run, reason, Date.now()) : null);
   }
 
   /** The component does not define this hook. After the last hook of a source, its state is deleted all the same. */

@@ -37,5 +37,7 @@ function optionsOf(result: unknown): { options: unknown[]; context: unknown } {
 function labelled(option: unknown): unknown {
   if (typeof option !== 'object' || option === null) return { label: String(option), value: option };
   const { label, value = label } = option as Members;
-  return { label: typeof label === 'string' ? label : JSON.stringify(label ?? value), value };
+  return { label: textOf(label ?? value), value };
 }
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value)));
