@@ -94,7 +94,7 @@ export const replays = (world: () => World) =>
 
     it.each([
       ['no ends', { from: undefined, to: undefined }],
-      ['an end that is no time', { from: 'yesterday' }],
+      ['an end that is not a time', { from: 'yesterday' }],
       ['an end before the beginning', { from: '5-1', to: '4-1' }],
       ['a stream that cannot be replayed', { event_name: '$in' }],
       ['an unknown field', { until: 5 }],

@@ -96,6 +96,12 @@ describe('the HTTP side of the gateway', () => {
   describe('before a controller is reached', () => {
     beforeEach(() => start());
 
+    it('shows the documentation to browsers at /, and 404 to programs', async () => {
+      const browser = await app.inject({ method: 'GET', url: '/', headers: { accept: 'text/html,*/*;q=0.8' } });
+      expect([browser.statusCode, browser.headers.location]).toEqual([302, '/docs']);
+      expect((await app.inject({ method: 'GET', url: '/', headers: { accept: '*/*' } })).statusCode).toBe(404);
+    });
+
     it.each([
       ['no key', '/v1/sources/x', {}],
       ['an unknown key', '/v1/sources/x', { authorization: 'Bearer stranger' }],

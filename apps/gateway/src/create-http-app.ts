@@ -14,7 +14,7 @@ import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { idempotentPosts } from './idempotency/idempotent-posts.js';
 import { limitRequests } from './limits/rate-limit.js';
 import { readJsonBodies } from './http/json-bodies.js';
-import { serveDocs } from './http/openapi.js';
+import { serveDocs, showDocsToBrowsers } from './http/openapi.js';
 import { ProblemFilter } from './http/problem.filter.js';
 import { sendProblem } from './http/problem.js';
 import { RequestPipe } from './http/request.pipe.js';
@@ -89,6 +89,7 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
   readJsonBodies(fastify);
   app.useGlobalPipes(new RequestPipe({ validateCustomDecorators: true }));
   app.useGlobalFilters(new ProblemFilter(log));
+  showDocsToBrowsers(fastify);
   serveDocs(app);
   return app;
 }

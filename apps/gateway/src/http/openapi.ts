@@ -1,6 +1,8 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+import type { FastifyInstance } from 'fastify';
 import { problemResponse } from './api-docs.js';
+import { sendProblem } from './problem.js';
 
 const DESCRIPTION = `Sluice routes events: sources, workflows and Kafka producers emit them; webhooks, sources and workflows receive them.
 
@@ -52,6 +54,15 @@ function withSharedProblems(document: OpenAPIObject): OpenAPIObject {
   }
   document.components = { ...document.components, responses: shared };
   return document;
+}
+
+/** People who open the address of the API in a browser see its documentation; programs get 404 as before. */
+export function showDocsToBrowsers(fastify: FastifyInstance): void {
+  fastify.get('/', (request, reply) =>
+    request.headers.accept?.includes('text/html')
+      ? reply.redirect('/docs')
+      : sendProblem(reply, { status: 404, detail: 'no such path: /' }),
+  );
 }
 
 /** Serves the description at `/openapi.json` and a page to read it at `/docs`; both without the internet. */

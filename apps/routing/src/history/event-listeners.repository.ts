@@ -18,7 +18,7 @@ export interface Subscriber {
   active: boolean;
 }
 
-/** SQL: joins over what several features keep, for a question that a user asks now and then. */
+/** SQL: joins over what several features keep, for a page that a user opens sometimes. */
 @Injectable()
 export class EventListenersRepository {
   constructor(private readonly database: Database) {}
