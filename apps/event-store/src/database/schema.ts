@@ -1,11 +1,12 @@
 import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
+import { DeletedRangeRow } from '../append/deleted-range.entity.js';
 import { EventProgress } from '../append/event-progress.entity.js';
 import { EventRow } from '../append/event.entity.js';
 import { WithdrawnEmitRow } from '../withdrawn/withdrawn-emit.entity.js';
 import { CreateEventStore1795305600006 } from './migrations/0001-create-event-store.js';
 
 export const schema = schemaOf('event-store', emittersSchema, {
-  entities: [EventRow, EventProgress, WithdrawnEmitRow],
+  entities: [EventRow, EventProgress, DeletedRangeRow, WithdrawnEmitRow],
   migrations: [CreateEventStore1795305600006],
 });
