@@ -18,4 +18,4 @@ export { checkTopics, createTopics, type TopicReport, type TopicSettings, wrongT
 export { TopicsConfig } from './topics.config.js';
 export { KafkaTransport } from './transport.js';
 export type { TransportOptions } from './transport-options.js';
-export type { Position, Progress } from './watermark.js';
+export { AHEAD_MS, type Position, type Progress } from './watermark.js';

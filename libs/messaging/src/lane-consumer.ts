@@ -7,6 +7,7 @@ import { Gathering } from './gathering.js';
 import type { KafkaClient } from './kafka.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
+import { reportMissed, reportReplaced } from './lost-records.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
   group: string;
@@ -69,7 +70,7 @@ export class LaneConsumer {
       },
     });
     this.group = kafkaName(options.group);
-    this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital });
+    this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital, onSilence: () => this.verify() });
     this.consumer = this.watched.consumer;
   }
 
@@ -188,7 +189,7 @@ export class LaneConsumer {
       await sleep(5);
       await heartbeat();
     }
-    if (!this.intake.has(batch.topic, batch.partition)) return;
+    if (!this.intake.has(batch.topic, batch.partition) || !this.follows(batch)) return;
     for (let start = 0; start < batch.messages.length; start += CHUNK) {
       const chunk = batch.messages.slice(start, start + CHUNK);
       for (let pause = 100; ; pause = Math.min(pause * 2, 3000)) {
@@ -211,6 +212,26 @@ export class LaneConsumer {
     }
     await heartbeat();
     await this.gathering.rest(batch);
+  }
+
+  private verify(): void {
+    for (const { topic, partition, from } of this.intake.doubt()) this.consumer.seek({ topic, partition, offset: String(from) });
+  }
+
+  /** Whether these are the next records of the partition; if not, the right ones are fetched next. */
+  private follows({ topic, partition, messages, highWatermark, ...batch }: EachBatchPayload['batch']): boolean {
+    // exists in kafkajs, but not in its types
+    const fetchedOffset = Number((batch as { fetchedOffset?: string }).fetchedOffset);
+    const continuation = this.intake.judge(topic, partition, { messages, fetchedOffset, highWatermark: Number(highWatermark) });
+    const at = { ...this.name, topic, partition, fetched: fetchedOffset };
+    if (continuation.kind === 'continues') {
+      const { missed } = continuation;
+      if (missed > 0) reportMissed(this.log, { ...at, expected: fetchedOffset - missed, missed });
+      return true;
+    }
+    if (continuation.kind === 'replaced') reportReplaced(this.log, { ...at, end: Number(highWatermark) });
+    this.consumer.seek({ topic, partition, offset: String(continuation.kind === 'reread' ? continuation.from : 0) });
+    return false;
   }
 
   private commit(): Promise<void> {

@@ -23,6 +23,7 @@ import { collectProcessMetrics, createLog, type Log, NestLog } from '#observabil
 import { CannotStart } from './cannot-start.js';
 import { logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
+import { keepTopics } from './keep-topics.js';
 import { LogModule } from './log.module.js';
 import { protectBrokers } from './protect-brokers.js';
 import { Readiness } from './readiness.js';
@@ -77,10 +78,13 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config.healthPort, readiness);
 
     const clientId = `${name}-${hostname()}-${process.pid}`;
+    // for what is repeated anyway
+    const impatientKafka = new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 });
+    const topics = TopicsConfig.read();
     await waitForStores({
       ...{ service: name, deadline, readiness, log, brokers: kafkaConfig.brokers },
-      kafka: new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 }),
-      topics: TopicsConfig.read(),
+      kafka: impatientKafka,
+      topics,
       database: DatabaseConfig.read(),
       schema,
     });
@@ -101,12 +105,14 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages, consumers }));
     const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, isTransient });
     const app = http ? await startHttp(http, root, log, transport) : await startMicroservice(root, log, transport);
+    const stopKeeping = keepTopics(name, impatientKafka, topics, log);
     const database = (app as INestApplicationContext).get(Database, { strict: false });
     readiness.started(() => database.query('SELECT 1'));
     process.off('disconnect', exit).off('SIGTERM', exit).off('SIGINT', exit);
     stopInOrder(log, config.shutdownTimeoutMs, async () => {
       readiness.stopping();
       stopProtecting();
+      stopKeeping();
       await app.close();
       await messages.close();
       await publisher.close();
