@@ -38,6 +38,13 @@ module.exports = {
       to: { path: '@nestjs/microservices/(client|server)/.*kafka' },
     },
     {
+      name: 'swagger-in-gateway',
+      comment: 'The gateway documents the REST API; no other service should load Swagger.',
+      severity: 'error',
+      from: { path: '^(apps|libs)/', pathNot: '^apps/gateway/' },
+      to: { path: 'node_modules/@nestjs/swagger' },
+    },
+    {
       name: 'sql-in-repositories',
       comment: 'Only repositories use SQL, and only libs/database imports pg.',
       severity: 'error',

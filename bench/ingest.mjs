@@ -2,7 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { KafkaClient, KafkaConfig, Publisher } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
-import { eventRecord, ksuid } from '../dist/libs/contracts/src/index.js';
+import { ksuid } from '../dist/libs/contracts/src/index.js';
+import { eventRecord } from '../dist/libs/events/src/index.js';
 import { openConnections, postBytes } from './ingest/connections.mjs';
 import { cpuMs } from './lib/cpu.mjs';
 import { apiClient, startOwnSystem } from './lib/own-system.mjs';

@@ -10,7 +10,7 @@ import { TrimCounter } from '../dist/apps/event-store/src/append/trim-counter.js
 import { schema } from '../dist/apps/event-store/src/database/schema.js';
 import { EventPagesRepository } from '../dist/apps/event-store/src/pages/event-pages.repository.js';
 import { pageWindow } from '../dist/apps/event-store/src/pages/page-window.js';
-import { eventPlace } from '../dist/libs/contracts/src/index.js';
+import { eventPlace } from '../dist/libs/events/src/index.js';
 import { Database } from '../dist/libs/database/src/index.js';
 import { KafkaClient, KafkaConfig, Publisher } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';

@@ -1,5 +1,6 @@
 // Emits events in a separate process, controlled by its parent. {emitters, count, perSecond}: without perSecond, as fast as Kafka accepts them.
-import { eventRecord, ksuid } from '../../dist/libs/contracts/src/index.js';
+import { ksuid } from '../../dist/libs/contracts/src/index.js';
+import { eventRecord } from '../../dist/libs/events/src/index.js';
 import { KafkaClient, KafkaConfig, Publisher } from '../../dist/libs/messaging/src/index.js';
 import { createLog } from '../../dist/libs/observability/src/index.js';
 

@@ -1,4 +1,5 @@
-import { base62, eventRecord } from '../../dist/libs/contracts/src/index.js';
+import { base62 } from '../../dist/libs/contracts/src/index.js';
+import { eventRecord } from '../../dist/libs/events/src/index.js';
 
 /**
  * Numbers from 0 to 1, the same sequence for the same seed (mulberry32).

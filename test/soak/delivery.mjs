@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { seededRandom } from '../../bench/store/load.mjs';
 import * as contracts from '../../dist/libs/contracts/src/index.js';
+import { eventIdOf, eventPlace } from '../../dist/libs/events/src/index.js';
 import { schema } from '../../dist/apps/routing/src/database/schema.js';
 import { Database } from '../../dist/libs/database/src/index.js';
 import { createKafka, Messages, Publisher } from '../../dist/libs/messaging/src/index.js';
@@ -141,7 +142,7 @@ async function named(failed) {
         for (const message of batch.messages) {
           const clock = Math.max(clocks.get(batch.partition) ?? 0, Number(message.timestamp));
           clocks.set(batch.partition, clock);
-          const id = contracts.eventIdOf(contracts.eventPlace({ clock, offset: Number(message.offset), partition: batch.partition }));
+          const id = eventIdOf(eventPlace({ clock, offset: Number(message.offset), partition: batch.partition }));
           if (!wanted.has(id)) continue;
           const { emitter, n } = JSON.parse(String(message.value));
           wanted.set(id, `${emitter} ${n}`);

@@ -1,5 +1,5 @@
 import { Config, integer } from '#config';
-import { maxEventBytes } from '#contracts';
+import { maxEventBytes } from '#events';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -1,5 +1,5 @@
 import { Config, duration, durations, integer } from '#config';
-import { maxEventBytes } from '#contracts';
+import { maxEventBytes } from '#events';
 import { AddressGuard, allowPrivateHosts, protectedHosts } from '#egress';
 
 /** The routing's part of the configuration. Durations are milliseconds. */

@@ -1,10 +1,10 @@
+import { integer } from '#config';
 import { IsInt, IsObject, IsOptional, IsString } from 'class-validator';
-import { ApiProperty, ApiPropertyOptional, PickType } from '@nestjs/swagger';
 import { command, query } from './contract.js';
 import type { Hook } from './emitters.js';
 import { type ComponentId, IsId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText } from './validators.js';
+import { IsText } from './text.js';
 
 /** A prop as `configurable_props` shows it: in declaration order, unknown attributes passed through. */
 export interface PropDefinition {
@@ -32,41 +32,24 @@ export interface ComponentDescription {
 }
 
 /** A component as the API returns it. Times are Unix seconds. */
-export class Component {
-  @ApiProperty({ type: String, example: 'sc_0Vg2mXq1Zk3TnB7cYw' }) id!: ComponentId;
-  @ApiProperty({ description: 'The full code, as submitted.' }) code!: string;
-  @ApiProperty({ description: 'SHA-256 of the UTF-8 code, in lower-case hex.' }) code_hash!: string;
-  @ApiProperty() name!: string;
-  @ApiProperty({ type: String, nullable: true }) version!: string | null;
-  @ApiProperty({
-    type: 'array',
-    description: 'In the order of declaration; additional attributes of a prop are returned unchanged.',
-    items: {
-      type: 'object',
-      required: ['name', 'type'],
-      properties: {
-        name: { type: 'string' },
-        type: { type: 'string' },
-        label: { type: 'string' },
-        description: { type: 'string' },
-        default: {},
-      },
-      additionalProperties: true,
-    },
-  })
-  configurable_props!: PropDefinition[];
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
+export interface Component {
+  id: ComponentId;
+  code: string;
+  /** SHA-256 of the UTF-8 code, in lower-case hex. */
+  code_hash: string;
+  name: string;
+  version: string | null;
+  configurable_props: PropDefinition[];
+  created_at: number;
+  updated_at: number;
 }
 
 /** Where the code of a component comes from: the first field that is present is used. */
 export class CodeSource {
-  @ApiPropertyOptional({ description: 'The full component code.' })
   @IsOptional()
   @IsText()
   component_code?: string;
 
-  @ApiPropertyOptional({ description: 'The http or https URL of the code.' })
   // beside component_code the URL is only stored, so it may then be any text
   @IsOptional()
   @IsText()
@@ -92,9 +75,9 @@ export class GetRegisteredComponent {
 export const getRegisteredComponent = query<Component>()('catalog.component.get-registered', GetRegisteredComponent);
 
 /** A component of the registry, as lists of it show it: without its code. */
-export class RegisteredComponent extends PickType(Component, ['id', 'name', 'version', 'configurable_props']) {
-  @ApiProperty({ example: 'http-request' }) key!: string;
-  @ApiProperty({ type: String, nullable: true }) description!: string | null;
+export interface RegisteredComponent extends Pick<Component, 'id' | 'name' | 'version' | 'configurable_props'> {
+  key: string;
+  description: string | null;
 }
 export class ListRegistry extends PageRequest {}
 export const listRegistry = query<Page<RegisteredComponent>>()('catalog.registry.list', ListRegistry);
@@ -135,3 +118,10 @@ export class BundleComponent extends ForCaller {
 }
 /** Bundles an entry file and its relative imports into one file. A missing import is rejected with `invalid`. */
 export const bundleComponent = query<{ code: string }>()('runtime.component.bundle', BundleComponent);
+
+/** The same limit for the catalog, which stores code, and for the command that validates a component file. */
+export const maxCodeBytes = integer('SLUICE_MAX_CODE_BYTES', {
+  fallback: 512 * 1024,
+  min: 1024,
+  description: 'Largest component code, in bytes of UTF-8.',
+});

@@ -1,6 +1,8 @@
 import type { Type } from '@nestjs/common';
 import { kafkaName } from './kafka-name.js';
-import type { Service } from './services.js';
+
+export const SERVICES = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'] as const;
+export type Service = (typeof SERVICES)[number];
 
 /** Messages read `<owner>.<entity>.<verb>`. */
 export type MessageName = `${string}.${string}.${string}`;

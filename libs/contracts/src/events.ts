@@ -1,36 +1,8 @@
-import { IsBoolean, IsOptional, IsString } from 'class-validator';
-import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import { Type } from 'class-transformer';
+import { IsArray, IsBoolean, IsOptional, IsString, ValidateNested } from 'class-validator';
 import { query } from './contract.js';
 import { type EmitterId, IsId, type UserId } from './ids.js';
 import { PageInfo, PageRequest } from './page.js';
-
-export class EventMetadata {
-  @ApiProperty({ type: String }) emitter_id!: EmitterId;
-  @ApiProperty() emit_id!: string;
-  @ApiProperty({ description: 'The name of the stream; empty for the default one.' }) name!: string;
-  @ApiPropertyOptional() summary?: string;
-  @ApiPropertyOptional({ description: "The emitter's id of the item." }) id?: string;
-  @ApiPropertyOptional({ type: 'integer', description: 'Milliseconds.' }) ts?: number;
-}
-
-/** An event as the summaries contain it. */
-export class EventSummary {
-  @ApiProperty({ example: '1763715600123-40960' }) id!: string;
-  @ApiProperty({ type: 'integer', description: 'Milliseconds.' }) indexed_at_ms!: number;
-  @ApiProperty({
-    anyOf: [
-      { type: 'object' },
-      { type: 'array', items: {} },
-      { type: 'string' },
-      { type: 'number' },
-      { type: 'boolean' },
-      { type: 'null' },
-    ],
-    description: 'Any JSON value. Without expand=event, an event over 1 KB is an object with its first members and "$truncated": true.',
-  })
-  event!: unknown;
-  @ApiProperty({ type: EventMetadata }) metadata!: EventMetadata;
-}
 
 export class ListEvents extends PageRequest {
   @IsId('user') owner_id!: UserId;
@@ -55,10 +27,10 @@ export class EmitterReference {
 }
 
 /** A stream of an emitter, as the API returns it. */
-export class EmitterStream {
-  @ApiProperty({ description: 'Empty for the default stream.' }) event_name!: string;
-  @ApiProperty({ type: 'integer', description: 'Events that are kept now.' }) count!: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) last_event_at!: number;
+export interface EmitterStream {
+  event_name: string;
+  count: number;
+  last_event_at: number;
 }
 /** The streams of an emitter that hold events. */
 export const listStreams = query<EmitterStream[]>()('event-store.stream.list', EmitterReference);
@@ -75,3 +47,18 @@ export interface StoredPosition {
 export class GetStoredPositions {}
 /** The positions of all partitions that the store has begun to read. A reader that starts there computes the same event ids as the store. */
 export const getStoredPositions = query<StoredPosition[]>()('event-store.event.positions', GetStoredPositions);
+
+/**
+ * Identifies an emit that waits for its `delivery_ts`. The emit keeps one emit id: as the event that shows it on `$in`, as the waiting row
+ * in the runtime, and as the event that it becomes.
+ */
+export class WaitingEmitKey {
+  @IsId('source', 'workflow') emitter_id!: EmitterId;
+  @IsString() emit_id!: string;
+}
+
+export class FindWithdrawnEmits {
+  @IsArray() @ValidateNested({ each: true }) @Type(() => WaitingEmitKey) emits!: WaitingEmitKey[];
+}
+/** Returns the given emits whose event has been deleted from `$in`, as far as the store has read. They must not be emitted. */
+export const findWithdrawnEmits = query<WaitingEmitKey[]>()('event-store.emit.find-withdrawn', FindWithdrawnEmits);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { base62, isId, newId, randomText } from './ids.js';
-import { ksuid } from './ksuid.js';
+import { ksuid } from './ids.js';
 
 describe('ids', () => {
   it('have a prefix and 12 or more base-62 characters', () => expect(newId('source')).toMatch(/^dc_[0-9A-Za-z]{18}$/));

@@ -1,12 +1,10 @@
 import { Transform } from 'class-transformer';
 import { IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
-import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Invalid } from './errors.js';
 import { type IdKind, isId } from './ids.js';
 
 /** The requested part of a list. Lists are newest first: `after` returns older items, `before` newer ones. */
 export class PageRequest {
-  @ApiPropertyOptional({ type: 'integer', minimum: 1, maximum: 100, default: 10, description: 'The number of items per page.' })
   @IsOptional()
   // digits only: Number would accept 1e1, 0x10 and the empty string, too
   @Transform(({ value }) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : (value as unknown)))
@@ -15,26 +13,22 @@ export class PageRequest {
   @Max(100, { message: 'limit must be an integer from 1 to 100' })
   limit: number = 10;
 
-  @ApiPropertyOptional({ description: 'A cursor: return only items after it, that is, older ones.' })
   @IsOptional()
   @IsString()
   after?: string;
 
-  @ApiPropertyOptional({ description: 'A cursor: return only items before it, that is, newer ones.' })
   @IsOptional()
   @IsString()
   before?: string;
 }
 
-export class PageInfo {
-  @ApiProperty({ type: 'integer', description: 'The number of items in the whole collection, regardless of the cursors.' })
-  total_count!: number;
-  @ApiProperty({ type: 'integer', description: 'The number of items in this page.' })
-  count!: number;
-  @ApiProperty({ type: String, nullable: true, description: 'The cursor of the first item in the page; null if the page is empty.' })
-  start_cursor!: string | null;
-  @ApiProperty({ type: String, nullable: true, description: 'The cursor of the last item in the page; null if the page is empty.' })
-  end_cursor!: string | null;
+/** Cursors are null if the page is empty. */
+export interface PageInfo {
+  /** Of the whole collection, regardless of the cursors. */
+  total_count: number;
+  count: number;
+  start_cursor: string | null;
+  end_cursor: string | null;
 }
 
 export interface Page<T> {

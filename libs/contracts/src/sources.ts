@@ -1,28 +1,22 @@
 import { IsBoolean, IsObject, IsOptional, IsString, ValidateIf } from 'class-validator';
-import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText } from './validators.js';
+import { IsText } from './text.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
-export class Source {
-  @ApiProperty({ type: String, example: 'dc_0Vg2mXq1Zk3TnB7cYw' }) id!: SourceId;
-  @ApiPropertyOptional({ type: String, description: 'The owner; omitted in lists.', example: 'u_0Vg2mXq1Zk3TnB7cYw' }) user_id?: UserId;
-  @ApiProperty({ type: String, example: 'sc_0Vg2mXq1Zk3TnB7cYw' }) component_id!: ComponentId;
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: true,
-    description: 'The values by prop. The value of a timer is `{cron, interval_seconds}`; that of an HTTP interface is `{endpoint_url}`.',
-    example: { timer: { cron: null, interval_seconds: 60 } },
-  })
-  configured_props!: Record<string, unknown>;
-  @ApiProperty() active!: boolean;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
-  @ApiProperty() name!: string;
-  @ApiProperty({ description: 'Unique within the account.' }) name_slug!: string;
+export interface Source {
+  id: SourceId;
+  /** The owner; omitted in lists. */
+  user_id?: UserId;
+  component_id: ComponentId;
+  configured_props: Record<string, unknown>;
+  active: boolean;
+  created_at: number;
+  updated_at: number;
+  name: string;
+  name_slug: string;
 }
 
 const hasNoId = ({ component_id }: { component_id?: unknown }): boolean => typeof component_id !== 'string';
@@ -33,20 +27,14 @@ export class ComponentChoice extends CodeSource {
   @ValidateIf(hasNoId) override component_code?: string;
   @ValidateIf(hasNoId) override component_url?: string;
 
-  @ApiPropertyOptional({
-    type: String,
-    description: 'The id of an existing component; takes precedence over the other ways to choose one.',
-  })
   @IsOptional()
   @IsText()
   component_id?: string;
 
-  @ApiPropertyOptional({ description: "Default: the slug of the component's name." })
   @IsOptional()
   @IsText()
   name?: string;
 
-  @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
   @IsOptional()
   @IsObject({ message: 'configured_props must be an object' })
   configured_props?: Record<string, unknown>;
@@ -54,7 +42,6 @@ export class ComponentChoice extends CodeSource {
 
 /** A new source: of a component as above, or else of a registered component. */
 export class NewSource extends ComponentChoice {
-  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
   @IsOptional()
   @IsText()
   key?: string;

@@ -1,14 +1,13 @@
 import { IsOptional, IsString } from 'class-validator';
-import { ApiProperty } from '@nestjs/swagger';
 import { command, query } from './contract.js';
 import { type Id, IsId, type ListenerId, type SubscriptionId, type UserId } from './ids.js';
 
 /** A subscription as the API returns it. */
-export class Subscription {
-  @ApiProperty({ type: String, example: 'sub_0Vg2mXq1Zk3TnB7cYw' }) id!: SubscriptionId;
-  @ApiProperty({ description: 'The id of a source or workflow, a glob (`dc_*`, `p_*`) or your user id.' }) emitter_id!: string;
-  @ApiProperty({ type: String }) listener_id!: ListenerId;
-  @ApiProperty({ description: 'The event name as it was sent; empty for the default stream.' }) event_name!: string;
+export interface Subscription {
+  id: SubscriptionId;
+  emitter_id: string;
+  listener_id: ListenerId;
+  event_name: string;
 }
 
 /** Identifies a subscription. A missing `event_name` counts as empty. */
@@ -29,10 +28,10 @@ export class OwnerReference {
 export const listSubscriptions = query<Subscription[]>()('routing.subscription.list', OwnerReference);
 
 /** A subscription to every emitter created later, as the API returns it. */
-export class AutoSubscription {
-  @ApiProperty({ type: String, example: 'asub_0Vg2mXq1Zk3TnB7cYw' }) id!: Id<'autoSubscription'>;
-  @ApiProperty({ description: 'The event name as it was sent; empty for the default stream.' }) event_name!: string;
-  @ApiProperty({ type: String }) listener_id!: ListenerId;
+export interface AutoSubscription {
+  id: Id<'autoSubscription'>;
+  event_name: string;
+  listener_id: ListenerId;
 }
 
 /** Identifies an auto-subscription. A missing `event_name` counts as empty. */

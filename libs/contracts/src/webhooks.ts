@@ -1,46 +1,37 @@
 import { Type } from 'class-transformer';
 import { IsBoolean, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
-import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { command, query } from './contract.js';
 import { type EmitterId, type Id, IsId, type UserId, type WebhookId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
-export class Webhook {
-  @ApiProperty({ type: String, example: 'wh_0Vg2mXq1Zk3TnB7cYw' }) id!: WebhookId;
-  @ApiPropertyOptional({ type: String, description: 'The owner; omitted in lists.' }) user_id?: UserId;
-  @ApiProperty({ type: String, nullable: true }) name!: string | null;
-  @ApiProperty({ type: String, nullable: true }) description!: string | null;
-  @ApiProperty({ example: 'https://example.com/hooks' }) url!: string;
-  @ApiProperty() active!: boolean;
-  @ApiPropertyOptional({ type: 'integer', description: 'Deliveries per second; omitted if there is no limit.' }) rate_limit?: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
+export interface Webhook {
+  id: WebhookId;
+  /** The owner; omitted in lists. */
+  user_id?: UserId;
+  name: string | null;
+  description: string | null;
+  url: string;
+  active: boolean;
+  /** Deliveries per second; omitted if there is no limit. */
+  rate_limit?: number;
+  created_at: number;
+  updated_at: number;
 }
 
 export class WebhookFields {
-  @ApiPropertyOptional({ description: 'An http or https URL with a host name; a port and a path are allowed.' })
   @IsOptional()
   @IsString({ message: 'url must be a string' })
   url?: string;
 
-  @ApiPropertyOptional({ type: String, nullable: true })
   @IsOptional()
   @IsString({ message: 'name must be a string' })
   name?: string | null;
 
-  @ApiPropertyOptional({ type: String, nullable: true })
   @IsOptional()
   @IsString({ message: 'description must be a string' })
   description?: string | null;
 
-  @ApiPropertyOptional({
-    type: 'integer',
-    nullable: true,
-    minimum: 1,
-    maximum: 10_000,
-    description: 'Deliveries per second; null for no limit.',
-  })
   @IsOptional()
   @Type(() => Number)
   @IsInt({ message: 'rate_limit must be an integer from 1 to 10000' })
@@ -75,7 +66,6 @@ export class UpdateWebhook extends WebhookFields {
   @IsId('user') owner_id!: UserId;
   @IsId('webhook') id!: WebhookId;
 
-  @ApiPropertyOptional()
   @IsOptional()
   @IsBoolean({ message: 'active must be true or false' })
   active?: boolean;
@@ -83,9 +73,9 @@ export class UpdateWebhook extends WebhookFields {
 export const updateWebhook = command<Webhook>()('routing.webhook.update', UpdateWebhook);
 
 /** `previous_expires_at` (Unix seconds): until then, the previous secret signs, too. */
-export class WebhookSecret {
-  @ApiProperty({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=' }) secret!: string;
-  @ApiPropertyOptional({ type: 'integer', description: 'Unix seconds; only after a rotation.' }) previous_expires_at?: number;
+export interface WebhookSecret {
+  secret: string;
+  previous_expires_at?: number;
 }
 export const getWebhookSecret = query<WebhookSecret>()('routing.webhook.get-secret', WebhookReference);
 
@@ -96,26 +86,27 @@ export class RotateWebhookSecret extends WebhookReference {
 export const rotateWebhookSecret = command<WebhookSecret>()('routing.webhook.rotate-secret', RotateWebhookSecret);
 
 /** One attempt of a delivery. */
-export class DeliveryAttempt {
-  @ApiProperty({ type: 'integer', description: 'The start of the attempt, in milliseconds.' }) ts!: number;
-  @ApiProperty({ type: 'integer', nullable: true, description: 'null if there was no response.' }) status_code!: number | null;
-  @ApiProperty({ type: 'integer' }) duration_ms!: number;
-  @ApiProperty({ type: String, nullable: true, description: 'Why there was no response.' }) error!: string | null;
-  @ApiProperty({ type: String, nullable: true, description: 'The first KB of the response.' }) response_body!: string | null;
+export interface DeliveryAttempt {
+  /** The start of the attempt, in ms. */
+  ts: number;
+  /** null if there was no response; `error` is the reason. */
+  status_code: number | null;
+  duration_ms: number;
+  error: string | null;
+  response_body: string | null;
 }
 
 export type DeliveryStatus = 'succeeded' | 'pending' | 'failed';
 
-/** An event on its way to a webhook, as the API returns it. */
-export class WebhookDelivery {
-  @ApiProperty({ type: String, example: 'del_0Vg2mXq10000000A0b' }) id!: Id<'delivery'>;
-  @ApiProperty({ example: '1763715600123-40960' }) event_id!: string;
-  @ApiProperty({ type: String }) emitter_id!: EmitterId;
-  @ApiProperty({ enum: ['succeeded', 'pending', 'failed'] }) status!: DeliveryStatus;
-  @ApiProperty({ type: 'integer', nullable: true, description: 'Unix seconds; null unless the delivery is pending.' }) next_attempt_at!:
-    number | null;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds: when the event was emitted.' }) created_at!: number;
-  @ApiProperty({ type: [DeliveryAttempt], description: 'The last twenty attempts, oldest first.' }) attempts!: DeliveryAttempt[];
+/** An event on its way to a webhook, as the API returns it. Times are Unix seconds. `attempts`: the last twenty, oldest first. */
+export interface WebhookDelivery {
+  id: Id<'delivery'>;
+  event_id: string;
+  emitter_id: EmitterId;
+  status: DeliveryStatus;
+  next_attempt_at: number | null;
+  created_at: number;
+  attempts: DeliveryAttempt[];
 }
 
 export class ListDeliveries extends PageRequest {

@@ -7,3 +7,4 @@ export { CannotStart } from './cannot-start.js';
 export { COMMON_SETTINGS } from './run-service.js';
 export { ServiceConfig } from './service.config.js';
 export { untilAnswered } from './wait-for.js';
+export { dropUnreadBody } from './unread-bodies.js';

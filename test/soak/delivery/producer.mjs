@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventRecord, ksuid } from '../../../dist/libs/contracts/src/index.js';
+import { ksuid } from '../../../dist/libs/contracts/src/index.js';
+import { eventRecord } from '../../../dist/libs/events/src/index.js';
 
 const TICK_MS = 20;
 

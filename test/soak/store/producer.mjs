@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { emitterIds } from '../../../bench/store/load.mjs';
-import { deletionRecord, eventRecord, parseEventId } from '../../../dist/libs/contracts/src/index.js';
+import { deletionRecord, eventRecord, parseEventId } from '../../../dist/libs/events/src/index.js';
 
 /** A number with which most of them never reach 100 events: all events of these are compared in the end. */
 const EMITTERS = 20_000;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type EmittedEvent, type EmitterId, type EventPlace, eventPlace } from '#contracts';
+import type { EmitterId } from '#contracts';
+import { type EmittedEvent, type EventPlace, eventPlace } from '#events';
 import { Fenced } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';

@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { type FreshDatabase, freshDatabase } from '#testing';
-import { coversStream } from '#contracts';
+import { coversStream, KEPT_EVENTS } from '#events';
 import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
 import { AppendService } from './append.service.js';
 import { seededRandom, TestLog } from './log-for-tests.js';
 import { apply, type Model } from './model-for-tests.js';
-import { KEPT } from './operation.js';
 import { TrimCounter } from './trim-counter.js';
 
 /** What the simulation shows with a repository in memory holds for the one that speaks SQL. */
@@ -23,7 +22,7 @@ describe('the store in PostgreSQL', () => {
       `SELECT key, array_agg(ms || '-' || seq || ' ' || emit_id ORDER BY ms, seq) AS events
        FROM (SELECT emitter_id || ' ' || stream AS key, ms, seq, emit_id,
                     row_number() OVER (PARTITION BY emitter_id, stream ORDER BY ms DESC, seq DESC) AS nth FROM event) AS numbered
-       WHERE nth <= ${KEPT} GROUP BY key`,
+       WHERE nth <= ${KEPT_EVENTS} GROUP BY key`,
     );
     return Object.fromEntries(rows.map(({ key, events }) => [key, events]));
   };

@@ -1,20 +1,19 @@
 import { Injectable } from '@nestjs/common';
+import { type EmitterId, EVENTS_TOPIC } from '#contracts';
 import {
   type DeletedRange,
   type EmittedEvent,
-  type EmitterId,
-  EVENTS_TOPIC,
-  EVERY_STREAM,
   type EventPlace,
+  EVERY_STREAM,
+  KEPT_EVENTS,
   PARTITIONS,
   type Stream,
   WAITING_STREAM,
-} from '#contracts';
+} from '#events';
 import { Database, type Transaction } from '#database';
 import type { Position } from '#messaging';
 import { copyIn } from './copy-in.js';
 import { COPIED_COLUMNS, copyRows } from './copy-rows.js';
-import { KEPT } from './operation.js';
 import type { KeptEvent } from './replay.js';
 
 export interface StreamKey {
@@ -120,7 +119,7 @@ export class AppendRepository {
                FROM unnest($1::text[], $2::text[]) AS key (emitter_id, stream)
                CROSS JOIN LATERAL (
                  SELECT ms, seq FROM event WHERE event.emitter_id = key.emitter_id AND event.stream = key.stream
-                 ORDER BY ms DESC, seq DESC OFFSET ${KEPT - 1} LIMIT 1
+                 ORDER BY ms DESC, seq DESC OFFSET ${KEPT_EVENTS - 1} LIMIT 1
                ) AS oldest
              )
              DELETE FROM event USING last
@@ -164,9 +163,9 @@ export class AppendRepository {
                       row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
                FROM event WHERE emitter_id = $1 AND ($2::text IS NULL OR stream = $2 OR ($2 = '${EVERY_STREAM}' AND stream NOT LIKE '$%')) AND stream <> ALL($3)
              ), removed AS (
-               DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT ctid FROM newest WHERE nth > ${KEPT} OR meant))
+               DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT ctid FROM newest WHERE nth > ${KEPT_EVENTS} OR meant))
              )
-             SELECT emit_id FROM newest WHERE stream = '${WAITING_STREAM}' AND nth <= ${KEPT} AND meant`,
+             SELECT emit_id FROM newest WHERE stream = '${WAITING_STREAM}' AND nth <= ${KEPT_EVENTS} AND meant`,
       values: [range.emitterId, range.stream, except, start.ms, start.seq, end.ms, end.seq],
     });
     return rows.map((row) => row.emit_id);

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { type EmittedEvent, type EmitterId, eventPlace, type EventPlace, logPlaceOf, type Stream, WAITING_STREAM } from '#contracts';
+import type { EmitterId } from '#contracts';
+import { type EmittedEvent, eventPlace, type EventPlace, logPlaceOf, type Stream, WAITING_STREAM } from '#events';
 import { type Transaction, UNIQUE_VIOLATION } from '#database';
 import { AHEAD_MS, Fenced, type Position } from '#messaging';
 import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';

@@ -1,4 +1,4 @@
-import { type EmittedEvent, truncateEvent, WHOLE_UP_TO } from '#contracts';
+import { type EmittedEvent, truncateEvent, WHOLE_UP_TO } from '#events';
 
 /** The columns, in the order in which `copyRows` writes them. */
 export const COPIED_COLUMNS = 'ms, seq, emitter_id, stream, emit_id, event, truncated, summary, item_id, item_ts';

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { readEventRecord } from '#contracts';
+import { readEventRecord } from '#events';
 import { type LogRecord, type Position, Publisher, sendToDeadLetter } from '#messaging';
 import { counter, histogram, LOG, type Log } from '#observability';
 import { EventStoreConfig } from '../event-store.config.js';

@@ -1,5 +1,6 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { EmitterId, Stream } from '#contracts';
+import type { EmitterId } from '#contracts';
+import type { Stream } from '#events';
 import { BYTEWISE_TEXT } from '#database';
 
 /** A stored event. Its id is `<ms>-<seq>`, its place in the log. */

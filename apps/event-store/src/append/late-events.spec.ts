@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { eventPlace } from '#contracts';
+import { eventPlace } from '#events';
 import { lateEvents } from './append.service.js';
 
 const MINUTE_MS = 60_000;

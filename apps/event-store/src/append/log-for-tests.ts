@@ -1,14 +1,6 @@
 import type { KafkaMessage } from 'kafkajs';
-import {
-  deletionRecord,
-  type EmitterId,
-  eventIdOf,
-  eventPlace,
-  type EventPlace,
-  eventRecord,
-  type EventToProduce,
-  readEventRecord,
-} from '#contracts';
+import type { EmitterId } from '#contracts';
+import { deletionRecord, eventIdOf, eventPlace, type EventPlace, eventRecord, type EventToProduce, readEventRecord } from '#events';
 import { LogRecord } from '#messaging';
 import type { Operation } from './operation.js';
 

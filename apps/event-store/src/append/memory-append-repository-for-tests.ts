@@ -1,18 +1,18 @@
+import type { EmitterId } from '#contracts';
 import {
   comparePlaces,
   coversStream,
   type DeletedRange,
   type EmittedEvent,
-  type EmitterId,
   type EventPlace,
+  KEPT_EVENTS,
   logPlaceOf,
   type Stream,
   WAITING_STREAM,
-} from '#contracts';
+} from '#events';
 import { type Transaction, UNIQUE_VIOLATION } from '#database';
 import type { Position } from '#messaging';
 import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';
-import { KEPT } from './operation.js';
 import type { KeptEvent } from './replay.js';
 
 export interface Row extends StreamKey {
@@ -31,7 +31,7 @@ export class MemoryTables {
 
   /** The newest 100, oldest first: what a page shows. */
   shown({ emitterId, stream }: StreamKey): Row[] {
-    return streamRows(this.events.values(), emitterId, stream).slice(-KEPT);
+    return streamRows(this.events.values(), emitterId, stream).slice(-KEPT_EVENTS);
   }
 }
 
@@ -180,7 +180,7 @@ export class MemoryAppendRepository extends AppendRepository {
     const transaction = memory(handle);
     for (const { emitterId, stream } of streams) {
       const rows = streamRows(transaction.rows.values(), emitterId, stream);
-      const surplus = this.mutant === 'trim by count only' ? Math.min(rows.length, KEPT) : Math.max(0, rows.length - KEPT);
+      const surplus = this.mutant === 'trim by count only' ? Math.min(rows.length, KEPT_EVENTS) : Math.max(0, rows.length - KEPT_EVENTS);
       for (const row of rows.slice(0, surplus)) this.removeRow(transaction, row);
     }
   }
@@ -206,7 +206,7 @@ export class MemoryAppendRepository extends AppendRepository {
       const rows = streamRows(transaction.rows.values(), range.emitterId, stream);
       const isIn = ({ place }: Row) =>
         (range.start === null || comparePlaces(place, range.start) >= 0) && (range.end === null || comparePlaces(place, range.end) <= 0);
-      const surplus = this.mutant === 'no trim before a deletion' ? 0 : Math.max(0, rows.length - KEPT);
+      const surplus = this.mutant === 'no trim before a deletion' ? 0 : Math.max(0, rows.length - KEPT_EVENTS);
       rows.forEach((row, index) => (index < surplus || isIn(row)) && this.removeRow(transaction, row));
       if (stream !== WAITING_STREAM) continue;
       const shown = this.mutant === 'surplus of $in withdrawn' ? rows : rows.slice(surplus);

@@ -1,5 +1,5 @@
-import { comparePlaces, coversStream, type EventPlace, WAITING_STREAM } from '#contracts';
-import { KEPT, type Operation } from './operation.js';
+import { comparePlaces, coversStream, type EventPlace, KEPT_EVENTS, WAITING_STREAM } from '#events';
+import type { Operation } from './operation.js';
 
 /** By `emitter stream`: what is kept, oldest first. */
 export type Model = Map<string, { place: EventPlace; emitId: string }[]>;
@@ -33,6 +33,6 @@ export function apply(model: Model, operation: Operation): string[] {
   if (waited) keep(`${emitterId} ${WAITING_STREAM}`, (event) => event.emitId !== emitId);
   const events = model.get(`${emitterId} ${stream}`) ?? [];
   if (events.some((event) => event.emitId === emitId)) return [];
-  model.set(`${emitterId} ${stream}`, [...events, { place, emitId }].sort((a, b) => comparePlaces(a.place, b.place)).slice(-KEPT));
+  model.set(`${emitterId} ${stream}`, [...events, { place, emitId }].sort((a, b) => comparePlaces(a.place, b.place)).slice(-KEPT_EVENTS));
   return [];
 }

@@ -1,7 +1,4 @@
-import type { DeletedRange, EmittedEvent } from '#contracts';
+import type { DeletedRange, EmittedEvent } from '#events';
 
 /** What the log tells the store to do. */
 export type Operation = EmittedEvent | DeletedRange;
-
-/** How many events of a stream of an emitter are kept: the newest. */
-export const KEPT = 100;

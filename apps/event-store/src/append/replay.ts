@@ -1,5 +1,5 @@
-import { comparePlaces, coversStream, type EmittedEvent, type EventPlace, type Stream, WAITING_STREAM } from '#contracts';
-import { KEPT, type Operation } from './operation.js';
+import { comparePlaces, coversStream, type EmittedEvent, type EventPlace, KEPT_EVENTS, type Stream, WAITING_STREAM } from '#events';
+import type { Operation } from './operation.js';
 
 /** An event that is kept already. */
 export interface KeptEvent {
@@ -72,7 +72,7 @@ export function replay(kept: KeptEvent[], operations: Operation[]): Replayed {
       continue;
     }
     insert(entries, { place, emitId, event: operation });
-    const oldest = entries.length > KEPT ? entries.shift() : undefined;
+    const oldest = entries.length > KEPT_EVENTS ? entries.shift() : undefined;
     if (oldest) gone.push({ stream, entry: oldest });
   }
   return {

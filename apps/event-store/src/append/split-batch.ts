@@ -1,5 +1,6 @@
-import type { EmittedEvent, EmitterId } from '#contracts';
-import { KEPT, type Operation } from './operation.js';
+import type { EmitterId } from '#contracts';
+import { type EmittedEvent, KEPT_EVENTS } from '#events';
+import type { Operation } from './operation.js';
 
 export interface SplitBatch {
   /** New events of which nothing needs to be known: they are appended as they are. */
@@ -32,7 +33,7 @@ export function splitBatch(operations: Operation[], repeating: ReadonlySet<Emitt
 }
 
 function plainEvents(operations: Operation[]): EmittedEvent[] | null {
-  if (operations.length > KEPT) return null;
+  if (operations.length > KEPT_EVENTS) return null;
   const [only] = operations;
   if (operations.length === 1) return only?.kind === 'event' && !only.waited ? [only] : null;
   const emits = new Set<string>();

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { type EmitterId, type EmitterStream, EVERY_STREAM, type ShownEvent, type Stream, WAITING_STREAM } from '#contracts';
+import type { EmitterId, EmitterStream } from '#contracts';
+import { EVERY_STREAM, KEPT_EVENTS, type ShownEvent, type Stream, WAITING_STREAM } from '#events';
 import { Database } from '#database';
-import { KEPT } from '../append/operation.js';
 import type { PageWindow } from './page-window.js';
 
 export interface ShownPage {
@@ -18,7 +18,7 @@ type Row = { total: number } & ((ShownEvent & { cut: boolean }) | { ms: null });
 /** The newest 100 of the stream from the index alone. */
 const OF_ONE_STREAM = `
   newest AS MATERIALIZED (
-    SELECT $2::text AS stream, ms, seq FROM event WHERE emitter_id = $1 AND stream = $2 ORDER BY ms DESC, seq DESC LIMIT ${KEPT}
+    SELECT $2::text AS stream, ms, seq FROM event WHERE emitter_id = $1 AND stream = $2 ORDER BY ms DESC, seq DESC LIMIT ${KEPT_EVENTS}
   )`;
 
 /** The newest 100 of each stream of the emitter. From one stream to the next: DISTINCT would read every event. */
@@ -30,7 +30,7 @@ const OF_EACH_STREAM = `
   ), kept AS (
     SELECT named.stream, of_stream.ms, of_stream.seq
     FROM named CROSS JOIN LATERAL (
-      SELECT ms, seq FROM event WHERE emitter_id = $1 AND event.stream = named.stream ORDER BY ms DESC, seq DESC LIMIT ${KEPT}
+      SELECT ms, seq FROM event WHERE emitter_id = $1 AND event.stream = named.stream ORDER BY ms DESC, seq DESC LIMIT ${KEPT_EVENTS}
     ) AS of_stream
   )`;
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type EmitterId, type EmitterState, type EventSummary, type ListEvents, NotFound, type UserId } from '#contracts';
+import { type EmitterId, type EmitterState, type ListEvents, NotFound, type UserId } from '#contracts';
+import type { EventSummary } from '#events';
 import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';

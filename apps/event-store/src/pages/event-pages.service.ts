@@ -3,15 +3,14 @@ import {
   type EmitterId,
   type EmitterReference,
   type EmitterStream,
-  eventIdOf,
   type EventPage,
-  eventSummaryJson,
   isId,
   type ListEvents,
   NotFound,
   pageOf,
   type UserId,
 } from '#contracts';
+import { eventIdOf, eventSummaryJson } from '#events';
 import { EmitterDirectory } from '#emitters';
 import { EventPagesRepository } from './event-pages.repository.js';
 import { pageWindow } from './page-window.js';

@@ -1,12 +1,10 @@
+import { eventIdOf, KEPT_EVENTS } from '#events';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { eventIdOf } from '#contracts';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { EventPagesRepository, type ShownPage } from './event-pages.repository.js';
 import { pageWindow } from './page-window.js';
-
-const KEPT = 100;
 
 /** What happens between two pages. */
 const change = fc.oneof(
@@ -46,7 +44,7 @@ describe('a walk over pages', () => {
               newest += more;
             };
             const shown = async (): Promise<Set<string>> =>
-              new Set(ids(await pages.page('dc_1', '', pageWindow({ limit: KEPT }), { whole: false, maxBytes: 1e9 })));
+              new Set(ids(await pages.page('dc_1', '', pageWindow({ limit: KEPT_EVENTS }), { whole: false, maxBytes: 1e9 })));
             await emit(count);
 
             let allTheTime = await shown();

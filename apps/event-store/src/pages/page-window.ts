@@ -1,4 +1,5 @@
-import { type EventPlace, type FieldProblem, Invalid, type PageRequest, parseEventId } from '#contracts';
+import { type FieldProblem, Invalid, type PageRequest } from '#contracts';
+import { type EventPlace, parseEventId } from '#events';
 
 /** The part of a stream between two places, both exclusive. */
 export interface PageWindow {

@@ -1,10 +1,11 @@
 import { Body, Controller, Get, HttpCode, Param, Post } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
-import { CodeSource, Component, createComponent, getComponent, getRegisteredComponent, newId, type UserId } from '#contracts';
+import { createComponent, getComponent, getRegisteredComponent, newId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersOne, Documented, Problems } from '../http/api-docs.js';
 import { KeyPipe } from './key.pipe.js';
+import { CodeSource, Component } from './component.dto.js';
 
 /** Fetching and inspecting code takes longer than a plain request may. */
 export const CODE_TIMEOUT_MS = 30_000;

@@ -1,9 +1,11 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
-import { listRegistry, type Page, PageRequest, RegisteredComponent, type UserId } from '#contracts';
+import { listRegistry, type Page, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RegisteredComponent } from './component.dto.js';
+import { PageQuery } from '../http/page.dto.js';
 
 @Documented('components')
 @Controller('v1/registry')
@@ -14,7 +16,7 @@ export class RegistryController {
   @ApiOperation({ operationId: 'listRegistry', summary: 'List the components of the registry, which every account may use' })
   @AnswersPage(RegisteredComponent)
   @Problems(400)
-  list(@OwnerId() owner: UserId, @Query() page: PageRequest): Promise<Page<RegisteredComponent>> {
+  list(@OwnerId() owner: UserId, @Query() page: PageQuery): Promise<Page<RegisteredComponent>> {
     return this.messages.request(listRegistry, page, { key: owner });
   }
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LessThan, Repository } from 'typeorm';
-import { type ErrorRaised, keepableText } from '#contracts';
+import { type ErrorRaised, storableText } from '#contracts';
 import { Database } from '#database';
 import { AccountRow } from '../accounts/account.entity.js';
 import { SeenError } from './error-notice.entity.js';
@@ -28,7 +28,7 @@ export class ErrorNoticesRepository {
    * When `mail` throws nothing is written, and the error can be counted again.
    */
   async count({ id, owner_id, subject_id, ...error }: ErrorRaised, mail: (due: DueMail) => Promise<void>): Promise<void> {
-    const code = keepableText(error.code);
+    const code = storableText(error.code);
     await this.database.transaction(async (transaction) => {
       const seen = await transaction.rows(SeenError).createQueryBuilder().insert().values({ id }).orIgnore().returning('id').execute();
       if ((seen.raw as object[]).length === 0) return;

@@ -1,5 +1,5 @@
 import { ValidateBy } from 'class-validator';
-import { parseEventId, readableStreamProblem, streamOf } from '#contracts';
+import { parseEventId, readableStreamProblem, streamOf } from '#events';
 
 /** The id of an event, which need not exist. `orEmpty`: a cursor, where an empty one is as if absent. */
 export const IsEventId = ({ orEmpty = false } = {}): PropertyDecorator =>

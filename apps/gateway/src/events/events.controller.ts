@@ -1,22 +1,14 @@
 import { Controller, Delete, Get, Header, HttpCode, Param, Query, Req } from '@nestjs/common';
 import { ApiOperation, ApiResponse } from '@nestjs/swagger';
 import type { FastifyRequest } from 'fastify';
-import {
-  type EmitterId,
-  EmitterStream,
-  ERRORS_STREAM,
-  EventSummary,
-  LOGS_STREAM,
-  type SourceId,
-  type UserId,
-  type WorkflowId,
-} from '#contracts';
+import { type EmitterId, type SourceId, type UserId, type WorkflowId } from '#contracts';
+import { ERRORS_STREAM, LOGS_STREAM } from '#events';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersAccepted, AnswersList, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { eventPageJson, type PolledEvent, polledEvents } from './event-page.js';
-import { DeleteEventsQuery, EventPageQuery, StreamPageQuery } from './event-queries.js';
+import { DeleteEventsQuery, EmitterStream, EventPageQuery, EventSummary, StreamPageQuery } from './event.dto.js';
 import { EventsService } from './events.service.js';
 
 const JSON_TYPE = 'application/json; charset=utf-8';

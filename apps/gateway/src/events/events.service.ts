@@ -1,23 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import {
-  comparePlaces,
-  deletionRecord,
   type EmitterId,
   type EmitterStream,
-  EVENTS_TOPIC,
   type EventPage,
+  EVENTS_TOPIC,
   getSource,
   Invalid,
   listEvents,
   listStreams,
   type PageRequest,
-  parseEventId,
   type SourceId,
-  streamOf,
   type UserId,
 } from '#contracts';
+import { comparePlaces, deletionRecord, parseEventId, streamOf } from '#events';
 import { Messages, Publisher } from '#messaging';
-import type { DeleteEventsQuery, EventPageQuery } from './event-queries.js';
+import type { DeleteEventsQuery, EventPageQuery } from './event.dto.js';
 
 @Injectable()
 export class EventsService {

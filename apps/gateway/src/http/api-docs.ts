@@ -1,7 +1,7 @@
 import { applyDecorators, type Type } from '@nestjs/common';
 import { ApiBearerAuth, ApiExtraModels, ApiQuery, ApiResponse, ApiTags, getSchemaPath } from '@nestjs/swagger';
-import { PageInfo } from '#contracts';
 import { Problem } from './problem.js';
+import { PageInfo } from './page.dto.js';
 
 type Schema = Record<string, unknown>;
 

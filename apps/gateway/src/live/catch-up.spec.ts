@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { type EmitterId, type EventPlace, eventPlace, eventIdOf, type EventLogRecord } from '#contracts';
+import type { EmitterId } from '#contracts';
+import { eventIdOf, type EventLogRecord, type EventPlace, eventPlace } from '#events';
 import { catchUp } from './catch-up.js';
 import { LiveClient, type Outlet } from './live-client.js';
 import { LiveHub } from './live-hub.js';

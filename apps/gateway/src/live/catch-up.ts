@@ -1,4 +1,5 @@
-import { comparePlaces, eventIdOf, type EventPage, type EventPlace, type EventSummary, logPlaceOf, parseEventId } from '#contracts';
+import type { EventPage } from '#contracts';
+import { comparePlaces, eventIdOf, type EventPlace, type EventSummary, logPlaceOf, parseEventId } from '#events';
 import type { LiveClient } from './live-client.js';
 import { isBelow, type Seam } from './live-hub.js';
 

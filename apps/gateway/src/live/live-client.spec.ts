@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { eventIdOf, type EventPlace, type EventSummary } from '#contracts';
+import { eventIdOf, type EventPlace, type EventSummary } from '#events';
 import { LiveClient, MOST_PENDING_BYTES, type WantedStream } from './live-client.js';
 import { LiveEvent } from './live-event.js';
 

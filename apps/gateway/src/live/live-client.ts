@@ -1,4 +1,5 @@
-import { comparePlaces, type EmitterId, type EventPlace, type EventSummary, type Stream } from '#contracts';
+import type { EmitterId } from '#contracts';
+import { comparePlaces, type EventPlace, type EventSummary, type Stream } from '#events';
 import type { LiveEvent } from './live-event.js';
 import type { LiveListener } from './live-hub.js';
 import { RecentEmits } from './recent-emits.js';

@@ -1,4 +1,4 @@
-import { type EmittedEvent, eventIdOf, eventSummaryJson, truncateEvent, WHOLE_UP_TO } from '#contracts';
+import { type EmittedEvent, eventIdOf, eventSummaryJson, truncateEvent, WHOLE_UP_TO } from '#events';
 import { eventFrame } from './sse-frame.js';
 
 /** An event on its way to the clients of its stream. Each of its two forms is written once, for all of them. */

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { eventRecord, type EmitterId } from '#contracts';
+import type { EmitterId } from '#contracts';
+import { eventRecord } from '#events';
 import { LogRecord } from '#messaging';
 import { isBelow, LiveHub, type LiveListener } from './live-hub.js';
 

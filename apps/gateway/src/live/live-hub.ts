@@ -1,4 +1,5 @@
-import { coversStream, type EmitterId, type EventLogRecord, MAX_EVENT_BYTES, readEventRecord, type Stream } from '#contracts';
+import type { EmitterId } from '#contracts';
+import { coversStream, type EventLogRecord, MAX_EVENT_BYTES, readEventRecord, type Stream } from '#events';
 import type { Position } from '#messaging';
 import { LiveEvent } from './live-event.js';
 

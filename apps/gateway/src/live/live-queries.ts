@@ -1,6 +1,6 @@
 import { ApiPropertyOptional, PickType } from '@nestjs/swagger';
 import { IsOptional } from 'class-validator';
-import { EventPageQuery } from '../events/event-queries.js';
+import { EventPageQuery } from '../events/event.dto.js';
 import { IsEventId } from '../events/event-validators.js';
 
 /** The stream is named as for its pages. */

@@ -1,6 +1,7 @@
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { type EmitterId, type EventPlace, listEvents, SluiceError, streamOf, Unavailable, type UserId } from '#contracts';
+import { type EmitterId, listEvents, SluiceError, Unavailable, type UserId } from '#contracts';
+import { type EventPlace, streamOf } from '#events';
 import { Messages } from '#messaging';
 import { counter, gauge, LOG, type Log } from '#observability';
 import { AccountsService } from '../accounts/accounts.service.js';

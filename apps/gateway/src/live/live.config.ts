@@ -1,5 +1,5 @@
 import { Config, integer } from '#config';
-import { maxEventBytes } from '#contracts';
+import { maxEventBytes } from '#events';
 
 /** The part of the configuration that concerns live streams. */
 export class LiveConfig extends Config({

@@ -1,4 +1,4 @@
-import type { Stream } from '#contracts';
+import type { Stream } from '#events';
 
 /** As many as the store keeps: it doesn't store an emit again that stands among them. */
 const REMEMBERED = 100;

@@ -1,4 +1,5 @@
-import { type EventPlace, Invalid, parseEventId } from '#contracts';
+import { Invalid } from '#contracts';
+import { type EventPlace, parseEventId } from '#events';
 
 /**
  * After which event a stream is taken up again; null: from now on. The header wins: a client that reconnects by itself sends

@@ -1,5 +1,6 @@
 import type { Scheduler } from 'fast-check';
-import { type EmitterId, eventIdOf, type EventLogRecord, type EventPage, eventPlace, eventSummaryJson } from '#contracts';
+import type { EmitterId, EventPage } from '#contracts';
+import { eventIdOf, type EventLogRecord, eventPlace, eventSummaryJson } from '#events';
 import type { StoredStream } from './catch-up.js';
 import type { Seam } from './live-hub.js';
 

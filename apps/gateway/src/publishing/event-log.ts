@@ -1,5 +1,6 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { EVENTS_TOPIC, type EventToProduce, Unavailable } from '#contracts';
+import { EVENTS_TOPIC, Unavailable } from '#contracts';
+import type { EventToProduce } from '#events';
 import { LOG, type Log } from '#observability';
 import { KAFKA, type KafkaClient, Publisher, shares } from '#messaging';
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { eventRecord, Invalid, MAX_EVENT_BYTES, readEventRecord } from '#contracts';
+import { Invalid } from '#contracts';
+import { eventRecord, MAX_EVENT_BYTES, readEventRecord } from '#events';
 import { type PublishedEvent, publishedEvents, type PublishRequest } from './published-events.js';
 
 type Request = { headers?: PublishRequest['headers']; body?: unknown; bytes?: Buffer; event_name?: unknown; id?: unknown };

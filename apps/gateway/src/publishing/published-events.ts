@@ -1,23 +1,19 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
+import { type FieldProblem, Invalid, ksuid, MAX_JSON_DEPTH, nestsTooDeeply } from '#contracts';
 import {
   attributesProblem,
   emittedStreamProblem,
   type EventContext,
-  type FieldProblem,
-  Invalid,
   isAttributeName,
   isOwnAttribute,
-  ksuid,
   MAX_EMIT_ID_LENGTH,
-  MAX_JSON_DEPTH,
-  nestsTooDeeply,
   percentDecoded,
   type Stream,
   STREAM_ATTRIBUTE,
   streamOf,
   structuredAttributes,
-} from '#contracts';
+} from '#events';
 import { BATCH_TYPE, mediaTypeOf, STRUCTURED_TYPE } from './event-bodies.js';
 
 /** A request to publish. `event_name` and `id` of the query win over the CloudEvents attributes. */

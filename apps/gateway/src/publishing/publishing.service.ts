@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { eventRecord, type UserId } from '#contracts';
+import type { UserId } from '#contracts';
+import { eventRecord } from '#events';
 import { counter } from '#observability';
 import { LiveConfig } from '../live/live.config.js';
 import { EmitterOwners } from './emitter-owners.js';

@@ -1,25 +1,14 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
-import {
-  createSource,
-  deleteSource,
-  getSource,
-  listSources,
-  newId,
-  type Page,
-  PageRequest,
-  Source,
-  type SourceId,
-  updateSource,
-  type UserId,
-} from '#contracts';
+import { createSource, deleteSource, getSource, listSources, newId, type Page, type SourceId, updateSource, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { AnswersAccepted, AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { RunNow } from './run-now.js';
-import { CreateSourceBody, RunSourceBody, UpdateSourceBody } from './source-bodies.js';
+import { CreateSourceBody, RunSourceBody, Source, UpdateSourceBody } from './source.dto.js';
+import { PageQuery } from '../http/page.dto.js';
 
 @Documented('sources')
 @Controller('v1')
@@ -33,7 +22,7 @@ export class SourcesController {
   @ApiOperation({ operationId: 'listSources', summary: 'List your sources' })
   @AnswersPage(Source)
   @Problems(400)
-  list(@OwnerId() owner_id: UserId, @Query() page: PageRequest): Promise<Page<Source>> {
+  list(@OwnerId() owner_id: UserId, @Query() page: PageQuery): Promise<Page<Source>> {
     return this.messages.request(listSources, { ...page, owner_id }, { key: owner_id });
   }
 

@@ -1,21 +1,19 @@
 import { Controller, Delete, Get, HttpCode, Post } from '@nestjs/common';
 import { ApiOperation, ApiQuery } from '@nestjs/swagger';
 import {
-  AutoSubscription,
   createAutoSubscription,
   createSubscription,
   deleteAutoSubscription,
   deleteSubscription,
   listAutoSubscriptions,
   listSubscriptions,
-  Subscription,
   type UserId,
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersList, AnswersOne, Documented, Problems } from '../http/api-docs.js';
 import { Parameters } from '../http/parameters.decorator.js';
-import { AutoSubscriptionParameters, SubscriptionParameters } from './subscription-parameters.js';
+import { AutoSubscription, AutoSubscriptionParameters, Subscription, SubscriptionParameters } from './subscription.dto.js';
 
 @Documented('subscriptions')
 @Controller('v1')

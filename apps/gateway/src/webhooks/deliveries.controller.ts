@@ -1,23 +1,12 @@
 import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
-import {
-  DeliveryAttempt,
-  type Id,
-  listDeliveries,
-  type Page,
-  PageRequest,
-  recoverDeliveries,
-  retryDelivery,
-  testWebhook,
-  type UserId,
-  WebhookDelivery,
-  type WebhookId,
-} from '#contracts';
+import { type Id, listDeliveries, type Page, recoverDeliveries, retryDelivery, testWebhook, type UserId, type WebhookId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersAccepted, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { RecoverParameters, sinceMs } from './recover-parameters.js';
+import { DeliveryAttempt, RecoverParameters, sinceMs, WebhookDelivery } from './delivery.dto.js';
+import { PageQuery } from '../http/page.dto.js';
 
 /** An attempt may take as long as the operator allows, by default 15 seconds. */
 const TEST_TIMEOUT_MS = 30_000;
@@ -34,7 +23,7 @@ export class DeliveriesController {
   list(
     @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('webhook')) webhook_id: WebhookId,
-    @Query() page: PageRequest,
+    @Query() page: PageQuery,
   ): Promise<Page<WebhookDelivery>> {
     return this.messages.request(listDeliveries, { ...page, owner_id, webhook_id }, { key: owner_id });
   }

@@ -9,21 +9,18 @@ import {
   listWebhooks,
   newId,
   type Page,
-  PageRequest,
   rotateWebhookSecret,
   updateWebhook,
   type UserId,
-  Webhook,
-  WebhookFields,
   type WebhookId,
-  WebhookSecret,
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../auth/account.decorator.js';
 import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { Parameters } from '../http/parameters.decorator.js';
-import { UpdateWebhookBody } from './update-webhook.body.js';
+import { UpdateWebhookBody, Webhook, WebhookParameters, WebhookSecret } from './webhook.dto.js';
+import { PageQuery } from '../http/page.dto.js';
 
 @Documented('webhooks')
 @Controller('v1')
@@ -33,12 +30,12 @@ export class WebhooksController {
   @Post('webhooks')
   @HttpCode(200)
   @ApiOperation({ operationId: 'createWebhook', summary: 'Create a webhook' })
-  @ApiQuery({ type: WebhookFields })
+  @ApiQuery({ type: WebhookParameters })
   @AnswersOne(Webhook)
   @Problems(400, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
-    @Parameters() { url, name, description, rate_limit }: WebhookFields,
+    @Parameters() { url, name, description, rate_limit }: WebhookParameters,
   ): Promise<{ data: Webhook }> {
     const command = { id: newId('webhook'), owner_id, url, name, description, rate_limit };
     return { data: await this.messages.request(createWebhook, command, { key: owner_id }) };
@@ -48,7 +45,7 @@ export class WebhooksController {
   @ApiOperation({ operationId: 'listWebhooks', summary: 'List your webhooks' })
   @AnswersPage(Webhook)
   @Problems(400)
-  list(@OwnerId() owner_id: UserId, @Query() page: PageRequest): Promise<Page<Webhook>> {
+  list(@OwnerId() owner_id: UserId, @Query() page: PageQuery): Promise<Page<Webhook>> {
     return this.messages.request(listWebhooks, { ...page, owner_id }, { key: owner_id });
   }
 

@@ -1,5 +1,5 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { eventIdOf } from '#contracts';
+import { eventIdOf } from '#events';
 import { counter, histogram, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../routing.config.js';
 import type { Attempt, Delivery } from './delivery.js';

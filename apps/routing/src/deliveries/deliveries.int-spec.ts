@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type EventPlace, newId, type SluiceError, type UserId, type WebhookDelivery, type WebhookId } from '#contracts';
+import { newId, type SluiceError, type UserId, type WebhookDelivery, type WebhookId } from '#contracts';
+import type { EventPlace } from '#events';
 import { createLog } from '#observability';
 import { RoutingRoom } from '../routing-room-for-tests.js';
 import { DeliveredLog, KEPT } from './delivered-log.js';

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterId, EventContext, WebhookId } from '#contracts';
+import type { EmitterId, WebhookId } from '#contracts';
+import type { EventContext } from '#events';
 import { Database, type Transaction } from '#database';
 import type { Attempt, Delivery } from './delivery.js';
 import { type Claim, DeliveryStore, type Mode, type NextLook, type Parked, type Settlement } from './delivery-store.js';

@@ -1,9 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
-  comparePlaces,
   cursorOf,
   type DeliveryReference,
-  type EventPlace,
   idOfCursor,
   Invalid,
   type ListDeliveries,
@@ -14,6 +12,7 @@ import {
   SluiceError,
   type WebhookDelivery,
 } from '#contracts';
+import { comparePlaces, type EventPlace } from '#events';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import { DeliveredLog } from './delivered-log.js';
 import { DeliveredRepository } from './delivered.repository.js';

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { ceTypeOf, type EventContext, eventIdOf, isJsonContentType, percentEncoded } from '#contracts';
+import { ceTypeOf, type EventContext, eventIdOf, isJsonContentType, percentEncoded } from '#events';
 import type { Delivery } from './delivery.js';
 import { messageId } from './message-id.js';
 import { signatureHeader } from './signature.js';

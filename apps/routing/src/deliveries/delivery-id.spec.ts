@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { comparePlaces } from '#contracts';
+import { comparePlaces } from '#events';
 import { deliveryIdOf, placeOfDelivery } from './delivery-id.js';
 
 const place = fc.record({ ms: fc.nat({ max: 99_999_999_999_999 }), seq: fc.maxSafeNat() });

@@ -1,4 +1,5 @@
-import { base62, type EventPlace, type Id, isId } from '#contracts';
+import { base62, type Id, isId } from '#contracts';
+import type { EventPlace } from '#events';
 
 /** As in `base62`. */
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { EventPlace, UserId, WebhookId } from '#contracts';
+import type { UserId, WebhookId } from '#contracts';
+import type { EventPlace } from '#events';
 import { Database } from '#database';
 import type { ListedRow } from './delivery-view.js';
 

@@ -1,4 +1,5 @@
-import type { EventPlace, UserId, WebhookId } from '#contracts';
+import type { UserId, WebhookId } from '#contracts';
+import type { EventPlace } from '#events';
 import type { Attempt, Delivery } from './delivery.js';
 import { type Claim, DeliveryStore, type Mode, type NextLook, type Parked, type Settlement } from './delivery-store.js';
 import type { TargetRow } from './target.js';

@@ -1,4 +1,5 @@
-import { type EmitterId, eventIdOf, type WebhookDelivery } from '#contracts';
+import type { EmitterId, WebhookDelivery } from '#contracts';
+import { eventIdOf } from '#events';
 import type { DeliveredEntry } from './delivered.repository.js';
 import type { Attempt } from './delivery.js';
 import { deliveryIdOf } from './delivery-id.js';

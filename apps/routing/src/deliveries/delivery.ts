@@ -1,4 +1,5 @@
-import type { EmittedEvent, EmitterId, EventContext, EventPlace, Stream, WebhookId } from '#contracts';
+import type { EmitterId, WebhookId } from '#contracts';
+import type { EmittedEvent, EventContext, EventPlace, Stream } from '#events';
 
 /** An event on its way to a webhook: all that it takes to send it, now or later. */
 export interface Delivery {

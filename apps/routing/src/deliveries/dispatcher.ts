@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type { Task } from '#messaging';
-import { eventIdOf } from '#contracts';
+import { eventIdOf } from '#events';
 import { counter, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../routing.config.js';
 import { Attempts, type Outcome } from './attempts.js';

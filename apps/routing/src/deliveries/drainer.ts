@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { eventIdOf } from '#contracts';
+import { eventIdOf } from '#events';
 import { Lanes } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { RoutingConfig } from '../routing.config.js';

@@ -1,5 +1,6 @@
-import { eventIdOf, type EventToProduce, ksuid, originalEvent, type UserId } from '#contracts';
-import { errorReport, isErrorReport } from '../error-report.js';
+import { ksuid, type UserId } from '#contracts';
+import { eventIdOf, type EventToProduce, isErrorEvent, originalEvent } from '#events';
+import { errorReport } from '../error-report.js';
 import type { Attempt, Delivery } from './delivery.js';
 
 const CODE = 'DeliveryFailed';
@@ -9,7 +10,7 @@ const CODE = 'DeliveryFailed';
  * `$errors` that fails would hear of its own failures for ever.
  */
 export function failureReport(delivery: Delivery, ownerId: UserId, last: Attempt | undefined): EventToProduce | undefined {
-  if (isErrorReport(delivery, CODE)) return undefined;
+  if (isErrorEvent(delivery, CODE)) return undefined;
   const { webhookId, emitterId, place, stream, emitId, json } = delivery;
   const reason = last ? (last.error ?? `the receiver returned ${last.status_code}`) : 'no attempt could be made in time';
   return errorReport({

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { errorRaised, EVENTS_TOPIC, eventIdOf, ksuid } from '#contracts';
+import { errorRaised, EVENTS_TOPIC, ksuid } from '#contracts';
+import { eventIdOf } from '#events';
 import { recordOf } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import type { Attempt, Delivery } from './delivery.js';

@@ -1,4 +1,4 @@
-import { eventIdOf } from '#contracts';
+import { eventIdOf } from '#events';
 import type { Outcome } from './attempts.js';
 import type { Delivery } from './delivery.js';
 import type { Line } from './line.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { EmittedEvent } from '#contracts';
+import type { EmittedEvent } from '#events';
 import { errorFact } from './error-facts.js';
 
 const event = (json: unknown, change: Partial<EmittedEvent> = {}): EmittedEvent => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type EmittedEvent, readEventRecord } from '#contracts';
+import { type EmittedEvent, readEventRecord } from '#events';
 import { loopReport, MAX_HOPS, mayTrigger } from './loop-guard.js';
 
 const event = (change: Partial<EmittedEvent> = {}): EmittedEvent => ({

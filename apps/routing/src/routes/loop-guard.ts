@@ -1,5 +1,6 @@
-import { type EmittedEvent, eventIdOf, type EventToProduce, originalEvent, type UserId } from '#contracts';
-import { errorReport, isErrorReport, reportEmitId } from '../error-report.js';
+import type { UserId } from '#contracts';
+import { type EmittedEvent, eventIdOf, type EventToProduce, isErrorEvent, originalEvent } from '#events';
+import { errorReport, reportEmitId } from '../error-report.js';
 
 /** How many sources and workflows an event may have come through and still trigger another one. */
 export const MAX_HOPS = 16;
@@ -14,7 +15,7 @@ export const mayTrigger = ({ hops }: Pick<EmittedEvent, 'hops'>): boolean => hop
  * itself, or one loop would be told of for ever. Told of twice, it's the same emit.
  */
 export function loopReport(event: EmittedEvent, ownerId: UserId): EventToProduce | undefined {
-  if (isErrorReport(event, CODE)) return undefined;
+  if (isErrorEvent(event, CODE)) return undefined;
   const { emitterId, emitId, place, stream, json, hops } = event;
   const ts = new Date(place.ms).toISOString();
   return errorReport({

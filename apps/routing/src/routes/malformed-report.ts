@@ -1,4 +1,4 @@
-import { ERRORS_STREAM, eventIdOf, type EventToProduce, type MalformedRecord } from '#contracts';
+import { ERRORS_STREAM, eventIdOf, type EventToProduce, type MalformedRecord } from '#events';
 import type { LogRecord } from '#messaging';
 import { errorReport, reportEmitId } from '../error-report.js';
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type EmittedEvent, type EmitterId, newId, type UserId } from '#contracts';
+import { type EmitterId, newId, type UserId } from '#contracts';
+import type { EmittedEvent } from '#events';
 import { createLog } from '#observability';
 import { RoutingRoom } from '../routing-room-for-tests.js';
 import { MatchRepository } from './match.repository.js';

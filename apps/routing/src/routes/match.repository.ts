@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { EVERY_STREAM, type ListenerId, type Stream, type UserId } from '#contracts';
+import type { ListenerId, UserId } from '#contracts';
+import { EVERY_STREAM, type Stream } from '#events';
 import { Database } from '#database';
 
 /** Who listens to a stream of an emitter. */

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { type EmittedEvent, eventIdOf, type ListenerId, type UserId } from '#contracts';
+import type { ListenerId, UserId } from '#contracts';
+import { type EmittedEvent, eventIdOf } from '#events';
 import { EmitterDirectory } from '#emitters';
 import { counter, LOG, type Log } from '#observability';
 import { MatchRepository } from './match.repository.js';

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
-import type { EmittedEvent, ListenerId } from '#contracts';
+import type { ListenerId } from '#contracts';
+import type { EmittedEvent } from '#events';
 import { LogRecord, type OutgoingRecord, type Publisher, type Task } from '#messaging';
 import { createLog } from '#observability';
 import type { Delivery } from '../deliveries/delivery.js';

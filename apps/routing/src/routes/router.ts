@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type EmittedEvent, eventIdOf, EVENTS_TOPIC, isId, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#contracts';
+import { EVENTS_TOPIC, isId } from '#contracts';
+import { type EmittedEvent, eventIdOf, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { deliveryOf } from '../deliveries/delivery.js';

@@ -1,16 +1,6 @@
 import { createHash } from 'node:crypto';
-import {
-  ceTypeOf,
-  type EmittedEvent,
-  type EventToProduce,
-  eventIdOf,
-  eventRecord,
-  executeRun,
-  type SourceId,
-  type UserId,
-  WORKFLOW_TRIGGERS_TOPIC,
-  type WorkflowId,
-} from '#contracts';
+import { executeRun, type SourceId, type UserId, WORKFLOW_TRIGGERS_TOPIC, type WorkflowId } from '#contracts';
+import { ceTypeOf, type EmittedEvent, eventIdOf, eventRecord, type EventToProduce } from '#events';
 import { recordOf, type OutgoingRecord } from '#messaging';
 
 /** The run of a source that listens. The same event and listener make the same run, also when a producer's retry put the emit into the log twice. */

@@ -1,4 +1,5 @@
-import { eventNameProblem, type FieldProblem, isId } from '#contracts';
+import { type FieldProblem, isId } from '#contracts';
+import { eventNameProblem } from '#events';
 
 /** All sources, all workflows. */
 export const GLOBS: ReadonlySet<string> = new Set(['dc_*', 'p_*']);

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type FindOptionsWhere, Repository } from 'typeorm';
-import { newId, streamOf, type Subscription, type UserId } from '#contracts';
+import { newId, type Subscription, type UserId } from '#contracts';
+import { streamOf } from '#events';
 import type { Transaction } from '#database';
 import { AutoSubscriptionRow, SubscriptionRow } from './subscription.entity.js';
 

@@ -1,4 +1,5 @@
-import { emittedStreamProblem, EVENTS_TOPIC, type EventToProduce, runFinished, type SourceId, type UserId } from '#contracts';
+import { EVENTS_TOPIC, runFinished, type SourceId, type UserId } from '#contracts';
+import { emittedStreamProblem, type EventToProduce } from '#events';
 import { recordOf, type OutgoingRecord } from '#messaging';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
 import { dedupe, type DedupeState } from './dedupe.js';

@@ -1,15 +1,14 @@
+import { ksuid, type RunRequest, type SourceId } from '#contracts';
 import {
+  errorEventJson,
   ERRORS_STREAM,
-  type EventToProduce,
   eventRecord,
-  ksuid,
+  type EventToProduce,
   LOGS_STREAM,
   originalEvent,
-  type RunRequest,
-  type SourceId,
   streamOf,
   WAITING_STREAM,
-} from '#contracts';
+} from '#events';
 import type { Emit, LogLine, RunError } from '../sandbox/sandbox.js';
 import type { WaitingEmit } from './run-effects.js';
 
@@ -61,7 +60,7 @@ export function waitingRecords(sourceId: SourceId, emit: Emit, hops: number): { 
 
 /** The record of a line that a source logged. */
 export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogLine, hops: number): EventToProduce =>
-  ownRecord(sourceId, LOGS_STREAM, hops, withArgs(JSON.stringify({ level, ts: new Date(ts).toISOString(), message }), args));
+  ownRecord(sourceId, LOGS_STREAM, hops, Buffer.from(withArgs(JSON.stringify({ level, ts: new Date(ts).toISOString(), message }), args)));
 
 /** The arguments are JSON text of a component's making: they were checked, and parsing all of a run's would hold up every other account. */
 const withArgs = (line: string, args: string | undefined): string => (args === undefined ? line : `${line.slice(0, -1)},"args":${args}}`);
@@ -72,10 +71,9 @@ export const deploymentIdOf = (sourceId: SourceId, version?: number): string => 
 /** The record of an error of a run, as `$errors` shows it. */
 export function errorRecord(run: DueRun, error: RunError, deploymentId: string): EventToProduce {
   const ts = new Date().toISOString();
-  const event = {
-    error: { code: error.code ?? error.name, cellId: null, ts, stack: error.stack, message: error.message },
-    original_event: originalEvent(run.event),
-    original_context: {
+  const json = errorEventJson({
+    ...{ code: error.code ?? error.name, message: error.message, stack: error.stack, ts, originalEvent: originalEvent(run.event) },
+    context: {
       id: ksuid(),
       ts,
       workflow_id: null,
@@ -86,19 +84,19 @@ export function errorRecord(run: DueRun, error: RunError, deploymentId: string):
       owner_id: run.owner_id,
       platform_version: PLATFORM_VERSION,
     },
-  };
-  return ownRecord(run.source_id, ERRORS_STREAM, hopsAfter(run), JSON.stringify(event));
+  });
+  return ownRecord(run.source_id, ERRORS_STREAM, hopsAfter(run), json);
 }
 
 /** With the hops of what the run emits: a source that hears of its own errors must come to an end. */
 export const hopsAfter = ({ hops = 0 }: Pick<DueRun, 'hops'>): number => hops + 1;
 
-const ownRecord = (sourceId: SourceId, stream: string, hops: number, json: string): EventToProduce =>
+const ownRecord = (sourceId: SourceId, stream: string, hops: number, json: Buffer): EventToProduce =>
   eventRecord({
     emitterId: sourceId,
     stream,
     emitId: ksuid(),
-    json: Buffer.from(json),
+    json,
     time: new Date().toISOString(),
     hops,
   });

@@ -1,5 +1,6 @@
 import type { KafkaMessage } from 'kafkajs';
-import { type EmittedEvent, readEventRecord, type WebhookId } from '#contracts';
+import type { WebhookId } from '#contracts';
+import { type EmittedEvent, readEventRecord } from '#events';
 import { LaneIntake, type PartitionProgress } from '#messaging';
 import { createLog } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';

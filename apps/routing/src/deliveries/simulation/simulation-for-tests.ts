@@ -1,6 +1,7 @@
 import { jest } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
-import { eventRecord, type WebhookId } from '#contracts';
+import type { WebhookId } from '#contracts';
+import { eventRecord } from '#events';
 import type { PartitionProgress, Progress } from '#messaging';
 import { DeliveryStoreInMemory } from '../delivery-store-in-memory-for-tests.js';
 import { Chance } from './chance-for-tests.js';

@@ -1,5 +1,21 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsOptional, IsString } from 'class-validator';
+import type * as contracts from '#contracts';
+
+/** A subscription as the API returns it. */
+export class Subscription implements contracts.Subscription {
+  @ApiProperty({ type: String, example: 'sub_0Vg2mXq1Zk3TnB7cYw' }) id!: contracts.SubscriptionId;
+  @ApiProperty({ description: 'The id of a source or workflow, a glob (`dc_*`, `p_*`) or your user id.' }) emitter_id!: string;
+  @ApiProperty({ type: String }) listener_id!: contracts.ListenerId;
+  @ApiProperty({ description: 'The event name as it was sent; empty for the default stream.' }) event_name!: string;
+}
+
+/** A subscription to every emitter created later, as the API returns it. */
+export class AutoSubscription implements contracts.AutoSubscription {
+  @ApiProperty({ type: String, example: 'asub_0Vg2mXq1Zk3TnB7cYw' }) id!: contracts.Id<'autoSubscription'>;
+  @ApiProperty({ description: 'The event name as it was sent; empty for the default stream.' }) event_name!: string;
+  @ApiProperty({ type: String }) listener_id!: contracts.ListenerId;
+}
 
 export class SubscriptionParameters {
   @ApiProperty({

@@ -1,6 +1,24 @@
+import type { EmitterId } from '#contracts';
 import { eventIdOf } from './event-id.js';
-import type { EmitterId } from './ids.js';
 import type { Stream } from './streams.js';
+
+/** An event as the API returns it. */
+export interface EventSummary {
+  id: string;
+  indexed_at_ms: number;
+  event: unknown;
+  metadata: {
+    emitter_id: EmitterId;
+    emit_id: string;
+    /** The name of the stream; empty for the default one. */
+    name: Stream;
+    summary?: string;
+    /** The emitter's id of the item. */
+    id?: string;
+    /** In ms. */
+    ts?: number;
+  };
+}
 
 /** An event as a page contains it. */
 export interface ShownEvent {

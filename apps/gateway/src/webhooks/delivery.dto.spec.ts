@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { sinceMs } from './recover-parameters.js';
+import { sinceMs } from './delivery.dto.js';
 
 describe('since', () => {
   it.each([

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import { type EmitterId, isEmitterId, ksuid, MAX_JSON_DEPTH, nestsTooDeeply, storableText } from '#contracts';
 import {
   attributesProblem,
   type EventContext,
@@ -8,10 +9,7 @@ import {
   isOwnAttribute,
   STREAM_ATTRIBUTE,
 } from './cloud-event.js';
-import { type EmitterId, isEmitterId } from './ids.js';
-import { keepableText } from './keepable-text.js';
-import { MAX_JSON_DEPTH, nestsTooDeeply } from './json-nesting.js';
-import { ksuid } from './ksuid.js';
+import { MAX_EMIT_ID_LENGTH, MAX_EVENT_BYTES } from './event-limits.js';
 import { ceTypeOf, DEFAULT_STREAM, emittedStreamProblem, type Stream, streamOf, WAITING_STREAM } from './streams.js';
 import { type EventPlace, eventPlace, parseEventId } from './event-id.js';
 
@@ -72,10 +70,6 @@ export interface MalformedRecord {
   emitterId?: EmitterId;
 }
 
-/** The size of the largest event, in bytes of JSON. */
-export const MAX_EVENT_BYTES = 1024 * 1024;
-export const MAX_EMIT_ID_LENGTH = 256;
-
 const DELETE_TYPE = '$delete';
 const STRUCTURED = 'application/cloudevents+json';
 const JSON_CONTENT = 'application/json';
@@ -104,8 +98,8 @@ export function eventRecord(event: Omit<EmittedEvent, 'kind' | 'place' | 'hops'>
   if (traceparent !== undefined) headers.traceparent = traceparent;
   if (tracestate !== undefined) headers.tracestate = tracestate;
   if (event.time !== undefined) headers.ce_time = event.time;
-  if (event.summary !== undefined) headers.ce_summary = keepableText(event.summary);
-  if (event.itemId !== undefined) headers.ce_itemid = keepableText(event.itemId);
+  if (event.summary !== undefined) headers.ce_summary = storableText(event.summary);
+  if (event.itemId !== undefined) headers.ce_itemid = storableText(event.itemId);
   if (event.itemTs !== undefined) headers.ce_itemts = String(event.itemTs);
   if (event.hops) headers.ce_hops = String(event.hops);
   if (event.dueAt !== undefined) headers.ce_sluicedueat = String(event.dueAt);

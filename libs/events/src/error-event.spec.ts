@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { MAX_JSON_DEPTH, nestsTooDeeply } from './json-nesting.js';
-import { originalEvent } from './original-event.js';
+import { MAX_JSON_DEPTH, nestsTooDeeply } from '#contracts';
+import { originalEvent } from './error-event.js';
 
 const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 

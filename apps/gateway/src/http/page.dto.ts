@@ -1,0 +1,26 @@
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import type * as contracts from '#contracts';
+import { PageRequest } from '#contracts';
+
+/** The parameters of a list. */
+export class PageQuery extends PageRequest {
+  @ApiPropertyOptional({ type: 'integer', minimum: 1, maximum: 100, default: 10, description: 'The number of items per page.' })
+  override limit!: number;
+
+  @ApiPropertyOptional({ description: 'A cursor: return only items after it, that is, older ones.' })
+  override after?: string;
+
+  @ApiPropertyOptional({ description: 'A cursor: return only items before it, that is, newer ones.' })
+  override before?: string;
+}
+
+export class PageInfo implements contracts.PageInfo {
+  @ApiProperty({ type: 'integer', description: 'The number of items in the whole collection, regardless of the cursors.' })
+  total_count!: number;
+  @ApiProperty({ type: 'integer', description: 'The number of items in this page.' })
+  count!: number;
+  @ApiProperty({ type: String, nullable: true, description: 'The cursor of the first item in the page; null if the page is empty.' })
+  start_cursor!: string | null;
+  @ApiProperty({ type: String, nullable: true, description: 'The cursor of the last item in the page; null if the page is empty.' })
+  end_cursor!: string | null;
+}

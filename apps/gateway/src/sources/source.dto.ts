@@ -1,0 +1,60 @@
+import { ApiProperty, ApiPropertyOptional, OmitType } from '@nestjs/swagger';
+import { Allow, IsBoolean, IsOptional } from 'class-validator';
+import type * as contracts from '#contracts';
+import { NewSource } from '#contracts';
+
+/** A source as the API returns it. Times are Unix seconds. */
+export class Source implements contracts.Source {
+  @ApiProperty({ type: String, example: 'dc_0Vg2mXq1Zk3TnB7cYw' }) id!: contracts.SourceId;
+  @ApiPropertyOptional({ type: String, description: 'The owner; omitted in lists.', example: 'u_0Vg2mXq1Zk3TnB7cYw' })
+  user_id?: contracts.UserId;
+  @ApiProperty({ type: String, example: 'sc_0Vg2mXq1Zk3TnB7cYw' }) component_id!: contracts.ComponentId;
+  @ApiProperty({
+    type: 'object',
+    additionalProperties: true,
+    description: 'The values by prop. The value of a timer is `{cron, interval_seconds}`; that of an HTTP interface is `{endpoint_url}`.',
+    example: { timer: { cron: null, interval_seconds: 60 } },
+  })
+  configured_props!: Record<string, unknown>;
+  @ApiProperty() active!: boolean;
+  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
+  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
+  @ApiProperty() name!: string;
+  @ApiProperty({ description: 'Unique within the account.' }) name_slug!: string;
+}
+
+export class CreateSourceBody extends NewSource {
+  @ApiPropertyOptional({ description: 'The full component code.' })
+  override component_code?: string;
+
+  @ApiPropertyOptional({ description: 'The http or https URL of the code.' })
+  override component_url?: string;
+
+  @ApiPropertyOptional({
+    type: String,
+    description: 'The id of an existing component; takes precedence over the other ways to choose one.',
+  })
+  override component_id?: string;
+
+  @ApiPropertyOptional({ description: "Default: the slug of the component's name." })
+  override name?: string;
+
+  @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
+  override configured_props?: Record<string, unknown>;
+
+  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
+  override key?: string;
+}
+
+export class UpdateSourceBody extends OmitType(CreateSourceBody, ['key']) {
+  @ApiPropertyOptional({ type: Boolean, default: true, description: 'false disables the source, true enables it.' })
+  @IsOptional()
+  @IsBoolean({ message: 'active must be true or false' })
+  active?: boolean;
+}
+
+export class RunSourceBody {
+  @ApiPropertyOptional({ description: 'The event passed to `run`: any JSON value.' })
+  @Allow()
+  event?: unknown;
+}

@@ -1,0 +1,40 @@
+import { ApiProperty } from '@nestjs/swagger';
+import { IsString } from 'class-validator';
+import { Invalid } from '#contracts';
+import type * as contracts from '#contracts';
+
+/** One attempt of a delivery. */
+export class DeliveryAttempt implements contracts.DeliveryAttempt {
+  @ApiProperty({ type: 'integer', description: 'The start of the attempt, in milliseconds.' }) ts!: number;
+  @ApiProperty({ type: 'integer', nullable: true, description: 'null if there was no response.' }) status_code!: number | null;
+  @ApiProperty({ type: 'integer' }) duration_ms!: number;
+  @ApiProperty({ type: String, nullable: true, description: 'Why there was no response.' }) error!: string | null;
+  @ApiProperty({ type: String, nullable: true, description: 'The first KB of the response.' }) response_body!: string | null;
+}
+
+/** An event on its way to a webhook, as the API returns it. */
+export class WebhookDelivery implements contracts.WebhookDelivery {
+  @ApiProperty({ type: String, example: 'del_0Vg2mXq10000000A0b' }) id!: contracts.Id<'delivery'>;
+  @ApiProperty({ example: '1763715600123-40960' }) event_id!: string;
+  @ApiProperty({ type: String }) emitter_id!: contracts.EmitterId;
+  @ApiProperty({ enum: ['succeeded', 'pending', 'failed'] }) status!: contracts.DeliveryStatus;
+  @ApiProperty({ type: 'integer', nullable: true, description: 'Unix seconds; null unless the delivery is pending.' }) next_attempt_at!:
+    number | null;
+  @ApiProperty({ type: 'integer', description: 'Unix seconds: when the event was emitted.' }) created_at!: number;
+  @ApiProperty({ type: [DeliveryAttempt], description: 'The last twenty attempts, oldest first.' }) attempts!: DeliveryAttempt[];
+}
+
+export class RecoverParameters {
+  @ApiProperty({ description: 'ISO 8601, or Unix seconds.', example: '2026-01-31T12:00:00Z' })
+  @IsString({ message: 'since is required: ISO 8601 or Unix seconds' })
+  since!: string;
+}
+
+const ISO_8601 = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/;
+
+/** The time in ms. Throws Invalid. */
+export function sinceMs(text: string): number {
+  const ms = /^\d{1,12}(?:\.\d+)?$/.test(text) ? Number(text) * 1000 : ISO_8601.test(text) ? Date.parse(text) : NaN;
+  if (Number.isNaN(ms)) throw new Invalid([{ field: 'since', message: `since must be ISO 8601 or Unix seconds, not "${text}"` }]);
+  return Math.floor(ms);
+}

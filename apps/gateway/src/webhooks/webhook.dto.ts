@@ -1,0 +1,50 @@
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import { IsBoolean, IsOptional } from 'class-validator';
+import type * as contracts from '#contracts';
+import { WebhookFields } from '#contracts';
+
+/** A webhook as the API returns it. Times are Unix seconds. */
+export class Webhook implements contracts.Webhook {
+  @ApiProperty({ type: String, example: 'wh_0Vg2mXq1Zk3TnB7cYw' }) id!: contracts.WebhookId;
+  @ApiPropertyOptional({ type: String, description: 'The owner; omitted in lists.' }) user_id?: contracts.UserId;
+  @ApiProperty({ type: String, nullable: true }) name!: string | null;
+  @ApiProperty({ type: String, nullable: true }) description!: string | null;
+  @ApiProperty({ example: 'https://example.com/hooks' }) url!: string;
+  @ApiProperty() active!: boolean;
+  @ApiPropertyOptional({ type: 'integer', description: 'Deliveries per second; omitted if there is no limit.' }) rate_limit?: number;
+  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
+  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
+}
+
+export class WebhookParameters extends WebhookFields {
+  @ApiPropertyOptional({ description: 'An http or https URL with a host name; a port and a path are allowed.' })
+  override url?: string;
+
+  @ApiPropertyOptional({ type: String, nullable: true })
+  override name?: string | null;
+
+  @ApiPropertyOptional({ type: String, nullable: true })
+  override description?: string | null;
+
+  @ApiPropertyOptional({
+    type: 'integer',
+    nullable: true,
+    minimum: 1,
+    maximum: 10_000,
+    description: 'Deliveries per second; null for no limit.',
+  })
+  override rate_limit?: number | null;
+}
+
+export class UpdateWebhookBody extends WebhookParameters {
+  @ApiPropertyOptional({ type: Boolean, description: 'Events are not delivered to an inactive webhook.' })
+  @IsOptional()
+  @IsBoolean({ message: 'active must be true or false' })
+  active?: boolean;
+}
+
+/** `previous_expires_at` (Unix seconds): until then, the previous secret signs, too. */
+export class WebhookSecret implements contracts.WebhookSecret {
+  @ApiProperty({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=' }) secret!: string;
+  @ApiPropertyOptional({ type: 'integer', description: 'Unix seconds; only after a rotation.' }) previous_expires_at?: number;
+}
