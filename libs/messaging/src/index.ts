@@ -13,6 +13,7 @@ export { recordOf, Messages } from './messages.js';
 export { KAFKA, MessagingModule } from './messaging.module.js';
 export { PayloadPipe } from './payload-pipe.js';
 export { type OutgoingRecord, Publisher } from './publisher.js';
+export type { GroupPosition, Restores } from './restores.js';
 export { shares } from './shares.js';
 export { checkTopics, createTopics, type TopicReport, type TopicSettings, wrongTopics } from './topics.js';
 export { TopicsConfig } from './topics.config.js';

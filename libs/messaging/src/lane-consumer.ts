@@ -8,6 +8,7 @@ import type { KafkaClient } from './kafka.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
 import { reportMissed, reportReplaced } from './lost-records.js';
+import { type Committed, type GroupPosition, NO_RESTORES, type Restores } from './restores.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
   group: string;
@@ -18,6 +19,8 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
   gatherMs?: number;
   /** false: the service is ready without it. */
   vital?: boolean;
+  /** Recognises a restored database, whose position is then older than the committed one. */
+  restores?: Restores;
 }
 
 /** How long a rebalance may delay tasks, which another process may have to run. */
@@ -47,6 +50,7 @@ export class LaneConsumer {
   private readonly watched: WatchedConsumer;
   private readonly consumer: Consumer;
   private readonly group: string;
+  private readonly restores: Restores;
   private readonly name: { group: string };
   private readonly gathering: Gathering;
   /** Counts the assignments. */
@@ -63,6 +67,7 @@ export class LaneConsumer {
     private readonly options: LaneConsumerOptions,
   ) {
     this.name = { group: options.group };
+    this.restores = options.restores ?? NO_RESTORES;
     this.gathering = new Gathering(options.gatherMs ?? 0);
     this.intake = new LaneIntake({
       ...options,
@@ -84,6 +89,26 @@ export class LaneConsumer {
   /** Whether it is stopping. */
   get isStopping(): boolean {
     return this.stopping;
+  }
+
+  /** The positions of its partitions: every record below is done, and its effects are stored. */
+  positions(): GroupPosition[] {
+    if (!this.options.restores) return [];
+    return this.intake.positions().map(({ topic, partition, offset, clock, timestamp }) => ({
+      ...this.name,
+      ...{ topic, partition, offset, clock, timestamp },
+    }));
+  }
+
+  /** Returns to these positions, because the database has lost the effects of later records. */
+  rewind(positions: GroupPosition[]): void {
+    if (!this.options.restores) return;
+    for (const { group, ...position } of positions) {
+      if (group !== this.options.group || !this.intake.rewind(position)) continue;
+      const { topic, partition, offset } = position;
+      this.log.warn({ group, topic, partition, offset }, 'lane.rewound');
+      this.consumer.seek({ topic, partition, offset: String(position.timestamp === undefined ? offset : offset - 1) });
+    }
   }
 
   /** Runs a task in its lane, in turn with those of the records. */
@@ -152,7 +177,7 @@ export class LaneConsumer {
     this.intake.keepOnly(Object.entries(given).flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition }))));
     for (;;) {
       try {
-        const progress = await this.committed(given);
+        const progress = await Promise.all((await this.committed(given)).map((each) => this.valid(each)));
         if (assignment !== this.assignment) return;
         this.intake.assign(progress);
         return this.resume();
@@ -164,7 +189,16 @@ export class LaneConsumer {
     }
   }
 
-  private async committed(given: Record<string, number[]>): Promise<PartitionProgress[]> {
+  /** What was committed or, if the database is older, what belongs to the database. */
+  private async valid({ ticks = 0, ...progress }: Committed): Promise<PartitionProgress> {
+    const { topic, partition } = progress;
+    const restored = await this.restores.positionFor({ ...this.name, topic, partition }, ticks);
+    if (!restored || restored.offset >= progress.offset) return progress;
+    this.consumer.seek({ topic, partition, offset: String(restored.timestamp === undefined ? restored.offset : restored.offset - 1) });
+    return { topic, partition, ...restored, ended: [] };
+  }
+
+  private async committed(given: Record<string, number[]>): Promise<Committed[]> {
     const admin = this.kafka.admin();
     await admin.connect();
     try {
@@ -249,7 +283,7 @@ export class LaneConsumer {
             topic: progress.topic,
             partition: progress.partition,
             offset: String(progress.offset),
-            metadata: progressMetadata(progress),
+            metadata: progressMetadata(progress, this.restores.ticks),
           })),
         );
         // a late commit may have overwritten what others had committed: commit everything again

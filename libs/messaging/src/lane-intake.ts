@@ -3,7 +3,7 @@ import { JointPlans, type Plan } from './joint-plans.js';
 import { Lanes, type LanesOptions, type Task } from './lanes.js';
 import { type Continuation, type Fetched, LogContinuity } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
-import { clockAfter, type Progress, united, Watermark } from './watermark.js';
+import { clockAfter, type Position, type Progress, united, Watermark } from './watermark.js';
 
 export interface LaneIntakeOptions extends LanesOptions {
   /** With more outstanding tasks than this, no more records are accepted. */
@@ -141,6 +141,23 @@ export class LaneIntake {
   /** Whether the partition is assigned. */
   has(topic: string, partition: number): boolean {
     return this.partitions.has(place(topic, partition));
+  }
+
+  /** The position of each assigned partition: every record below it is done. */
+  positions(): PartitionProgress[] {
+    return [...this.partitions.values()].map(({ topic, partition, watermark }) => ({ topic, partition, ...watermark.progress() }));
+  }
+
+  /**
+   * Reads a partition again from an earlier position, because the effects of the records from there on are lost. Waiting tasks are dropped and
+   * planned again; those in progress continue. False if it is not ours, or not that far.
+   */
+  rewind({ topic, partition, ...position }: Position & { topic: string; partition: number }): boolean {
+    const before = this.partitions.get(place(topic, partition));
+    if (!before || before.watermark.next <= position.offset) return false;
+    before.lost = true;
+    this.partitions.set(place(topic, partition), new Assigned(topic, partition, { ...position, ended: [] }));
+    return true;
   }
 
   /** The logs may have been replaced. Returns the offsets from which to fetch in order to verify them. */

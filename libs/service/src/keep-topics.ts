@@ -21,6 +21,8 @@ export function keepTopics(service: Service, kafka: KafkaClient, settings: Topic
     try {
       const topics = await createTopics(kafka, specs, settings);
       if (topics.length === 0) return;
+      // those of services that are down, which wait for them before they start; only the brokers know whether this one may create them
+      topics.push(...(await createTopics(kafka, topicSpecs(), settings).catch(() => [])));
       recreated.inc(topics.length);
       log.error({ topics }, 'topics.recreated');
     } catch (error) {

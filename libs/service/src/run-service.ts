@@ -21,6 +21,7 @@ import {
 } from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
 import { CannotStart } from './cannot-start.js';
+import { DatabaseRestores } from './database-restores.js';
 import { logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
 import { keepTopics } from './keep-topics.js';
@@ -103,8 +104,12 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const [stopProtecting] = await Promise.all([protectBrokers(kafka, log), publisher.connect(), messages.connect()]);
 
     const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages, consumers }));
-    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, isTransient });
-    const app = http ? await startHttp(http, root, log, transport) : await startMicroservice(root, log, transport);
+    const restores = new DatabaseRestores(consumers, log);
+    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, isTransient, restores });
+    const beforeConsumers = (context: INestApplicationContext) => restores.start(context.get(Database, { strict: false }));
+    const app = http
+      ? await startHttp(http, root, log, transport, beforeConsumers)
+      : await startMicroservice(root, log, transport, beforeConsumers);
     const stopKeeping = keepTopics(name, impatientKafka, topics, log);
     const database = (app as INestApplicationContext).get(Database, { strict: false });
     readiness.started(() => database.query('SELECT 1'));
@@ -113,6 +118,7 @@ export async function runService({ name, module, schema, settings, http }: Servi
       readiness.stopping();
       stopProtecting();
       stopKeeping();
+      await restores.stop();
       await app.close();
       await messages.close();
       await publisher.close();
@@ -125,11 +131,14 @@ export async function runService({ name, module, schema, settings, http }: Servi
   }
 }
 
+type BeforeConsumers = (context: INestApplicationContext) => Promise<void>;
+
 async function startHttp(
   { create, listen }: NonNullable<ServiceOptions['http']>,
   root: Type,
   log: Log,
   strategy: KafkaTransport,
+  beforeConsumers: BeforeConsumers,
 ): Promise<NestFastifyApplication> {
   const app = await create(root, log);
   // its handlers are registered when it starts, with the pipes and filters that are set here; `init` calls the hooks of both
@@ -137,15 +146,22 @@ async function startHttp(
   microservice.setIsInitHookCalled(true);
   handleRecords(microservice);
   await app.init();
+  await beforeConsumers(app);
   await app.startAllMicroservices();
   await listen(app);
   return app;
 }
 
-async function startMicroservice(root: Type, log: Log, strategy: KafkaTransport): Promise<INestMicroservice> {
+async function startMicroservice(
+  root: Type,
+  log: Log,
+  strategy: KafkaTransport,
+  beforeConsumers: BeforeConsumers,
+): Promise<INestMicroservice> {
   // causes that prevent a start are reported here
   const microservice = await NestFactory.createMicroservice(root, { strategy, logger: new NestLog(log), abortOnError: false });
   handleRecords(microservice);
+  await beforeConsumers(microservice);
   await microservice.listen();
   return microservice;
 }
