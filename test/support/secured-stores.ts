@@ -6,11 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type App, APPS } from '../../scripts/lib/apps.mjs';
+import { loginProperties } from '../../scripts/lib/broker-properties.mjs';
 import { startBroker } from '../../scripts/lib/broker.mjs';
 import { node24 } from '../../scripts/lib/node24.mjs';
 import { inRoot } from '../../scripts/lib/paths.mjs';
 import { freePort } from '../../scripts/lib/ports.mjs';
 import { startPostgres } from '../../scripts/lib/postgres.mjs';
+import { newSecretsKey } from '../../scripts/lib/secrets-key.mjs';
 import { makeTestCertificate } from '../../libs/testing/src/test-certificate.js';
 
 /** A Kafka and a PostgreSQL as in a company: TLS, a login for each service, and only the permissions that `sluice kafka acls` prints. */
@@ -66,6 +68,7 @@ export async function startSecuredStores(): Promise<SecuredStores> {
     startPostgres({ dir: join(folder, 'postgres'), port: databasePort, fast: true, tls: { cert, key } }),
   ]);
   client.brokers = [broker.brokers];
+  const secretsKey = newSecretsKey();
   const databasePassword = new URL(postgres.url).password;
   const stop = async () => {
     await Promise.all([broker.stop(), postgres.stop()]);
@@ -90,6 +93,7 @@ export async function startSecuredStores(): Promise<SecuredStores> {
     client,
     stop,
     environment: (user) => ({
+      SLUICE_SECRETS_KEY: secretsKey,
       KAFKA_BROKERS: broker.brokers,
       KAFKA_SECURITY_PROTOCOL: 'sasl_ssl',
       KAFKA_SASL_MECHANISM: 'scram-sha-512',
@@ -134,23 +138,12 @@ const aclEntries = ({ user, acls }: Grant) =>
 /** Clients log in over TLS; the broker connects to itself with a separate password. */
 const securedProperties = (options: { port: number; innerPort: number; controllerPort: number; keyStore: string; password: string }) => {
   const { port, innerPort, controllerPort, keyStore, password } = options;
-  const plain = `org.apache.kafka.common.security.plain.PlainLoginModule required username="broker" password="${password}" user_broker="${password}";`;
   return `
 listeners=CLIENT://127.0.0.1:${port},INNER://127.0.0.1:${innerPort},CONTROLLER://127.0.0.1:${controllerPort}
 advertised.listeners=CLIENT://localhost:${port},INNER://127.0.0.1:${innerPort}
 listener.security.protocol.map=CLIENT:SASL_SSL,INNER:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
-inter.broker.listener.name=INNER
-sasl.mechanism.inter.broker.protocol=PLAIN
-sasl.mechanism.controller.protocol=PLAIN
-listener.name.inner.sasl.enabled.mechanisms=PLAIN
-listener.name.inner.plain.sasl.jaas.config=${plain}
-listener.name.controller.sasl.enabled.mechanisms=PLAIN
-listener.name.controller.plain.sasl.jaas.config=${plain}
-listener.name.client.sasl.enabled.mechanisms=SCRAM-SHA-512
-listener.name.client.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+${loginProperties({ brokerListener: 'INNER', clientListener: 'CLIENT', superUser: 'admin', password })}
 listener.name.client.ssl.keystore.type=PEM
 listener.name.client.ssl.keystore.location=${keyStore}
-authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-super.users=User:broker;User:admin
 `;
 };

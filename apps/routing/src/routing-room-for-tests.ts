@@ -1,8 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { type EmitterState, newId, type SourceId, type UserId, type WebhookId, type WorkflowId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
+import { SecretBox } from '#secrets';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from './database/schema.js';
+import { RoutingWebhookDependents } from './routing-webhook-dependents.js';
 import { RoutingConfig } from './routing.config.js';
 import { AutoSubscriptionsRepository } from './subscriptions/auto-subscriptions.repository.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
@@ -25,8 +28,8 @@ export class RoutingRoom {
 
   private constructor(private readonly own: FreshDatabase) {
     const { database } = own;
-    this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow));
-    this.webhooksService = new WebhooksService(this.webhooks, RoutingConfig.read({}));
+    this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow), new RoutingWebhookDependents());
+    this.webhooksService = new WebhooksService(this.webhooks, RoutingConfig.read({}), new SecretBox([randomBytes(32)]));
     this.subscriptions = new SubscriptionsRepository(database.rows(SubscriptionRow));
     const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));
     const ask = async (_: unknown, { ids }: { ids: string[] }) => ids.flatMap((id) => this.catalog.get(id) ?? []);

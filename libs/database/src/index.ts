@@ -8,4 +8,5 @@ export { Lookups } from './lookups.js';
 export { ensureDatabase, migrate, schemaState, SchemaTooNew } from './migrate.js';
 export { BYTEWISE_TEXT, CREATED_AT } from './column-types.js';
 export { Migration } from './migration.js';
+export { checkSealed, rotateSealed } from './sealed.js';
 export { type Schema, schemaOf, type SchemaPart } from './schema.js';

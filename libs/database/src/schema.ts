@@ -7,12 +7,27 @@ type Entity = abstract new (...args: never[]) => object;
 export interface SchemaPart {
   entities: Entity[];
   migrations: (new () => Migration)[];
+  /** The columns that hold encrypted values. */
+  sealed?: SealedColumn[];
+}
+
+/** A column of type text or json whose values are encrypted (libs/secrets). */
+export interface SealedColumn {
+  table: string;
+  /** The columns of the primary key. */
+  key: string[];
+  column: string;
+  /** The column is of type json: an encrypted value is a JSON string. */
+  json?: boolean;
+  /** What the value of the row with this key is bound to. */
+  place(...ids: string[]): string;
 }
 
 /** All that is in an app's database. */
 export interface Schema extends SchemaPart {
   /** As the app is called: `event-store`. */
   app: string;
+  sealed: SealedColumn[];
 }
 
 /** With which a service recognises that its database was restored. */
@@ -21,5 +36,10 @@ const restores: SchemaPart = { entities: [RestoreTick, ConsumerPosition], migrat
 /** The schema of an app: its own tables and those of the libraries that it uses. */
 export function schemaOf(app: string, ...own: SchemaPart[]): Schema {
   const parts = [...own, restores];
-  return { app, entities: parts.flatMap(({ entities }) => entities), migrations: parts.flatMap(({ migrations }) => migrations) };
+  return {
+    app,
+    entities: parts.flatMap(({ entities }) => entities),
+    migrations: parts.flatMap(({ migrations }) => migrations),
+    sealed: parts.flatMap(({ sealed = [] }) => sealed),
+  };
 }

@@ -6,7 +6,7 @@ import type { NestMicroservice } from '@nestjs/microservices';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
-import { Database, DatabaseConfig, isTransient, type Schema } from '#database';
+import { checkSealed, Database, DatabaseConfig, isTransient, type Schema } from '#database';
 import {
   Consumers,
   explainKafkaError,
@@ -20,13 +20,13 @@ import {
   TopicsConfig,
 } from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
+import { SecretBox, SecretsConfig, SecretsModule } from '#secrets';
 import { CannotStart } from './cannot-start.js';
 import { DatabaseRestores } from './database-restores.js';
 import { logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
 import { keepTopics } from './keep-topics.js';
 import { LogModule } from './log.module.js';
-import { protectBrokers } from './protect-brokers.js';
 import { Readiness } from './readiness.js';
 import { RpcErrors } from './rpc-errors.js';
 import { ServiceConfig } from './service.config.js';
@@ -37,7 +37,7 @@ export interface ServiceOptions {
   module: Type;
   /** Of the service's database. */
   schema: Schema;
-  /** The parts of the configuration that belong to this service alone. */
+  /** The parts of the configuration that belong to this service alone. With SecretsConfig, it can encrypt and decrypt secrets. */
   settings: readonly ConfigClass[];
   /** For a service that also serves HTTP: makes the HTTP application and says where it listens. */
   http?: {
@@ -82,13 +82,16 @@ export async function runService({ name, module, schema, settings, http }: Servi
     // for what is repeated anyway
     const impatientKafka = new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 });
     const topics = TopicsConfig.read();
+    const database = DatabaseConfig.read();
     await waitForStores({
       ...{ service: name, deadline, readiness, log, brokers: kafkaConfig.brokers },
       kafka: impatientKafka,
       topics,
-      database: DatabaseConfig.read(),
+      database,
       schema,
     });
+    const box = settings.includes(SecretsConfig) ? SecretsConfig.read().box : new SecretBox([]);
+    await checkSealed(schema, { serverUrl: database.serverUrl, name: database.nameOf(name), max: 1, log }, box);
     // partitions are assigned in the order of client ids: after an outage of the broker each process gets its own again, and repeats less
     const kafka = new KafkaClient(kafkaConfig, clientId, log, {
       drainMs: Math.max(config.shutdownTimeoutMs - CLOSING_MS, LEAST_DRAIN_MS),
@@ -98,25 +101,29 @@ export async function runService({ name, module, schema, settings, http }: Servi
       },
     });
     const publisher = new Publisher(kafka);
-    const messages = new Messages(name, kafka, publisher, log);
+    const messages = new Messages(name, kafka, publisher, log, box);
     const consumers = new Consumers();
     readiness.starting('its consumers to join');
-    const [stopProtecting] = await Promise.all([protectBrokers(kafka, log), publisher.connect(), messages.connect()]);
+    await Promise.all([publisher.connect(), messages.connect()]);
 
-    const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages, consumers }));
+    const root = rootModule(
+      module,
+      LogModule.with(log),
+      SecretsModule.with(box),
+      MessagingModule.with({ kafka, publisher, messages, consumers }),
+    );
     const restores = new DatabaseRestores(consumers, log);
-    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, isTransient, restores });
+    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient, restores });
     const beforeConsumers = (context: INestApplicationContext) => restores.start(context.get(Database, { strict: false }));
     const app = http
       ? await startHttp(http, root, log, transport, beforeConsumers)
       : await startMicroservice(root, log, transport, beforeConsumers);
     const stopKeeping = keepTopics(name, impatientKafka, topics, log);
-    const database = (app as INestApplicationContext).get(Database, { strict: false });
-    readiness.started(() => database.query('SELECT 1'));
+    const pool = (app as INestApplicationContext).get(Database, { strict: false });
+    readiness.started(() => pool.query('SELECT 1'));
     process.off('disconnect', exit).off('SIGTERM', exit).off('SIGINT', exit);
     stopInOrder(log, config.shutdownTimeoutMs, async () => {
       readiness.stopping();
-      stopProtecting();
       stopKeeping();
       await restores.stop();
       await app.close();

@@ -52,6 +52,7 @@ describe('the sources', () => {
     component_id: component,
     name: 'My feed',
     slug: 'my-feed',
+    external_id: null,
     configured_props: { z: 'last', a: 'first' },
     schedules: {},
     active: true,
@@ -131,7 +132,7 @@ describe('the sources', () => {
     expect(await facts()).toHaveLength(1);
   });
 
-  it('are switched off once', async () => {
+  it('are switched off only once: a second call changes nothing and writes no fact', async () => {
     const { id } = await create();
     expect(await sources.switchOff(owner, id)).toMatchObject({ active: false, version: 2 });
     expect(await sources.switchOff(owner, id)).toBeUndefined();

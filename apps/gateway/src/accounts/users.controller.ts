@@ -1,6 +1,6 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiExtraModels, ApiOperation, ApiResponse, getSchemaPath } from '@nestjs/swagger';
-import { type Caller, Me } from '../auth/account.decorator.js';
+import { type Caller, Me } from './account.decorator.js';
 import { Documented, SelectsFields } from '../http/api-docs.js';
 import { FreeUser, PaidUser, type User } from './account.entity.js';
 import { AccountsService } from './accounts.service.js';
@@ -23,7 +23,7 @@ export class UsersController {
       properties: { data: { anyOf: [{ $ref: getSchemaPath(FreeUser) }, { $ref: getSchemaPath(PaidUser) }] } },
     },
   })
-  async me(@Me() { account, apiKey }: Caller): Promise<{ data: User }> {
-    return { data: await this.accounts.describe(account, apiKey) };
+  async me(@Me() { account, apiKey, scope }: Caller): Promise<{ data: User }> {
+    return { data: await this.accounts.describe(account, apiKey, scope) };
   }
 }

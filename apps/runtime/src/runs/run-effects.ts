@@ -1,17 +1,11 @@
 import { EVENTS_TOPIC, runFinished, type SourceId, type UserId } from '#contracts';
-import { emittedStreamProblem, type EventToProduce } from '#events';
+import { emittedStreamProblem } from '#events';
 import { recordOf, type OutgoingRecord } from '#messaging';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
-import { dedupe, type DedupeState } from './dedupe.js';
+import { dedupe, type DedupeState } from '../source-state/dedupe.js';
+import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
+import { type RunEntry, runEntry } from './run-history.js';
 import { deploymentIdOf, type DueRun, emitRecord, errorRecord, hopsAfter, logRecord, waitingRecords } from './run-events.js';
-
-/** An emit that waits for its `delivery_ts`. */
-export interface WaitingEmit {
-  emit_id: string;
-  /** Milliseconds. */
-  due_at_ms: number;
-  record: EventToProduce;
-}
 
 /** All effects of a run: written together or not at all. */
 export interface RunEffects {
@@ -19,10 +13,12 @@ export interface RunEffects {
   db: Record<string, string | null>;
   /** null without a dedupe strategy. */
   dedupe: DedupeState | null;
-  waiting: WaitingEmit[];
+  waiting: NewWaitingEmit[];
   records: OutgoingRecord[];
   /** What the quotas count; null where it isn't counted. */
   usage: { account_id: UserId; compute_ms: number } | null;
+  /** For the list of the source's runs; null: it is not listed. */
+  entry: RunEntry | null;
   /** The source is deleted: forget what it kept. */
   final: boolean;
 }
@@ -63,9 +59,10 @@ export function runEffects(
     ),
   ];
   const isWaiting = ({ deliveryTs = 0 }: { deliveryTs?: number }) => deliveryTs > now + NOW_MS && deliveryTs <= now + YEAR_MS;
+  const emittedNow = emits.filter((emit) => !isWaiting(emit) && !isLate(emit));
   const waits = emits.filter(isWaiting).map((emit) => waitingRecords(sourceId, emit, hops));
   const events = [
-    ...emits.filter((emit) => !isWaiting(emit) && !isLate(emit)).map((emit) => emitRecord(sourceId, emit, hops)),
+    ...emittedNow.map((emit) => emitRecord(sourceId, emit, hops)),
     ...waits.map(({ shown }) => shown),
     ...outcome.logs.map((line) => logRecord(sourceId, line, hops)),
     ...errors.map((error) => errorRecord(run, error, deploymentIdOf(sourceId, version))),
@@ -78,8 +75,15 @@ export function runEffects(
     waiting: waits.map(({ waiting }) => waiting),
     records: [...events.map((event) => ({ topic: EVENTS_TOPIC, ...event })), recordOf(runFinished, finished, ownerId)],
     usage: counted ? { account_id: ownerId, compute_ms } : null,
+    entry: runEntry(run, outcome, emittedNow.length + waits.length, now),
     final: run.hook?.final === true,
   };
+}
+
+/** The event on `$errors` of a run that was skipped because of the account's quota. */
+export function overQuota(run: DueRun): OutgoingRecord {
+  const error = plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC");
+  return { topic: EVENTS_TOPIC, ...errorRecord(run, error, deploymentIdOf(run.source_id)) };
 }
 
 /** What is written of a run instead, when the database refuses what it did: nothing may be cut silently, nor be tried for ever. */
@@ -105,4 +109,4 @@ function summed(code: string, problems: string[]): ReturnType<typeof plainError>
 /** Streams of ours but `$errors` and `$logs` are not a component's to emit on. */
 const nameProblem = ({ name }: { name?: string }): string | null => (name === undefined ? null : emittedStreamProblem(name));
 
-export const plainError = (code: string, message: string) => ({ name: code, code, message, stack: `${code}: ${message}` });
+const plainError = (code: string, message: string) => ({ name: code, code, message, stack: `${code}: ${message}` });

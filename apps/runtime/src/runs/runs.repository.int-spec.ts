@@ -3,25 +3,38 @@ import type { SourceId, UserId } from '#contracts';
 import { createLog } from '#observability';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
+import { QuotasRepository } from '../quotas/quotas.repository.js';
+import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
+import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import type { RunEffects } from './run-effects.js';
+import { type RunEntry, skippedEntry } from './run-history.js';
 import { RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
 
 const SOURCE = 'dc_1' as SourceId;
 const ACCOUNT = 'u_1' as UserId;
-const nothing: RunEffects = { db: {}, dedupe: null, waiting: [], records: [], usage: null, final: false };
+const nothing: RunEffects = { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, final: false };
 const event = (n: number) => ({ topic: 'events', key: SOURCE, headers: { n: String(n) }, value: `${n}` });
 
 let fresh: FreshDatabase;
 let runs: RunsRepository;
+let state: SourceStateRepository;
 beforeAll(async () => {
   fresh = await freshDatabase(schema, { max: 20 });
-  runs = new RunsRepository(fresh.database, new TimersRepository(fresh.database));
+  const { database } = fresh;
+  state = new SourceStateRepository(database);
+  runs = new RunsRepository(
+    database,
+    new TimersRepository(database),
+    state,
+    new WaitingEmitsRepository(database),
+    new QuotasRepository(database),
+  );
 });
 afterAll(() => fresh?.drop());
 beforeEach(() =>
-  fresh.database.query('TRUNCATE deployment, timer, source_db, source_dedupe, run_done, outbox, waiting_emit, usage CASCADE'),
+  fresh.database.query('TRUNCATE deployment, timer, source_db, source_dedupe, run_done, finished_run, outbox, waiting_emit, usage CASCADE'),
 );
 
 const finish = (run_id: string, effects: Partial<RunEffects>, trigger: 'manual' | 'timer' = 'manual') =>
@@ -44,15 +57,15 @@ describe('the effects of a run', () => {
     const broken = { ...event(2), headers: { bad: '\0' } };
     await expect(finish('r2', { db: { n: '2' }, dedupe: { last: 'x' }, records: [event(1), broken] })).rejects.toThrow();
     expect(await runs.isDone('r2')).toBe(false);
-    expect(await runs.loadDb(SOURCE)).toEqual({});
-    expect(await runs.loadDedupe(SOURCE)).toEqual({});
+    expect(await state.loadDb(SOURCE)).toEqual({});
+    expect(await state.loadDedupe(SOURCE)).toEqual({});
     expect(await outbox()).toEqual([]);
   });
 
   it('on db are the changed keys alone, and null takes one away', async () => {
     await finish('r1', { db: { a: '1', b: '"two"' } });
     await finish('r2', { db: { b: null, c: '{"x":[3]}' } });
-    expect(await runs.loadDb(SOURCE)).toEqual({ a: '1', c: '{"x":[3]}' });
+    expect(await state.loadDb(SOURCE)).toEqual({ a: '1', c: '{"x":[3]}' });
   });
 
   it('keep the order of the emits', async () => {
@@ -60,17 +73,53 @@ describe('the effects of a run', () => {
     expect(await outbox()).toEqual(Array.from({ length: 1000 }, (_, n) => String(n)));
   });
 
-  it('of the last run take with them what the source kept', async () => {
+  it('of the last run include the deletion of the state that the source kept', async () => {
     await finish('r1', { db: { a: '1' }, dedupe: { ids: ['1'] } });
     await finish('r2', { db: { b: '2' }, final: true });
-    expect([await runs.loadDb(SOURCE), await runs.loadDedupe(SOURCE)]).toEqual([{}, {}]);
+    expect([await state.loadDb(SOURCE), await state.loadDedupe(SOURCE)]).toEqual([{}, {}]);
   });
 
-  it('are remembered as long as the log can ask for them', async () => {
+  it('are listed with the run, newest first, and only the last 100', async () => {
+    const entry = (n: number): RunEntry => ({
+      ...{ trigger: 'manual', method: 'run', status: 'succeeded', started_at: new Date(n), duration_ms: n, emitted: 0, error: null },
+    });
+    for (let n = 1; n <= 160; n++) await finish(`r${n}`, { entry: entry(n) });
+    expect(await finish('r160', { entry: entry(160) })).toBe(false);
+    const first = await runs.page(SOURCE, { limit: 2 });
+    expect([first.total, first.rows.map(({ run_id }) => run_id)]).toEqual([100, ['r160', 'r159']]);
+    const { position } = first.rows[1]!;
+    expect((await runs.page(SOURCE, { limit: 1, after: position })).rows[0]).toMatchObject({ run_id: 'r158', duration_ms: 158 });
+    expect((await runs.page(SOURCE, { limit: 9, before: position })).rows.map(({ run_id }) => run_id)).toEqual(['r160']);
+    expect((await runs.page(SOURCE, { limit: 100, after: position })).rows.at(-1)?.run_id).toBe('r61');
+    const { rows } = await fresh.database.query<{ kept: number }>('SELECT count(*)::int AS kept FROM finished_run');
+    expect(rows[0]!.kept).toBeLessThan(100 + 51);
+    expect((await runs.page('dc_2', { limit: 2 })).total).toBe(0);
+  });
+
+  it('are forgotten with their source, and so is a run that ended after it', async () => {
+    const entry: RunEntry = {
+      ...{ trigger: 'timer', method: 'run', status: 'failed', started_at: new Date(), duration_ms: 1, emitted: 2, error: '{}' },
+    };
+    await finish('r1', { entry });
+    await finish('r2', { entry: { ...entry, method: 'deactivate' }, final: true });
+    expect((await runs.page(SOURCE, { limit: 9 })).total).toBe(0);
+    await finish('r3', { entry });
+    await runs.deleteOfDeletedSources();
+    expect((await runs.page(SOURCE, { limit: 9 })).total).toBe(0);
+  });
+
+  it('list a run that was skipped once', async () => {
+    const run = { run_id: 'skipped', source_id: SOURCE, trigger: 'event' as const };
+    for (let n = 0; n < 2; n++) await runs.leaveOut(run, skippedEntry(run, 'over quota', Date.now()));
+    const { total, rows } = await runs.page(SOURCE, { limit: 9 });
+    expect([total, rows[0]?.status, rows[0]?.error]).toEqual([1, 'skipped', expect.stringContaining('over quota')]);
+  });
+
+  it('are remembered until Kafka has deleted the record of the run', async () => {
     await finish('old', {});
     await fresh.database.query("UPDATE run_done SET finished_at = now() - interval '9 days'");
     await finish('new', {});
-    await runs.forgetDone(8);
+    await runs.deleteDone(8);
     expect([await runs.isDone('old'), await runs.isDone('new')]).toEqual([false, true]);
   });
 });

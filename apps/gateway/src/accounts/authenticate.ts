@@ -1,0 +1,27 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { AccountsService } from './accounts.service.js';
+import { sendProblem } from '../http/problem.js';
+
+const BEARER = /^bearer +(\S+) *$/i;
+
+/** By the route that was found: the router reads `/%761` as `/v1`. */
+const isBelowApi = ({ routeOptions, url }: FastifyRequest): boolean => /^\/v1(?:[/?]|$)/.test(routeOptions.url ?? url);
+
+/** Answers 401 below `/v1` before anything else is looked at: not even whether the path exists is told to strangers. */
+export function authenticate(fastify: FastifyInstance, accounts: AccountsService): void {
+  fastify.addHook('onRequest', async (request, reply) => {
+    if (!isBelowApi(request)) return;
+    const apiKey = BEARER.exec(request.headers.authorization ?? '')?.[1];
+    const account = apiKey === undefined ? undefined : await accounts.authenticate(apiKey);
+    if (apiKey !== undefined && account) {
+      request.caller = { account, apiKey, scope: account.scope };
+      return;
+    }
+    reply.header('www-authenticate', 'Bearer');
+    const why =
+      apiKey === undefined
+        ? 'an API key is required: send the header "Authorization: Bearer <API key>"'
+        : 'this API key is malformed, unknown or revoked';
+    return sendProblem(reply, { status: 401, detail: why });
+  });
+}

@@ -1,0 +1,151 @@
+import type { Type } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Log, NestLog, withRequestId } from '#observability';
+import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
+import { AccountsService } from './accounts/accounts.service.js';
+import { authenticate } from './accounts/authenticate.js';
+import { enforceScopes } from './accounts/scope.js';
+import { GatewayConfig } from './gateway.config.js';
+import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
+import { idempotentPosts } from './idempotency/idempotent-posts.js';
+import { limitRequests } from './limits/rate-limit.js';
+import { readJsonBodies } from './http/json-bodies.js';
+import { serveDocs } from './http/openapi.js';
+import { ProblemFilter } from './http/problem.filter.js';
+import { sendProblem } from './http/problem.js';
+import { RequestPipe } from './http/request.pipe.js';
+import { KnownRoutes } from './http/routes.js';
+
+/** Node takes no longer ones. */
+const MAX_URL_LENGTH = 16_384;
+const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
+
+/**
+ * Of every answer. Answers belong to one account and may contain keys and secrets: nothing in between stores them. The policy is made for the page
+ * `/docs`, the only HTML.
+ */
+const SAFE_HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+};
+/** Where the lists are that people look for beside the route that creates their items. */
+const LISTS = new Map(
+  ['sources', 'webhooks', 'subscriptions', 'auto_subscriptions'].map((kind): [string, string] => [`/v1/${kind}`, `/v1/users/me/${kind}`]),
+);
+
+/** The HTTP side of the gateway: what holds for every route, in the order in which a request meets it. */
+export async function createHttpApp(module: Type, log: Log): Promise<NestFastifyApplication> {
+  const config = GatewayConfig.read();
+  const adapter = new GatewayAdapter({
+    bodyLimit: config.maxBodyBytes,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_URL_LENGTH },
+    rewriteUrl: (request: IncomingMessage) => readableUrl(request.url ?? '/'),
+    genReqId: (request: IncomingMessage) => {
+      const given = request.headers['x-request-id'];
+      return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
+    },
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+  });
+  const fastify = adapter.getInstance();
+  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
+    logger: new NestLog(log),
+    bodyParser: false,
+    abortOnError: false,
+  });
+  fastify.addHook('onRequest', (request, reply, done) => {
+    reply.headers({ ...SAFE_HEADERS, 'x-request-id': request.id });
+    withRequestId(request.id, done);
+  });
+  authenticate(fastify, app.get(AccountsService));
+  limitRequests(fastify, config.requestsPerMinute);
+  // before their body is looked at
+  fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));
+  enforceScopes(fastify);
+  idempotentPosts(fastify, app.get(IdempotencyRepository));
+  logRequests(fastify, log);
+  fastify.addHook('onSend', (request, reply, _, done) => {
+    if (!request.raw.complete) {
+      // Fastify would close the connection
+      reply.removeHeader('connection');
+      dropUnreadBody(request.raw);
+    }
+    done();
+  });
+  fastify.addHook('preClose', async () => {
+    await letClientsLeave(fastify.server, ServiceConfig.read().shutdownDelayMs);
+    closeIdleConnections(fastify.server);
+  });
+  readJsonBodies(fastify);
+  app.useGlobalPipes(new RequestPipe({ validateCustomDecorators: true }));
+  app.useGlobalFilters(new ProblemFilter(log));
+  serveDocs(app);
+  return app;
+}
+
+/** Nest would answer every unknown route with 404; we tell an unknown path from a method that a path doesn't have. */
+class GatewayAdapter extends FastifyAdapter {
+  private readonly routes = new KnownRoutes(this.getInstance());
+
+  override setNotFoundHandler(): ReturnType<FastifyAdapter['setNotFoundHandler']> {
+    return this.getInstance().setNotFoundHandler((request, reply) => this.refuseUnknown(request, reply));
+  }
+
+  refuseUnknown(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const path = pathOf(request);
+    const methods = this.routes.methodsOf(path);
+    if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `no such path: ${path}` });
+    reply.header('allow', methods.join(', '));
+    const list = request.method === 'GET' ? LISTS.get(path.replace(/\/+$/, '')) : undefined;
+    const hint = list === undefined ? '' : `; the list is at ${list}`;
+    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed; allowed: ${methods.join(', ')}${hint}` });
+  }
+}
+
+/** As the router can read it: `$errors` stands in paths as it is or encoded, and what is no text is a name of nothing. */
+function readableUrl(url: string): string {
+  const [path = '/', ...query] = url.split('?');
+  let readable = path.replace(/%24errors/i, '$$errors');
+  try {
+    decodeURIComponent(readable);
+  } catch {
+    readable = readable.replaceAll('%', '%25');
+  }
+  return [readable, ...query].join('?');
+}
+
+const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0] ?? '/';
+
+function logRequests(
+  fastify: {
+    addHook: (
+      name: 'onResponse',
+      hook: (request: FastifyRequest, reply: { statusCode: number; elapsedTime: number }, done: () => void) => void,
+    ) => void;
+  },
+  log: Log,
+): void {
+  fastify.addHook('onResponse', (request, reply, done) => {
+    const fields = {
+      request_id: request.id,
+      method: request.method,
+      url: request.url,
+      status: reply.statusCode,
+      duration_ms: Math.round(reply.elapsedTime * 10) / 10,
+      account_id: request.caller?.account.id,
+    };
+    if (reply.statusCode >= 500) log.warn(fields, 'request.answered');
+    else log.debug(fields, 'request.answered');
+    done();
+  });
+}

@@ -1,0 +1,212 @@
+import { randomUUID } from 'node:crypto';
+import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
+import { LRUCache } from 'lru-cache';
+import type { RunRequest, SourceId, UserId } from '#contracts';
+import { Consumers, type Task } from '#messaging';
+import { counter, LOG, type Log } from '#observability';
+import { RunLanes, RUNS_GROUP } from './run-lanes.js';
+import { RunsService } from './runs.service.js';
+import { RuntimeConfig } from '../runtime.config.js';
+import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+
+/** Runs of an account that this replica holds in its lanes; the rest waits in the database. */
+const READY_PER_ACCOUNT = 32;
+/** How many of these can belong to one source, so that other sources of the account have their turns. */
+const READY_PER_SOURCE = 8;
+const LEASE_SECONDS = 15;
+/** How long the result of a look at an account's queue counts. */
+const FULL_FOR_MS = 1000;
+const LOOK_EVERY_MS = 3000;
+
+const queued = counter('runs_queued_total', 'Runs that had to wait in the database because their account has enough of them under way.');
+const dropped = counter('runs_dropped_total', 'Runs of sources that were deleted or inactive when they came.');
+
+/** What is in the lanes of one account: runs that have not ended, by id, in their order. */
+interface Account {
+  /** Runs from Kafka, whose records are not committed yet. */
+  direct: Map<string, RunRequest>;
+  /** Runs of the database, and direct ones that were written there before those that came after them. */
+  stored: Set<string>;
+  /** With fewer runs than this left, the lanes are filled up from the database; 0: nothing waits there. */
+  refillBelow: number;
+  filling: Promise<void> | undefined;
+}
+
+/**
+ * Limits the runs in progress of one account, so that they do not delay those of others:
+ *
+ *   a run comes ──► its source is deleted or inactive? dropped
+ *                 │ the account has runs waiting, or enough in its lanes? ──► table queued_run ──┐
+ *                 ▼                                                                              │ in order, as its runs end
+ *               lanes, 8 of an account at a time ◄───────────────────────────────────────────────┘
+ *
+ * A replica leases the accounts whose runs wait. A run stays in the table until it has ended: a crash repeats it, and its id makes its effects happen
+ * once.
+ */
+@Injectable()
+export class RunQueue implements BeforeApplicationShutdown {
+  private readonly replica = randomUUID();
+  private readonly accounts = new Map<UserId, Account>();
+  private readonly full = new LRUCache<UserId, boolean>({ max: 10_000, ttl: FULL_FOR_MS });
+  private looking = false;
+
+  constructor(
+    private readonly queue: QueuedRunsRepository,
+    private readonly runs: RunsService,
+    private readonly lanes: RunLanes,
+    private readonly consumers: Consumers,
+    private readonly config: RuntimeConfig,
+    @Inject(LOG) private readonly log: Log,
+  ) {}
+
+  /** Returns the tasks of a batch of due runs, in order. Runs that have to wait are in the database when it resolves. */
+  async plan(due: RunRequest[]): Promise<Task[][]> {
+    const sources = [...new Set(due.map(({ source_id }) => source_id))];
+    const accounts = [...new Set(due.map(({ owner_id }) => owner_id))];
+    const { idle, waiting } = await this.queue.standing(sources, accounts);
+    const ready = new Map(accounts.map((id) => [id, readyOf(this.accounts.get(id))]));
+    const verdicts = due.map((run): 'drop' | 'wait' | 'run' => {
+      if (!run.hook && idle.has(run.source_id)) return 'drop';
+      const before = ready.get(run.owner_id) ?? 0;
+      if (waiting.has(run.owner_id) || before >= READY_PER_ACCOUNT) {
+        // later runs of the account wait behind it
+        waiting.add(run.owner_id);
+        return 'wait';
+      }
+      ready.set(run.owner_id, before + 1);
+      return 'run';
+    });
+    const [toRun, toWait, toDrop] = (['run', 'wait', 'drop'] as const).map((each) => due.filter((_, index) => verdicts[index] === each));
+    for (const run of toRun!) this.account(run.owner_id).direct.set(run.run_id, run);
+    try {
+      if (toWait!.length > 0) await this.keep(toWait!);
+    } catch (error) {
+      for (const run of toRun!) this.leave(run);
+      throw error;
+    }
+    this.drop(toDrop!);
+    return due.map((run, index) => (verdicts[index] === 'run' ? [this.task(run)] : []));
+  }
+
+  /** Renews the leases, and looks for waiting runs that no replica executes because theirs was killed. */
+  @Interval(LOOK_EVERY_MS)
+  async look(): Promise<void> {
+    if (this.looking) return;
+    this.looking = true;
+    try {
+      for (const account of await this.queue.accountsWaiting(this.replica)) {
+        if (this.accounts.get(account)?.stored.size) await this.queue.lease(account, this.replica, LEASE_SECONDS);
+        this.fill(account);
+      }
+    } catch (error) {
+      this.log.warn({ err: error }, 'queue.not-read');
+    } finally {
+      this.looking = false;
+    }
+  }
+
+  /** Whether too many runs of the account wait for it to queue more by its endpoints. */
+  async isFull(id: UserId): Promise<boolean> {
+    let full = this.full.get(id);
+    if (full === undefined)
+      this.full.set(id, (full = (await this.queue.count(id, this.config.maxQueuedRuns)) >= this.config.maxQueuedRuns));
+    return full;
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await Promise.all([...this.accounts.values()].map(async ({ filling }) => filling));
+    await this.queue.release(this.replica, 'all').catch((error: Error) => this.log.warn({ err: error }, 'queue.not-released'));
+  }
+
+  private async keep(runs: RunRequest[]): Promise<void> {
+    const accounts = [...new Set(runs.map(({ owner_id }) => owner_id))];
+    // after a crash, Kafka delivers them again; without these rows, they would then wait behind later runs
+    const before = accounts.flatMap((id) => {
+      const { direct, stored } = this.account(id);
+      return [...direct.values()].filter(({ run_id }) => !stored.has(run_id));
+    });
+    await this.queue.add([...before, ...runs]);
+    for (const { owner_id, run_id } of before) {
+      const { direct, stored } = this.account(owner_id);
+      if (direct.has(run_id)) stored.add(run_id);
+    }
+    queued.inc(runs.length);
+    for (const account of accounts) this.fill(account);
+  }
+
+  private drop(runs: RunRequest[]): void {
+    if (runs.length === 0) return;
+    dropped.inc(runs.length);
+    const bySource: Partial<Record<SourceId, number>> = {};
+    for (const { source_id } of runs) bySource[source_id] = (bySource[source_id] ?? 0) + 1;
+    this.log.info({ runs: runs.length, by_source: bySource, reason: 'the source is not active' }, 'runs.dropped');
+  }
+
+  private task(run: RunRequest): Task {
+    const end = () => this.leave(run);
+    return {
+      ...this.lanes.laneOf(run),
+      run: async () => {
+        await this.runs.execute(run);
+        if (this.account(run.owner_id).stored.has(run.run_id)) await this.queue.remove(run.run_id);
+        end();
+      },
+      drop: end,
+    };
+  }
+
+  /** A run that has not begun when the service stops stays in the table. */
+  private queuedTask(run: RunRequest): Task {
+    const task = this.task(run);
+    return { ...task, run: async () => (this.consumers.isStopping(RUNS_GROUP) ? this.leave(run) : task.run()) };
+  }
+
+  private account(id: UserId): Account {
+    let account = this.accounts.get(id);
+    if (!account) this.accounts.set(id, (account = { direct: new Map(), stored: new Set(), refillBelow: 0, filling: undefined }));
+    return account;
+  }
+
+  private leave({ run_id, owner_id }: RunRequest): void {
+    const account = this.account(owner_id);
+    account.direct.delete(run_id);
+    account.stored.delete(run_id);
+    if (readyOf(account) < account.refillBelow) this.fill(owner_id);
+    else if (readyOf(account) === 0 && !account.filling) this.accounts.delete(owner_id);
+  }
+
+  /** Puts waiting runs of the account into its lanes. */
+  private fill(id: UserId): void {
+    const account = this.account(id);
+    account.filling ??= this.takeNext(id, account)
+      .catch((error: Error) => this.log.warn({ account_id: id, err: error }, 'queue.not-read'))
+      .finally(() => {
+        account.filling = undefined;
+        if (readyOf(account) === 0) this.accounts.delete(id);
+      });
+  }
+
+  private async takeNext(id: UserId, account: Account): Promise<void> {
+    if (this.consumers.isStopping(RUNS_GROUP)) return;
+    // filling takes two statements, so it does not follow every run
+    account.refillBelow = Math.max(1, Math.ceil(readyOf(account) / 2));
+    const limit = READY_PER_ACCOUNT - readyOf(account);
+    if (limit <= 0 || !(await this.queue.lease(id, this.replica, LEASE_SECONDS))) return;
+    const next = await this.queue.next(id, [...account.stored], { perSource: READY_PER_SOURCE, limit });
+    for (const run of next) {
+      account.stored.add(run.run_id);
+      // a run that Kafka has delivered again is in its lane already
+      if (!account.direct.has(run.run_id)) this.consumers.push(RUNS_GROUP, this.queuedTask(run));
+    }
+    account.refillBelow = account.stored.size === 0 ? 0 : Math.max(1, Math.ceil(readyOf(account) / 2));
+    if (account.stored.size === 0) await this.queue.release(this.replica, [id]);
+  }
+}
+
+/** Runs in the account's lanes. */
+function readyOf(account: Account | undefined): number {
+  if (!account) return 0;
+  const { direct, stored } = account;
+  return direct.size + [...stored].filter((id) => !direct.has(id)).length;
+}

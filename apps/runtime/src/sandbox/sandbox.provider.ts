@@ -1,0 +1,45 @@
+import { Inject, Injectable, type OnApplicationShutdown, type Provider } from '@nestjs/common';
+import { resolve } from 'node:path';
+import { LOG, type Log } from '#observability';
+import { CannotStart } from '#service';
+import { ProcessSandbox } from './process-sandbox.js';
+import { RunnerConfig } from './runner.config.js';
+import { defaultSandboxConfig, type SandboxConfig } from './sandbox-config.js';
+import type { Sandbox } from './sandbox.js';
+import { SandboxUnavailable } from './sandbox-unavailable.js';
+
+/** Injection token of the sandbox. */
+export const SANDBOX = Symbol('sandbox');
+
+export function readSandboxConfig(): SandboxConfig {
+  const config = RunnerConfig.read();
+  return { ...defaultSandboxConfig, ...config, dataDir: resolve(config.dataDir) };
+}
+
+/** @throws CannotStart when this machine cannot run a sandbox */
+export function startSandbox(config: SandboxConfig): Promise<ProcessSandbox> {
+  return ProcessSandbox.start(config).catch((error: unknown) => {
+    throw error instanceof SandboxUnavailable ? new CannotStart(error.message) : error;
+  });
+}
+
+export const sandboxProvider: Provider = {
+  provide: SANDBOX,
+  inject: [LOG],
+  useFactory: async (log: Log): Promise<Sandbox> => {
+    const sandbox = await startSandbox(readSandboxConfig());
+    const { jail, refused } = sandbox.health();
+    log.info({ jail, refused }, 'sandbox.started');
+    return sandbox;
+  },
+};
+
+/** Ends the components' processes after everything that runs them has stopped. */
+@Injectable()
+export class SandboxLife implements OnApplicationShutdown {
+  constructor(@Inject(SANDBOX) private readonly sandbox: Sandbox) {}
+
+  onApplicationShutdown(): Promise<void> {
+    return this.sandbox.close();
+  }
+}
