@@ -20,6 +20,8 @@ import { WebhooksService } from './webhooks/webhooks.service.js';
 export class RoutingRoom {
   /** Emitters that the catalog knows, and this room not yet. */
   readonly catalog = new Map<string, EmitterState>();
+  /** Encrypts the signing secrets. */
+  readonly box = new SecretBox([randomBytes(32)]);
   readonly webhooks: WebhooksRepository;
   readonly webhooksService: WebhooksService;
   readonly subscriptions: SubscriptionsRepository;
@@ -29,7 +31,7 @@ export class RoutingRoom {
   private constructor(private readonly own: FreshDatabase) {
     const { database } = own;
     this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow), new RoutingWebhookDependents());
-    this.webhooksService = new WebhooksService(this.webhooks, RoutingConfig.read({}), new SecretBox([randomBytes(32)]));
+    this.webhooksService = new WebhooksService(this.webhooks, RoutingConfig.read({}), this.box);
     this.subscriptions = new SubscriptionsRepository(database.rows(SubscriptionRow));
     const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));
     const ask = async (_: unknown, { ids }: { ids: string[] }) => ids.flatMap((id) => this.catalog.get(id) ?? []);

@@ -67,6 +67,8 @@ export interface StoredPosition {
   partition: number;
   offset: number;
   clock: number;
+  /** The timestamp of the record just below `offset`, in ms, which identifies the log; undefined if it is unknown. */
+  timestamp?: number;
 }
 
 export class GetStoredPositions {}

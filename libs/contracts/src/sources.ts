@@ -17,7 +17,7 @@ export interface Source {
   updated_at: number;
   name: string;
   name_slug: string;
-  /** The caller's own id; omitted if there is none. */
+  /** The user's own id of it; omitted if there is none. */
   external_id?: string;
 }
 

@@ -3,7 +3,6 @@ import { newId, type SluiceError, type UserId, type WebhookDelivery, type Webhoo
 import type { EmittedEvent, EventPlace } from '#events';
 import type { RecordedEvents } from './history/recorded-events.js';
 import { createLog } from '#observability';
-import { SecretBox } from '#secrets';
 import { RoutingRoom } from '../routing-room-for-tests.js';
 import { DeliveredLog, KEPT } from './history/delivered-log.js';
 import { DeliveredRepository } from './history/delivered.repository.js';
@@ -257,7 +256,7 @@ describe('the owner', () => {
     return rows.map(({ topic, key, value }) => ({ topic, key, value: JSON.parse(value.toString()) as Record<string, unknown> }));
   };
   const target = async () => {
-    const found = await new Targets(store, new SecretBox([])).load(webhook);
+    const found = await new Targets(store, room.box).load(webhook);
     if (!found) throw new Error('no target');
     return found;
   };

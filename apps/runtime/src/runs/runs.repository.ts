@@ -68,7 +68,7 @@ export class RunsRepository {
     });
   }
 
-  /** Ends a run that was not executed. entry: null if its source does not exist. */
+  /** Ends a run that was not executed. @param entry null if its source does not exist */
   async leaveOut(
     { run_id, source_id, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>,
     entry: RunEntry | null,
@@ -139,8 +139,8 @@ export class RunsRepository {
       .catch(() => this.trims.again(sourceId));
   }
 
-  /** Deletes the runs of sources that were deleted. */
-  async deleteOfDeletedSources(): Promise<void> {
+  /** Deletes runs of sources that were deleted while the run was under way. */
+  async deleteOfDeleted(): Promise<void> {
     await this.database.query('DELETE FROM finished_run f WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = f.source_id)');
   }
 
