@@ -13,6 +13,7 @@ const prefixes = {
   deployment: 'd_',
   apiKey: 'key_',
   delivery: 'del_',
+  connection: 'apn_',
 } as const;
 
 export type IdKind = keyof typeof prefixes;
