@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto';
 import { executeRun, type SourceId, type UserId, WORKFLOW_TRIGGERS_TOPIC, type WorkflowId } from '#contracts';
-import { ceTypeOf, type EmittedEvent, eventIdOf, eventRecord, type EventToProduce } from '#events';
+import { type Cause, ceTypeOf, type EmittedEvent, eventIdOf, eventRecord, type EventToProduce, spreadOver } from '#events';
 import { type OutgoingRecord, type Publisher, recordOf, shares } from '#messaging';
 
-/** The run of a source that listens. The same event and listener make the same run, also when a producer's retry put the emit into the log twice. */
-export function runRecord(event: EmittedEvent, ownerId: UserId, sourceId: SourceId): OutgoingRecord {
+/** What caused the runs of the sources and workflows that an event triggers. */
+const causeOf = (event: EmittedEvent, triggered: number): Cause => spreadOver(event.cause, triggered, event.emitId);
+
+/** The run of a source that listens. triggered: how many sources and workflows do. The same event and listener make the same run, also when a producer's retry put the emit into the log twice. */
+export function runRecord(event: EmittedEvent, ownerId: UserId, sourceId: SourceId, triggered = 1): OutgoingRecord {
   const name = `${event.emitterId}\n${event.stream}\n${event.emitId}\n${sourceId}`;
   return recordOf(
     executeRun,
@@ -16,14 +19,15 @@ export function runRecord(event: EmittedEvent, ownerId: UserId, sourceId: Source
       event: event.json.toString('utf8'),
       due_at_ms: event.place.ms,
       hops: event.hops,
+      cause: causeOf(event, triggered),
     },
     ownerId,
   );
 }
 
 /** The event for a workflow that listens, with its producer's `ce_*` headers and, as a webhook gets them, ours. */
-export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId): OutgoingRecord {
-  const { value, headers }: EventToProduce = eventRecord(event);
+export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId, triggered = 1): OutgoingRecord {
+  const { value, headers }: EventToProduce = eventRecord({ ...event, cause: causeOf(event, triggered) });
   const { ce_sluicemade: _, ...ofEvent } = headers;
   const eventId = eventIdOf(event.place);
   const own = { ce_sluiceemitter: event.emitterId, ce_sluiceevent: eventId, ce_sluicestream: ceTypeOf(event.stream), ce_eventid: eventId };
