@@ -57,7 +57,6 @@ COPY --from=build /app/dist dist
 COPY --chmod=0755 docker/sluice.sh /usr/local/bin/sluice
 COPY --chmod=0755 docker/healthcheck.sh /usr/local/bin/sluice-healthcheck
 ENV NODE_ENV=production \
-  NODE_OPTIONS=--disable-warning=TimeoutNegativeWarning \
   KAFKAJS_NO_PARTITIONER_WARNING=1 \
   RUNNER_JAIL_ROOTS=/app/jail \
   SLUICE_DATA_DIR=/data \

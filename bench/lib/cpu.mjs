@@ -9,12 +9,22 @@ const TICKS_PER_SECOND = 100;
  */
 export function cpuMs(pids) {
   const processes = allProcesses();
-  const counted = new Set(pids);
-  for (let size = -1; size !== counted.size;) {
-    size = counted.size;
-    for (const { pid, parent } of processes) if (counted.has(parent)) counted.add(pid);
-  }
+  const counted = withDescendants(pids, processes);
   return processes.reduce((sum, { pid, ticks }) => sum + (counted.has(pid) ? (ticks * 1000) / TICKS_PER_SECOND : 0), 0);
+}
+
+/**
+ * Process ids, and those of their descendants (Linux).
+ *
+ * @param {(number | undefined)[]} pids
+ */
+export function withDescendants(pids, processes = allProcesses()) {
+  const found = new Set(pids);
+  for (let size = -1; size !== found.size;) {
+    size = found.size;
+    for (const { pid, parent } of processes) if (found.has(parent)) found.add(pid);
+  }
+  return found;
 }
 
 /**

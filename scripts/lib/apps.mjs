@@ -111,7 +111,6 @@ export function appEnvironment(env) {
   return {
     ...Object.fromEntries(own),
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
-    NODE_OPTIONS: '--disable-warning=TimeoutNegativeWarning',
     // Caches compiled code between starts, because the five apps load mostly the same libraries.
     NODE_COMPILE_CACHE: inRoot('.cache', 'node'),
     // Ctrl-C should not take as long as the longest run.

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Module } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { once } from 'node:events';
+import { type AddressInfo, connect } from 'node:net';
 import {
   createSource,
   type CreateSource,
@@ -100,6 +102,22 @@ describe('the HTTP side of the gateway', () => {
       expect(response.statusCode).toBe(401);
       expect(response.headers).toMatchObject({ 'www-authenticate': 'Bearer', 'content-type': 'application/problem+json' });
       expect(messages.requests).toEqual([]);
+    });
+
+    it('reads a refused body to its end, so that the client can finish sending and use the connection again', async () => {
+      await app.listen(0, '127.0.0.1');
+      const { port } = app.getHttpServer().address() as AddressInfo;
+      const client = connect(port, '127.0.0.1');
+      const size = 5_000_000;
+      const head = 'host: x\r\nauthorization: Bearer my-key\r\ncontent-type: application/json';
+      client.write(`POST /v1/sources HTTP/1.1\r\n${head}\r\ncontent-length: ${size}\r\n\r\n`);
+      const [refusal] = (await once(client, 'data')) as [Buffer];
+      expect(refusal.toString()).toMatch(/^HTTP\/1.1 413/);
+      client.write(Buffer.alloc(size, ' '));
+      client.write(`GET /v1/sources/${SOURCE} HTTP/1.1\r\n${head}\r\n\r\n`);
+      const [answer] = (await once(client, 'data')) as [Buffer];
+      expect(answer.toString()).toMatch(/^HTTP\/1.1 200/);
+      client.destroy();
     });
 
     it.each(['bearer my-key', 'Bearer  my-key '])('accepts the header "Authorization: %s"', async (authorization) => {

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
 import { PayloadPipe } from '#messaging';
-import { closeIdleConnections, letClientsLeave, ServiceConfig } from '#service';
+import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
 import { AccountsService } from './accounts/accounts.service.js';
 import { authenticate } from './accounts/authenticate.js';
 import { GatewayConfig } from './gateway.config.js';
@@ -53,6 +53,14 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
   fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
+  fastify.addHook('onSend', (request, reply, _, done) => {
+    if (!request.raw.complete) {
+      // Fastify would close the connection
+      reply.removeHeader('connection');
+      dropUnreadBody(request.raw);
+    }
+    done();
+  });
   fastify.addHook('preClose', async () => {
     await letClientsLeave(fastify.server, ServiceConfig.read().shutdownDelayMs);
     closeIdleConnections(fastify.server);

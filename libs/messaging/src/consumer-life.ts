@@ -30,7 +30,7 @@ const defaults = {
   rebalanceTimeout: 20_000,
   heartbeatInterval: 1500,
   // a fetch returns at once if there is data: this only limits idle polls, the detection of a rebalance, and the shutdown
-  maxWaitTimeInMs: 250,
+  maxWaitTimeInMs: 1000,
   maxBytes: 16 * 1024 * 1024,
   allowAutoTopicCreation: false,
 } satisfies Partial<ConsumerConfig>;

@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import kafkajs, { type ICustomPartitioner, type LogEntry } from 'kafkajs';
 import type { Log } from '#observability';
 import type { KafkaConfig } from './kafka.config.js';
+import './kafkajs-timers.js';
 
 const zstdCompress = promisify(compress);
 const zstdDecompress = promisify(decompress);

@@ -28,6 +28,8 @@ const ASSIGNED_IN_MS = 2000;
 const MANY_FAILURES = 100;
 /** Records that are planned together; the limit of outstanding tasks is checked between chunks. */
 const CHUNK = 500;
+/** More partitions of a topic than one process is expected to read. */
+const MANY_PARTITIONS = 64;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -102,6 +104,8 @@ export class LaneConsumer {
       fromBeginning: true,
       autoCommit: false,
       eachBatchAutoResolve: false,
+      // all partitions of a fetch, so that they are planned together
+      partitionsConsumedConcurrently: MANY_PARTITIONS,
       eachBatch: (payload) => this.eachBatch(payload),
     });
     this.timer = setInterval(() => void this.commit(), this.options.commitEveryMs ?? 100);

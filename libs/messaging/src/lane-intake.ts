@@ -1,4 +1,5 @@
 import type { KafkaMessage } from 'kafkajs';
+import { JointPlans, type Plan } from './joint-plans.js';
 import { Lanes, type LanesOptions, type Task } from './lanes.js';
 import { LogRecord } from './log-record.js';
 import { type Progress, united, Watermark } from './watermark.js';
@@ -7,11 +8,14 @@ export interface LaneIntakeOptions extends LanesOptions {
   /** With more outstanding tasks than this, no more records are accepted. */
   maxOutstanding: number;
   /**
-   * Decides the tasks for each record of a batch; there may be none. The intake awaits it before the next batch of
-   * the partition, so one SQL statement can serve the whole batch.
+   * Decides the tasks for each record; there may be none. The records are of one topic, and in order within their partitions. One call is in
+   * progress at a time, and serves all partitions that have new records, so that one SQL statement is enough for them.
    */
-  plan(records: LogRecord[]): Task[][] | Promise<Task[][]>;
+  plan: Plan;
 }
+
+/** Records that are planned together, unless one batch has more. */
+const PLANNED_TOGETHER = 500;
 
 /** The progress of a partition, to be committed. */
 export interface PartitionProgress extends Progress {
@@ -72,6 +76,7 @@ const place = (topic: string, partition: number): string => `${topic}/${partitio
  */
 export class LaneIntake {
   readonly lanes: Lanes;
+  private readonly plans: JointPlans;
   private partitions = new Map<string, Assigned>();
   private suspended: PromiseWithResolvers<void> | undefined;
   private closed = false;
@@ -80,6 +85,7 @@ export class LaneIntake {
 
   constructor(private readonly options: LaneIntakeOptions) {
     this.lanes = new Lanes(options);
+    this.plans = new JointPlans((records) => options.plan(records), PLANNED_TOGETHER);
   }
 
   /** Starts no task of a record. Tasks in progress continue, and so do tasks that are put into the lanes directly. */
@@ -143,7 +149,7 @@ export class LaneIntake {
       .filter((message) => Number(message.offset) >= watermark.next)
       .map((message) => new LogRecord(topic, partition, message, (clock = Math.max(clock, Number(message.timestamp)))));
     const due = records.filter(({ offset }) => assigned.isDue(offset));
-    const plans = due.length === 0 ? [] : await this.options.plan(due);
+    const plans = due.length === 0 ? [] : await this.plans.plan(topic, due);
     const planned = new Map(due.map((record, index) => [record, plans[index] ?? []]));
     for (const record of records) {
       const { end } = watermark.begin(record.offset, record.clock);
@@ -159,11 +165,13 @@ export class LaneIntake {
 
   /** Whether more records are accepted. */
   get hasRoom(): boolean {
-    return this.lanes.outstanding < this.options.maxOutstanding;
+    return this.lanes.outstanding + this.plans.outstanding < this.options.maxOutstanding;
   }
 
-  room(): Promise<void> {
-    return this.lanes.room(this.options.maxOutstanding);
+  /** Resolves when more records may be accepted. */
+  async room(): Promise<void> {
+    await this.plans.idle();
+    await this.lanes.room(this.options.maxOutstanding);
   }
 
   /** The progress since the last commit. */

@@ -54,7 +54,7 @@ export class Messages {
   async connect(): Promise<void> {
     // one group per process: each process reads all replies to its service and takes its own
     const group = `${this.repliesTo}.${randomUUID()}`;
-    this.consumer = new WatchedConsumer(this.kafka, group, this.log, { ownGroup: true, config: { maxWaitTimeInMs: 500 } });
+    this.consumer = new WatchedConsumer(this.kafka, group, this.log, { ownGroup: true, config: { maxWaitTimeInMs: 1000 } });
     const { consumer } = this.consumer;
     const fetched = new Promise<void>((resolve) => void consumer.on(consumer.events.FETCH, () => resolve()));
     await this.consumer.start([this.repliesTo], {

@@ -9,3 +9,4 @@ export { COMMON_SETTINGS } from './run-service.js';
 export { ProtectedBrokersModule } from './protected-brokers.js';
 export { ServiceConfig } from './service.config.js';
 export { untilAnswered } from './wait-for.js';
+export { dropUnreadBody } from './unread-bodies.js';

@@ -15,8 +15,8 @@ export class AppendController {
     private readonly intake: EventIntake,
   ) {}
 
-  // a reader of the store waits 20 ms for an event at most, so that a steady trickle costs fewer transactions
-  @Follows(EVENTS_TOPIC, GROUP, { gatherMs: 20 })
+  // a reader of the store waits 50 ms for an event at most, so that a steady trickle costs fewer transactions
+  @Follows(EVENTS_TOPIC, GROUP, { gatherMs: 50 })
   async append(@Payload() { partition, records, before, after }: Batch): Promise<void> {
     await this.intake.take(partition, records, before, after);
   }

@@ -111,6 +111,20 @@ describe('a body', () => {
     expect(events).toHaveLength(1);
   });
 
+  it('over the limit is read to its end, so that the client can finish sending and use the connection again', async () => {
+    const { port } = await start();
+    const client = connect(port, '127.0.0.1');
+    const size = 3_000_000;
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: ${size}\r\n\r\n`);
+    const [refusal] = (await once(client, 'data')) as [Buffer];
+    expect(refusal.toString()).toMatch(/^HTTP\/1.1 413/);
+    client.write(Buffer.alloc(size));
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}`);
+    const [answer] = (await once(client, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1.1 200/);
+    client.destroy();
+  });
+
   it('is asked for by 100 Continue, unless it is too large', async () => {
     const { send } = await start();
     const headers = { expect: '100-continue' };

@@ -5,7 +5,7 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { SluiceError } from '#contracts';
 import { isTransient } from '#database';
 import { LOG, type Log } from '#observability';
-import { closeIdleConnections, letClientsLeave, ServiceConfig } from '#service';
+import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
 import { RuntimeConfig } from '../runtime.config.js';
 import { SourceLocks } from '../runs/source-locks.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
@@ -116,7 +116,9 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     // the client has gone, perhaps because it took too long (Node has told it so by a 408): there is nobody to answer, and no fault of ours
     if (request.destroyed && !request.complete) return;
     if (error instanceof BodyTooLarge) {
-      response.setHeader('connection', 'close');
+      // a client that waits for 100 Continue is not sending a body: it would have to be taken for the next request
+      if (request.headers.expect === undefined) dropUnreadBody(request);
+      else response.setHeader('connection', 'close');
       return answer(response, 413, `the body is larger than ${this.config.maxEndpointBodyBytes} bytes`);
     }
     const unavailable = isTransient(error) || (error instanceof SluiceError && (error.code === 'unavailable' || error.code === 'timeout'));

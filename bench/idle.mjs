@@ -1,0 +1,37 @@
+// npm run bench:idle — CPU and memory of a system that has nothing to do, by process. Prints one JSON line.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { cpuMs } from './lib/cpu.mjs';
+import { pssMb } from './lib/memory.mjs';
+import { startOwnSystem } from './lib/own-system.mjs';
+
+const SECONDS = Number(process.env.BENCH_SECONDS ?? 60);
+/** How long the start's own work may take to settle. */
+const SETTLE_SECONDS = Number(process.env.BENCH_SETTLE_SECONDS ?? 20);
+
+const system = await startOwnSystem();
+try {
+  await sleep(SETTLE_SECONDS * 1000);
+  const pids = Object.entries(system.pids());
+  const before = pids.map(([, pid]) => cpuMs([pid]));
+  const started = performance.now();
+  await sleep(SECONDS * 1000);
+  const elapsed = performance.now() - started;
+  const figures = pids.map(([name, pid], index) => ({
+    name,
+    cpu_percent: round(((cpuMs([pid]) - (before[index] ?? 0)) / elapsed) * 100),
+    pss_mb: round(pssMb([pid])),
+  }));
+  /** @param {'cpu_percent' | 'pss_mb'} figure */
+  const total = (figure) => round(figures.reduce((sum, each) => sum + each[figure], 0));
+  const processes = Object.fromEntries(figures.map(({ name, ...rest }) => [name, rest]));
+  console.log(
+    JSON.stringify({ bench: 'idle', seconds: SECONDS, cpu_percent_of_a_core: total('cpu_percent'), pss_mb: total('pss_mb'), processes }),
+  );
+} finally {
+  await system.stop();
+}
+
+/** @param {number} value */
+function round(value) {
+  return Math.round(value * 10) / 10;
+}

@@ -1,0 +1,83 @@
+import { describe, expect, it } from '@jest/globals';
+import type { KafkaMessage } from 'kafkajs';
+import { JointPlans } from './joint-plans.js';
+import type { Task } from './lanes.js';
+import { LogRecord } from './log-record.js';
+
+const record = (topic: string, partition: number, offset: number) =>
+  new LogRecord(topic, partition, { key: null, value: null, offset: String(offset), timestamp: '1' } as KafkaMessage, 1);
+
+const records = (topic: string, partition: number, count: number) =>
+  Array.from({ length: count }, (_, offset) => record(topic, partition, offset));
+
+const nameOf = ({ topic, partition, offset }: LogRecord) => `${topic}/${partition}/${offset}`;
+
+const taskOf = (each: LogRecord): Task[] => [{ lane: nameOf(each), run: () => Promise.resolve() }];
+
+const lanesOf = (plans: Task[][]) => plans.flat().map(({ lane }) => lane);
+
+describe('JointPlans', () => {
+  it('plans the partitions of a fetch in one call and returns to each its own tasks', async () => {
+    const calls: string[][] = [];
+    const plans = new JointPlans((given) => {
+      calls.push(given.map(nameOf));
+      return given.map(taskOf);
+    }, 100);
+    const [first, second] = await Promise.all([plans.plan('a', records('a', 0, 2)), plans.plan('a', records('a', 1, 1))]);
+    expect(calls).toEqual([['a/0/0', 'a/0/1', 'a/1/0']]);
+    expect(lanesOf(first)).toEqual(['a/0/0', 'a/0/1']);
+    expect(lanesOf(second)).toEqual(['a/1/0']);
+    expect(plans.outstanding).toBe(0);
+  });
+
+  it('gives a call the records of one topic only', async () => {
+    const calls: string[][] = [];
+    const plans = new JointPlans((given) => {
+      calls.push(given.map(nameOf));
+      return given.map(taskOf);
+    }, 100);
+    await Promise.all([plans.plan('a', records('a', 0, 1)), plans.plan('b', records('b', 0, 1)), plans.plan('a', records('a', 1, 1))]);
+    expect(calls).toEqual([['a/0/0', 'a/1/0'], ['b/0/0']]);
+  });
+
+  it('begins a call when the one before it has ended and its tasks were passed on', async () => {
+    const order: string[] = [];
+    const plans = new JointPlans(async (given) => {
+      const name = nameOf(given[0]!);
+      order.push(`begin ${name}`);
+      await new Promise((resolve) => setImmediate(resolve));
+      order.push(`end ${name}`);
+      return given.map(taskOf);
+    }, 1);
+    const planned = ['a/0', 'a/1', 'a/2'].map((_, partition) =>
+      plans.plan('a', records('a', partition, 1)).then((tasks) => order.push(`push ${lanesOf(tasks)[0]}`)),
+    );
+    expect(plans.outstanding).toBe(3);
+    await Promise.all(planned);
+    expect(order).toEqual(['a/0/0', 'a/1/0', 'a/2/0'].flatMap((name) => [`begin ${name}`, `end ${name}`, `push ${name}`]));
+  });
+
+  it('passes no more records to a call than allowed, except for one large batch', async () => {
+    const sizes: number[] = [];
+    const plans = new JointPlans((given) => {
+      sizes.push(given.length);
+      return given.map(taskOf);
+    }, 10);
+    await Promise.all([25, 6, 5, 4].map((count, partition) => plans.plan('a', records('a', partition, count))));
+    expect(sizes).toEqual([25, 10, 5]);
+  });
+
+  it('reports an error of a call to every partition that shared it, and goes on', async () => {
+    let calls = 0;
+    const plans = new JointPlans((given) => {
+      calls += 1;
+      if (calls === 1) throw new Error('no database');
+      return given.map(taskOf);
+    }, 100);
+    const shared = await Promise.allSettled([plans.plan('a', records('a', 0, 1)), plans.plan('a', records('a', 1, 1))]);
+    expect(shared.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(lanesOf(await plans.plan('a', records('a', 0, 1)))).toEqual(['a/0/0']);
+    await plans.idle();
+    expect(plans.outstanding).toBe(0);
+  });
+});
