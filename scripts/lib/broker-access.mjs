@@ -4,7 +4,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { brokerJars, java } from './broker-jars.mjs';
 import { BROKER_USER, keptPort, loginProperties } from './broker-properties.mjs';
-import { writeSecret } from './data-folder.mjs';
+import { writeSecret } from './secret-file.mjs';
 import { ExplainedError } from './explained-error.mjs';
 import { loadKafkajs } from './kafka-answers.mjs';
 import { inRoot } from './paths.mjs';

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { APPS } from './apps.mjs';
@@ -6,6 +6,7 @@ import { stopLeftoverBroker } from './broker.mjs';
 import { ExplainedError } from './explained-error.mjs';
 import { readPidFile, removePidFile, stopLeftover, writePidFile } from './pid-file.mjs';
 import { stopLeftoverPostgres } from './postgres.mjs';
+import { writeSecret } from './secret-file.mjs';
 
 /**
  * The data folder of an instance:
@@ -96,15 +97,4 @@ export function findRunning(folder) {
   } catch {
     return null;
   }
-}
-
-/**
- * Writes a file that only its owner can read.
- * @param {string} file
- * @param {string} text
- */
-export function writeSecret(file, text) {
-  writeFileSync(file, `${text}\n`, { mode: 0o600 });
-  // The mode above applies to a new file only.
-  chmodSync(file, 0o600);
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { appEnvironment } from './apps.mjs';
-import { writeSecret } from './data-folder.mjs';
+import { writeSecret } from './secret-file.mjs';
 import { ExplainedError } from './explained-error.mjs';
 import { node24 } from './node24.mjs';
 import { inRoot, ROOT } from './paths.mjs';

@@ -39,3 +39,14 @@ function write(file, secret) {
   chmodSync(draft, 0o440);
   renameSync(draft, file);
 }
+
+/**
+ * Writes a file that only its owner can read.
+ * @param {string} file
+ * @param {string} text
+ */
+export function writeSecret(file, text) {
+  writeFileSync(file, `${text}\n`, { mode: 0o600 });
+  // The mode above applies to a new file only.
+  chmodSync(file, 0o600);
+}

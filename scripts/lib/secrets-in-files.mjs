@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeSecret } from './data-folder.mjs';
+import { writeSecret } from './secret-file.mjs';
 
 /** The secret variables of the services; scripts/lib/secrets-in-files.spec.mjs compares them with the declared ones. */
 export const SECRET_VARIABLES = [
