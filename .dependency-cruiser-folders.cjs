@@ -1,6 +1,6 @@
 const { options } = require('./.dependency-cruiser.cjs');
 
-/** The rule between folders. It has a configuration of its own, because it leaves out files that may import everything. */
+/** The rule between folders. Its configuration is separate because it leaves out files that may import everything. */
 module.exports = {
   forbidden: [
     {

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { newApiKey } from '../dist/apps/gateway/src/accounts/api-key.js';
-import { keepSecret } from './lib/secret-file.mjs';
+import { keepSecret } from './shell/secret-file.mjs';
 
 const SECRETS = [
   { name: 'postgres-password', variable: 'POSTGRES_PASSWORD', generate: () => randomBytes(24).toString('base64url') },

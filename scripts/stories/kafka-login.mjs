@@ -1,6 +1,6 @@
-import { ExplainedError } from './explained-error.mjs';
-import { inRoot } from './paths.mjs';
-import { ensureBuild } from './setup.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { inRoot } from '../shell/paths.mjs';
+import { ensureBuild } from '../setup/setup.mjs';
 
 /** The variables with which a service connects and logs in to Kafka; kafka-login.spec.mjs compares them with the declared ones. */
 const VARIABLES = [

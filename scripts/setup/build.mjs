@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ExplainedError } from './explained-error.mjs';
-import { inRoot, isRepository, ROOT } from './paths.mjs';
-import { run } from './run.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { inRoot, isRepository, ROOT } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
 
 const compiler = inRoot('node_modules', 'typescript', 'bin', 'tsc');
 const compilerNotes = inRoot('dist', 'build.tsbuildinfo');

@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeSecret } from './secret-file.mjs';
+import { writeSecret } from '../shell/secret-file.mjs';
 
-/** The secret variables of the services; scripts/lib/secrets-in-files.spec.mjs compares them with the declared ones. */
+/** The secret variables of the services; scripts/launch/secrets-in-files.spec.mjs compares them with the declared ones. */
 export const SECRET_VARIABLES = [
   'DATABASE_URL',
   'DATABASE_PASSWORD',

@@ -1,4 +1,4 @@
-import { explain } from './explained-error.mjs';
+import { explain } from '../shell/explained-error.mjs';
 
 // npm forwards the Ctrl-C that this process also receives from the terminal: two signals this close count as one.
 const SAME_KEYSTROKE_MS = 1000;

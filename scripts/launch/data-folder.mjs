@@ -1,12 +1,12 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { APPS } from './apps.mjs';
-import { stopLeftoverBroker } from './broker.mjs';
-import { ExplainedError } from './explained-error.mjs';
-import { readPidFile, removePidFile, stopLeftover, writePidFile } from './pid-file.mjs';
-import { stopLeftoverPostgres } from './postgres.mjs';
-import { writeSecret } from './secret-file.mjs';
+import { APPS } from '../processes/apps.mjs';
+import { stopLeftoverBroker } from '../stores/broker.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { readPidFile, removePidFile, stopLeftover, writePidFile } from '../processes/pid-file.mjs';
+import { stopLeftoverPostgres } from '../stores/postgres.mjs';
+import { writeSecret } from '../shell/secret-file.mjs';
 
 /**
  * The data folder of an instance:

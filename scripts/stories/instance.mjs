@@ -1,10 +1,10 @@
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:http';
-import { ExplainedError } from './explained-error.mjs';
-import { loadKafkajs } from './kafka-answers.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { loadKafkajs } from '../stores/kafka-answers.mjs';
 import { kafkaLogin } from './kafka-login.mjs';
-import { isOwnAddress } from './ports.mjs';
-import { run } from './run.mjs';
+import { isOwnAddress } from '../shell/ports.mjs';
+import { run } from '../shell/run.mjs';
 
 const PATIENCE_MS = 15_000;
 const NOT_CONTROLLED = 'needs control of the containers or pods; run it with npm test, test:compose or test:k8s';

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { appEnvironment } from './apps.mjs';
-import { writeSecret } from './secret-file.mjs';
-import { ExplainedError } from './explained-error.mjs';
-import { node24 } from './node24.mjs';
-import { inRoot, ROOT } from './paths.mjs';
-import { run } from './run.mjs';
+import { appEnvironment } from '../processes/apps.mjs';
+import { writeSecret } from '../shell/secret-file.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { node24 } from '../setup/node24.mjs';
+import { inRoot, ROOT } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
 
 /**
  * Creates the first account if there is none yet, and stores its API key.

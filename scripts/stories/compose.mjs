@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { ExplainedError } from './explained-error.mjs';
-import { inRoot, ROOT } from './paths.mjs';
-import { run } from './run.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { inRoot, ROOT } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
 
 /**
  * A Compose project for the tests, beside the other projects of the engine.

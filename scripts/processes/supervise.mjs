@@ -1,4 +1,4 @@
-import { ExplainedError } from './explained-error.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
 import { describeExit } from './service-process.mjs';
 
 const FIRST_PAUSE_MS = 300;

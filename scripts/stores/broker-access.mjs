@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { brokerJars, java } from './broker-jars.mjs';
+import { brokerJars, java } from '../setup/broker-jars.mjs';
 import { BROKER_USER, keptPort, loginProperties } from './broker-properties.mjs';
-import { writeSecret } from './secret-file.mjs';
-import { ExplainedError } from './explained-error.mjs';
+import { writeSecret } from '../shell/secret-file.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
 import { loadKafkajs } from './kafka-answers.mjs';
-import { inRoot } from './paths.mjs';
-import { run } from './run.mjs';
+import { inRoot } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
 
 /** The user that the services log in as. */
 const SERVICES_USER = 'sluice';
@@ -77,7 +77,7 @@ export async function brokerAccess(dir, port) {
 /** @param {{ port: number, servicesPort: number, controllerPort: number, password: string }} options */
 function accessProperties({ port, servicesPort, controllerPort, password }) {
   return `
-# Who may do what: scripts/lib/broker-access.mjs
+# Who may do what: scripts/stores/broker-access.mjs
 listeners=PLAINTEXT://127.0.0.1:${port},SERVICES://127.0.0.1:${servicesPort},CONTROLLER://127.0.0.1:${controllerPort}
 advertised.listeners=PLAINTEXT://127.0.0.1:${port},SERVICES://127.0.0.1:${servicesPort}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SERVICES:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT

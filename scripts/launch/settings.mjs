@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { ExplainedError } from './explained-error.mjs';
-import { ROOT } from './paths.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { ROOT } from '../shell/paths.mjs';
 
 // A first trial has its sources and webhooks on this machine, so the loopback addresses are allowed.
 const LOOPBACK = '127.0.0.0/8,::1,localhost';

@@ -1,6 +1,6 @@
-import { ExplainedError } from './explained-error.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
 import { signalJest } from './run-jest.mjs';
-import { stopCommands } from './run.mjs';
+import { stopCommands } from '../shell/run.mjs';
 
 /**
  * Runs an action, and cleans up after it even if it fails or is interrupted: at the first Ctrl-C (SIGTERM, SIGHUP) it stops the running commands

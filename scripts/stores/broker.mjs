@@ -3,13 +3,13 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { brokerJars, java } from './broker-jars.mjs';
+import { brokerJars, java } from '../setup/broker-jars.mjs';
 import { brokerProperties, keptPort } from './broker-properties.mjs';
-import { ExplainedError } from './explained-error.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
 import { kafkaAnswers } from './kafka-answers.mjs';
-import { stopLeftover } from './pid-file.mjs';
-import { run } from './run.mjs';
-import { describeExit, openLogFile, startServiceProcess, tailOf } from './service-process.mjs';
+import { stopLeftover } from '../processes/pid-file.mjs';
+import { run } from '../shell/run.mjs';
+import { describeExit, openLogFile, startServiceProcess, tailOf } from '../processes/service-process.mjs';
 
 // After kill -9, a broker waits for its old registration to expire (5 to 9 s) and reads its logs again.
 const PATIENCE_MS = 90_000;
@@ -35,7 +35,7 @@ const GRACE_MS = 20_000;
  * @param {number} [options.controllerPort] for the controller; default: the previous one, or a free port
  * @param {BrokerSecurity} [options.security] default: everyone who reaches the port has all permissions
  * @param {(line: string) => void} [options.log]
- * @returns {Promise<import('./service-process.mjs').ServiceProcess & { brokers: string }>} once it responds
+ * @returns {Promise<import('../processes/service-process.mjs').ServiceProcess & { brokers: string }>} once it responds
  */
 export async function startBroker({ dir, port, controllerPort, security, log = () => {} }) {
   const config = join(dir, 'server.properties');
@@ -116,7 +116,7 @@ function newClusterId() {
 /**
  * Resolves when the broker responds, which is some time after its port opens.
  * @param {string} brokers
- * @param {import('./service-process.mjs').ServiceProcess} broker
+ * @param {import('../processes/service-process.mjs').ServiceProcess} broker
  * @param {string} logFile
  * @param {BrokerSecurity['client']} [client]
  */

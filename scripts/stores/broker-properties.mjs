@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { freePort, whyNotListen } from './ports.mjs';
+import { freePort, whyNotListen } from '../shell/ports.mjs';
 
 /**
  * The configuration of a small Kafka node: broker and controller in one process, a few clients, 256 MB of heap.

@@ -1,5 +1,5 @@
-import { ExplainedError } from './explained-error.mjs';
-import { run } from './run.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { run } from '../shell/run.mjs';
 
 /**
  * The tests' namespace in a cluster.

@@ -1,4 +1,4 @@
-import { ExplainedError } from './explained-error.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
 
 /** The seed of every randomised test unless SLUICE_SEED is set. Its value has no meaning; it is fixed so that `npm test` is deterministic. */
 const FIXED = 20_261_121;

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { ExplainedError } from './explained-error.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
 import { ensureNode24 } from './node24.mjs';
-import { inRoot, isRepository } from './paths.mjs';
+import { inRoot, isRepository } from '../shell/paths.mjs';
 import { ensureEmbeddedPostgres } from './postgres-binaries.mjs';
-import { run } from './run.mjs';
+import { run } from '../shell/run.mjs';
 
 /** @typedef {(line: string) => void} Say */
 
 /**
- * A folder with a lock file of its own.
+ * A folder with a separate lock file.
  * @typedef {object} Installation
  * @property {string} folder
  * @property {string} name what it contains, for people

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { inRoot } from './paths.mjs';
+import { inRoot } from '../shell/paths.mjs';
 
 /** Adds the variables of `.env` to the environment, unless they are already set. */
 export function loadDotEnv(file = inRoot('.env')) {

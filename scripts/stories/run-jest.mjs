@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { node24 } from './node24.mjs';
-import { inRoot, ROOT } from './paths.mjs';
+import { node24 } from '../setup/node24.mjs';
+import { inRoot, ROOT } from '../shell/paths.mjs';
 import { testSeed } from './test-seed.mjs';
 
 // The time for jest to exit after it has written its results: a test with an open handle would keep it running forever.

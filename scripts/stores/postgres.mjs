@@ -3,12 +3,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import { chmod, chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ExplainedError } from './explained-error.mjs';
-import { stopLeftover } from './pid-file.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { stopLeftover } from '../processes/pid-file.mjs';
 import { postgresAccount } from './postgres-account.mjs';
-import { postgresBinaries } from './postgres-binaries.mjs';
-import { run } from './run.mjs';
-import { describeExit, openLogFile, startServiceProcess, tailOf } from './service-process.mjs';
+import { postgresBinaries } from '../setup/postgres-binaries.mjs';
+import { run } from '../shell/run.mjs';
+import { describeExit, openLogFile, startServiceProcess, tailOf } from '../processes/service-process.mjs';
 
 // After kill -9 it replays its write-ahead log, up to max_wal_size of it.
 const PATIENCE_MS = 120_000;
@@ -25,7 +25,7 @@ const STOP = 'SIGINT';
  * @param {boolean} [options.fast] for tests: fast, but not safe against a power failure
  * @param {{ cert: string, key: string }} [options.tls] PEM of the server's certificate; allows TLS connections
  * @param {(line: string) => void} [options.log]
- * @returns {Promise<import('./service-process.mjs').ServiceProcess & { url: string, environment: Record<string, string> }>} once it responds;
+ * @returns {Promise<import('../processes/service-process.mjs').ServiceProcess & { url: string, environment: Record<string, string> }>} once it responds;
  *   `environment`: the variables with which a service connects, with the password in a file
  */
 export async function startPostgres({ dir, port, fast = false, tls, log = () => {} }) {
@@ -165,7 +165,7 @@ async function removeStalePidFile(data) {
 
 /**
  * @param {string} url
- * @param {import('./service-process.mjs').ServiceProcess} server
+ * @param {import('../processes/service-process.mjs').ServiceProcess} server
  * @param {string} logFile
  */
 async function untilServes(url, server, logFile) {

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { ExplainedError } from './explained-error.mjs';
-import { inRoot } from './paths.mjs';
-import { run } from './run.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { inRoot } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
 
 const WANTED = 24;
 const packageFolder = inRoot('node_modules', 'node');

@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises';
-import { ExplainedError } from './explained-error.mjs';
-import { ROOT } from './paths.mjs';
-import { run } from './run.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { ROOT } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
 
 /**
  * The user that runs PostgreSQL, which refuses to run as root.

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
-import { node24 } from './node24.mjs';
-import { inRoot, ROOT } from './paths.mjs';
+import { node24 } from '../setup/node24.mjs';
+import { inRoot, ROOT } from '../shell/paths.mjs';
 import { startServiceProcess } from './service-process.mjs';
 import { supervise } from './supervise.mjs';
 

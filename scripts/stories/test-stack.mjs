@@ -1,10 +1,10 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startBroker } from './broker.mjs';
-import { removeAtEnd } from './keeper.mjs';
-import { freePort } from './ports.mjs';
-import { startPostgres } from './postgres.mjs';
+import { startBroker } from '../stores/broker.mjs';
+import { removeAtEnd } from '../processes/keeper.mjs';
+import { freePort } from '../shell/ports.mjs';
+import { startPostgres } from '../stores/postgres.mjs';
 
 /**
  * A broker and a database server for one test run: on free ports, in a temporary folder. They are removed afterwards, even if the
