@@ -5,12 +5,12 @@ import { proseOf } from './language/prose.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
 
 /**
- * The files to check. `apps/` is to join the others once its comments are rewritten; until then only its messages are checked.
+ * The files to check. Of the gateway and the runtime only messages are checked, until their comments are rewritten.
  * @type {{ files: RegExp, comments?: boolean }[]}
  */
 const SCOPE = [
   { files: /\.md$|^docs\/|^(k8s|docker|components|\.ci)\/|^docker-|^Dockerfile$|^\.env\.example$/ },
-  { files: /^(libs|scripts|bench|test)\/.*\.(ts|mjs|sh)$|^[^/]+\.c?js$/ },
+  { files: /^(libs|scripts|bench|test|apps\/(routing|catalog|event-store))\/.*\.(ts|mjs|sh)$|^[^/]+\.c?js$/ },
   { files: /^apps\/.*(?<!spec|-for-tests|\.repository)\.ts$/, comments: false },
 ];
 

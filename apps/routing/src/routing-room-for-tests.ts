@@ -3,6 +3,7 @@ import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from './database/schema.js';
+import { RoutingWebhookDependents } from './routing-webhook-dependents.js';
 import { RoutingConfig } from './routing.config.js';
 import { AutoSubscriptionsRepository } from './subscriptions/auto-subscriptions.repository.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
@@ -25,7 +26,7 @@ export class RoutingRoom {
 
   private constructor(private readonly own: FreshDatabase) {
     const { database } = own;
-    this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow));
+    this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow), new RoutingWebhookDependents());
     this.webhooksService = new WebhooksService(this.webhooks, RoutingConfig.read({}));
     this.subscriptions = new SubscriptionsRepository(database.rows(SubscriptionRow));
     const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));

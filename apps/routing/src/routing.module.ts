@@ -7,16 +7,24 @@ import { RoutesModule } from './routes/routes.module.js';
 import { RoutingConfig } from './routing.config.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
 import { SubscriptionsModule } from './subscriptions/subscriptions.module.js';
+import { RoutingWebhookDependents } from './routing-webhook-dependents.js';
+import { WebhookDependents } from './webhooks/webhook-dependents.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
 
 @Global()
-@Module({ providers: [{ provide: RoutingConfig, useFactory: () => RoutingConfig.read() }], exports: [RoutingConfig] })
-class ConfigModule {}
+@Module({
+  providers: [
+    { provide: RoutingConfig, useFactory: () => RoutingConfig.read() },
+    { provide: WebhookDependents, useClass: RoutingWebhookDependents },
+  ],
+  exports: [RoutingConfig, WebhookDependents],
+})
+class SharedModule {}
 
 /** Who listens to whom, and how events get there. */
 @Module({
   imports: [
-    ConfigModule,
+    SharedModule,
     ProtectedBrokersModule,
     DatabaseModule.forApp(schema, { max: 20 }),
     EmittersModule.forRoom({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),

@@ -1,9 +1,10 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
+import { LessThan } from 'typeorm';
 import { type EmitterState, findEmitters, type UserId } from '#contracts';
 import { Database, type Transaction } from '#database';
 import { Messages } from '#messaging';
-import type { Emitter } from './emitter.entity.js';
+import { Emitter } from './emitter.entity.js';
 
 /** The room's own work in the transaction that applies a change; `first` if the room did not know the emitter. */
 export interface EmitterListener {
@@ -68,6 +69,15 @@ export class EmitterDirectory {
     });
   }
 
+  /** Locks an emitter against its deletion until the transaction ends. False if the owner has no such emitter. */
+  async hold(transaction: Transaction, ownerId: UserId, id: string): Promise<boolean> {
+    const { rowCount } = await transaction.query('SELECT FROM emitter WHERE owner_id = $1 AND id = $2 AND NOT deleted FOR SHARE', [
+      ownerId,
+      id,
+    ]);
+    return rowCount === 1;
+  }
+
   /** Those of the emitters that the table has, by id. Prepared SQL: each batch of events begins with it. */
   async known(ids: string[]): Promise<Map<string, Emitter>> {
     const { rows } = await this.database.query<Emitter>({
@@ -77,4 +87,12 @@ export class EmitterDirectory {
     });
     return new Map(rows.map((row) => [row.id, row]));
   }
+}
+
+/** Returns whether the emitter was created again after it was deleted: then its time of creation is updated. */
+export async function updateCreation(transaction: Transaction, { owner_id, emitter_id, created_at_ms }: EmitterState): Promise<boolean> {
+  const { affected } = await transaction
+    .rows(Emitter)
+    .update({ owner_id, id: emitter_id, created_at_ms: LessThan(created_at_ms) }, { created_at_ms });
+  return affected === 1;
 }

@@ -1,8 +1,8 @@
 import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
 import { outboxSchema } from '#outbox';
-import { Delivered } from '../deliveries/delivered.entity.js';
-import { Backlog, ParkedDelivery } from '../deliveries/parked-delivery.entity.js';
+import { Delivered } from '../deliveries/history/delivered.entity.js';
+import { Backlog, ParkedDelivery } from '../deliveries/store/delivery-store.entity.js';
 import { AutoSubscriptionRow, SubscriptionRow } from '../subscriptions/subscription.entity.js';
 import { WebhookRow } from '../webhooks/webhook.entity.js';
 import { CreateRouting1795305600005 } from './migrations/0001-create-routing.js';

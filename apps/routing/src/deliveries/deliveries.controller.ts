@@ -14,8 +14,8 @@ import {
   WebhookReference,
 } from '#contracts';
 import { Answers } from '#messaging';
-import { DeliveriesService } from './deliveries.service.js';
-import { WebhookTest } from './webhook-test.js';
+import { DeliveriesService } from './history/deliveries.service.js';
+import { WebhookTest } from './direct/webhook-test.js';
 
 @Controller()
 export class DeliveriesController {

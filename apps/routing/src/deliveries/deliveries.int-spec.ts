@@ -3,17 +3,16 @@ import { newId, type SluiceError, type UserId, type WebhookDelivery, type Webhoo
 import type { EventPlace } from '#events';
 import { createLog } from '#observability';
 import { RoutingRoom } from '../routing-room-for-tests.js';
-import { DeliveredLog, KEPT } from './delivered-log.js';
-import { DeliveredRepository } from './delivered.repository.js';
-import { DeliveriesRepository } from './deliveries.repository.js';
-import { DeliveriesService } from './deliveries.service.js';
+import { DeliveredLog, KEPT } from './history/delivered-log.js';
+import { DeliveredRepository } from './history/delivered.repository.js';
+import { DeliveriesService } from './history/deliveries.service.js';
 import type { Attempt, Delivery } from './delivery.js';
-import { deliveryIdOf } from './delivery-id.js';
-import { DeliveryListRepository } from './delivery-list.repository.js';
-import { NoticesRepository } from './notices.repository.js';
-import { OwnerNotices } from './owner-notices.js';
-import { SweeperRepository } from './sweeper.repository.js';
-import { Targets } from './targets.js';
+import { deliveryIdOf } from './history/delivery-id.js';
+import { ParkedDeliveriesRepository } from './store/parked-deliveries.repository.js';
+import type { PostgresDeliveryStore } from './store/postgres-delivery-store.js';
+import { postgresDeliveryStore } from './store/postgres-delivery-store-for-tests.js';
+import { OwnerAlerts } from './alerts/alerts.js';
+import { Targets } from './receivers/targets.js';
 
 const LONG = 3_600_000;
 const log = createLog('test', 'silent');
@@ -21,7 +20,7 @@ const ATTEMPT: Attempt = { ts: 5, status_code: 500, duration_ms: 2, error: null,
 const SUCCESS: Attempt = { ...ATTEMPT, status_code: 200 };
 
 let room: RoutingRoom;
-let store: DeliveriesRepository;
+let store: PostgresDeliveryStore;
 let delivered: DeliveredLog;
 let service: DeliveriesService;
 let owner: UserId;
@@ -29,10 +28,10 @@ let webhook: WebhookId;
 let seq = 0;
 beforeAll(async () => {
   room = await RoutingRoom.open();
-  store = new DeliveriesRepository(room.database);
-  const deliveredRepository = new DeliveredRepository(room.database);
+  store = postgresDeliveryStore(room.database, room.webhooks);
+  const deliveredRepository = new DeliveredRepository(room.database, room.webhooks);
   delivered = new DeliveredLog(deliveredRepository, log);
-  service = new DeliveriesService(room.webhooks, new DeliveryListRepository(room.database), deliveredRepository, delivered);
+  service = new DeliveriesService(room.webhooks, new ParkedDeliveriesRepository(room.database), deliveredRepository, delivered);
 });
 afterAll(() => room.close());
 beforeEach(async () => {
@@ -205,25 +204,25 @@ describe('recovering', () => {
 });
 
 describe('sweeping', () => {
-  const sweeper = () => new SweeperRepository(room.database);
+  const sweeper = () => new ParkedDeliveriesRepository(room.database);
 
   it('gives up what has waited too long, and shows an example of each webhook', async () => {
     const other = await room.webhook(owner);
     const places = [await park(LONG), await park(LONG)];
     await park(LONG, delivery({ webhookId: other }));
-    const { count, examples } = await sweeper().expire(-1000);
+    const { count, examples } = await sweeper().giveUpExpired(-1000);
     expect(count).toBeGreaterThanOrEqual(3);
     expect(examples.filter(({ webhookId }) => webhookId === webhook).map(({ place }) => place)).toEqual([places[1]]);
     expect((await list()).data.map(({ status }) => status)).toEqual(['failed', 'failed']);
-    expect(await sweeper().expire(-1000)).toEqual({ count: 0, examples: [] });
+    expect(await sweeper().giveUpExpired(-1000)).toEqual({ count: 0, examples: [] });
   });
 
   it('forgets what was given up long ago', async () => {
     await park(null);
     const pending = await park(LONG);
-    await sweeper().forget(LONG);
+    await sweeper().deleteGivenUp(LONG);
     expect((await list()).data).toHaveLength(2);
-    expect(await sweeper().forget(-1000)).toBeGreaterThanOrEqual(1);
+    expect(await sweeper().deleteGivenUp(-1000)).toBeGreaterThanOrEqual(1);
     expect((await list()).data.map(({ id }) => id)).toEqual([deliveryIdOf(pending)]);
   });
 });
@@ -242,7 +241,7 @@ describe('the owner', () => {
   };
 
   it('is told by $errors of a delivery that was given up, once per webhook and hour', async () => {
-    const notices = new OwnerNotices(log, new NoticesRepository(room.database));
+    const notices = new OwnerAlerts(log, room.database, room.webhooks);
     await outbox();
     const each = delivery({ emitterId: 'p_1', stream: 'x' });
     await notices.gaveUp(await target(), each, ATTEMPT);
@@ -261,7 +260,7 @@ describe('the owner', () => {
   });
 
   it('is not told of a failed delivery of just that', async () => {
-    const notices = new OwnerNotices(log, new NoticesRepository(room.database));
+    const notices = new OwnerAlerts(log, room.database, room.webhooks);
     await outbox();
     await notices.gaveUp(
       await target(),
@@ -274,9 +273,9 @@ describe('the owner', () => {
   });
 
   it('is told of a webhook that was switched off', async () => {
-    const notices = new OwnerNotices(log, new NoticesRepository(room.database));
+    const notices = new OwnerAlerts(log, room.database, room.webhooks);
     await outbox();
-    await notices.switchedOff(await target(), 'failing');
+    await notices.disabled(await target(), 'failing');
     expect(await outbox()).toEqual([
       {
         topic: 'routing.error.raised',

@@ -2,35 +2,32 @@ import { Module } from '@nestjs/common';
 import { OutboxRelay } from '#outbox';
 import { RoutingConfig } from '../routing.config.js';
 import { WebhooksModule } from '../webhooks/webhooks.module.js';
-import { Attempts } from './attempts.js';
-import { Backlogs } from './backlogs.js';
-import { DeliveredLog } from './delivered-log.js';
-import { DeliveredRepository } from './delivered.repository.js';
+import { Attempts } from './attempt/attempts.js';
+import { Backlogs } from './backlog/backlogs.js';
+import { DeliveredLog } from './history/delivered-log.js';
+import { DeliveredRepository } from './history/delivered.repository.js';
 import { DeliveriesController } from './deliveries.controller.js';
-import { DeliveriesRepository } from './deliveries.repository.js';
-import { DeliveriesService } from './deliveries.service.js';
-import { DeliveryListRepository } from './delivery-list.repository.js';
-import { DeliveryStore } from './delivery-store.js';
-import { Dispatcher } from './dispatcher.js';
-import { Drainer } from './drainer.js';
-import { HttpPoster } from './http-poster.js';
-import { Lines } from './line.js';
-import { Notices } from './notices.js';
-import { NoticesRepository } from './notices.repository.js';
-import { OwnerNotices } from './owner-notices.js';
-import { Poster } from './poster.js';
-import { RANDOM } from './random.js';
-import { Sweeper } from './sweeper.js';
-import { SweeperRepository } from './sweeper.repository.js';
-import { Targets } from './targets.js';
-import { WebhookTest } from './webhook-test.js';
+import { DeliveriesService } from './history/deliveries.service.js';
+import { DeliveryStore } from './store/delivery-store.js';
+import { BacklogsRepository } from './store/backlogs.repository.js';
+import { ParkedDeliveriesRepository } from './store/parked-deliveries.repository.js';
+import { PostgresDeliveryStore } from './store/postgres-delivery-store.js';
+import { Dispatcher } from './direct/dispatcher.js';
+import { Drainer } from './backlog/drainer.js';
+import { HttpPoster, Poster } from './attempt/http-poster.js';
+import { ReceiverStates } from './receivers/receiver-states.js';
+import { Alerts, OwnerAlerts } from './alerts/alerts.js';
+import { RANDOM } from './attempt/retry-schedule.js';
+import { Sweeper } from './backlog/sweeper.js';
+import { Targets } from './receivers/targets.js';
+import { WebhookTest } from './direct/webhook-test.js';
 
 @Module({
   imports: [WebhooksModule],
   controllers: [DeliveriesController],
   providers: [
-    { provide: DeliveryStore, useClass: DeliveriesRepository },
-    { provide: Notices, useClass: OwnerNotices },
+    { provide: DeliveryStore, useClass: PostgresDeliveryStore },
+    { provide: Alerts, useClass: OwnerAlerts },
     {
       provide: Poster,
       inject: [RoutingConfig],
@@ -38,7 +35,7 @@ import { WebhookTest } from './webhook-test.js';
         new HttpPoster({ guard, timeoutMs: attemptTimeoutMs, connectTimeoutMs }),
     },
     { provide: RANDOM, useValue: Math.random },
-    { provide: Lines, useFactory: () => new Lines() },
+    { provide: ReceiverStates, useFactory: () => new ReceiverStates() },
     Targets,
     Attempts,
     Dispatcher,
@@ -47,10 +44,9 @@ import { WebhookTest } from './webhook-test.js';
     DeliveredLog,
     DeliveredRepository,
     DeliveriesService,
-    DeliveryListRepository,
-    NoticesRepository,
+    ParkedDeliveriesRepository,
+    BacklogsRepository,
     Sweeper,
-    SweeperRepository,
     WebhookTest,
     OutboxRelay,
   ],

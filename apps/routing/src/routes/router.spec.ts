@@ -5,7 +5,7 @@ import type { EmittedEvent } from '#events';
 import { LogRecord, type OutgoingRecord, type Publisher, type Task } from '#messaging';
 import { createLog } from '#observability';
 import type { Delivery } from '../deliveries/delivery.js';
-import type { Dispatcher } from '../deliveries/dispatcher.js';
+import type { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { CONFIG } from '../deliveries/simulation/replica-for-tests.js';
 import type { Match, MatchService } from './match.service.js';
 import { Router } from './router.js';

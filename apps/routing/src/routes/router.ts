@@ -4,15 +4,13 @@ import { type EmittedEvent, eventIdOf, type MalformedRecord, readEventRecord, WA
 import { type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { deliveryOf } from '../deliveries/delivery.js';
-import { Dispatcher } from '../deliveries/dispatcher.js';
+import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
-import { errorFact } from './error-facts.js';
+import { errorFact, malformedReport } from './error-records.js';
 import { loopReport, mayTrigger } from './loop-guard.js';
-import { malformedReport } from './malformed-report.js';
 import { type Match, MatchService } from './match.service.js';
 import { Strangers } from './strangers.js';
-import { TriggerBatch } from './trigger-batch.js';
-import { runRecord, workflowRecord } from './trigger-records.js';
+import { runRecord, TriggerBatch, workflowRecord } from './trigger-records.js';
 
 const routed = counter('events_routed_total', 'Events that were matched with listeners.');
 const loops = counter(

@@ -2,7 +2,7 @@ import { type BeforeApplicationShutdown, Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { EVENTS_TOPIC } from '#contracts';
 import { Consumers, HearsBatch, type LogRecord, type Task } from '#messaging';
-import { Dispatcher } from '../deliveries/dispatcher.js';
+import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
 import { Router } from './router.js';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { executeRun, type SourceId, type UserId, WORKFLOW_TRIGGERS_TOPIC, type WorkflowId } from '#contracts';
 import { ceTypeOf, type EmittedEvent, eventIdOf, eventRecord, type EventToProduce } from '#events';
-import { recordOf, type OutgoingRecord } from '#messaging';
+import { type OutgoingRecord, type Publisher, recordOf, shares } from '#messaging';
 
 /** The run of a source that listens. The same event and listener make the same run, also when a producer's retry put the emit into the log twice. */
 export function runRecord(event: EmittedEvent, ownerId: UserId, sourceId: SourceId): OutgoingRecord {
@@ -28,4 +28,31 @@ export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId): Out
   const eventId = eventIdOf(event.place);
   const own = { ce_sluiceemitter: event.emitterId, ce_sluiceevent: eventId, ce_sluicestream: ceTypeOf(event.stream), ce_eventid: eventId };
   return { topic: WORKFLOW_TRIGGERS_TOPIC, key: workflowId, value, headers: { ...ofEvent, ...own } };
+}
+
+/**
+ * The records that a batch of events makes, sent together and in their order. Each of the events waits for all of them:
+ * that costs nothing, for they travel in one request anyway.
+ */
+export class TriggerBatch {
+  private readonly records: OutgoingRecord[] = [];
+  private sending: Promise<void> | undefined;
+
+  constructor(private readonly publisher: Publisher) {}
+
+  add(record: OutgoingRecord): void {
+    this.records.push(record);
+  }
+
+  /** Resolves when Kafka has them all. A call after a failure sends them all again. */
+  send(): Promise<void> {
+    this.sending ??= Promise.all(shares(this.records).map((share) => this.publisher.send(share))).then(
+      () => undefined,
+      (error: Error) => {
+        this.sending = undefined;
+        throw error;
+      },
+    );
+    return this.sending;
+  }
 }

@@ -1,15 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { type FindOptionsWhere, LessThan, Repository } from 'typeorm';
-import { type AutoSubscription, newId, type UserId } from '#contracts';
+import { type FindOptionsWhere, Repository } from 'typeorm';
+import { type AutoSubscription, newId, type UserId, type WebhookId } from '#contracts';
 import type { Transaction } from '#database';
-import { Emitter } from '#emitters';
 import { AutoSubscriptionRow } from './subscription.entity.js';
 
 const COLUMNS = ['id', 'event_name', 'listener_id'];
 /** The advisory lock of an account's auto-subscriptions. */
 const TURN = "hashtext('auto-subscription'), hashtext($1)";
 
+/** The only writer of the table `auto_subscription`. */
 @Injectable()
 export class AutoSubscriptionsRepository {
   constructor(@InjectRepository(AutoSubscriptionRow) private readonly autoSubscriptions: Repository<AutoSubscriptionRow>) {}
@@ -59,11 +59,14 @@ export class AutoSubscriptionsRepository {
     return rows;
   }
 
-  /** Whether the emitter came to exist anew: then it's dated so from now on. */
-  async revived(transaction: Transaction, ownerId: UserId, emitterId: string, createdAtMs: number): Promise<boolean> {
-    const { affected } = await transaction
-      .rows(Emitter)
-      .update({ owner_id: ownerId, id: emitterId, created_at_ms: LessThan(createdAtMs) }, { created_at_ms: createdAtMs });
-    return affected === 1;
+  /** Deletes the auto-subscriptions of a listener. */
+  async deleteOf(transaction: Transaction, ownerId: UserId, listenerId: string): Promise<void> {
+    const autoSubscriptions = transaction.rows(AutoSubscriptionRow).createQueryBuilder();
+    await autoSubscriptions.delete().where('owner_id = :ownerId AND listener_id = :listenerId', { ownerId, listenerId }).execute();
   }
+}
+
+/** Deletes the auto-subscriptions of a deleted webhook. */
+export async function deleteAutoSubscriptionsTo(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+  await transaction.rows(AutoSubscriptionRow).delete({ listener_id: webhookId });
 }

@@ -1,13 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type FindOptionsWhere, Repository } from 'typeorm';
-import { newId, type Subscription, type UserId } from '#contracts';
+import { newId, type Subscription, type UserId, type WebhookId } from '#contracts';
 import { streamOf } from '#events';
 import type { Transaction } from '#database';
-import { AutoSubscriptionRow, SubscriptionRow } from './subscription.entity.js';
+import { SubscriptionRow } from './subscription.entity.js';
 
 const COLUMNS = ['id', 'emitter_id', 'listener_id', 'event_name'];
 
+/** The only writer of the table `subscription`. */
 @Injectable()
 export class SubscriptionsRepository {
   constructor(@InjectRepository(SubscriptionRow) private readonly subscriptions: Repository<SubscriptionRow>) {}
@@ -62,16 +63,10 @@ export class SubscriptionsRepository {
   async deleteOf(transaction: Transaction, ownerId: UserId, id: string): Promise<void> {
     const subscriptions = transaction.rows(SubscriptionRow).createQueryBuilder();
     await subscriptions.delete().where('owner_id = :ownerId AND (emitter_id = :id OR listener_id = :id)', { ownerId, id }).execute();
-    const autoSubscriptions = transaction.rows(AutoSubscriptionRow).createQueryBuilder();
-    await autoSubscriptions.delete().where('owner_id = :ownerId AND listener_id = :id', { ownerId, id }).execute();
   }
+}
 
-  /** Locks an emitter against its deletion until the transaction ends. False when the owner has no such emitter. */
-  async holdEmitter(transaction: Transaction, ownerId: UserId, id: string): Promise<boolean> {
-    const { rowCount } = await transaction.query('SELECT FROM emitter WHERE owner_id = $1 AND id = $2 AND NOT deleted FOR SHARE', [
-      ownerId,
-      id,
-    ]);
-    return rowCount === 1;
-  }
+/** Deletes the subscriptions of a deleted webhook. */
+export async function deleteSubscriptionsTo(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+  await transaction.rows(SubscriptionRow).delete({ listener_id: webhookId });
 }

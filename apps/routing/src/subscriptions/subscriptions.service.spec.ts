@@ -30,10 +30,10 @@ describe('a subscription', () => {
       providers: [
         SubscriptionsService,
         { provide: Database, useValue: { transaction: (work: (transaction: unknown) => unknown) => work({}) } },
-        { provide: SubscriptionsRepository, useValue: { holdEmitter: owns, create, delete: deleteOne } },
+        { provide: SubscriptionsRepository, useValue: { create, delete: deleteOne } },
         { provide: AutoSubscriptionsRepository, useValue: { create, delete: deleteOne } },
         { provide: WebhooksRepository, useValue: { hold: owns } },
-        { provide: EmitterDirectory, useValue: { find: async (ids: string[]) => void lookedUp.push(...ids) } },
+        { provide: EmitterDirectory, useValue: { hold: owns, find: async (ids: string[]) => void lookedUp.push(...ids) } },
       ],
     }).compile();
     service = module.get(SubscriptionsService);

@@ -74,14 +74,14 @@ export class SubscriptionsService {
 
   /** Throws NotFound unless the emitter is the owner's; it then stays until the transaction ends. */
   private async holdEmitter(transaction: Transaction, ownerId: UserId, id: string): Promise<void> {
-    const found = isPattern(id) ? !isId('user', id) || id === ownerId : await this.subscriptions.holdEmitter(transaction, ownerId, id);
+    const found = isPattern(id) ? !isId('user', id) || id === ownerId : await this.emitters.hold(transaction, ownerId, id);
     if (!found) throw new NotFound('emitter', id);
   }
 
   private async holdListener(transaction: Transaction, ownerId: UserId, id: string): Promise<void> {
     const found = isId('webhook', id)
       ? await this.webhooks.hold(transaction, ownerId, id)
-      : await this.subscriptions.holdEmitter(transaction, ownerId, id);
+      : await this.emitters.hold(transaction, ownerId, id);
     if (!found) throw new NotFound('listener', id);
   }
 }

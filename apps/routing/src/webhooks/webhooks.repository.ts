@@ -3,12 +3,15 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import type { UserId, WebhookId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction } from '#database';
-import { Delivered } from '../deliveries/delivered.entity.js';
-import { Backlog, ParkedDelivery } from '../deliveries/parked-delivery.entity.js';
-import { AutoSubscriptionRow, SubscriptionRow } from '../subscriptions/subscription.entity.js';
+import type { TargetRow } from './target.js';
 import { type SecretRow, WebhookRow } from './webhook.entity.js';
+import { WebhookDependents } from './webhook-dependents.js';
 
+const MS = "interval '1 ms'";
 const SECRET = 'secret, CASE WHEN previous_secret_expires_at > now() THEN previous_secret_expires_at END AS previous_secret_expires_at';
+
+/** SQL: what happens to new deliveries, see Mode. */
+export const MODE = "CASE WHEN NOT spilled THEN 'direct' WHEN closing_until > clock_timestamp() THEN 'closing' ELSE 'spilled' END";
 
 /** What a change sets; what is absent stays. */
 export type WebhookChange = Partial<Pick<WebhookRow, 'name' | 'description' | 'url' | 'active' | 'rate_limit'>>;
@@ -18,6 +21,7 @@ export class WebhooksRepository {
   constructor(
     private readonly database: Database,
     @InjectRepository(WebhookRow) private readonly webhooks: Repository<WebhookRow>,
+    private readonly dependents: WebhookDependents,
   ) {}
 
   /** Creates the webhook, or finds that it was created already. Undefined when its id is another account's. */
@@ -33,7 +37,7 @@ export class WebhooksRepository {
         .values({ ...webhook, owner_id: ownerId, spilled: webhook.rate_limit !== null })
         .orIgnore()
         .execute();
-      await this.lookAgain(transaction, webhook.id);
+      await this.dependents.webhookChanged(transaction, webhook.id);
     });
     return this.find(ownerId, webhook.id);
   }
@@ -56,7 +60,8 @@ export class WebhooksRepository {
       // one replica keeps the rate: everything goes through the backlog, which one replica at a time holds
       if (row.rate_limit !== null) await webhooks.update(found, { spilled: true });
       if (change.active) await webhooks.update(found, { failing_since: null });
-      if (change.url !== undefined || change.active || change.rate_limit !== undefined) await this.lookAgain(transaction, id);
+      if (change.url !== undefined || change.active || change.rate_limit !== undefined)
+        await this.dependents.webhookChanged(transaction, id);
       return row;
     });
   }
@@ -66,11 +71,7 @@ export class WebhooksRepository {
     return this.database.transaction(async (transaction) => {
       const { affected } = await transaction.rows(WebhookRow).delete({ owner_id: ownerId, id });
       if (affected !== 1) return false;
-      await transaction.rows(SubscriptionRow).delete({ listener_id: id });
-      await transaction.rows(AutoSubscriptionRow).delete({ listener_id: id });
-      await transaction.rows(ParkedDelivery).delete({ webhook_id: id });
-      await transaction.rows(Backlog).delete({ webhook_id: id });
-      await transaction.rows(Delivered).delete({ webhook_id: id });
+      await this.dependents.webhookDeleted(transaction, id);
       return true;
     });
   }
@@ -98,13 +99,83 @@ export class WebhooksRepository {
     return rowCount === 1;
   }
 
-  /** What waits for the webhook may have a better chance now. A spilled one has a backlog, even an empty one. SQL, for the conditions of the upsert. */
-  private async lookAgain(transaction: Transaction, id: WebhookId): Promise<void> {
+  /** Prepared SQL: first attempts depend on it. */
+  async findTargets(ids: WebhookId[]): Promise<TargetRow[]> {
+    const { rows } = await this.database.query<TargetRow>({
+      name: 'delivery-targets',
+      text: `SELECT id, owner_id, version, active, ${MODE} AS mode, rate_limit, url, secret, previous_secret, previous_secret_expires_at
+             FROM webhook WHERE id = ANY($1)`,
+      values: [ids],
+    });
+    return rows;
+  }
+
+  /** Locks the webhook until the transaction ends. False if it is deleted. */
+  async lock(transaction: Transaction, id: WebhookId): Promise<boolean> {
+    const { rowCount } = await transaction.query('SELECT FROM webhook WHERE id = $1 FOR UPDATE', [id]);
+    return rowCount !== 0;
+  }
+
+  /** From now on new deliveries to the webhook are parked. Locks it. False if it is deleted. */
+  async spill(transaction: Transaction, id: WebhookId): Promise<boolean> {
+    if (!(await this.lock(transaction, id))) return false;
     await transaction.query(
-      `INSERT INTO backlog (webhook_id, next_due) SELECT id, now() FROM webhook
-       WHERE id = $1 AND (spilled OR EXISTS (SELECT FROM backlog WHERE webhook_id = $1))
-       ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), failed_probes = NULL`,
+      'UPDATE webhook SET spilled = true, closing_until = NULL, version = version + 1 WHERE id = $1 AND (NOT spilled OR closing_until IS NOT NULL)',
       [id],
     );
+    return true;
+  }
+
+  async startClosing(id: WebhookId, forMs: number): Promise<void> {
+    await this.database.query(
+      `UPDATE webhook SET closing_until = clock_timestamp() + $2 * ${MS}, version = version + 1 WHERE id = $1 AND spilled`,
+      [id, forMs],
+    );
+  }
+
+  /** From now on new deliveries are attempted at once, unless the webhook has a rate limit. */
+  async finishClosing(transaction: Transaction, id: WebhookId): Promise<void> {
+    await transaction.query(
+      `UPDATE webhook SET spilled = rate_limit IS NOT NULL, closing_until = NULL, version = version + 1
+       WHERE id = $1 AND (spilled <> (rate_limit IS NOT NULL) OR closing_until IS NOT NULL)`,
+      [id],
+    );
+  }
+
+  /** The receiver has begun to fail, unless it is failing already. */
+  async markFailing(id: WebhookId): Promise<void> {
+    await this.database.query({
+      name: 'delivery-mark-failing',
+      text: 'UPDATE webhook SET failing_since = now() WHERE id = $1 AND failing_since IS NULL',
+      values: [id],
+    });
+  }
+
+  /** The receivers have responded, so they are not failing. */
+  async markResponding(ids: WebhookId[]): Promise<void> {
+    await this.database.query(
+      `UPDATE webhook SET failing_since = NULL
+       WHERE id IN (SELECT id FROM webhook WHERE id = ANY($1) AND failing_since IS NOT NULL ORDER BY id FOR NO KEY UPDATE)`,
+      [ids],
+    );
+  }
+
+  /** Disables the webhook; with `ifFailingForMs` only if it has been failing for that long. Returns whether it did. */
+  async disable(transaction: Transaction, id: WebhookId, ifFailingForMs?: number): Promise<boolean> {
+    const { rowCount } = await transaction.query(
+      `UPDATE webhook SET active = false, version = version + 1, updated_at = now()
+       WHERE id = $1 AND active AND ($2::float8 IS NULL OR failing_since < now() - $2 * ${MS})`,
+      [id, ifFailingForMs ?? null],
+    );
+    return rowCount !== 0;
+  }
+
+  /** Whether no failed delivery of the webhook was reported within the period; from now on one is. The row's lock lets only one replica report. */
+  async beginFailureReport(transaction: Transaction, id: WebhookId, periodMs: number): Promise<boolean> {
+    const { rowCount } = await transaction.query(
+      `UPDATE webhook SET failure_told_at = now() WHERE id = $1 AND (failure_told_at IS NULL OR failure_told_at < now() - $2 * ${MS})`,
+      [id, periodMs],
+    );
+    return rowCount === 1;
   }
 }

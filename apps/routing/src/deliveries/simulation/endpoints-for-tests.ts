@@ -1,5 +1,5 @@
 import type { WebhookId } from '#contracts';
-import type { Answer } from '../poster.js';
+import type { Answer } from '../attempt/http-poster.js';
 import type { Chance } from './chance-for-tests.js';
 
 export type Behaviour = 'healthy' | 'failing' | 'hanging' | 'slow';

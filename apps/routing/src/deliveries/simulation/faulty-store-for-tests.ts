@@ -1,5 +1,5 @@
 import type { Chance } from './chance-for-tests.js';
-import type { DeliveryStore } from '../delivery-store.js';
+import type { DeliveryStore } from '../store/delivery-store.js';
 
 /** The network between a replica and the store, and what can go wrong in it. */
 export interface Wire {

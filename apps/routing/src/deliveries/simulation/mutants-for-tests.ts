@@ -1,9 +1,9 @@
 import type { Task } from '#messaging';
 import type { Delivery } from '../delivery.js';
-import type { DeliveryStoreInMemory } from '../delivery-store-in-memory-for-tests.js';
-import type { Claim, Parked, Settlement } from '../delivery-store.js';
-import type { Line } from '../line.js';
-import type { Target } from '../target.js';
+import type { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
+import type { Claim, Parked, Settlement } from '../store/delivery-store.js';
+import type { ReceiverState } from '../receivers/receiver-states.js';
+import type { Target } from '../../webhooks/target.js';
 import type { Replica } from './replica-for-tests.js';
 
 /** A mistake that the simulation must detect. */
@@ -22,7 +22,7 @@ interface DispatcherParts {
   parkInFlight(attempt: { done(): void }): Promise<boolean>;
   settle(...args: unknown[]): Promise<void>;
   settleParked(...args: unknown[]): Promise<void>;
-  turn(line: Line, waiting: unknown): Promise<Target | undefined>;
+  turn(receiver: ReceiverState, waiting: unknown): Promise<Target | undefined>;
   judge(...args: unknown[]): Promise<void>;
 }
 const dispatcherOf = (replica: Replica): DispatcherParts => replica.dispatcher as unknown as DispatcherParts;
@@ -226,8 +226,8 @@ export const MUTANTS: Mutant[] = [
     name: 'the breaker never opens',
     detectedBy: 1,
     replica: (replica) => {
-      const of = replica.lines.of.bind(replica.lines);
-      replica.lines.of = (id) => {
+      const of = replica.receivers.of.bind(replica.receivers);
+      replica.receivers.of = (id) => {
         const line = of(id);
         line.breaker.failedWith = () => {};
         return line;

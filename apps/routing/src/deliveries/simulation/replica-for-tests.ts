@@ -4,17 +4,17 @@ import { type EmittedEvent, readEventRecord } from '#events';
 import { LaneIntake, type PartitionProgress } from '#messaging';
 import { createLog } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
-import { Attempts } from '../attempts.js';
-import { Backlogs } from '../backlogs.js';
-import { DeliveredLog } from '../delivered-log.js';
+import { Attempts } from '../attempt/attempts.js';
+import { Backlogs } from '../backlog/backlogs.js';
+import { DeliveredLog } from '../history/delivered-log.js';
 import { deliveryOf } from '../delivery.js';
-import type { DeliveryStore } from '../delivery-store.js';
-import { Dispatcher } from '../dispatcher.js';
-import { Drainer } from '../drainer.js';
-import { Lines } from '../line.js';
-import { Notices } from '../notices.js';
-import { type Answer, Poster } from '../poster.js';
-import { Targets } from '../targets.js';
+import type { DeliveryStore } from '../store/delivery-store.js';
+import { Dispatcher } from '../direct/dispatcher.js';
+import { Drainer } from '../backlog/drainer.js';
+import { ReceiverStates } from '../receivers/receiver-states.js';
+import { Alerts } from '../alerts/alerts.js';
+import { type Answer, Poster } from '../attempt/http-poster.js';
+import { Targets } from '../receivers/targets.js';
 import type { Chance } from './chance-for-tests.js';
 import { TIMEOUT_MS } from './endpoints-for-tests.js';
 
@@ -57,9 +57,9 @@ class SimulatedPoster extends Poster {
   async close(): Promise<void> {}
 }
 
-class NoNotices extends Notices {
+class NoAlerts extends Alerts {
   async gaveUp(): Promise<void> {}
-  async switchedOff(): Promise<void> {}
+  async disabled(): Promise<void> {}
 }
 
 /** A process of the room, with everything in it but Kafka, PostgreSQL and HTTP. */
@@ -67,7 +67,7 @@ export class Replica {
   dead = false;
   readonly intake: LaneIntake;
   readonly targets: Targets;
-  readonly lines = new Lines();
+  readonly receivers = new ReceiverStates();
   readonly attempts: Attempts;
   readonly dispatcher: Dispatcher;
   readonly drainer: Drainer;
@@ -84,9 +84,9 @@ export class Replica {
     this.targets = new Targets(store);
     this.attempts = new Attempts(log, CONFIG, new SimulatedPoster(this), random);
     const delivered = new DeliveredLog({ add: async () => {} } as never, log);
-    const notices = new NoNotices();
-    this.dispatcher = new Dispatcher(log, CONFIG, store, this.targets, this.lines, this.attempts, delivered, notices, random);
-    this.drainer = new Drainer(log, CONFIG, store, this.targets, this.lines, this.attempts, delivered, notices, random);
+    const notices = new NoAlerts();
+    this.dispatcher = new Dispatcher(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random);
+    this.drainer = new Drainer(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random);
     this.backlogs = new Backlogs(log, store, this.drainer);
     this.intake = new LaneIntake({
       concurrency: CONFIG.concurrency,

@@ -3,7 +3,7 @@ import type { KafkaMessage } from 'kafkajs';
 import type { WebhookId } from '#contracts';
 import { eventRecord } from '#events';
 import type { PartitionProgress, Progress } from '#messaging';
-import { DeliveryStoreInMemory } from '../delivery-store-in-memory-for-tests.js';
+import { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
 import { Chance } from './chance-for-tests.js';
 import { type Behaviour, Endpoints } from './endpoints-for-tests.js';
 import { overWire } from './faulty-store-for-tests.js';
@@ -242,7 +242,7 @@ class Simulation implements World {
     for (const [id, backlog] of this.store.backlogs)
       if (id !== LIMITED) left.push(`${id} has a backlog: ${JSON.stringify({ ...backlog, now: Date.now() })}`);
     for (const replica of this.replicas) {
-      for (const { webhookId, waiting } of replica.lines)
+      for (const { webhookId, waiting } of replica.receivers)
         if (waiting.size > 0) left.push(`${waiting.size} deliveries to ${webhookId} wait in no lane of replica ${replica.id}`);
       if (replica.intake.lanes.outstanding > 0) left.push(`${replica.intake.lanes.outstanding} tasks of replica ${replica.id}`);
     }

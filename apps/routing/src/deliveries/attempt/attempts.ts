@@ -1,0 +1,92 @@
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { eventIdOf } from '#events';
+import { counter, histogram, LOG, type Log } from '#observability';
+import { RoutingConfig } from '../../routing.config.js';
+import type { Attempt, Delivery } from '../delivery.js';
+import { deliveryHeaders, USER_AGENT } from './delivery-headers.js';
+import { type Answer, Poster } from './http-poster.js';
+import { nextPause, RANDOM, type Random } from './retry-schedule.js';
+import type { Target } from '../../webhooks/target.js';
+
+const attempted = counter('deliveries_attempted_total', 'Attempts to deliver an event to a webhook.', ['outcome']);
+const seconds = histogram('delivery_attempt_seconds', 'Duration of a delivery attempt until the response.');
+
+/** What became of an attempt. */
+export interface Outcome {
+  attempt: Attempt;
+  /** `gone`: the endpoint says that it will never be there again. */
+  verdict: 'delivered' | 'failed' | 'gone';
+  timeout: boolean;
+  /** Until the next attempt, in ms; null when there is none. */
+  pauseMs: number | null;
+}
+
+const GONE = 410;
+
+/** Makes attempts: signs, sends, judges the answer. Writes nothing down but a line in the log. */
+@Injectable()
+export class Attempts implements OnApplicationShutdown {
+  constructor(
+    @Inject(LOG) private readonly log: Log,
+    private readonly config: RoutingConfig,
+    private readonly poster: Poster,
+    @Inject(RANDOM) private readonly random: Random,
+  ) {}
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.poster.close();
+  }
+
+  /** `tries`: how many of the schedule's attempts this one is. */
+  async make(target: Target, delivery: Delivery, tries: number): Promise<Outcome> {
+    const ts = Date.now();
+    const start = performance.now();
+    const keys = target.keys.filter(({ until }) => until > ts).map(({ key }) => key);
+    const headers = deliveryHeaders(delivery, { nowMs: ts, keys, userAgent: USER_AGENT });
+    if (target.authorization !== undefined) headers.authorization = target.authorization;
+    const answer = await this.poster.post(target, headers, delivery.json);
+    const outcome = this.judge(answer, ts, performance.now() - start, tries);
+    this.tell(target, delivery, outcome, tries);
+    return outcome;
+  }
+
+  private judge(answer: Answer, ts: number, durationMs: number, tries: number): Outcome {
+    const duration_ms = Math.round(durationMs);
+    if (answer.kind === 'failed') {
+      const attempt = { ts, status_code: null, duration_ms, error: answer.reason, response_body: null };
+      return { attempt, verdict: 'failed', timeout: answer.timeout, pauseMs: this.pause({ tries, status: null }) };
+    }
+    const { status, retryAfter, body } = answer;
+    const attempt = { ts, status_code: status, duration_ms, error: null, response_body: body };
+    if (status >= 200 && status < 300) return { attempt, verdict: 'delivered', timeout: false, pauseMs: null };
+    if (status === GONE) return { attempt, verdict: 'gone', timeout: false, pauseMs: null };
+    return { attempt, verdict: 'failed', timeout: false, pauseMs: this.pause({ tries, status, retryAfter }) };
+  }
+
+  private pause(failed: { tries: number; status: number | null; retryAfter?: string }): number | null {
+    return nextPause(this.config.retrySchedule, failed, Date.now(), this.random());
+  }
+
+  private tell(target: Target, delivery: Delivery, { attempt, verdict, pauseMs }: Outcome, tries: number): void {
+    attempted.inc({ outcome: verdict });
+    seconds.observe(attempt.duration_ms / 1000);
+    const level = verdict === 'delivered' ? 'debug' : 'info';
+    // building the line costs more than the signature
+    if (!this.log.isLevelEnabled(level)) return;
+    this.log[level](
+      {
+        webhook_id: delivery.webhookId,
+        owner_id: target.ownerId,
+        emitter_id: delivery.emitterId,
+        event_id: eventIdOf(delivery.place),
+        attempt: tries,
+        outcome: verdict,
+        status: attempt.status_code,
+        error: attempt.error ?? undefined,
+        duration_ms: attempt.duration_ms,
+        next_in_ms: pauseMs ?? undefined,
+      },
+      'delivery.attempted',
+    );
+  }
+}

@@ -1,0 +1,169 @@
+import type { Agent, Dispatcher } from 'undici';
+import { type AddressGuard, EgressRefused, guardedAgent } from '#egress';
+
+/** What became of a POST. */
+export type Answer =
+  | { kind: 'answered'; status: number; retryAfter?: string; body: string }
+  /** `timeout`: the endpoint took the request, or would have, and said nothing in time. `reason` is written for the user. */
+  | { kind: 'failed'; timeout: boolean; reason: string };
+
+/** How a request leaves: an abstract class, because an interface can't be an injection token. */
+export abstract class Poster {
+  /** Sends the request, once, and never throws. */
+  abstract post(to: { origin: string; path: string }, headers: Record<string, string>, body: Buffer): Promise<Answer>;
+  abstract close(): Promise<void>;
+}
+
+export interface HttpPosterOptions {
+  guard: AddressGuard;
+  /** From the call to the end of the answer. */
+  timeoutMs: number;
+  connectTimeoutMs: number;
+}
+
+/** How much of an answer is kept. */
+const KEPT_BYTES = 1024;
+/** How much of it is read at most. */
+const READ_BYTES = 64 * 1024;
+const TICK_MS = 100;
+
+/**
+ * Sends requests to webhooks, HTTP/1.1 with connections kept alive, follows no redirects and never throws.
+ *
+ * It speaks to undici's dispatcher directly: `request` makes a stream and a promise of each answer, of which we want
+ * a status and a few bytes.
+ */
+export class HttpPoster extends Poster {
+  private readonly agent: Agent;
+  private readonly underWay = new Set<Exchange>();
+  private readonly ticker: NodeJS.Timeout;
+
+  constructor(private readonly options: HttpPosterOptions) {
+    super();
+    const { guard, timeoutMs, connectTimeoutMs } = options;
+    this.agent = guardedAgent(guard, {
+      connect: { timeout: connectTimeoutMs },
+      // the ticker below is what counts: these only clean up behind it
+      headersTimeout: timeoutMs + 5000,
+      bodyTimeout: timeoutMs + 5000,
+      pipelining: 1,
+    });
+    // one timer for all: a timer or an abort signal for each costs more than the signature
+    this.ticker = setInterval(() => this.expire(), TICK_MS).unref();
+  }
+
+  post({ origin, path }: { origin: string; path: string }, headers: Record<string, string>, body: Buffer): Promise<Answer> {
+    return new Promise((resolve) => {
+      const exchange = new Exchange(performance.now() + this.options.timeoutMs, (answer) => {
+        this.underWay.delete(exchange);
+        resolve(answer);
+      });
+      this.underWay.add(exchange);
+      try {
+        this.agent.dispatch({ origin, path, method: 'POST', headers, body }, exchange);
+      } catch (error) {
+        exchange.onResponseError(undefined, error as Error);
+      }
+    });
+  }
+
+  /** What is under way is never answered: it didn't fail, we left. */
+  async close(): Promise<void> {
+    clearInterval(this.ticker);
+    for (const exchange of this.underWay) exchange.abandon();
+    await this.agent.destroy();
+  }
+
+  private expire(): void {
+    const now = performance.now();
+    // in the order in which they began, and with one time limit: the first that is still in time ends it
+    for (const exchange of this.underWay) {
+      if (exchange.deadline > now) return;
+      exchange.expire(this.options.timeoutMs);
+    }
+  }
+}
+
+class Exchange implements Dispatcher.DispatchHandler {
+  private controller: Dispatcher.DispatchController | undefined;
+  private status: number | undefined;
+  private retryAfter: string | undefined;
+  private body: Buffer = EMPTY;
+  private received = 0;
+  private settled = false;
+
+  constructor(
+    readonly deadline: number,
+    private readonly settle: (answer: Answer) => void,
+  ) {}
+
+  expire(timeoutMs: number): void {
+    // who has answered with a status has answered, however long the rest takes
+    this.end(this.status === undefined ? { kind: 'failed', timeout: true, reason: `no response within ${timeoutMs / 1000} s` } : undefined);
+    this.controller?.abort(new Error('too late'));
+  }
+
+  abandon(): void {
+    this.settled = true;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.settled) controller.abort(new Error('too late'));
+  }
+
+  onResponseStart(_controller: unknown, status: number, headers: Record<string, string | string[] | undefined>): void {
+    if (status < 200) return;
+    this.status = status;
+    const retryAfter = headers['retry-after'];
+    if (typeof retryAfter === 'string') this.retryAfter = retryAfter;
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.body.length < KEPT_BYTES) this.body = Buffer.concat([this.body, chunk.subarray(0, KEPT_BYTES - this.body.length)]);
+    this.received += chunk.length;
+    if (this.received <= READ_BYTES) return;
+    this.end();
+    controller.abort(new Error('the response is longer than is read'));
+  }
+
+  onResponseEnd(): void {
+    this.end();
+  }
+
+  onResponseError(_controller: unknown, error: Error): void {
+    this.end(this.status === undefined ? failure(error) : undefined);
+  }
+
+  private end(failed?: Answer): void {
+    if (this.settled) return;
+    this.settled = true;
+    this.settle(failed ?? { kind: 'answered', status: this.status ?? 0, retryAfter: this.retryAfter, body: textOf(this.body) });
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
+const decoder = new TextDecoder();
+
+/** What isn't UTF-8 is replaced; PostgreSQL's JSON has no NUL. */
+const textOf = (body: Buffer): string => (body.length === 0 ? '' : decoder.decode(body).replaceAll('\0', '\uFFFD'));
+
+const SENTENCES: Record<string, string> = {
+  ECONNREFUSED: 'the connection was refused',
+  ECONNRESET: 'the connection was reset',
+  EPIPE: 'the connection was reset',
+  EHOSTUNREACH: 'the host could not be reached',
+  ENETUNREACH: 'the host could not be reached',
+  UND_ERR_SOCKET: 'the connection was closed without a response',
+  UND_ERR_CONNECT_TIMEOUT: 'no connection in time',
+  UND_ERR_HEADERS_TIMEOUT: 'no response in time',
+  UND_ERR_HEADERS_OVERFLOW: 'the response has too many headers',
+};
+
+/** The failure in words for the webhook's owner. The error's own message may tell the address that a name resolved to. */
+function failure(error: Error): Answer {
+  if (error instanceof EgressRefused) return { kind: 'failed', timeout: error.code === 'ETIMEDOUT', reason: error.message };
+  const code = (error as { code?: unknown }).code;
+  const name = typeof code === 'string' ? code : error.name;
+  return { kind: 'failed', timeout: /TIMEOUT|ETIMEDOUT/.test(name), reason: SENTENCES[name] ?? `the request failed (${name})` };
+}

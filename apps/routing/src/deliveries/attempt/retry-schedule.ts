@@ -1,0 +1,57 @@
+/** The longest pause that a receiver may ask for. */
+export const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
+/** A failing endpoint is asked again this soon at first, then less and less often. */
+const FIRST_PROBE_MS = 5000;
+const LAST_PROBE_MS = 5 * 60_000;
+/** Each pause varies by this share, so that what failed together doesn't come back together. */
+const JITTER = 0.1;
+
+export interface FailedAttempt {
+  /** Attempts so far, this one included. */
+  tries: number;
+  status: number | null;
+  /** The answer's `Retry-After`. */
+  retryAfter?: string;
+}
+
+/**
+ * How long to wait before the next attempt, in ms; null when it was the last one.
+ *
+ * @param random from 0 to 1
+ */
+export function nextPause(
+  schedule: readonly number[],
+  { tries, status, retryAfter }: FailedAttempt,
+  nowMs: number,
+  random: number,
+): number | null {
+  const pause = schedule[tries - 1];
+  if (pause === undefined) return null;
+  const wanted = status === 429 || status === 503 ? retryAfterMs(retryAfter, nowMs) : null;
+  // never sooner than the receiver has asked for
+  if (wanted !== null) return Math.round(Math.min(wanted, MAX_RETRY_AFTER_MS) * (1 + JITTER * random));
+  return Math.round(pause * (1 + JITTER * (2 * random - 1)));
+}
+
+/** What a `Retry-After` header asks for, in ms: it has seconds or a date. Null when it's neither. */
+export function retryAfterMs(header: string | undefined, nowMs: number): number | null {
+  if (header === undefined) return null;
+  const text = header.trim();
+  if (/^\d+$/.test(text)) return Number(text) * 1000;
+  const date = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(date) ? null : Math.max(0, date - nowMs);
+}
+
+/** How long to wait before a failing endpoint is tried again, in ms, when so many tries of this kind have failed. */
+export function probePause(schedule: readonly number[], failedProbes: number, random: number): number {
+  const first = Math.min(FIRST_PROBE_MS, schedule[0] ?? FIRST_PROBE_MS);
+  return Math.round(Math.min(first * 2 ** failedProbes, LAST_PROBE_MS) * (1 + JITTER * (2 * random - 1)));
+}
+
+/** From the first attempt to the last, in ms, jitter aside: what was never attempted is given up after this time. */
+export const scheduleLength = (schedule: readonly number[]): number => schedule.reduce((sum, pause) => sum + pause, 0);
+
+/** From 0 to 1, like Math.random: what a simulation replaces to be the same each time. */
+export type Random = () => number;
+/** Injection token. */
+export const RANDOM = Symbol('random');

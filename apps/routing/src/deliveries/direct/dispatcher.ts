@@ -1,0 +1,268 @@
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import type { Task } from '#messaging';
+import { eventIdOf } from '#events';
+import { counter, LOG, type Log } from '#observability';
+import { RoutingConfig } from '../../routing.config.js';
+import { Attempts, type Outcome } from '../attempt/attempts.js';
+import { DeliveredLog } from '../history/delivered-log.js';
+import type { Delivery } from '../delivery.js';
+import { DeliveryStore } from '../store/delivery-store.js';
+import { type Failures, type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';
+import { Alerts } from '../alerts/alerts.js';
+import { probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
+import type { Target } from '../../webhooks/target.js';
+import { Targets } from '../receivers/targets.js';
+
+const parkedUnattempted = counter(
+  'deliveries_parked_total',
+  'Deliveries that were parked without an attempt because their webhook is spilled.',
+);
+const spills = counter('webhooks_spilled_total', 'Changes of a webhook to delivery from its backlog.', ['reason']);
+
+/**
+ * An attempt that takes longer is parked while it's under way: the log's position, which a crash goes back to, must not
+ * wait for it. When all attempts take long, it's us or the machine, and parking them would only make it worse.
+ */
+const SLOW_MS = 1000;
+const SLOW_FACTOR = 10;
+/** An attempt in flight belongs to this process for so much longer than it may take. */
+const IN_FLIGHT_MARGIN_MS = 5000;
+const TICK_MS = 100;
+/** While a webhook is closing. */
+const CLOSING_LOOK_MS = 20;
+/** What is parked in one statement. */
+const PARKED_AT_ONCE = { deliveries: 200, bytes: 4 * 1024 * 1024 };
+/** When room gets short: a webhook whose queue is this long, and whose attempts take so much longer than those of others, makes room. */
+const QUEUE = { waiting: 16, durationMs: 20, factor: 4 };
+
+/** An attempt under way. */
+interface InFlight {
+  receiver: ReceiverState;
+  delivery: Delivery;
+  since: number;
+  /** Parks it while it's in flight. */
+  parking?: Promise<boolean>;
+  /** Lets its lane go on. */
+  done(): void;
+}
+
+/**
+ * First attempts, from memory. A lane's task ends when its delivery is answered or parked:
+ *
+ *   direct ──► attempt ──► delivered
+ *     │          │ └─────► failed ──► parked on its retry schedule; the endpoint fails ──► spill
+ *     │          └─ slow ─► parked in flight + spill; the attempt goes on without its lane
+ *   spilled ─► parked unattempted, together with all that waits for the webhook; Drainer takes over
+ *   closing ─► waits until it's one of the two
+ */
+@Injectable()
+export class Dispatcher implements OnApplicationShutdown {
+  private readonly inFlight = new Set<InFlight>();
+  private readonly underWay = new Set<Promise<void>>();
+  private readonly ticker = setInterval(() => this.tick(), TICK_MS).unref();
+  /** Whether the room for deliveries in memory gets short. */
+  private pressed: () => boolean = () => false;
+
+  constructor(
+    @Inject(LOG) private readonly log: Log,
+    private readonly config: RoutingConfig,
+    private readonly store: DeliveryStore,
+    private readonly targets: Targets,
+    private readonly receivers: ReceiverStates,
+    private readonly attempts: Attempts,
+    private readonly delivered: DeliveredLog,
+    private readonly alerts: Alerts,
+    @Inject(RANDOM) private readonly random: Random,
+  ) {}
+
+  // not before: until the lanes are empty, slow attempts have to be parked
+  onApplicationShutdown(): void {
+    clearInterval(this.ticker);
+  }
+
+  /** Resolves when no attempt is under way: slow ones, which have left their lanes, included. */
+  async idle(): Promise<void> {
+    await Promise.all(this.underWay);
+  }
+
+  /** Tells how to find out that room gets short. */
+  watchPressure(pressed: () => boolean): void {
+    this.pressed = pressed;
+  }
+
+  /** The first attempt, in order per webhook and emitter. `version`: the webhook's, as it was just seen. */
+  firstAttempt(delivery: Delivery, version: number): Task {
+    this.targets.see(delivery.webhookId, version);
+    const receiver = this.receivers.of(delivery.webhookId);
+    const waiting: Waiting = { delivery, parked: false };
+    receiver.waiting.add(waiting);
+    return {
+      lane: `${delivery.webhookId} ${delivery.emitterId}`,
+      group: delivery.webhookId,
+      run: () => this.run(receiver, waiting),
+      drop: () => void receiver.waiting.delete(waiting),
+    };
+  }
+
+  private async run(receiver: ReceiverState, waiting: Waiting): Promise<void> {
+    if (waiting.rest) return waiting.rest();
+    const target = await this.turn(receiver, waiting);
+    if (!target) return;
+    const outcome = await this.attempt(receiver, target, waiting.delivery);
+    if (!outcome) return;
+    const failures = receiver.count(waiting.delivery, outcome, false);
+    waiting.rest = () => this.settle(receiver, target, waiting.delivery, outcome, failures);
+    await waiting.rest();
+  }
+
+  /** The target, when it's time to attempt; undefined when there is nothing to attempt any more. */
+  private async turn(receiver: ReceiverState, waiting: Waiting): Promise<Target | undefined> {
+    while (!waiting.parked) {
+      const known = this.targets.get(receiver.webhookId);
+      const target = known instanceof Promise ? await known : known;
+      if (waiting.parked) break;
+      if (target?.active && target.mode !== 'direct') {
+        if (target.mode === 'closing') await new Promise((resolve) => setTimeout(resolve, CLOSING_LOOK_MS));
+        else await (receiver.parking ??= this.parkWaiting(receiver).finally(() => (receiver.parking = undefined)));
+        continue;
+      }
+      receiver.waiting.delete(waiting);
+      return target?.active ? target : undefined;
+    }
+    return undefined;
+  }
+
+  /** Parks what waits for a spilled webhook: all lanes together, as much as goes into one statement. */
+  private async parkWaiting(receiver: ReceiverState): Promise<void> {
+    const chunk: Waiting[] = [];
+    let bytes = 0;
+    for (const waiting of receiver.waiting) {
+      bytes += waiting.delivery.json.length;
+      if (chunk.length > 0 && (bytes > PARKED_AT_ONCE.bytes || chunk.length === PARKED_AT_ONCE.deliveries)) break;
+      chunk.push(waiting);
+    }
+    const mode = await this.store.parkFresh(
+      receiver.webhookId,
+      chunk.map(({ delivery }) => delivery),
+    );
+    if (mode === 'spilled' || mode === 'gone') {
+      for (const waiting of chunk) {
+        waiting.parked = true;
+        receiver.waiting.delete(waiting);
+      }
+      if (mode === 'spilled') parkedUnattempted.inc(chunk.length);
+    } else {
+      this.targets.outdate(receiver.webhookId);
+    }
+  }
+
+  /** Undefined when the attempt takes long: then it's parked, and what becomes of it is seen to elsewhere. */
+  private attempt(receiver: ReceiverState, target: Target, delivery: Delivery): Promise<Outcome | undefined> {
+    return new Promise((resolve) => {
+      const attempt: InFlight = { receiver, delivery, since: performance.now(), done: () => resolve(undefined) };
+      this.inFlight.add(attempt);
+      receiver.held += 1;
+      const made: Promise<void> = this.attempts
+        .make(target, delivery, 1)
+        .then(async (outcome) => {
+          this.inFlight.delete(attempt);
+          receiver.held -= 1;
+          receiver.addDuration(outcome.attempt.duration_ms);
+          if (attempt.parking && (await attempt.parking)) await this.settleParked(receiver, target, delivery, outcome);
+          else resolve(outcome);
+        })
+        .finally(() => this.underWay.delete(made));
+      this.underWay.add(made);
+    });
+  }
+
+  private async settle(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, failures: Failures): Promise<void> {
+    if (outcome.verdict === 'delivered') return this.delivered.add(delivery, [outcome.attempt]);
+    await this.judge(receiver, outcome, failures);
+    await this.store.parkFailed({ delivery, delivered: false, attempts: [outcome.attempt], tries: 1, pauseMs: outcome.pauseMs });
+    await this.tell(target, delivery, outcome);
+  }
+
+  /** The same for a delivery that was parked in flight. There is no lane to try again: it's done here, until it's done. */
+  private async settleParked(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome): Promise<void> {
+    const failures = receiver.count(delivery, outcome, false);
+    for (let pause = 100; ; pause = Math.min(pause * 2, 5000)) {
+      try {
+        if (outcome.verdict === 'delivered') {
+          await this.store.settle(delivery.webhookId, [{ delivery, delivered: true, attempts: [outcome.attempt] }]);
+          this.delivered.add(delivery, [outcome.attempt]);
+        } else {
+          await this.judge(receiver, outcome, failures);
+          const { attempt, pauseMs } = outcome;
+          await this.store.settle(delivery.webhookId, [{ delivery, delivered: false, attempts: [attempt], tries: 1, pauseMs }]);
+          await this.tell(target, delivery, outcome);
+        }
+        return;
+      } catch (error) {
+        this.log.warn({ webhook_id: delivery.webhookId, event_id: eventIdOf(delivery.place), err: error }, 'delivery.not-settled');
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+    }
+  }
+
+  /** What a failure means for the endpoint. */
+  private async judge(receiver: ReceiverState, { verdict }: Outcome, { begins, opens }: Failures): Promise<void> {
+    const { webhookId } = receiver;
+    if (verdict === 'gone') {
+      await this.store.disable(webhookId);
+      this.targets.outdate(webhookId);
+    }
+    if (begins) await this.store.markFailing(webhookId);
+    if (opens) await this.spill(receiver, 'failing');
+  }
+
+  private async tell(target: Target, delivery: Delivery, { verdict, pauseMs, attempt }: Outcome): Promise<void> {
+    if (verdict === 'gone') await this.alerts.disabled(target, 'gone');
+    if (pauseMs === null) await this.alerts.gaveUp(target, delivery, attempt);
+  }
+
+  private async spill(receiver: ReceiverState, reason: 'failing' | 'slow'): Promise<void> {
+    const { webhookId } = receiver;
+    await this.store.spill(webhookId, reason === 'failing' ? { probeInMs: probePause(this.config.retrySchedule, 0, this.random()) } : null);
+    this.targets.outdate(webhookId);
+    spills.inc({ reason });
+    this.log.info({ webhook_id: webhookId, reason, waiting: receiver.waiting.size }, 'webhook.spilled');
+  }
+
+  private tick(): void {
+    const slow = performance.now() - Math.max(SLOW_MS, SLOW_FACTOR * this.receivers.duration);
+    // in the order in which they began
+    for (const attempt of this.inFlight) {
+      if (attempt.since > slow) break;
+      attempt.parking ??= this.parkInFlight(attempt);
+    }
+    if (this.pressed()) this.makeRoom();
+    this.receivers.deleteIdle();
+  }
+
+  private makeRoom(): void {
+    const slow = Math.max(QUEUE.durationMs, QUEUE.factor * this.receivers.duration);
+    for (const receiver of this.receivers) {
+      if (receiver.parking !== undefined || receiver.waiting.size < QUEUE.waiting || receiver.duration < slow) continue;
+      receiver.parking = this.spill(receiver, 'slow')
+        .catch((error: Error) => this.log.warn({ webhook_id: receiver.webhookId, err: error }, 'webhook.not-spilled'))
+        .finally(() => (receiver.parking = undefined));
+    }
+  }
+
+  /** Whether it's parked now; otherwise it stays with its lane. */
+  private async parkInFlight(attempt: InFlight): Promise<boolean> {
+    const { receiver, delivery } = attempt;
+    try {
+      await this.store.parkInFlight(delivery, this.config.attemptTimeoutMs + IN_FLIGHT_MARGIN_MS);
+    } catch (error) {
+      this.log.warn({ webhook_id: delivery.webhookId, err: error }, 'delivery.not-parked');
+      attempt.parking = undefined;
+      return false;
+    }
+    spills.inc({ reason: 'slow' });
+    this.targets.outdate(receiver.webhookId);
+    attempt.done();
+    return true;
+  }
+}

@@ -1,0 +1,44 @@
+import { Injectable } from '@nestjs/common';
+import { type DeliveryAttempt, ksuid, NotFound, SluiceError, type UserId, type WebhookReference } from '#contracts';
+import { LimitPerKey } from '#service';
+import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
+import { Attempts } from '../attempt/attempts.js';
+import type { Delivery } from '../delivery.js';
+import { Targets } from '../receivers/targets.js';
+
+/** Of one account at a time: each holds a request to this service until the endpoint has answered. */
+const AT_ONCE = 4;
+
+/** Tries a webhook with a sample event: one attempt, of which nothing is kept. */
+@Injectable()
+export class WebhookTest {
+  private readonly limit = new LimitPerKey<UserId>(AT_ONCE);
+
+  constructor(
+    private readonly webhooks: WebhooksRepository,
+    private readonly targets: Targets,
+    private readonly attempts: Attempts,
+  ) {}
+
+  async run({ owner_id, id }: WebhookReference): Promise<DeliveryAttempt> {
+    const target = (await this.webhooks.find(owner_id, id)) && (await this.targets.load(id));
+    if (!target) throw new NotFound('webhook', id);
+    const release = this.limit.acquire(owner_id);
+    if (!release) throw new SluiceError('too_many_requests', `at most ${AT_ONCE} webhooks of an account are tested at a time`);
+    try {
+      return (await this.attempts.make(target, sampleFor(target), 1)).attempt;
+    } finally {
+      release();
+    }
+  }
+}
+
+/** An event of no emitter. */
+const sampleFor = ({ id }: { id: Delivery['webhookId'] }): Delivery => ({
+  webhookId: id,
+  place: { ms: Date.now(), seq: 0 },
+  emitterId: 'dc_test',
+  stream: '',
+  emitId: ksuid(),
+  json: Buffer.from(JSON.stringify({ test: true, webhook_id: id })),
+});

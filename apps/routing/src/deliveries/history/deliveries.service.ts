@@ -1,0 +1,105 @@
+import { Injectable } from '@nestjs/common';
+import {
+  cursorOf,
+  type DeliveryReference,
+  type EmitterId,
+  idOfCursor,
+  Invalid,
+  type ListDeliveries,
+  NotFound,
+  type Page,
+  pageOf,
+  type RecoverDeliveries,
+  SluiceError,
+  type WebhookDelivery,
+} from '#contracts';
+import { comparePlaces, eventIdOf, type EventPlace } from '#events';
+import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
+import { DeliveredLog } from './delivered-log.js';
+import { type DeliveredEntry, DeliveredRepository } from './delivered.repository.js';
+import { deliveryIdOf, placeOfDelivery } from './delivery-id.js';
+import type { Attempt } from '../delivery.js';
+import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
+
+const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
+const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
+
+/** A webhook's deliveries, as its owner sees and moves them. */
+@Injectable()
+export class DeliveriesService {
+  constructor(
+    private readonly webhooks: WebhooksRepository,
+    private readonly parked: ParkedDeliveriesRepository,
+    private readonly delivered: DeliveredRepository,
+    private readonly log: DeliveredLog,
+  ) {}
+
+  async list({ owner_id, webhook_id, limit, after, before }: ListDeliveries): Promise<Page<WebhookDelivery>> {
+    const window = placeWindow(limit, after, before);
+    if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
+    // what this process has delivered a moment ago
+    await this.log.flush();
+    const [total, rows, entries] = await Promise.all([
+      this.parked.count(owner_id, webhook_id),
+      this.parked.list(owner_id, webhook_id, window),
+      this.delivered.list(owner_id, webhook_id),
+    ]);
+    const within = entries.filter((entry) => comparePlaces(entry, window.olderThan) < 0 && comparePlaces(entry, window.newerThan) > 0);
+    // delivered twice, or delivered and parked: one delivery
+    const byPlace = new Map(
+      [...within.map((entry) => succeeded(entry)), ...rows.map(pendingOrFailed)].map((delivery) => [delivery.id, delivery]),
+    );
+    const newestFirst = [...byPlace.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
+    const page = window.from === 'newest' ? newestFirst.slice(0, limit) : newestFirst.slice(-limit);
+    return pageOf(page, total + new Set(entries.map(({ seq }) => seq)).size, ({ id }) => cursorOf(id));
+  }
+
+  async retry({ owner_id, webhook_id, id }: DeliveryReference): Promise<WebhookDelivery> {
+    if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
+    const place = placeOfDelivery(id);
+    const row = place && (await this.parked.retry(owner_id, webhook_id, place));
+    if (row) return pendingOrFailed(row);
+    await this.log.flush();
+    const entries = place ? await this.delivered.list(owner_id, webhook_id) : [];
+    if (!entries.some((entry) => comparePlaces(entry, place ?? BEFORE_ALL) === 0)) throw new NotFound('delivery', id);
+    throw new SluiceError('conflict', `delivery ${id} has succeeded; its event is no longer stored`);
+  }
+
+  async recover({ owner_id, webhook_id, since_ms }: RecoverDeliveries): Promise<{ count: number }> {
+    if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
+    return { count: await this.parked.recover(owner_id, webhook_id, since_ms) };
+  }
+}
+
+function placeWindow(limit: number, after: string | undefined, before: string | undefined): PlaceWindow {
+  const place = (field: 'after' | 'before', cursor: string | undefined): EventPlace | undefined => {
+    const id = idOfCursor('delivery', field, cursor);
+    if (id === undefined) return undefined;
+    const found = placeOfDelivery(id);
+    if (!found) throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
+    return found;
+  };
+  const [older, newer] = [place('after', after), place('before', before)];
+  return { olderThan: older ?? AFTER_ALL, newerThan: newer ?? BEFORE_ALL, from: newer && !older ? 'oldest' : 'newest', limit };
+}
+
+/** As the API answers it. */
+export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: ListedDelivery): WebhookDelivery => ({
+  id: deliveryIdOf({ ms, seq }),
+  event_id: eventIdOf({ ms, seq }),
+  emitter_id,
+  status: due_at === null ? 'failed' : 'pending',
+  next_attempt_at: due_at === null ? null : Math.floor(due_at.getTime() / 1000),
+  created_at: Math.floor(ms / 1000),
+  attempts,
+});
+
+export const succeeded = ({ ms, seq, emitter_id, attempts }: DeliveredEntry): WebhookDelivery => ({
+  id: deliveryIdOf({ ms, seq }),
+  event_id: eventIdOf({ ms, seq }),
+  emitter_id,
+  status: 'succeeded',
+  next_attempt_at: null,
+  created_at: Math.floor(ms / 1000),
+  attempts,
+});

@@ -1,0 +1,94 @@
+import type { WebhookId } from '#contracts';
+import { eventIdOf } from '#events';
+import type { Outcome } from '../attempt/attempts.js';
+import type { Delivery } from '../delivery.js';
+import { Breaker } from './breaker.js';
+
+/** A delivery in a lane whose attempt has not begun. */
+export interface Waiting {
+  delivery: Delivery;
+  /** It has been parked, together with others. */
+  parked: boolean;
+  /** The attempt has ended, and this part remains: after a failure of the database the lane's next try does only this. */
+  rest?: () => Promise<void>;
+}
+
+/** What an outcome means for the receiver. */
+export interface Failures {
+  /** The first failure after a success. */
+  begins: boolean;
+  /** One failure too many: the receiver is failing, not the events. */
+  opens: boolean;
+}
+
+/** The weight of a new duration in the smoothed mean: of one receiver, and of all. */
+const SMOOTHING = { own: 0.2, all: 0.01 };
+
+/** What this process knows about one receiver. */
+export class ReceiverState {
+  readonly breaker = new Breaker();
+  /** In the order of arrival. */
+  readonly waiting = new Set<Waiting>();
+  /** An operation in progress that parks the waiting deliveries. */
+  parking: Promise<void> | undefined;
+  /** The number of attempts in progress and other users of this state. */
+  held = 0;
+  /** The smoothed mean duration of an attempt, in ms. */
+  duration = 0;
+
+  constructor(
+    readonly webhookId: WebhookId,
+    private readonly all: { duration: number },
+  ) {}
+
+  addDuration(durationMs: number): void {
+    this.duration = smoothed(this.duration, durationMs, SMOOTHING.own);
+    this.all.duration = smoothed(this.all.duration, durationMs, SMOOTHING.all);
+  }
+
+  /** Counts an outcome. `again`: the delivery has failed before. */
+  count({ place }: Delivery, { verdict, timeout, attempt }: Outcome, again: boolean): Failures {
+    const { breaker } = this;
+    if (verdict === 'delivered') breaker.reset();
+    if (verdict !== 'failed') return { begins: false, opens: false };
+    const begins = breaker.untroubled;
+    breaker.failedWith({ eventId: eventIdOf(place), timeout, again: again && attempt.status_code !== null });
+    const opens = breaker.open;
+    // from here on the open breaker is a state of the store, which all replicas share
+    if (opens) breaker.reset();
+    return { begins, opens };
+  }
+
+  /** A new state would be the same. */
+  get idle(): boolean {
+    return this.held === 0 && this.waiting.size === 0 && this.parking === undefined && this.breaker.untroubled;
+  }
+}
+
+const smoothed = (mean: number, value: number, share: number): number => (mean === 0 ? value : mean + share * (value - mean));
+
+/** The receivers that this process delivers to. */
+export class ReceiverStates {
+  private readonly states = new Map<WebhookId, ReceiverState>();
+  private readonly all = { duration: 0 };
+
+  /** The smoothed mean duration of an attempt to any receiver, in ms. */
+  get duration(): number {
+    return this.all.duration;
+  }
+
+  of(webhookId: WebhookId): ReceiverState {
+    let state = this.states.get(webhookId);
+    if (!state) this.states.set(webhookId, (state = new ReceiverState(webhookId, this.all)));
+    return state;
+  }
+
+  [Symbol.iterator](): Iterator<ReceiverState> {
+    return this.states.values();
+  }
+
+  /** Deletes the states that a new one would equal. */
+  deleteIdle(): void {
+    for (const state of this.states.values()) if (state.idle) this.states.delete(state.webhookId);
+  }
+}

@@ -1,0 +1,82 @@
+import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
+import type { WebhookId } from '#contracts';
+import { DeliveryStore } from '../store/delivery-store.js';
+import { type Target, targetOf } from '../../webhooks/target.js';
+
+/** How old what is known of a webhook may be when an attempt begins: a deleted or inactive one gets nothing more after that. */
+const FRESH_MS = 1000;
+
+interface Known {
+  target: Target;
+  /** When it was last known to be current, in ms; 0: it isn't. */
+  seenAt: number;
+}
+
+/**
+ * The webhooks that deliveries go to, in memory. What is known of one never gets older: a delivery that was parked
+ * because its webhook is spilled must not be overtaken by one that finds it direct as it was before.
+ */
+@Injectable()
+export class Targets {
+  private readonly known = new LRUCache<WebhookId, Known>({ max: 50_000 });
+  private readonly wanted = new Map<WebhookId, PromiseWithResolvers<Target | undefined>>();
+
+  constructor(private readonly store: DeliveryStore) {}
+
+  /** Somebody has just seen this version of the webhook. */
+  see(id: WebhookId, version: number): void {
+    const known = this.known.get(id);
+    if (!known || version < known.target.version) return;
+    known.seenAt = version === known.target.version ? Date.now() : 0;
+  }
+
+  /** The webhook as it is, or was a moment ago; undefined when it's gone. */
+  get(id: WebhookId): Target | undefined | Promise<Target | undefined> {
+    const known = this.known.get(id);
+    return known && Date.now() - known.seenAt < FRESH_MS ? known.target : this.load(id);
+  }
+
+  /** The webhook has changed. */
+  outdate(id: WebhookId): void {
+    const known = this.known.get(id);
+    if (known) known.seenAt = 0;
+  }
+
+  /** The webhook as it is now. What is wanted at the same time is read together. */
+  load(id: WebhookId): Promise<Target | undefined> {
+    let wanted = this.wanted.get(id);
+    if (!wanted) {
+      if (this.wanted.size === 0) setImmediate(() => void this.loadWanted());
+      this.wanted.set(id, (wanted = Promise.withResolvers()));
+    }
+    return wanted.promise;
+  }
+
+  private async loadWanted(): Promise<void> {
+    const wanted = new Map(this.wanted);
+    this.wanted.clear();
+    const seenAt = Date.now();
+    try {
+      const rows = new Map((await this.store.findTargets([...wanted.keys()])).map((row) => [row.id, row]));
+      for (const [id, { resolve }] of wanted) {
+        const row = rows.get(id);
+        if (row) resolve(this.keep(targetOf(row), seenAt));
+        else {
+          this.known.delete(id);
+          resolve(undefined);
+        }
+      }
+    } catch (error) {
+      for (const { reject } of wanted.values()) reject(error);
+    }
+  }
+
+  private keep(target: Target, seenAt: number): Target {
+    const known = this.known.get(target.id);
+    if (known && known.target.version > target.version) return known.target;
+    // a closing ends by time alone, without a new version: such a target is good for one look
+    this.known.set(target.id, { target, seenAt: target.mode === 'closing' ? 0 : seenAt });
+    return target;
+  }
+}

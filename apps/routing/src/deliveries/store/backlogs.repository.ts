@@ -1,0 +1,122 @@
+import { Injectable } from '@nestjs/common';
+import type { WebhookId } from '#contracts';
+import { Database, type Session, type Transaction } from '#database';
+import type { Claim, NextLook } from './delivery-store.js';
+
+const MS = "interval '1 ms'";
+
+/**
+ * SQL for `INSERT INTO backlog …`, or a part of a larger statement: wakes the backlogs of `rows` (columns `webhook_id` and `due`). While a breaker is
+ * open, its next probe sets the time. A row that is due already is not written again.
+ */
+export const wakeBacklogs = (rows: string): string =>
+  `INSERT INTO backlog (webhook_id, next_due) ${rows}
+   ON CONFLICT (webhook_id) DO UPDATE SET next_due = excluded.next_due WHERE backlog.failed_probes IS NULL AND backlog.next_due > excluded.next_due`;
+
+/** The same, but a failing receiver is attempted at once, too. */
+export const wakeBacklogsNow = (rows: string): string =>
+  `INSERT INTO backlog (webhook_id, next_due) ${rows} ON CONFLICT (webhook_id) DO UPDATE SET next_due = now()`;
+
+/** SQL that wakes a backlog, if the webhook ($1) has one. */
+export const WAKE_BACKLOG = 'UPDATE backlog SET next_due = now() WHERE webhook_id = $1 AND failed_probes IS NULL AND next_due > now()';
+
+/** The webhook's waiting deliveries may succeed now: attempts them at once. A spilled webhook has a backlog, even an empty one. */
+export async function restartBacklog(transaction: Session, id: WebhookId): Promise<void> {
+  await transaction.query(
+    `INSERT INTO backlog (webhook_id, next_due) SELECT id, now() FROM webhook
+     WHERE id = $1 AND (spilled OR EXISTS (SELECT FROM backlog WHERE webhook_id = $1))
+     ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), failed_probes = NULL`,
+    [id],
+  );
+}
+
+/** The only writer of the table `backlog`: leases, due times and breakers. SQL, because leases are taken with SKIP LOCKED and the database's clock. */
+@Injectable()
+export class BacklogsRepository {
+  constructor(private readonly database: Database) {}
+
+  async claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]> {
+    const { rows } = await this.database.query<{ webhook_id: WebhookId }>({
+      name: 'backlog-claim',
+      text: `UPDATE backlog SET lease_id = $2, leased_until = now() + $3 * ${MS}
+             WHERE webhook_id IN (
+               SELECT webhook_id FROM backlog WHERE next_due <= now() AND leased_until <= now() ORDER BY next_due LIMIT $1 FOR UPDATE SKIP LOCKED
+             )
+             RETURNING webhook_id`,
+      values: [limit, leaseId, leaseMs],
+    });
+    return rows.map(({ webhook_id }) => ({ webhookId: webhook_id, leaseId }));
+  }
+
+  async renew({ webhookId, leaseId }: Claim, leaseMs: number): Promise<{ failedProbes: number | null } | undefined> {
+    const { rows } = await this.database.query<{ failed_probes: number | null }>({
+      name: 'backlog-renew',
+      text: `UPDATE backlog SET leased_until = now() + $3 * ${MS} WHERE webhook_id = $1 AND lease_id = $2 RETURNING failed_probes`,
+      values: [webhookId, leaseId, leaseMs],
+    });
+    return rows[0] && { failedProbes: rows[0].failed_probes };
+  }
+
+  async closeBreaker({ webhookId, leaseId }: Claim): Promise<void> {
+    await this.database.query('UPDATE backlog SET failed_probes = NULL, next_due = now() WHERE webhook_id = $1 AND lease_id = $2', [
+      webhookId,
+      leaseId,
+    ]);
+  }
+
+  async openBreaker(transaction: Transaction, webhookId: WebhookId, probeInMs: number): Promise<void> {
+    await transaction.query(
+      `INSERT INTO backlog (webhook_id, next_due, failed_probes) VALUES ($1, now() + $2 * ${MS}, 0)
+       ON CONFLICT (webhook_id) DO UPDATE SET next_due = excluded.next_due, failed_probes = 0 WHERE backlog.failed_probes IS NULL`,
+      [webhookId, probeInMs],
+    );
+  }
+
+  async wake(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+    await transaction.query(wakeBacklogs('VALUES ($1, now())'), [webhookId]);
+  }
+
+  /** Locks the backlog. Undefined if the lease is lost. */
+  async lock(transaction: Transaction, { webhookId, leaseId }: Claim): Promise<{ failedProbes: number | null } | undefined> {
+    const { rows } = await transaction.query<{ failed_probes: number | null }>(
+      'SELECT failed_probes FROM backlog WHERE webhook_id = $1 AND lease_id = $2 FOR UPDATE',
+      [webhookId, leaseId],
+    );
+    return rows[0] && { failedProbes: rows[0].failed_probes };
+  }
+
+  async release({ webhookId, leaseId }: Claim, next: NextLook & { inMs: number }): Promise<void> {
+    await this.database.query(
+      `UPDATE backlog SET next_due = now() + $3 * ${MS}, failed_probes = coalesce($4, failed_probes), lease_id = NULL, leased_until = '-infinity'
+       WHERE webhook_id = $1 AND lease_id = $2`,
+      [webhookId, leaseId, next.inMs, next.when === 'probe' ? next.failedProbes : null],
+    );
+  }
+
+  /**
+   * Releases the lease until the next parked delivery is due. A backlog without one is deleted unless its webhook is spilled: then the next parked
+   * delivery wakes it.
+   */
+  async releaseUntilDue(transaction: Transaction, claim: Claim): Promise<void> {
+    const { webhookId } = claim;
+    // locked first: the next statement sees all deliveries parked before, and a later one finds the row as it is then
+    if (!(await this.lock(transaction, claim))) return;
+    const { rows } = await transaction.query<{ next_due: Date | null; spilled: boolean }>(
+      `SELECT spilled, least(
+         (SELECT min(coalesce(in_flight_until, due_at)) FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL),
+         (SELECT min(due_at) FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL)
+       ) AS next_due
+       FROM webhook WHERE id = $1`,
+      [webhookId],
+    );
+    const next = rows[0];
+    if (!next || (next.next_due === null && !next.spilled)) {
+      await transaction.query('DELETE FROM backlog WHERE webhook_id = $1', [webhookId]);
+      return;
+    }
+    await transaction.query("UPDATE backlog SET next_due = $2, lease_id = NULL, leased_until = '-infinity' WHERE webhook_id = $1", [
+      webhookId,
+      next.next_due ?? 'infinity',
+    ]);
+  }
+}

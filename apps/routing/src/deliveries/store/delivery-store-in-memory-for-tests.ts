@@ -1,0 +1,249 @@
+import type { UserId, WebhookId } from '#contracts';
+import type { EventPlace } from '#events';
+import type { Attempt, Delivery } from '../delivery.js';
+import { type Claim, DeliveryStore, type NextLook, type Parked, type Settlement } from './delivery-store.js';
+import type { Mode, TargetRow } from '../../webhooks/target.js';
+
+interface Hook extends TargetRow {
+  spilled: boolean;
+  closingUntil: number;
+  failingSince: number | null;
+}
+
+interface Row {
+  delivery: Delivery;
+  fresh: boolean;
+  attempts: Attempt[];
+  tries: number;
+  /** null: given up. */
+  dueAt: number | null;
+  inFlightUntil: number;
+}
+
+interface Backlog {
+  nextDue: number;
+  failedProbes: number | null;
+  leaseId: string | null;
+  leasedUntil: number;
+}
+
+const byPlace = (a: { delivery: { place: EventPlace } }, b: { delivery: { place: EventPlace } }): number =>
+  a.delivery.place.ms - b.delivery.place.ms || a.delivery.place.seq - b.delivery.place.seq;
+const keyOf = ({ ms, seq }: EventPlace): string => `${ms}-${seq}`;
+
+/** The store without a database: for tests, and for a simulation whose time is not the clock's. */
+export class DeliveryStoreInMemory extends DeliveryStore {
+  readonly hooks = new Map<WebhookId, Hook>();
+  readonly parked = new Map<WebhookId, Map<string, Row>>();
+  readonly backlogs = new Map<WebhookId, Backlog>();
+
+  addWebhook(id: WebhookId, ownerId: UserId, change: Partial<Hook> = {}): void {
+    const plain = {
+      version: 1,
+      active: true,
+      mode: 'direct' as const,
+      rate_limit: null,
+      previous_secret: null,
+      previous_secret_expires_at: null,
+    };
+    const url = `http://${id.toLowerCase().replaceAll('_', '-')}.test/`;
+    const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+    const hook: Hook = { id, owner_id: ownerId, url, secret, ...plain, spilled: false, closingUntil: 0, failingSince: null, ...change };
+    this.hooks.set(id, hook);
+    this.parked.set(id, new Map());
+    if (hook.spilled) this.backlogs.set(id, { nextDue: Infinity, failedProbes: null, leaseId: null, leasedUntil: 0 });
+  }
+
+  async findTargets(ids: WebhookId[]): Promise<TargetRow[]> {
+    return ids.flatMap((id) => {
+      const hook = this.hooks.get(id);
+      return hook ? [{ ...hook, mode: this.modeOf(hook) }] : [];
+    });
+  }
+
+  async parkFresh(webhookId: WebhookId, deliveries: Delivery[]): Promise<Mode | 'gone'> {
+    const hook = this.hooks.get(webhookId);
+    if (!hook) return 'gone';
+    const mode = this.modeOf(hook);
+    if (mode !== 'spilled') return mode;
+    for (const delivery of deliveries) this.add(delivery, { fresh: true, attempts: [], tries: 0, dueAt: Date.now(), inFlightUntil: 0 });
+    this.wake(webhookId);
+    return mode;
+  }
+
+  async parkInFlight(delivery: Delivery, leaseMs: number): Promise<void> {
+    if (!this.beginSpill(delivery.webhookId)) return;
+    this.add(delivery, { fresh: true, attempts: [], tries: 0, dueAt: Date.now(), inFlightUntil: Date.now() + leaseMs });
+    this.wake(delivery.webhookId);
+  }
+
+  async parkFailed({ delivery, attempts, tries, pauseMs }: Settlement & { delivered: false }): Promise<void> {
+    if (!this.hooks.has(delivery.webhookId)) return;
+    const dueAt = pauseMs === null ? null : Date.now() + pauseMs;
+    if (!this.add(delivery, { fresh: false, attempts, tries, dueAt, inFlightUntil: 0 }) || dueAt === null) return;
+    const backlog = this.backlogs.get(delivery.webhookId);
+    if (!backlog) this.backlogs.set(delivery.webhookId, { nextDue: dueAt, failedProbes: null, leaseId: null, leasedUntil: 0 });
+    else if (backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, dueAt);
+  }
+
+  async spill(webhookId: WebhookId, breaker: { probeInMs: number } | null): Promise<void> {
+    if (!this.beginSpill(webhookId)) return;
+    if (!breaker) return this.wake(webhookId);
+    const backlog = this.backlogs.get(webhookId);
+    if (!backlog) this.backlogs.set(webhookId, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0, leaseId: null, leasedUntil: 0 });
+    else if (backlog.failedProbes === null) Object.assign(backlog, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0 });
+  }
+
+  async settle(webhookId: WebhookId, settlements: Settlement[]): Promise<void> {
+    const rows = this.parked.get(webhookId);
+    for (const settlement of settlements) {
+      const key = keyOf(settlement.delivery.place);
+      const row = rows?.get(key);
+      if (!row) continue;
+      if (settlement.delivered) rows?.delete(key);
+      else {
+        const { attempts, tries, pauseMs } = settlement;
+        Object.assign(row, { fresh: false, inFlightUntil: 0, attempts, tries, dueAt: pauseMs === null ? null : Date.now() + pauseMs });
+      }
+    }
+    const backlog = this.backlogs.get(webhookId);
+    if (backlog && backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, Date.now());
+  }
+
+  async markFailing(webhookId: WebhookId): Promise<void> {
+    const hook = this.hooks.get(webhookId);
+    if (hook) hook.failingSince ??= Date.now();
+  }
+
+  async disable(webhookId: WebhookId, ifFailingForMs?: number): Promise<boolean> {
+    const hook = this.hooks.get(webhookId);
+    if (!hook?.active) return false;
+    if (ifFailingForMs !== undefined && !(hook.failingSince !== null && hook.failingSince < Date.now() - ifFailingForMs)) return false;
+    hook.active = false;
+    hook.version += 1;
+    for (const row of this.rows(webhookId)) Object.assign(row, { dueAt: null, inFlightUntil: 0 });
+    return true;
+  }
+
+  async claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]> {
+    const due = [...this.backlogs].filter(([, { nextDue, leasedUntil }]) => nextDue <= Date.now() && leasedUntil <= Date.now());
+    return due
+      .sort(([, a], [, b]) => a.nextDue - b.nextDue)
+      .slice(0, limit)
+      .map(([webhookId, backlog]) => {
+        Object.assign(backlog, { leaseId, leasedUntil: Date.now() + leaseMs });
+        return { webhookId, leaseId };
+      });
+  }
+
+  async renew(claim: Claim, leaseMs: number): Promise<{ failedProbes: number | null } | undefined> {
+    const backlog = this.leased(claim);
+    if (!backlog) return undefined;
+    backlog.leasedUntil = Date.now() + leaseMs;
+    return { failedProbes: backlog.failedProbes };
+  }
+
+  async take(webhookId: WebhookId, limit: number): Promise<{ parked: Parked[]; inFlight: boolean }> {
+    const rows = this.rows(webhookId);
+    if (rows.some(({ inFlightUntil }) => inFlightUntil > Date.now())) return { parked: [], inFlight: true };
+    const fresh = rows.filter((row) => row.fresh && row.dueAt !== null).sort(byPlace);
+    const due = rows
+      .filter((row) => !row.fresh && row.dueAt !== null && row.dueAt <= Date.now())
+      .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0));
+    const longest = [...fresh.slice(0, limit), ...due.slice(0, limit)].sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || byPlace(a, b));
+    return { parked: longest.slice(0, limit).sort(byPlace).map(parkedOf), inFlight: false };
+  }
+
+  async takeProbe(webhookId: WebhookId): Promise<Parked | undefined> {
+    const rows = this.rows(webhookId).filter(({ dueAt, inFlightUntil }) => dueAt !== null && inFlightUntil <= Date.now());
+    const [fresh] = rows.filter((row) => row.fresh).sort(byPlace);
+    const [due] = rows.filter((row) => !row.fresh).sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0));
+    const row = fresh ?? due;
+    return row && parkedOf(row);
+  }
+
+  async closeBreaker(claim: Claim): Promise<void> {
+    const backlog = this.leased(claim);
+    if (backlog) Object.assign(backlog, { failedProbes: null, nextDue: Date.now() });
+  }
+
+  async startClosing({ webhookId }: Claim, forMs: number): Promise<void> {
+    const hook = this.hooks.get(webhookId);
+    if (!hook?.spilled) return;
+    hook.closingUntil = Date.now() + forMs;
+    hook.version += 1;
+  }
+
+  async finishClosing(claim: Claim): Promise<'direct' | 'more'> {
+    const { webhookId } = claim;
+    if (this.rows(webhookId).some(({ fresh, dueAt }) => fresh && dueAt !== null)) return 'more';
+    const backlog = this.leased(claim);
+    if (!backlog) return 'direct';
+    if (backlog.failedProbes !== null) return 'more';
+    const hook = this.hooks.get(webhookId);
+    const limited = (hook?.rate_limit ?? null) !== null;
+    if (hook && (hook.spilled !== limited || hook.closingUntil > 0)) {
+      Object.assign(hook, { spilled: limited, closingUntil: 0 });
+      hook.version += 1;
+    }
+    this.releaseUntilDue(claim);
+    return 'direct';
+  }
+
+  async release(claim: Claim, next: NextLook): Promise<void> {
+    const backlog = this.leased(claim);
+    if (!backlog) return;
+    if (next.when === 'next due') return this.releaseUntilDue(claim);
+    Object.assign(backlog, { nextDue: Date.now() + next.inMs, leaseId: null, leasedUntil: 0 });
+    if (next.when === 'probe') backlog.failedProbes = next.failedProbes;
+  }
+
+  private rows(webhookId: WebhookId): Row[] {
+    return [...(this.parked.get(webhookId)?.values() ?? [])];
+  }
+
+  private add(delivery: Delivery, row: Omit<Row, 'delivery'>): boolean {
+    const rows = this.parked.get(delivery.webhookId);
+    const key = keyOf(delivery.place);
+    if (!rows || rows.has(key)) return false;
+    rows.set(key, { delivery, ...row });
+    return true;
+  }
+
+  private modeOf({ spilled, closingUntil }: Hook): Mode {
+    if (!spilled) return 'direct';
+    return closingUntil > Date.now() ? 'closing' : 'spilled';
+  }
+
+  private beginSpill(webhookId: WebhookId): boolean {
+    const hook = this.hooks.get(webhookId);
+    if (!hook) return false;
+    if (!hook.spilled || hook.closingUntil > 0) {
+      Object.assign(hook, { spilled: true, closingUntil: 0 });
+      hook.version += 1;
+    }
+    return true;
+  }
+
+  private wake(webhookId: WebhookId): void {
+    const backlog = this.backlogs.get(webhookId);
+    if (!backlog) this.backlogs.set(webhookId, { nextDue: Date.now(), failedProbes: null, leaseId: null, leasedUntil: 0 });
+    else if (backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, Date.now());
+  }
+
+  private leased({ webhookId, leaseId }: Claim): Backlog | undefined {
+    const backlog = this.backlogs.get(webhookId);
+    return backlog?.leaseId === leaseId ? backlog : undefined;
+  }
+
+  private releaseUntilDue(claim: Claim): void {
+    const backlog = this.leased(claim);
+    if (!backlog) return;
+    const waiting = this.rows(claim.webhookId).filter(({ dueAt }) => dueAt !== null);
+    const dues = waiting.map(({ fresh, dueAt, inFlightUntil }) => (fresh && inFlightUntil > 0 ? inFlightUntil : (dueAt ?? Infinity)));
+    if (dues.length === 0 && !this.hooks.get(claim.webhookId)?.spilled) this.backlogs.delete(claim.webhookId);
+    else Object.assign(backlog, { nextDue: Math.min(Infinity, ...dues), leaseId: null, leasedUntil: 0 });
+  }
+}
+
+const parkedOf = ({ delivery, fresh, attempts, tries }: Row): Parked => ({ delivery, fresh, attempts, tries });

@@ -1,0 +1,245 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { newId, type UserId, type WebhookId } from '#contracts';
+import type { Attempt, Delivery } from '../delivery.js';
+import type { Claim, DeliveryStore } from './delivery-store.js';
+
+export interface StoreUnderTest {
+  store: DeliveryStore;
+  /** Makes a webhook; a limited one is spilled from the beginning. */
+  addWebhook(id: WebhookId, ownerId: UserId, rateLimit?: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+const LONG = 60_000;
+const ATTEMPT: Attempt = { ts: 1, status_code: 500, duration_ms: 2, error: null, response_body: 'no' };
+
+/** What every store does: the one in PostgreSQL, and the one that the simulation takes its place with. */
+export function describeDeliveryStore(name: string, open: () => Promise<StoreUnderTest>): void {
+  describe(name, () => {
+    let under: StoreUnderTest;
+    let store: DeliveryStore;
+    let seq = 0;
+
+    beforeAll(async () => {
+      under = await open();
+      ({ store } = under);
+    });
+    afterAll(() => under.close());
+
+    const webhook = async (rateLimit?: number): Promise<WebhookId> => {
+      const id = newId('webhook');
+      await under.addWebhook(id, newId('user'), rateLimit);
+      return id;
+    };
+    const delivery = (webhookId: WebhookId): Delivery => {
+      seq += 1;
+      const json = Buffer.from(JSON.stringify({ seq }));
+      return { webhookId, place: { ms: 1000, seq }, emitterId: 'dc_1', stream: '', emitId: `emit-${seq}`, json, time: undefined };
+    };
+    const failed = (each: Delivery, pauseMs: number | null) => ({
+      delivery: each,
+      delivered: false as const,
+      attempts: [ATTEMPT],
+      tries: 1,
+      pauseMs,
+    });
+    const delivered = (each: Delivery) => ({ delivery: each, delivered: true as const, attempts: [ATTEMPT] });
+    const modeOf = async (id: WebhookId) => (await store.findTargets([id]))[0]?.mode;
+    /** Other tests leave backlogs behind: the one that is meant. */
+    const claim = async (id: WebhookId): Promise<Claim | undefined> =>
+      (await store.claim(1000, `lease-${(seq += 1)}`, LONG)).find(({ webhookId }) => webhookId === id);
+    const claimed = async (id: WebhookId): Promise<Claim> => {
+      const found = await claim(id);
+      if (!found) throw new Error('nothing to claim');
+      return found;
+    };
+    const taken = async (id: WebhookId, limit = 100) => (await store.take(id, limit)).parked.map((parked) => parked.delivery.place.seq);
+
+    it('parks nothing unattempted of a webhook that is direct, or gone', async () => {
+      const id = await webhook();
+      expect(await store.parkFresh(id, [delivery(id)])).toBe('direct');
+      expect(await taken(id)).toEqual([]);
+      const nobody = newId('webhook');
+      expect(await store.parkFresh(nobody, [delivery(nobody)])).toBe('gone');
+      expect(await claim(id)).toBeUndefined();
+    });
+
+    it('takes what is fresh in order, whole, and once', async () => {
+      const id = await webhook();
+      await store.spill(id, null);
+      const three = [delivery(id), { ...delivery(id), stream: 'x', time: '2026-01-01T00:00:00Z' }, delivery(id)];
+      expect(await store.parkFresh(id, three)).toBe('spilled');
+      await store.parkFresh(id, three);
+      const { parked } = await store.take(id, 100);
+      expect(parked).toEqual(three.map((each) => ({ delivery: each, fresh: true, attempts: [], tries: 0 })));
+      expect(await taken(id, 2)).toEqual([three[0]?.place.seq, three[1]?.place.seq]);
+    });
+
+    it('changes its version with its mode', async () => {
+      const id = await webhook();
+      const versions: (number | undefined)[] = [];
+      const look = async () => versions.push((await store.findTargets([id]))[0]?.version);
+      await look();
+      await store.spill(id, null);
+      await look();
+      await store.startClosing(await claimed(id), LONG);
+      await look();
+      await store.spill(id, null);
+      await look();
+      expect(await modeOf(id)).toBe('spilled');
+      expect(versions).toEqual([1, 2, 3, 4]);
+    });
+
+    it('holds arrivals up while it is closing, and only for so long', async () => {
+      const id = await webhook();
+      await store.spill(id, null);
+      const own = await claimed(id);
+      await store.startClosing(own, LONG);
+      expect(await store.parkFresh(id, [delivery(id)])).toBe('closing');
+      await store.startClosing(own, 0);
+      expect(await store.parkFresh(id, [delivery(id)])).toBe('spilled');
+    });
+
+    it('is direct again when nothing fresh is left, and not before', async () => {
+      const id = await webhook();
+      await store.spill(id, null);
+      const [one] = [delivery(id)];
+      await store.parkFresh(id, [one]);
+      const own = await claimed(id);
+      expect(await store.finishClosing(own)).toBe('more');
+      expect(await modeOf(id)).toBe('spilled');
+      await store.settle(id, [delivered(one)]);
+      expect(await store.finishClosing(own)).toBe('direct');
+      expect(await modeOf(id)).toBe('direct');
+      expect(await claim(id)).toBeUndefined();
+      expect(await store.renew(own, LONG)).toBeUndefined();
+    });
+
+    it('keeps a webhook with a rate limit spilled, and wakes for what arrives', async () => {
+      const id = await webhook(5);
+      expect(await modeOf(id)).toBe('spilled');
+      const one = delivery(id);
+      await store.parkFresh(id, [one]);
+      const own = await claimed(id);
+      await store.settle(id, [delivered(one)]);
+      expect(await store.finishClosing(own)).toBe('direct');
+      expect(await modeOf(id)).toBe('spilled');
+      expect(await claim(id)).toBeUndefined();
+      await store.parkFresh(id, [delivery(id)]);
+      expect(await claim(id)).toBeDefined();
+    });
+
+    it('takes a failed delivery when it is due, and leaves its webhook direct', async () => {
+      const id = await webhook();
+      const [now, later] = [delivery(id), delivery(id)];
+      await store.parkFailed(failed(later, LONG));
+      expect(await claim(id)).toBeUndefined();
+      await store.parkFailed(failed(now, 0));
+      const own = await claimed(id);
+      expect(await store.take(id, 10)).toEqual({
+        parked: [{ delivery: now, fresh: false, attempts: [ATTEMPT], tries: 1 }],
+        inFlight: false,
+      });
+      expect(await modeOf(id)).toBe('direct');
+      await store.settle(id, [failed(now, LONG)]);
+      await store.release(own, { when: 'next due' });
+      expect(await claim(id)).toBeUndefined();
+      await store.parkFailed(failed(delivery(id), 0));
+      expect(await claim(id)).toBeDefined();
+    });
+
+    it('leaves what is parked already as it is', async () => {
+      const id = await webhook();
+      const one = delivery(id);
+      await store.parkFailed({ ...failed(one, 0), tries: 3 });
+      await store.parkFailed(failed(one, LONG));
+      expect((await store.take(id, 10)).parked.map(({ tries }) => tries)).toEqual([3]);
+    });
+
+    it('gives nothing out while a first attempt is in flight, and all of it when that has ended', async () => {
+      const id = await webhook();
+      const [slow, next] = [delivery(id), delivery(id)];
+      await store.parkInFlight(slow, LONG);
+      expect(await modeOf(id)).toBe('spilled');
+      await store.parkFresh(id, [next]);
+      const own = await claimed(id);
+      expect(await store.take(id, 10)).toEqual({ parked: [], inFlight: true });
+      expect(await store.finishClosing(own)).toBe('more');
+      await store.release(own, { when: 'later', inMs: LONG });
+      expect(await claim(id)).toBeUndefined();
+      await store.settle(id, [delivered(slow)]);
+      await claimed(id);
+      expect(await taken(id)).toEqual([next.place.seq]);
+    });
+
+    it('takes up an attempt that nobody ended', async () => {
+      const id = await webhook();
+      const lost = delivery(id);
+      await store.parkInFlight(lost, 0);
+      expect(await taken(id)).toEqual([lost.place.seq]);
+    });
+
+    it('probes an open breaker with what is fresh, then with what was tried longest ago', async () => {
+      const id = await webhook();
+      const [tried, fresh] = [delivery(id), delivery(id)];
+      await store.parkFailed(failed(tried, LONG));
+      await store.spill(id, { probeInMs: 0 });
+      await store.parkFresh(id, [fresh]);
+      const own = await claimed(id);
+      expect(await store.renew(own, LONG)).toEqual({ failedProbes: 0 });
+      expect((await store.takeProbe(id))?.delivery.place.seq).toBe(fresh.place.seq);
+      await store.settle(id, [failed(fresh, 2 * LONG)]);
+      expect((await store.takeProbe(id))?.delivery.place.seq).toBe(tried.place.seq);
+      await store.settle(id, [failed(tried, 3 * LONG)]);
+      expect((await store.takeProbe(id))?.delivery.place.seq).toBe(fresh.place.seq);
+    });
+
+    it('is not woken by arrivals while its breaker is open', async () => {
+      const id = await webhook();
+      await store.spill(id, { probeInMs: LONG });
+      await store.parkFresh(id, [delivery(id)]);
+      await store.parkFailed(failed(delivery(id), 0));
+      await store.spill(id, { probeInMs: 0 });
+      expect(await claim(id)).toBeUndefined();
+    });
+
+    it('counts probes, and goes on when one has succeeded', async () => {
+      const id = await webhook();
+      await store.spill(id, { probeInMs: 0 });
+      await store.parkFresh(id, [delivery(id)]);
+      await store.release(await claimed(id), { when: 'probe', inMs: 0, failedProbes: 7 });
+      const own = await claimed(id);
+      expect(await store.renew(own, LONG)).toEqual({ failedProbes: 7 });
+      expect(await store.finishClosing(own)).toBe('more');
+      await store.closeBreaker(own);
+      expect(await store.renew(own, LONG)).toEqual({ failedProbes: null });
+    });
+
+    it('is leased to one at a time, and to the next when the lease has ended', async () => {
+      const id = await webhook();
+      await store.spill(id, null);
+      await store.parkFresh(id, [delivery(id)]);
+      const first = await claimed(id);
+      expect(await claim(id)).toBeUndefined();
+      expect(await store.renew(first, 0)).toBeDefined();
+      const second = await claimed(id);
+      expect(await store.renew(first, LONG)).toBeUndefined();
+      await store.release(first, { when: 'later', inMs: 0 });
+      expect(await store.finishClosing(first)).toBe('more');
+      expect(await store.renew(second, LONG)).toBeDefined();
+    });
+
+    it('gives up what is parked when the webhook is switched off', async () => {
+      const id = await webhook();
+      await store.parkFailed(failed(delivery(id), 0));
+      expect(await store.disable(id, LONG)).toBe(false);
+      await store.markFailing(id);
+      expect(await store.disable(id, LONG)).toBe(false);
+      expect(await taken(id)).toHaveLength(1);
+      expect(await store.disable(id, -1000)).toBe(true);
+      expect(await store.disable(id)).toBe(false);
+      expect(await taken(id)).toEqual([]);
+      expect((await store.findTargets([id]))[0]?.active).toBe(false);
+    });
+  });
+}

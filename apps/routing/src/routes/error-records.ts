@@ -1,0 +1,42 @@
+import { hash } from 'node:crypto';
+import { errorRaised, type UserId } from '#contracts';
+import { type EmittedEvent, ERRORS_STREAM, eventIdOf, type EventToProduce, type MalformedRecord, readErrorEvent } from '#events';
+import { type LogRecord, type OutgoingRecord, recordOf } from '#messaging';
+import { errorReport, reportEmitId } from '../error-report.js';
+
+/** The fact of an event on `$errors`, from which its owner gets a mail; undefined for any other event. */
+export function errorFact(event: EmittedEvent, ownerId: UserId): OutgoingRecord | undefined {
+  if (event.stream !== ERRORS_STREAM) return undefined;
+  const { code, message } = readErrorEvent(event.json);
+  const fact = {
+    // made of the emit: a producer's retry raises no second error
+    id: hash('sha256', `${event.emitterId}\n${event.emitId}`, 'hex').slice(0, 32),
+    owner_id: ownerId,
+    subject_id: event.emitterId,
+    code,
+    message,
+    event_id: eventIdOf(event.place),
+    raised_at_ms: event.place.ms,
+  };
+  return recordOf(errorRaised, fact, ownerId);
+}
+
+const CODE = 'MalformedEvent';
+
+/**
+ * What an emitter's `$errors` says of a record in its name that is no event; undefined where that can't be told, or is such an error
+ * itself. Told of twice, it's the same emit.
+ */
+export function malformedReport(record: LogRecord, { emitterId, place, reason }: MalformedRecord): EventToProduce | undefined {
+  if (emitterId === undefined || record.header('ce_type') === ERRORS_STREAM) return undefined;
+  const ts = new Date(place.ms).toISOString();
+  return errorReport({
+    emitterId,
+    code: CODE,
+    message: reason,
+    ts,
+    emitId: reportEmitId(CODE, place),
+    originalEvent: { $truncated: true },
+    context: { id: eventIdOf(place), ts },
+  });
+}
