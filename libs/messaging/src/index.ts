@@ -10,7 +10,7 @@ export { Lanes, type LanesOptions, type Task } from './lanes.js';
 export { type FetchedBatch, Fenced, LogIntake, type LogIntakeOptions } from './log-intake.js';
 export { LogRecord } from './log-record.js';
 export { recordOf, Messages } from './messages.js';
-export { KAFKA, MessagingModule } from './messaging.module.js';
+export { MessagingModule } from './messaging.module.js';
 export { PayloadPipe } from './payload-pipe.js';
 export { type OutgoingRecord, Publisher } from './publisher.js';
 export { shares } from './shares.js';

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { hostname } from 'node:os';
-import type { INestApplicationContext, INestMicroservice, Type } from '@nestjs/common';
+import type { DynamicModule, INestApplicationContext, INestMicroservice, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestMicroservice } from '@nestjs/microservices';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -38,7 +38,7 @@ export interface ServiceOptions {
   settings: readonly ConfigClass[];
   /** For a service that also serves HTTP: makes the HTTP application and says where it listens. */
   http?: {
-    create(module: Type, log: Log): Promise<NestFastifyApplication>;
+    create(module: DynamicModule, log: Log): Promise<NestFastifyApplication>;
     listen(app: NestFastifyApplication): Promise<void>;
   };
 }
@@ -97,7 +97,8 @@ export async function runService({ name, module, schema, settings, http }: Servi
     readiness.starting('its consumers to join');
     await Promise.all([publisher.connect(), messages.connect()]);
 
-    const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages, consumers }));
+    const connections = MessagingModule.with({ kafka, publisher, messages, consumers });
+    const root: DynamicModule = { module: RootModule, imports: [module, LogModule.with(log), connections] };
     const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, isTransient });
     const app = http ? await startHttp(http, root, log, transport) : await startMicroservice(root, log, transport);
     const database = (app as INestApplicationContext).get(Database, { strict: false });
@@ -119,7 +120,7 @@ export async function runService({ name, module, schema, settings, http }: Servi
 
 async function startHttp(
   { create, listen }: NonNullable<ServiceOptions['http']>,
-  root: Type,
+  root: DynamicModule,
   log: Log,
   strategy: KafkaTransport,
 ): Promise<NestFastifyApplication> {
@@ -134,7 +135,7 @@ async function startHttp(
   return app;
 }
 
-async function startMicroservice(root: Type, log: Log, strategy: KafkaTransport): Promise<INestMicroservice> {
+async function startMicroservice(root: DynamicModule, log: Log, strategy: KafkaTransport): Promise<INestMicroservice> {
   // causes that prevent a start are reported here
   const microservice = await NestFactory.createMicroservice(root, { strategy, logger: new NestLog(log), abortOnError: false });
   handleRecords(microservice);
@@ -148,11 +149,8 @@ function handleRecords(microservice: INestMicroservice): void {
   microservice.useGlobalFilters(new RpcErrors());
 }
 
-function rootModule(...imports: object[]): Type {
-  class RootModule {}
-  Reflect.defineMetadata('imports', imports, RootModule);
-  return RootModule;
-}
+/** The app's module, with the log and the connections that every service has. */
+class RootModule {}
 
 function stopInOrder(log: Log, timeoutMs: number, close: () => Promise<void>): void {
   let stopping = false;

@@ -3,8 +3,7 @@ import { EVENTS_TOPIC } from '#contracts';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { RuntimeConfig } from '../runtime.config.js';
-import { SANDBOX } from '../sandbox/sandbox.provider.js';
-import type { RunError, RunJob, RunOutcome, Sandbox } from '../sandbox/sandbox.js';
+import { type RunError, type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
 import { deploymentIdOf, type DueRun, errorRecord } from './run-events.js';
 import { runsAtATime, type RunSource } from './run-sources.js';
 
@@ -14,7 +13,7 @@ const DEACTIVATE_MS = 10_000;
 @Injectable()
 export class SandboxRuns {
   constructor(
-    @Inject(SANDBOX) private readonly sandbox: Sandbox,
+    private readonly sandbox: Sandbox,
     private readonly config: RuntimeConfig,
     private readonly publisher: Publisher,
     @Inject(LOG) private readonly log: Log,
