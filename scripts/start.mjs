@@ -1,5 +1,6 @@
 // npm start: installs what is missing, starts a broker, a database and the five apps, and keeps them running until it is stopped.
 import './setup/check-platform.mjs';
+import { existsSync } from 'node:fs';
 import { appEnvironment, superviseApps } from './processes/apps.mjs';
 import { banner } from './launch/banner.mjs';
 import { brokerAccess } from './stores/broker-access.mjs';
@@ -15,6 +16,8 @@ import { whyNotListen } from './shell/ports.mjs';
 import { startPostgres } from './stores/postgres.mjs';
 import { run, stopCommands } from './shell/run.mjs';
 import { liveServices } from './processes/service-process.mjs';
+import { writeSecret } from './shell/secret-file.mjs';
+import { newSecretsKey } from './shell/secrets-key.mjs';
 import { secretsInFiles } from './launch/secrets-in-files.mjs';
 import { portsInUse, readSettings } from './launch/settings.mjs';
 import { ensureBrokerJars, ensureBuild, ensureDependencies } from './setup/setup.mjs';
@@ -53,6 +56,7 @@ async function start() {
 
   await Promise.all([settings.kafkaBrokers ? undefined : ensureBrokerJars(), ensureDependencies().then(() => ensureBuild())]);
   await goOn();
+  await checkApiKey(settings.apiKey);
   // The first start may have taken a minute so far, and another program may have taken a port.
   await checkPorts(settings);
 
@@ -63,11 +67,18 @@ async function start() {
   ]);
   await goOn();
 
-  const stores = { ...secretsInFiles(process.env, folder.secrets), ...kafka.environment, ...database };
+  const stores = {
+    ...secretsInFiles(process.env, folder.secrets),
+    ...secretsKey(folder),
+    ...kafka.environment,
+    ...database,
+  };
   const ownPorts = [...portsInUse(settings).map(({ port }) => port), ...kafka.ports];
   const env = {
     ...stores,
     SLUICE_PROTECTED_HOSTS: [...ownPorts.map((port) => `127.0.0.1:${port}`), settings.protectedHosts].filter(Boolean).join(','),
+    SLUICE_HTTP_HOST: process.env.SLUICE_HTTP_HOST || settings.host,
+    SLUICE_ENDPOINTS_HOST: process.env.SLUICE_ENDPOINTS_HOST || settings.host,
     SLUICE_HTTP_PORT: String(settings.httpPort),
     SLUICE_ENDPOINTS_PORT: String(settings.endpointsPort),
     SLUICE_ALLOW_PRIVATE_HOSTS: settings.allowPrivateHosts,
@@ -83,14 +94,34 @@ async function start() {
   let [apiKey] = await Promise.all([keptKey ?? account(), started.apps.startAll()]);
   await goOn();
 
-  if (keptKey && !(await keyWorks(settings.httpPort, keptKey))) apiKey = await account();
+  if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();
   announce(folder, stores);
   console.log(banner({ settings, apiKey, keyFile: folder.apiKey }));
+}
+
+/**
+ * The key that encrypts secrets: generated at the first start, unless the operator has set one.
+ * @param {import('./launch/data-folder.mjs').DataFolder} folder
+ * @returns {Record<string, string>}
+ */
+function secretsKey({ secretsKey: file }) {
+  if (process.env.SLUICE_SECRETS_KEY || process.env.SLUICE_SECRETS_KEY_FILE) return {};
+  if (!existsSync(file)) writeSecret(file, newSecretsKey());
+  return { SLUICE_SECRETS_KEY_FILE: file };
 }
 
 /** Between two steps: during a shutdown there is no next step, and the process ends soon. */
 async function goOn() {
   if (stopping.begun) await new Promise(() => {});
+}
+
+/**
+ * A key with a typo would be stored and never work.
+ * @param {string | undefined} apiKey
+ */
+async function checkApiKey(apiKey) {
+  const { isMistypedKey, MISTYPED } = await import(inRoot('dist', 'apps', 'gateway', 'src', 'accounts', 'api-key.js'));
+  if (apiKey && isMistypedKey(apiKey)) throw new ExplainedError(`SLUICE_API_KEY ${MISTYPED}.`);
 }
 
 /** @param {import('./launch/settings.mjs').Settings} settings */

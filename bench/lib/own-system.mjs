@@ -5,6 +5,7 @@ import { superviseApps } from '../../scripts/processes/apps.mjs';
 import { startBroker } from '../../scripts/stores/broker.mjs';
 import { freePort } from '../../scripts/shell/ports.mjs';
 import { startPostgres } from '../../scripts/stores/postgres.mjs';
+import { newSecretsKey } from '../../scripts/shell/secrets-key.mjs';
 import { ownFolder, runOurs } from './own-stores.mjs';
 
 /**
@@ -23,6 +24,7 @@ export async function startOwnSystem(variables = {}) {
   const env = {
     KAFKA_BROKERS: broker.brokers,
     DATABASE_URL: postgres.url,
+    SLUICE_SECRETS_KEY: newSecretsKey(),
     SLUICE_HTTP_PORT: String(httpPort),
     SLUICE_ENDPOINTS_PORT: String(endpointsPort),
     SLUICE_DATA_DIR: folder,

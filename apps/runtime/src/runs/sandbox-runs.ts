@@ -1,7 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { endpointUrl } from '#config';
 import { EVENTS_TOPIC } from '#contracts';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { SecretBox } from '#secrets';
+import { openedProps } from '../deployments/opened-props.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { type RunError, type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
 import { deploymentIdOf, type DueRun, errorRecord } from './run-events.js';
@@ -16,6 +19,7 @@ export class SandboxRuns {
     private readonly sandbox: Sandbox,
     private readonly config: RuntimeConfig,
     private readonly publisher: Publisher,
+    private readonly box: SecretBox,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
@@ -32,8 +36,8 @@ export class SandboxRuns {
       sourceId: source_id,
       component: { hash: deployment.code_hash, code },
       method: run.hook?.method ?? 'run',
-      props: { ...deployment.configured_props, ...timers },
-      endpoint: deployment.endpoint_key === null ? null : `${this.config.endpointsUrl}/${deployment.endpoint_key}`,
+      props: { ...openedProps(this.box, source_id, deployment), ...timers },
+      endpoint: deployment.endpoint_key === null ? null : endpointUrl(this.config.endpointsUrl, deployment.endpoint_key),
       event: run.hook ? undefined : run.event,
       concurrency: runsAtATime(description),
       ...given,
