@@ -8,7 +8,7 @@ import { IdPipe } from '../http/id.pipe.js';
 import { PageQuery } from '../http/page.dto.js';
 import { SECRET_ANSWER } from '../idempotency/sealed-answer.js';
 import { AccountsService } from './accounts.service.js';
-import { ApiKey, CreateKeyBody, NewApiKey } from './api-keys.js';
+import { ApiKey, CreateKeyBody, NewApiKey } from './api-key.dto.js';
 
 @Documented('keys')
 @Controller('v1/keys')

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { MAX_JSON_DEPTH, nestsTooDeeply, SluiceError } from '#contracts';
 import { eventTypeProblem, takesEvents } from './event-bodies.js';
+import { scopeProblem } from './scopes.js';
 
 /** A PATCH is a merge patch (RFC 7396); other kinds of patches are refused rather than misread. */
 export const MERGE_PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
@@ -8,9 +9,8 @@ export const MERGE_PATCH_TYPES = ['application/merge-patch+json', 'application/j
 /**
  * Bodies are JSON objects, or events where a route takes those. An empty body is none, whatever its content type says: clients send
  * `Content-Type: application/json` with nothing behind it. The body limit comes before the content type: 413, then 415.
- * @param isRefused whether a later hook refuses the request, whatever its body contains: the body is not parsed
  */
-export function readJsonBodies(fastify: FastifyInstance, isRefused: (request: FastifyRequest) => boolean): void {
+export function readJsonBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser(/^application\/(?:[\w.-]+\+)?json/i, { parseAs: 'buffer' }, (request, bytes, done) => {
     const encoding = request.headers['content-encoding'] ?? 'identity';
@@ -19,7 +19,8 @@ export function readJsonBodies(fastify: FastifyInstance, isRefused: (request: Fa
     const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
     if (request.method === 'PATCH' && !MERGE_PATCH_TYPES.includes(type))
       return done(unsupported(`the body must be ${MERGE_PATCH_TYPES.join(' or ')}, not ${type}`));
-    if (isRefused(request)) return done(null, undefined);
+    // refused in a moment, whatever its body contains
+    if (scopeProblem(request) !== null) return done(null, undefined);
     const body = bytes.toString('utf8').replace(/^\uFEFF/, '');
     if (body.trim() === '') return done(null, undefined);
     try {
