@@ -3,6 +3,7 @@ import { type EmitterId, EVENTS_TOPIC } from '#contracts';
 import {
   type DeletedRange,
   type EmittedEvent,
+  eventIdOf,
   type EventPlace,
   EVERY_STREAM,
   KEPT_EVENTS,
@@ -169,6 +170,24 @@ export class AppendRepository {
       values: [range.emitterId, range.stream, except, start.ms, start.seq, end.ms, end.seq],
     });
     return rows.map((row) => row.emit_id);
+  }
+
+  /** Remembers what users have deleted: the log still has it. A batch that is read again notes it once. */
+  async noteDeletions(transaction: Transaction, ranges: DeletedRange[]): Promise<void> {
+    if (ranges.length === 0) return;
+    await transaction.query({
+      name: 'deletions-note',
+      text: `INSERT INTO deleted_range (emitter_id, ms, seq, stream, start_id, end_id)
+             SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[]) ON CONFLICT DO NOTHING`,
+      values: [
+        ranges.map(({ emitterId }) => emitterId),
+        ranges.map(({ place }) => place.ms),
+        ranges.map(({ place }) => place.seq),
+        ranges.map(({ stream }) => stream),
+        ranges.map(({ start }) => start && eventIdOf(start)),
+        ranges.map(({ end }) => end && eventIdOf(end)),
+      ],
+    });
   }
 
   /** Keeps of these emits that they are not to be emitted when their time comes. */

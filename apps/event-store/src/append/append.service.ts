@@ -50,6 +50,10 @@ export class AppendService {
       const emitted = operations.filter((operation) => operation.kind === 'event');
       const { plain, toReplay } = splitBatch(operations, repeats ? await this.events.repeatingEmitters(transaction, emitted) : undefined);
       const { added, repeated } = await this.replayAll(transaction, [...toReplay]);
+      await this.events.noteDeletions(
+        transaction,
+        operations.filter((operation) => operation.kind === 'delete'),
+      );
       const events = [...plain, ...added];
       await this.events.add(transaction, events);
       await this.events.trim(transaction, this.dueStreams(plain));

@@ -215,6 +215,10 @@ export class MemoryAppendRepository extends AppendRepository {
     return withdrawn;
   }
 
+  override async noteDeletions(): Promise<void> {
+    // readers of deletions are tested on PostgreSQL
+  }
+
   override async withdraw(handle: Transaction, emits: WithdrawnEmit[]): Promise<void> {
     if (emits.length === 0) return;
     await this.step('withdraw');
