@@ -18,9 +18,9 @@ const TRIES_BEFORE_FIRST_READY = 3;
  * @param {string} options.name
  * @param {() => Promise<S>} options.launch if the result has no `ready`, the service is ready once it is launched
  * @param {(line: string) => void} [options.say] called when it has died
- * @param {number} [options.patienceMs] how long it may take to become ready for the first time
+ * @param {number} [options.reportEveryMs] how often to say that it is not ready yet
  */
-export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }) {
+export function supervise({ name, launch, say = () => {}, reportEveryMs = 10_000 }) {
   let wanted = false;
   /** @type {S | null} */
   let current = null;
@@ -105,7 +105,7 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
     whenReady,
 
     /**
-     * Resolves when it is ready; fails if it cannot be started. Does nothing if it is running.
+     * Resolves when it is ready, however long that takes: a starved machine may be slow. Fails if it cannot be started. Does nothing if it is running.
      * @returns {Promise<S>}
      */
     async start() {
@@ -118,10 +118,11 @@ export function supervise({ name, launch, say = () => {}, patienceMs = 120_000 }
         return await new Promise((resolve, reject) => {
           loop = keepRunning(reject);
           void whenReady().then(resolve);
-          timer = setTimeout(() => reject(new ExplainedError(`${name} is not ready after ${patienceMs / 1000} s.`)), patienceMs);
+          const begin = Date.now();
+          timer = setInterval(() => say(`waiting for ${name} to start, since ${Math.round((Date.now() - begin) / 1000)} s`), reportEveryMs);
         });
       } finally {
-        clearTimeout(timer);
+        clearInterval(timer);
       }
     },
 

@@ -53,6 +53,18 @@ describe('a supervised service', () => {
     await started;
   }
 
+  test('says every ten seconds that it is not ready, and is waited for however long that takes', async () => {
+    const started = supervised.start();
+    await jest.advanceTimersByTimeAsync(25_000);
+    expect(said).toEqual(['waiting for fake to start, since 10 s', 'waiting for fake to start, since 20 s']);
+    await jest.advanceTimersByTimeAsync(600_000);
+    said.length = 0;
+    latest().becomeReady();
+    await started;
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(said).toEqual([]);
+  });
+
   test('is started once it reports that it is ready', async () => {
     const started = supervised.start();
     await jest.advanceTimersByTimeAsync(1000);

@@ -8,7 +8,7 @@ import { startBroker } from '../../scripts/stores/broker.mjs';
 import { node24 } from '../../scripts/setup/node24.mjs';
 import { inRoot } from '../../scripts/shell/paths.mjs';
 import { freePort } from '../../scripts/shell/ports.mjs';
-import { newSecretsKey } from '../../scripts/shell/secrets-key.mjs';
+import { SECRETS_KEY } from './secrets-key.mjs';
 import { Api } from './api.js';
 import { logins } from './outside-kafka.js';
 import { startSecuredStores } from './secured-stores.js';
@@ -37,7 +37,7 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
   const env = {
     DATABASE_URL: databaseUrl,
     KAFKA_BROKERS: brokers,
-    SLUICE_SECRETS_KEY: newSecretsKey(),
+    SLUICE_SECRETS_KEY: SECRETS_KEY,
     SLUICE_HTTP_PORT: String(await freePort()),
     SLUICE_ENDPOINTS_PORT: String(await freePort()),
     SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',

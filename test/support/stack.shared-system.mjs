@@ -4,7 +4,7 @@ import { appEnvironment, superviseApps } from '../../scripts/processes/apps.mjs'
 import { node24 } from '../../scripts/setup/node24.mjs';
 import { inRoot } from '../../scripts/shell/paths.mjs';
 import { freePort } from '../../scripts/shell/ports.mjs';
-import { newSecretsKey } from '../../scripts/shell/secrets-key.mjs';
+import { SECRETS_KEY } from './secrets-key.mjs';
 
 /**
  * Starts the system for the stories that share one. `joinSystem` reads its environment from `SLUICE_TEST_SHARED_SYSTEM`.
@@ -14,7 +14,7 @@ import { newSecretsKey } from '../../scripts/shell/secrets-key.mjs';
 export async function startSharedSystem() {
   const env = {
     DATABASE_URL: process.env.SLUICE_TEST_DATABASE_URL,
-    SLUICE_SECRETS_KEY: newSecretsKey(),
+    SLUICE_SECRETS_KEY: SECRETS_KEY,
     KAFKA_BROKERS: process.env.SLUICE_TEST_KAFKA_BROKERS,
     SLUICE_HTTP_PORT: String(await freePort()),
     SLUICE_ENDPOINTS_PORT: String(await freePort()),

@@ -5,6 +5,9 @@ import { errorRaised } from './raised-errors.js';
 import { runFinished, executeRun } from './runs.js';
 import { type Service, SERVICES } from './contract.js';
 
+/** A header of the records that come from an outbox: a relay may send the same record twice. */
+export const OUTBOX_HEADER = 'sluice-outbox';
+
 /** The public topics: stable, for producers and consumers outside. */
 export const EVENTS_TOPIC = kafkaName('events');
 export const WORKFLOWS_TOPIC = kafkaName('workflows');

@@ -109,7 +109,8 @@ export class WatchedConsumer {
       await consumer.subscribe({ topics, fromBeginning });
       await consumer.run(run);
     };
-    if (state.vital) return begin();
+    // brokers that are down again just now are awaited
+    if (state.vital) return begin().catch((error: Error) => (isBrokerFailure(error) ? this.revive(error, begin) : Promise.reject(error)));
     // nothing waits for it: after a crash, the group first waits for the dead member
     void begin().catch((error: Error) => this.revive(error, begin));
   }

@@ -1,7 +1,8 @@
 import { Injectable, Inject, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import type { PoolClient } from 'pg';
 import { Database } from '#database';
-import { Publisher, shares } from '#messaging';
+import { EVENTS_TOPIC, OUTBOX_HEADER } from '#contracts';
+import { type OutgoingRecord, Publisher, shares } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { CHANNEL } from './outbox.js';
 
@@ -17,6 +18,14 @@ const BATCH = 500;
 /** A notification can get lost with its connection; then a record waits this long. */
 const POLL_MS = 1000;
 const LOCK_RETRY_MS = 1000;
+
+/** An event's record says that it may be a copy, so that routing delivers it once. */
+const recordOf = ({ id, topic, key, headers, value }: Row): OutgoingRecord => ({
+  topic,
+  key,
+  headers: topic === EVENTS_TOPIC ? { ...headers, [OUTBOX_HEADER]: String(id) } : headers,
+  value,
+});
 
 /**
  * Sends the records of the outbox to Kafka, in the order of their ids, and deletes them once Kafka has acknowledged them. One relay per
@@ -81,7 +90,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         continue;
       }
       for (const share of shares(rows)) {
-        await this.publisher.send(share.map(({ topic, key, headers, value }) => ({ topic, key, headers, value })));
+        await this.publisher.send(share.map(recordOf));
         await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [share.map(({ id }) => id)] });
       }
     }

@@ -31,6 +31,7 @@ import { Readiness } from './readiness.js';
 import { RpcErrors } from './rpc-errors.js';
 import { ServiceConfig } from './service.config.js';
 import { waitForStores } from './stores.js';
+import { untilAnswered } from './wait-for.js';
 
 export interface ServiceOptions {
   name: Service;
@@ -104,7 +105,8 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const messages = new Messages(name, kafka, publisher, log, box);
     const consumers = new Consumers();
     readiness.starting('its consumers to join');
-    await Promise.all([publisher.connect(), messages.connect()]);
+    await untilAnswered(log, () => publisher.connect());
+    await messages.connect();
 
     const connections = MessagingModule.with({ kafka, publisher, messages, consumers });
     const root: DynamicModule = { module: RootModule, imports: [module, LogModule.with(log), SecretsModule.with(box), connections] };

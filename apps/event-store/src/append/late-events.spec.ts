@@ -7,7 +7,7 @@ const NOW = 1_700_000_000_000;
 const FUTURE = Date.UTC(2100);
 
 it.each([
-  ['nothing, when the clock goes on', { offset: 7, clock: NOW }, { offset: 7, clock: NOW }, undefined],
+  ['nothing, when the clock continues', { offset: 7, clock: NOW }, { offset: 7, clock: NOW }, undefined],
   ['nothing, when another log begins later', { offset: 7, clock: NOW - 1 }, { offset: 0, clock: NOW }, undefined],
   ['the events of the same time, when another log begins', { offset: 7, clock: NOW }, { offset: 0, clock: NOW }, { from: NOW, to: NOW }],
   [

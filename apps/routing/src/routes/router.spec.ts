@@ -68,6 +68,29 @@ const run = async (plans: Task[][]) => {
 const payload = (topic: string) =>
   sent.filter((each) => each.topic === topic).map(({ value }) => JSON.parse(String(value)) as Record<string, unknown>);
 
+describe('an event that a relay has sent twice', () => {
+  const outbox = { ce_id: 'emit', 'sluice-outbox': '7' };
+
+  it('is routed once, also when its first record is read again', async () => {
+    listeners.dc_1 = ['wh_1'];
+    const [first, second] = [record('dc_1', '1', outbox), record('dc_1', '1', outbox)];
+    await run(await router.plan([first, second]));
+    expect(attempted).toEqual(['1 to wh_1']);
+    await run(await router.plan([second]));
+    expect(attempted).toHaveLength(1);
+    await run(await router.plan([first, second]));
+    expect(attempted).toHaveLength(2);
+  });
+
+  it('is not confused with one of another emitter or stream, or of a producer that has no outbox', async () => {
+    [listeners.dc_1, listeners.dc_2] = [['wh_1'], ['wh_2']];
+    const others = [record('dc_2', '2', outbox), record('dc_1', '3', { ...outbox, ce_type: 'x' })];
+    const outside = [record('dc_1', '4', { ce_id: 'other' }), record('dc_1', '4', { ce_id: 'other' })];
+    await run(await router.plan([record('dc_1', '1', outbox), ...others, ...outside]));
+    expect(attempted).toEqual(['1 to wh_1', '2 to wh_2', '3 to wh_1', '4 to wh_1', '4 to wh_1']);
+  });
+});
+
 describe('an event goes', () => {
   it('to webhooks by the dispatcher, to sources as runs, to workflows as triggers', async () => {
     listeners.dc_1 = ['wh_1', 'dc_2', 'p_3'];

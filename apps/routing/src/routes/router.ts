@@ -10,10 +10,15 @@ import { RoutingConfig } from '../routing.config.js';
 import { errorFact, malformedReport } from './error-records.js';
 import { isTooWide, loopReport, mayTrigger } from './loop-guard.js';
 import { type Match, MatchService } from './match.service.js';
+import { RepeatedEmits } from './repeated-emits.js';
 import { Strangers } from './strangers.js';
 import { runRecord, TriggerBatch, workflowRecord } from './trigger-records.js';
 
 const routed = counter('events_routed_total', 'Events that were matched with listeners.');
+const repeats = counter(
+  'events_repeated_by_relay_total',
+  'Second copies of events, sent by a relay that was interrupted, which were not routed.',
+);
 const loops = counter(
   'events_looping_total',
   'Events that triggered nothing because they had passed through too many sources and workflows.',
@@ -23,6 +28,7 @@ const loops = counter(
 @Injectable()
 export class Router {
   private readonly strangers: Strangers;
+  private readonly repeated = new RepeatedEmits();
   /** Those that were reported. */
   private readonly wideTrees = new LRUCache<string, true>({ max: 10_000 });
 
@@ -48,7 +54,10 @@ export class Router {
       const own = tasks[index] as Task[];
       if (read.kind === 'malformed') own.push(this.putAside(record, read));
       // what waits for its time isn't emitted yet
-      else if (read.kind === 'event' && read.stream !== WAITING_STREAM) events.push({ event: read, tasks: own });
+      else if (read.kind === 'event' && read.stream !== WAITING_STREAM) {
+        if (this.repeated.isRepeated(record, read)) repeats.inc();
+        else events.push({ event: read, tasks: own });
+      }
     });
     const matches = await this.matching.match(events.map(({ event }) => event));
     const triggers = new TriggerBatch(this.publisher);
