@@ -27,6 +27,7 @@ const PREFIXES: Record<string, string> = {
   users: 'u_',
   keys: 'key_',
   connections: 'apn_',
+  replays: 'rpl_',
 };
 
 let system: System;

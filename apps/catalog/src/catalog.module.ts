@@ -30,7 +30,11 @@ import { WorkflowsRepository } from './workflows/workflows.repository.js';
 
 /** What exists, and whose it is: components, sources, the registry of workflows. */
 @Module({
-  imports: [ProtectedBrokersModule, DatabaseModule.forApp(schema), TypeOrmModule.forFeature([Code, ComponentRow, ConnectionRow, SourceRow, WorkflowRow])],
+  imports: [
+    ProtectedBrokersModule,
+    DatabaseModule.forApp(schema),
+    TypeOrmModule.forFeature([Code, ComponentRow, ConnectionRow, SourceRow, WorkflowRow]),
+  ],
   controllers: [
     ComponentsController,
     ConnectionsController,

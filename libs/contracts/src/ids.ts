@@ -14,6 +14,7 @@ const prefixes = {
   apiKey: 'key_',
   delivery: 'del_',
   connection: 'apn_',
+  replay: 'rpl_',
 } as const;
 
 export type IdKind = keyof typeof prefixes;

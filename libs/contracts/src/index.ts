@@ -9,6 +9,7 @@ export * from './json-nesting.js';
 export * from './kafka-name.js';
 export * from './page.js';
 export * from './raised-errors.js';
+export * from './replays.js';
 export * from './runs.js';
 export * from './sources.js';
 export * from './subscriptions.js';

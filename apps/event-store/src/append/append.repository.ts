@@ -1,6 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { type EmitterId, EVENTS_TOPIC } from '#contracts';
-import { type DeletedRange, type EmittedEvent, type EventPlace, EVERY_STREAM, KEPT_EVENTS, type Stream, WAITING_STREAM } from '#events';
+import {
+  type DeletedRange,
+  type EmittedEvent,
+  eventIdOf,
+  type EventPlace,
+  EVERY_STREAM,
+  KEPT_EVENTS,
+  PARTITIONS,
+  type Stream,
+  WAITING_STREAM,
+} from '#events';
 import { Database, type Transaction } from '#database';
 import type { Position } from '#messaging';
 import { copyIn } from './copy-in.js';
@@ -31,17 +41,19 @@ export class AppendRepository {
 
   /** Where the partitions are to be taken up. */
   async positions(partitions: number[]): Promise<Map<number, Position>> {
-    const { rows } = await this.database.query<{ partition: number; next_offset: number; last_ms: number }>({
+    const { rows } = await this.database.query<{ partition: number; next_offset: number; last_ms: number; record_ms: number | null }>({
       name: 'progress-read',
       text: `WITH missing AS (
                INSERT INTO event_progress (topic, partition) SELECT $1, unnest($2::int[])
-               ON CONFLICT DO NOTHING RETURNING partition, next_offset, last_ms
+               ON CONFLICT DO NOTHING RETURNING partition, next_offset, last_ms, record_ms
              )
-             SELECT partition, next_offset, last_ms FROM event_progress WHERE topic = $1 AND partition = ANY($2)
+             SELECT partition, next_offset, last_ms, record_ms FROM event_progress WHERE topic = $1 AND partition = ANY($2)
              UNION ALL SELECT * FROM missing`,
       values: [EVENTS_TOPIC, partitions],
     });
-    return new Map(rows.map((row) => [row.partition, { offset: row.next_offset, clock: row.last_ms }]));
+    return new Map(
+      rows.map((row) => [row.partition, { offset: row.next_offset, clock: row.last_ms, timestamp: row.record_ms ?? undefined }]),
+    );
   }
 
   /**
@@ -51,10 +63,33 @@ export class AppendRepository {
   async advance(transaction: Transaction, partition: number, before: Position, after: Position): Promise<boolean> {
     const { rowCount } = await transaction.query({
       name: 'progress-advance',
-      text: 'UPDATE event_progress SET next_offset = $4, last_ms = $5 WHERE topic = $1 AND partition = $2 AND next_offset = $3',
-      values: [EVENTS_TOPIC, partition, before.offset, after.offset, after.clock],
+      // the offset alone could be that of another log
+      text: `UPDATE event_progress SET next_offset = $5, last_ms = $6, record_ms = $7
+             WHERE topic = $1 AND partition = $2 AND next_offset = $3 AND record_ms IS NOT DISTINCT FROM $4`,
+      values: [
+        ...[EVENTS_TOPIC, partition, before.offset, before.timestamp ?? null],
+        ...[after.offset, after.clock, after.timestamp ?? null],
+      ],
     });
     return rowCount === 1;
+  }
+
+  /**
+   * Moves the partition's events with a time of `from` or later to just before `to`, without a change of their order: what is stored next, at `to`, is
+   * newer. An event whose time is early enough already stays as it is. Reads the whole table: this is rare.
+   */
+  async moveBack(transaction: Transaction, partition: number, { from, to }: { from: number; to: number }): Promise<void> {
+    await transaction.query({
+      name: 'event-move-back',
+      text: `WITH late AS MATERIALIZED (
+               SELECT DISTINCT emitter_id, stream FROM event WHERE ms >= $2 AND seq % ${PARTITIONS} = $1
+             ), ranked AS MATERIALIZED (
+               SELECT event.ctid AS row, $3 - row_number() OVER (PARTITION BY emitter_id, stream ORDER BY ms DESC, seq DESC) AS latest
+               FROM late JOIN event USING (emitter_id, stream) WHERE seq % ${PARTITIONS} = $1
+             )
+             UPDATE event SET ms = latest FROM ranked WHERE event.ctid = ranked.row AND ms > latest`,
+      values: [partition, from, to],
+    });
   }
 
   /** Fails with UNIQUE_VIOLATION when one of the emits is stored already. */
@@ -135,6 +170,24 @@ export class AppendRepository {
       values: [range.emitterId, range.stream, except, start.ms, start.seq, end.ms, end.seq],
     });
     return rows.map((row) => row.emit_id);
+  }
+
+  /** Remembers what users have deleted: the log still has it. A batch that is read again notes it once. */
+  async noteDeletions(transaction: Transaction, ranges: DeletedRange[]): Promise<void> {
+    if (ranges.length === 0) return;
+    await transaction.query({
+      name: 'deletions-note',
+      text: `INSERT INTO deleted_range (emitter_id, ms, seq, stream, start_id, end_id)
+             SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[]) ON CONFLICT DO NOTHING`,
+      values: [
+        ranges.map(({ emitterId }) => emitterId),
+        ranges.map(({ place }) => place.ms),
+        ranges.map(({ place }) => place.seq),
+        ranges.map(({ stream }) => stream),
+        ranges.map(({ start }) => start && eventIdOf(start)),
+        ranges.map(({ end }) => end && eventIdOf(end)),
+      ],
+    });
   }
 
   /** Keeps of these emits that they are not to be emitted when their time comes. */

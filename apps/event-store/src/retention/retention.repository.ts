@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LessThan, Repository } from 'typeorm';
 import { Database, type Session } from '#database';
+import { DeletedRangeRow } from '../append/deleted-range.entity.js';
 import { WithdrawnEmitRow } from '../withdrawn/withdrawn-emit.entity.js';
 
 /** An emit waits a year at most, and the runtime may come late. */
@@ -44,6 +45,11 @@ export class RetentionRepository {
   /** Removes all events of an emitter; returns how many. What was withdrawn stays: the runtime may hear later than we that the emitter is gone. */
   removeAll(emitterIds: string[], session: Session = this.database): Promise<number> {
     return this.removeBefore(Number.MAX_SAFE_INTEGER, emitterIds, session);
+  }
+
+  /** Forgets deletions of events that have left the log long ago. */
+  async forgetDeletions(): Promise<void> {
+    await this.database.rows(DeletedRangeRow).delete({ deleted_at: LessThan(new Date(Date.now() - WITHDRAWN_MS)) });
   }
 
   /** Forgets the withdrawn emits that the runtime no longer looks up. */

@@ -65,6 +65,7 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
     await this.events.forgetWithdrawn();
+    await this.events.forgetDeletions();
     return result;
   }
 

@@ -101,7 +101,7 @@ export class Router {
     if (triggered.length === 0) return fact !== undefined;
     if (mayTrigger(event, triggered.length)) {
       for (const { id } of triggered) {
-        if (isId('source', id)) batch.add(runRecord(event, ownerId, id, triggered.length));
+        if (isId('source', id)) batch.add(runRecord(event, ownerId, id, { triggered: triggered.length }));
         else if (isId('workflow', id)) batch.add(workflowRecord(event, id, triggered.length));
       }
       return true;

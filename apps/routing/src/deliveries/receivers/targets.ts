@@ -15,13 +15,15 @@ interface Known {
 }
 
 /**
- * The webhooks that deliveries go to, in memory. What is known of one never gets older: a delivery that was parked
- * because its webhook is spilled must not be overtaken by one that finds it direct as it was before.
+ * The webhooks that deliveries go to, in memory. They are read by one statement at a time, so what is known of one never gets older: a delivery that
+ * was parked because its webhook is spilled must not be overtaken by one that finds it direct as it was before. What the database returns is
+ * valid even if its version is lower: then the database was restored.
  */
 @Injectable()
 export class Targets {
   private readonly known = new LRUCache<WebhookId, Known>({ max: 50_000 });
   private readonly wanted = new Map<WebhookId, PromiseWithResolvers<Target | undefined>>();
+  private loading: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly store: DeliveryStore,
@@ -51,7 +53,7 @@ export class Targets {
   load(id: WebhookId): Promise<Target | undefined> {
     let wanted = this.wanted.get(id);
     if (!wanted) {
-      if (this.wanted.size === 0) setImmediate(() => void this.loadWanted());
+      if (this.wanted.size === 0) setImmediate(() => void (this.loading = this.loading.then(() => this.loadWanted())));
       this.wanted.set(id, (wanted = Promise.withResolvers()));
     }
     return wanted.promise;
@@ -77,8 +79,6 @@ export class Targets {
   }
 
   private keep(target: Target, seenAt: number): Target {
-    const known = this.known.get(target.id);
-    if (known && known.target.version > target.version) return known.target;
     // a closing ends by time alone, without a new version: such a target is good for one look
     this.known.set(target.id, { target, seenAt: target.mode === 'closing' ? 0 : seenAt });
     return target;
