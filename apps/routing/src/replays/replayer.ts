@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isId, type SourceId, type WebhookId, type WorkflowId } from '#contracts';
+import { isId } from '#contracts';
 import { type EmittedEvent, eventIdOf, logPlaceOf } from '#events';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
