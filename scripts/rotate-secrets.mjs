@@ -1,7 +1,5 @@
 // sluice secrets rotate: encrypts all secrets in the databases under the first key of SLUICE_SECRETS_KEY. It can be repeated, and run while the services
 // run, once all of them have the new list of keys. On failure, it prints one line and exits with code 1.
-import { SourceRow } from '../dist/apps/catalog/src/sources/source.entity.js';
-import { SourcesRepository } from '../dist/apps/catalog/src/sources/sources.repository.js';
 import { checkConfig } from '../dist/libs/config/src/index.js';
 import { SERVICES } from '../dist/libs/contracts/src/index.js';
 import { Database, DatabaseConfig, rotateSealed } from '../dist/libs/database/src/index.js';
@@ -20,7 +18,7 @@ try {
     const connection = { serverUrl: config.serverUrl, name: config.nameOf(service), max: 2, log };
     const values = await rotateSealed(schema, connection, box);
     if (values > 0) log.info({ database: connection.name, values }, 'secrets.rotated');
-    if (service === 'catalog') await republish(schema, connection);
+    if (service === 'catalog') await republish(service, schema, connection);
   }
 } catch (error) {
   logFatal(log, error, 'rotation.failed');
@@ -29,14 +27,20 @@ try {
 
 /**
  * The catalog's relay sends the facts: they replace those that are encrypted under an older key.
+ * @param {string} service
  * @param {any} schema
  * @param {any} connection
  */
-async function republish(schema, connection) {
+async function republish(service, schema, connection) {
+  const sources = `../dist/apps/${service}/src/sources`;
+  const [{ SourceRow }, { SourcesRepository }] = await Promise.all([
+    import(`${sources}/source.entity.js`),
+    import(`${sources}/sources.repository.js`),
+  ]);
   const database = await Database.of(schema, connection).open();
   try {
-    const sources = await new SourcesRepository(database, database.rows(SourceRow)).republish();
-    if (sources > 0) log.info({ sources }, 'sources.republished');
+    const republished = await new SourcesRepository(database, database.rows(SourceRow)).republish();
+    if (republished > 0) log.info({ sources: republished }, 'sources.republished');
   } finally {
     await database.close();
   }

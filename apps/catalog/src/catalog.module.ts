@@ -10,7 +10,7 @@ import { ComponentsController } from './components/components.controller.js';
 import { ComponentsRepository } from './components/components.repository.js';
 import { ComponentsService } from './components/components.service.js';
 import { RemoteCode } from './components/remote-code.js';
-import { ConnectionRow } from './connections/connection.entity.js';
+import { ConnectionRow } from './sources/connection.entity.js';
 import { ConnectionsController } from './connections/connections.controller.js';
 import { ConnectionsRepository } from './connections/connections.repository.js';
 import { ConnectionsService } from './connections/connections.service.js';
@@ -30,7 +30,11 @@ import { WorkflowsRepository } from './workflows/workflows.repository.js';
 
 /** What exists, and whose it is: components, sources, the registry of workflows. */
 @Module({
-  imports: [ProtectedBrokersModule, DatabaseModule.forApp(schema), TypeOrmModule.forFeature([Code, ComponentRow, ConnectionRow, SourceRow, WorkflowRow])],
+  imports: [
+    ProtectedBrokersModule,
+    DatabaseModule.forApp(schema),
+    TypeOrmModule.forFeature([Code, ComponentRow, ConnectionRow, SourceRow, WorkflowRow]),
+  ],
   controllers: [
     ComponentsController,
     ConnectionsController,

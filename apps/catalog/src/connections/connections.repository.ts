@@ -1,13 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { In, Repository } from 'typeorm';
+import { Repository } from 'typeorm';
 import { type ConnectionId, type EmitterState, emitterChanged, SluiceError, type SourceId, type UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { SourcesRepository } from '../sources/sources.repository.js';
 import { sourceState } from '../sources/source.entity.js';
-import { ConnectionRow } from './connection.entity.js';
+import { ConnectionRow } from '../sources/connection.entity.js';
 
 /** Connections. A source has copies of the credentials that it uses, so that its facts carry them: a change of both is one transaction. */
 @Injectable()
@@ -26,11 +26,6 @@ export class ConnectionsRepository {
 
   async find(ownerId: UserId, id: ConnectionId): Promise<ConnectionRow | undefined> {
     return (await this.connections.findOneBy({ owner_id: ownerId, id })) ?? undefined;
-  }
-
-  /** Those of the ids that are connections of the owner. */
-  async named(ownerId: UserId, ids: ConnectionId[]): Promise<ConnectionRow[]> {
-    return ids.length === 0 ? [] : this.connections.findBy({ owner_id: ownerId, id: In(ids) });
   }
 
   list(ownerId: UserId, page: KeysetPage): Promise<{ rows: ConnectionRow[]; total: number }> {

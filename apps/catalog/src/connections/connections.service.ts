@@ -18,7 +18,7 @@ import { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
 import { unixSeconds } from '../components/component.entity.js';
 import { keptCredentials, maskedCredentials } from '../sources/secret-props.js';
-import type { ConnectionRow } from './connection.entity.js';
+import type { ConnectionRow } from '../sources/connection.entity.js';
 import { ConnectionsRepository } from './connections.repository.js';
 
 const MAX_BYTES = 64 * 1024;

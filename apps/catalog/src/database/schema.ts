@@ -2,7 +2,7 @@ import { connectionPlace, propsPlace } from '#contracts';
 import { schemaOf } from '#database';
 import { outboxSchema } from '#outbox';
 import { Code, ComponentRow } from '../components/component.entity.js';
-import { ConnectionRow } from '../connections/connection.entity.js';
+import { ConnectionRow } from '../sources/connection.entity.js';
 import { SourceRow } from '../sources/source.entity.js';
 import { WorkflowRow } from '../workflows/workflow.entity.js';
 import { CreateCatalog1795305600002 } from './migrations/0001-create-catalog.js';

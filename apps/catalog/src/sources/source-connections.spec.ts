@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { PropDefinition } from '#contracts';
 import { SecretBox } from '#secrets';
-import type { ConnectionRow } from '../connections/connection.entity.js';
+import type { ConnectionRow } from './connection.entity.js';
 import { connected, namedConnections, withInline } from './source-connections.js';
 
 const box = new SecretBox([Buffer.alloc(32, 1)]);

@@ -1,6 +1,6 @@
 import { type ConnectionId, connectionPlace, type FieldProblem, isId, newId, type PropDefinition } from '#contracts';
 import type { SecretBox } from '#secrets';
-import type { ConnectionRow } from '../connections/connection.entity.js';
+import type { ConnectionRow } from './connection.entity.js';
 import { isObject } from './secret-props.js';
 
 type Values = Record<string, unknown>;

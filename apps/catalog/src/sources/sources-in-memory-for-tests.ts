@@ -8,7 +8,7 @@ import type { SourcesRepository } from './sources.repository.js';
 /** In place of SourcesRepository. */
 export class SourcesInMemory implements Pick<
   SourcesRepository,
-  'find' | 'list' | 'requireFree' | 'create' | 'update' | 'switchOff' | 'delete' | 'states' | 'stateByEndpoint'
+  'find' | 'connections' | 'list' | 'requireFree' | 'create' | 'update' | 'switchOff' | 'delete' | 'states' | 'stateByEndpoint'
 > {
   readonly rows = new Map<SourceId, SourceRow>();
 
@@ -17,6 +17,10 @@ export class SourcesInMemory implements Pick<
   async find(ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
     const row = this.rows.get(id);
     return row?.owner_id === ownerId ? row : undefined;
+  }
+
+  async connections(): Promise<never[]> {
+    return [];
   }
 
   async list(ownerId: UserId, { limit, after, before }: KeysetPage): Promise<{ rows: SourceRow[]; total: number }> {

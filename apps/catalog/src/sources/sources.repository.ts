@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, Not, Repository, type SelectQueryBuilder } from 'typeorm';
-import { emitterChanged, type EmitterState, Invalid, SluiceError, type SourceId, type UserId } from '#contracts';
+import { type ConnectionId, emitterChanged, type EmitterState, Invalid, SluiceError, type SourceId, type UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
-import { ConnectionRow } from '../connections/connection.entity.js';
+import { ConnectionRow } from './connection.entity.js';
 import type { UsedCredentials } from './source-connections.js';
 import { freeSlug } from './slug.js';
 import { type SourceChange, SourceRow, sourceState } from './source.entity.js';
@@ -229,6 +229,11 @@ export class SourcesRepository {
   private async lock(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
     await transaction.query('SELECT FROM source WHERE owner_id = $1 AND id = $2 FOR UPDATE', [ownerId, id]);
     return this.findIn(transaction, ownerId, id);
+  }
+
+  /** Those of the ids that are connections of the owner. */
+  async connections(ownerId: UserId, ids: ConnectionId[]): Promise<ConnectionRow[]> {
+    return ids.length === 0 ? [] : this.database.rows(ConnectionRow).findBy({ owner_id: ownerId, id: In(ids) });
   }
 
   /** Until the transaction ends, no other changes which connections the account's sources use. */

@@ -32,8 +32,7 @@ import { SecretBox } from '#secrets';
 import { CatalogConfig } from '../catalog.config.js';
 import type { ComponentRow, NewComponent } from '../components/component.entity.js';
 import { ComponentsService } from '../components/components.service.js';
-import type { ConnectionRow } from '../connections/connection.entity.js';
-import { ConnectionsRepository } from '../connections/connections.repository.js';
+import type { ConnectionRow } from './connection.entity.js';
 import { checkPropValues } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
 import { connected, namedConnections, withInline } from './source-connections.js';
@@ -76,7 +75,6 @@ export class SourcesService {
   constructor(
     private readonly sources: SourcesRepository,
     private readonly components: ComponentsService,
-    private readonly connections: ConnectionsRepository,
     private readonly messages: Messages,
     private readonly config: CatalogConfig,
     private readonly box: SecretBox,
@@ -87,7 +85,7 @@ export class SourcesService {
     requireComponent(choice);
     const component = await this.component(owner_id, new_component_id, choice);
     const given = choice.configured_props ?? {};
-    const known = await this.connections.named(owner_id, namedConnections(given));
+    const known = await this.sources.connections(owner_id, namedConnections(given));
     const change = this.change(id, component, known, {
       // without a name it's the component's, as a slug
       name: choice.name ?? slugOf(component.description.name),
@@ -105,7 +103,7 @@ export class SourcesService {
     requireComponent(choice);
     const found = await this.found(owner_id, id);
     const component = await this.component(owner_id, new_component_id, choice);
-    const known = await this.connections.named(owner_id, namedConnections(choice.configured_props ?? {}, this.values(found)));
+    const known = await this.sources.connections(owner_id, namedConnections(choice.configured_props ?? {}, this.values(found)));
     return this.save(found, component.fresh, (before) => {
       const { name, external_id, configured_props } = choice;
       return this.change(id, component, known, {
@@ -126,7 +124,7 @@ export class SourcesService {
     const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch) : undefined;
     // code that the source runs already is not a new component
     const component = given?.fresh?.code.hash === found.component.code_hash ? undefined : given;
-    const known = await this.connections.named(owner_id, namedConnections(patch.configured_props ?? {}, this.values(found)));
+    const known = await this.sources.connections(owner_id, namedConnections(patch.configured_props ?? {}, this.values(found)));
     return this.save(found, component?.fresh, (before) => {
       const change = this.patched(component ?? currentOf(before), known, patch, before);
       return this.isAsBefore(change, before) ? null : change;
