@@ -20,8 +20,7 @@ import {
   TopicsConfig,
 } from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
-import { CannotStart } from './cannot-start.js';
-import { logFatal } from './explain.js';
+import { CannotStart, logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
 import { LogModule } from './log.module.js';
 import { protectBrokers } from './protect-brokers.js';

@@ -6,7 +6,7 @@ import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
 import { AppendService } from './append.service.js';
-import type { Operation } from './operation.js';
+import type { Operation } from './replay.js';
 import { TrimCounter } from './trim-counter.js';
 
 const PARTITION = 1;

@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { type EmitterId, EVENTS_TOPIC } from '#contracts';
 import { type DeletedRange, type EmittedEvent, type EventPlace, EVERY_STREAM, KEPT_EVENTS, type Stream, WAITING_STREAM } from '#events';
-import { Database, type Transaction } from '#database';
+import { Database, type Session, type Transaction } from '#database';
 import type { Position } from '#messaging';
-import { copyIn } from './copy-in.js';
-import { COPIED_COLUMNS, copyRows } from './copy-rows.js';
+import { COPIED_COLUMNS, copyIn, copyRows } from './copy-rows.js';
 import type { KeptEvent } from './replay.js';
 
 export interface StreamKey {
@@ -20,7 +19,13 @@ export interface WithdrawnEmit {
 const FIRST: EventPlace = { ms: 0, seq: 0 };
 const LAST: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
-/** How the store keeps events: all of it runs in the transaction that moves the partition's position. COPY and prepared SQL: the hot path. */
+/** An emit waits a year at most, and the runtime may be late. */
+const WITHDRAWN_KEPT = '400 days';
+
+/**
+ * The only writer of the tables `event`, `event_progress` and `withdrawn_emit`. Everything that the topic's records change runs in the transaction that
+ * moves the partition's position. COPY and prepared SQL: the hot path.
+ */
 @Injectable()
 export class AppendRepository {
   constructor(private readonly database: Database) {}
@@ -146,6 +151,43 @@ export class AppendRepository {
              ON CONFLICT DO NOTHING`,
       values: [emits.map(({ emitterId }) => emitterId), emits.map(({ emitId }) => emitId)],
     });
+  }
+
+  /** The ids of emitters with stored events, in order, after the given one. */
+  async emittersAfter(emitterId: string, limit: number): Promise<string[]> {
+    const { rows } = await this.database.query<{ emitter_id: string }>({
+      name: 'emitters-after',
+      // from one emitter to the next: DISTINCT would read every event
+      text: `WITH RECURSIVE walk AS (
+               (SELECT emitter_id FROM event WHERE emitter_id > $1 ORDER BY emitter_id LIMIT 1)
+               UNION ALL
+               SELECT (SELECT emitter_id FROM event WHERE emitter_id > walk.emitter_id ORDER BY emitter_id LIMIT 1)
+               FROM walk WHERE walk.emitter_id IS NOT NULL
+             )
+             SELECT emitter_id FROM walk WHERE emitter_id IS NOT NULL LIMIT $2`,
+      values: [emitterId, limit],
+    });
+    return rows.map((row) => row.emitter_id);
+  }
+
+  /** Deletes the emitters' events whose clock is before `ms`. Returns how many. */
+  async deleteBefore(ms: number, emitterIds: string[], session: Session = this.database): Promise<number> {
+    const { rowCount } = await session.query({
+      name: 'events-remove-before',
+      text: 'DELETE FROM event WHERE emitter_id = ANY ($1) AND ms < $2',
+      values: [emitterIds, ms],
+    });
+    return rowCount ?? 0;
+  }
+
+  /** Deletes all events of the emitters. Returns how many. Withdrawn emits are kept: the runtime may learn later that the emitter is deleted. */
+  deleteAll(emitterIds: string[], session: Session = this.database): Promise<number> {
+    return this.deleteBefore(Number.MAX_SAFE_INTEGER, emitterIds, session);
+  }
+
+  /** Deletes the withdrawn emits that the runtime no longer looks up. */
+  async deleteOldWithdrawn(): Promise<void> {
+    await this.database.query('DELETE FROM withdrawn_emit WHERE withdrawn_at < now() - $1::interval', [WITHDRAWN_KEPT]);
   }
 }
 

@@ -7,7 +7,7 @@ import { EventIntake } from './event-intake.js';
 import { type Random, seededRandom, TestLog } from './log-for-tests.js';
 import { MemoryAppendRepository, MemoryTables, type Mutant as RepositoryMutant } from './memory-append-repository-for-tests.js';
 import { apply, type Model } from './model-for-tests.js';
-import type { Operation } from './operation.js';
+import type { Operation } from './replay.js';
 import { TrimCounter } from './trim-counter.js';
 
 /*

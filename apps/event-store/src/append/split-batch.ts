@@ -1,6 +1,6 @@
 import type { EmitterId } from '#contracts';
 import { type EmittedEvent, KEPT_EVENTS } from '#events';
-import type { Operation } from './operation.js';
+import type { Operation } from './replay.js';
 
 export interface SplitBatch {
   /** New events of which nothing needs to be known: they are appended as they are. */

@@ -3,19 +3,19 @@ import type { EmitterState } from '#contracts';
 import type { Transaction } from '#database';
 import type { EmitterListener } from '#emitters';
 import { LOG, type Log } from '#observability';
-import { RetentionRepository } from './retention.repository.js';
+import { AppendRepository } from '../append/append.repository.js';
 
-/** An emitter's events go when it goes. What is still emitted in its name afterwards is found by the sweep. */
+/** Deletes the events of a deleted emitter. The sweep finds events that are emitted in its name afterwards. */
 @Injectable()
-export class ForgetDeleted implements EmitterListener {
+export class DeletedEmitters implements EmitterListener {
   constructor(
-    private readonly events: RetentionRepository,
+    private readonly events: AppendRepository,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
   async emitterChanged(transaction: Transaction, state: EmitterState): Promise<void> {
     if (!state.deleted) return;
-    const events = await this.events.removeAll([state.emitter_id], transaction);
-    this.log.info({ emitter_id: state.emitter_id, events }, 'emitter.forgotten');
+    const events = await this.events.deleteAll([state.emitter_id], transaction);
+    this.log.info({ emitter_id: state.emitter_id, events }, 'emitter.events-deleted');
   }
 }
