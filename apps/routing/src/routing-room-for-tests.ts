@@ -14,9 +14,9 @@ import { WebhookRow } from './webhooks/webhook.entity.js';
 import { WebhooksRepository } from './webhooks/webhooks.repository.js';
 import { WebhooksService } from './webhooks/webhooks.service.js';
 
-/** The part of the room that users talk to, on a database of its own; the catalog knows what `catalog` has. */
+/** The part of routing that handles users' requests, on a separate database. `catalog` is what the catalog knows. */
 export class RoutingRoom {
-  /** Emitters that the catalog knows, and this room not yet. */
+  /** Emitters that the catalog knows and routing does not know yet. */
   readonly catalog = new Map<string, EmitterState>();
   readonly webhooks: WebhooksRepository;
   readonly webhooksService: WebhooksService;
@@ -70,7 +70,7 @@ export class RoutingRoom {
     };
   }
 
-  /** An emitter that the room knows. */
+  /** An emitter that routing knows. */
   async source(ownerId: UserId, change: Partial<EmitterState> = {}): Promise<SourceId> {
     const id = newId('source');
     await this.directory.learn(this.state(ownerId, id, change));

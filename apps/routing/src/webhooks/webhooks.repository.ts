@@ -13,7 +13,7 @@ const SECRET = 'secret, CASE WHEN previous_secret_expires_at > now() THEN previo
 /** SQL: what happens to new deliveries, see Mode. */
 export const MODE = "CASE WHEN NOT spilled THEN 'direct' WHEN closing_until > clock_timestamp() THEN 'closing' ELSE 'spilled' END";
 
-/** What a change sets; what is absent stays. */
+/** The changed columns; the others keep their values. */
 export type WebhookChange = Partial<Pick<WebhookRow, 'name' | 'description' | 'url' | 'active' | 'rate_limit'>>;
 
 @Injectable()
@@ -24,7 +24,7 @@ export class WebhooksRepository {
     private readonly dependents: WebhookDependents,
   ) {}
 
-  /** Creates the webhook, or finds that it was created already. Undefined when its id is another account's. */
+  /** Creates the webhook, unless it exists. Undefined if its id belongs to another account. */
   async create(
     ownerId: UserId,
     webhook: Pick<WebhookRow, 'id' | 'name' | 'description' | 'url' | 'rate_limit' | 'secret'>,
@@ -57,7 +57,7 @@ export class WebhooksRepository {
       const { affected } = await webhooks.update(found, { ...change, updated_at: () => 'now()', version: () => 'version + 1' });
       if (affected !== 1) return undefined;
       const row = await webhooks.findOneByOrFail(found);
-      // one replica keeps the rate: everything goes through the backlog, which one replica at a time holds
+      // only one replica can enforce the rate: every delivery goes through the backlog, which one replica leases at a time
       if (row.rate_limit !== null) await webhooks.update(found, { spilled: true });
       if (change.active) await webhooks.update(found, { failing_since: null });
       if (change.url !== undefined || change.active || change.rate_limit !== undefined)
@@ -66,7 +66,7 @@ export class WebhooksRepository {
     });
   }
 
-  /** Deletes the webhook and everything that belongs to it. False when the owner has no such webhook. */
+  /** Deletes the webhook and everything that belongs to it. False if the owner has no such webhook. */
   async delete(ownerId: UserId, id: WebhookId): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
       const { affected } = await transaction.rows(WebhookRow).delete({ owner_id: ownerId, id });
@@ -82,7 +82,7 @@ export class WebhooksRepository {
     return rows[0];
   }
 
-  /** Sets the secret and keeps the old one for a while, unless this rotation was carried out already. SQL, for the old secret and the clock. */
+  /** Replaces the secret and keeps the old one for a while, unless this rotation has already happened. SQL, for the old secret and the clock. */
   async rotateSecret(ownerId: UserId, id: WebhookId, secret: string, rotationId: string, keepMs: number): Promise<SecretRow | undefined> {
     await this.database.query(
       `UPDATE webhook SET secret = $3, previous_secret = secret, previous_secret_expires_at = now() + $5 * interval '1 ms', rotation_id = $4,
@@ -93,7 +93,7 @@ export class WebhooksRepository {
     return this.findSecret(ownerId, id);
   }
 
-  /** Locks the webhook against its deletion until the transaction ends. False when the owner has no such webhook. */
+  /** Locks the webhook against its deletion until the transaction ends. False if the owner has no such webhook. */
   async hold(transaction: Transaction, ownerId: UserId, id: string): Promise<boolean> {
     const { rowCount } = await transaction.query('SELECT FROM webhook WHERE owner_id = $1 AND id = $2 FOR KEY SHARE', [ownerId, id]);
     return rowCount === 1;

@@ -6,11 +6,11 @@ const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const MS_LENGTH = 8;
 const SEQ_LENGTH = 10;
 
-/** The id of a delivery: its event's place, so that ids sort by emission. It's unique in its webhook. */
+/** The id of a delivery: its event's position, so that ids sort by emission. It is unique per webhook. */
 export const deliveryIdOf = ({ ms, seq }: EventPlace): Id<'delivery'> =>
   `del_${base62(BigInt(ms), MS_LENGTH)}${base62(BigInt(seq), SEQ_LENGTH)}`;
 
-/** The place behind a delivery's id, or null when it isn't one. */
+/** The position in a delivery's id, or null if the text is not such an id. */
 export function placeOfDelivery(id: string): EventPlace | null {
   if (!isId('delivery', id)) return null;
   const digits = id.slice('del_'.length);
