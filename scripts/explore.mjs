@@ -2,8 +2,8 @@
 import { randomInt } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
-import { explain, ExplainedError } from './lib/explained-error.mjs';
+import { runScript } from './lib/command.mjs';
+import { ExplainedError } from './lib/explained-error.mjs';
 import { interruptible } from './lib/interruptible.mjs';
 import { inRoot } from './lib/paths.mjs';
 import { runJest } from './lib/run-jest.mjs';
@@ -19,19 +19,15 @@ repeats it is printed.`;
 /** The contents by which a randomised test file is recognised. */
 const RANDOMISED = /from 'fast-check'|process\.env\.SLUICE_SEED/;
 
-try {
-  process.exitCode = await explore();
-} catch (error) {
-  console.error(explain(error));
-  process.exitCode = 1;
-}
+await runScript({ usage: USAGE, options: { minutes: { type: 'string', default: '10' } } }, explore);
 
-async function explore() {
-  const { minutes, patterns, help } = readArguments();
-  if (help) {
-    console.log(USAGE);
-    return 0;
-  }
+/**
+ * @param {{ minutes: string }} options
+ * @param {string[]} patterns
+ */
+async function explore(options, patterns) {
+  const minutes = Number(options.minutes);
+  if (!(minutes > 0)) throw new ExplainedError(`--minutes must be a number above 0, not "${options.minutes}".`);
   const files = randomisedFiles(patterns);
   if (files.length === 0) throw new ExplainedError(`No randomised test file matches ${patterns.join(' ')}.`);
   await ensureDependencies({ say: console.error });
@@ -64,16 +60,6 @@ async function explore() {
     },
     () => stack.stop(),
   );
-}
-
-function readArguments() {
-  const { values, positionals } = parseArgs({
-    options: { minutes: { type: 'string', default: '10' }, help: { type: 'boolean', default: false } },
-    allowPositionals: true,
-  });
-  const minutes = Number(values.minutes);
-  if (!(minutes > 0)) throw new ExplainedError(`--minutes must be a number above 0, not "${values.minutes}".`);
-  return { minutes, patterns: positionals, help: values.help };
 }
 
 /**

@@ -2,13 +2,13 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { runScript } from './lib/command.mjs';
 import { compose, docker, overrideFile } from './lib/compose.mjs';
 import { explain, ExplainedError } from './lib/explained-error.mjs';
 import { interruptible } from './lib/interruptible.mjs';
 import { inRoot } from './lib/paths.mjs';
 import { freePort, isOwnAddress } from './lib/ports.mjs';
-import { runJest } from './lib/run-jest.mjs';
+import { runStories } from './lib/run-jest.mjs';
 import { run } from './lib/run.mjs';
 import { ensureDependencies } from './lib/setup.mjs';
 import { timed, times } from './lib/timed.mjs';
@@ -26,19 +26,23 @@ Builds the image, starts docker-compose.yml as a separate project, runs the stor
 
 npm run test:compose -- test/page-walk runs one story.`;
 
-try {
-  process.exitCode = await testCompose();
-} catch (error) {
-  console.error(explain(error));
-  process.exitCode = 1;
-}
+await runScript(
+  {
+    usage: USAGE,
+    options: {
+      project: { type: 'string' },
+      keep: { type: 'boolean', default: false },
+      'if-possible': { type: 'boolean', default: false },
+    },
+  },
+  testCompose,
+);
 
-async function testCompose() {
-  const { values: options, positionals } = readArguments();
-  if (options.help) {
-    console.log(USAGE);
-    return 0;
-  }
+/**
+ * @param {{ project?: string, keep: boolean, 'if-possible': boolean }} options
+ * @param {string[]} positionals
+ */
+async function testCompose(options, positionals) {
   await ensureDependencies({ say: console.error });
   const folder = await mkdtemp(join(tmpdir(), 'sluice-compose-'));
   const settings = {
@@ -73,22 +77,6 @@ async function testCompose() {
   );
   console.log(`${times()}\n${summary}`);
   return code;
-}
-
-function readArguments() {
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        project: { type: 'string' },
-        keep: { type: 'boolean', default: false },
-        'if-possible': { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-  } catch (error) {
-    throw new ExplainedError(`${/** @type {Error} */ (error).message}\n\n${USAGE}`);
-  }
 }
 
 /** Why this machine cannot run the containers; undefined if it can. */
@@ -180,14 +168,6 @@ function isAlive(pid) {
 async function hostOfThisMachine() {
   const gateway = (await docker(['network', 'inspect', 'bridge', '--format', '{{(index .IPAM.Config 0).Gateway}}'])).trim();
   return (await isOwnAddress(gateway)) ? gateway : DOCKER_DESKTOP;
-}
-
-/**
- * @param {object} target
- * @param {string[]} args
- */
-function runStories(target, args) {
-  return runJest([...args, '--selectProjects', 'e2e'], { SLUICE_E2E_TARGET: JSON.stringify(target) });
 }
 
 /** @param {import('./lib/compose.mjs').ComposeSettings} settings */

@@ -1,8 +1,9 @@
 // npm run test:e2e -- --url … --key … --kafka … --endpoints … [-- arguments for jest]: runs the stories of test/ against a running instance.
-import { parseArgs } from 'node:util';
-import { explain, ExplainedError } from './lib/explained-error.mjs';
+import { runScript } from './lib/command.mjs';
+import { ExplainedError } from './lib/explained-error.mjs';
 import { describeInstance } from './lib/instance.mjs';
-import { runJest, signalJest } from './lib/run-jest.mjs';
+import { kafkaLoginOptions, kafkaLoginVariables } from './lib/kafka-login.mjs';
+import { runStories, signalJest } from './lib/run-jest.mjs';
 import { ensureDependencies } from './lib/setup.mjs';
 
 const USAGE = `Usage: npm run test:e2e -- --url URL --key KEY --kafka HOST:PORT --endpoints URL [options] [-- arguments for jest]
@@ -16,6 +17,9 @@ const USAGE = `Usage: npm run test:e2e -- --url URL --key KEY --kafka HOST:PORT 
   --cli COMMAND         runs the operator's CLI, for example "docker compose exec -T gateway sluice"
   --topic-prefix TEXT   SLUICE_TOPIC_PREFIX of the instance
 
+  TLS and a login for producers outside: the services' variables as options, for example
+  --kafka-security-protocol sasl_ssl --kafka-ssl-ca-location ca.pem --kafka-sasl-username stories --kafka-sasl-password-file password
+
 The stories create accounts with the CLI. Without --cli, they run in the account of the key, and those that need another account are skipped.
 They delete the sources and webhooks that they create; components and accounts remain.`;
 
@@ -24,47 +28,37 @@ const REQUIRED = /** @type {const} */ (['url', 'key', 'kafka', 'endpoints']);
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP'])) process.once(signal, () => signalJest(signal));
 process.once('SIGINT', () => {});
 
-try {
-  process.exitCode = await testInstance();
-} catch (error) {
-  console.error(explain(error));
-  process.exitCode = 1;
-}
+await runScript(
+  {
+    usage: USAGE,
+    options: {
+      url: { type: 'string' },
+      key: { type: 'string' },
+      kafka: { type: 'string' },
+      endpoints: { type: 'string' },
+      'receiver-host': { type: 'string' },
+      cli: { type: 'string' },
+      'topic-prefix': { type: 'string', default: '' },
+      ...kafkaLoginOptions,
+    },
+  },
+  testInstance,
+);
 
-async function testInstance() {
-  const { values: options, positionals } = readArguments();
-  if (options.help) {
-    console.log(USAGE);
-    return 0;
-  }
+/**
+ * @param {Record<string, string | undefined>} options
+ * @param {string[]} positionals
+ */
+async function testInstance(options, positionals) {
   const missing = REQUIRED.filter((name) => !options[name]).map((name) => `--${name}`);
   if (missing.length > 0) throw new ExplainedError(`${missing.join(' and ')} must be given.\n\n${USAGE}`);
   await ensureDependencies({ say: console.error });
   const target = await describeInstance({
     ...{ url: options.url ?? '', key: options.key ?? '', kafka: options.kafka ?? '', endpoints: options.endpoints ?? '' },
     ...{ receiverHost: options['receiver-host'], cli: options.cli, topicPrefix: options['topic-prefix'] },
+    kafkaVariables: kafkaLoginVariables(options),
   });
-  const { code, summary } = await runJest([...positionals, '--selectProjects', 'e2e'], { SLUICE_E2E_TARGET: JSON.stringify(target) });
+  const { code, summary } = await runStories(target, positionals);
   console.log(summary);
   return code;
-}
-
-function readArguments() {
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        url: { type: 'string' },
-        key: { type: 'string' },
-        kafka: { type: 'string' },
-        endpoints: { type: 'string' },
-        'receiver-host': { type: 'string' },
-        cli: { type: 'string' },
-        'topic-prefix': { type: 'string', default: '' },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-  } catch (error) {
-    throw new ExplainedError(`${/** @type {Error} */ (error).message}\n\n${USAGE}`);
-  }
 }

@@ -4,13 +4,13 @@ import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { parseArgs } from 'node:util';
-import { explain, ExplainedError } from './lib/explained-error.mjs';
+import { runScript } from './lib/command.mjs';
+import { ExplainedError } from './lib/explained-error.mjs';
 import { addressTowards } from './lib/instance.mjs';
 import { interruptible } from './lib/interruptible.mjs';
 import { kubectl } from './lib/kubernetes.mjs';
 import { inRoot } from './lib/paths.mjs';
-import { runJest } from './lib/run-jest.mjs';
+import { runStories } from './lib/run-jest.mjs';
 import { run } from './lib/run.mjs';
 import { ensureDependencies } from './lib/setup.mjs';
 import { timed, times } from './lib/timed.mjs';
@@ -36,19 +36,26 @@ const OUTSIDE = [
   { name: 'kafka', port: 9094, targetPort: 'forwarded', selector: { 'app.kubernetes.io/name': 'kafka' } },
 ];
 
-try {
-  process.exitCode = await testKubernetes();
-} catch (error) {
-  console.error(explain(error));
-  process.exitCode = 1;
-}
+await runScript(
+  {
+    usage: USAGE,
+    options: {
+      image: { type: 'string' },
+      context: { type: 'string' },
+      namespace: { type: 'string', default: 'sluice-test' },
+      node: { type: 'string' },
+      'receiver-host': { type: 'string' },
+      keep: { type: 'boolean', default: false },
+    },
+  },
+  testKubernetes,
+);
 
-async function testKubernetes() {
-  const { values: options, positionals } = readArguments();
-  if (options.help) {
-    console.log(USAGE);
-    return 0;
-  }
+/**
+ * @param {{ image?: string, context?: string, namespace: string, node?: string, 'receiver-host'?: string, keep: boolean }} options
+ * @param {string[]} positionals
+ */
+async function testKubernetes(options, positionals) {
   await ensureDependencies({ say: console.error });
   const settings = { namespace: options.namespace, context: options.context };
   await checkCluster(settings);
@@ -57,8 +64,7 @@ async function testKubernetes() {
     async () => {
       const target = await timed('start', () => start(settings, folder, options));
       await writeFile(join(folder, 'target.json'), JSON.stringify(target));
-      const args = [...positionals, '--selectProjects', 'e2e'];
-      return timed('stories', () => runJest(args, { SLUICE_E2E_TARGET: JSON.stringify(target) }));
+      return timed('stories', () => runStories(target, positionals));
     },
     async () => {
       if (options.keep) return console.log(keptHint(options.namespace, folder));
@@ -68,25 +74,6 @@ async function testKubernetes() {
   );
   console.log(`${times()}\n${summary}`);
   return code;
-}
-
-function readArguments() {
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        image: { type: 'string' },
-        context: { type: 'string' },
-        namespace: { type: 'string', default: 'sluice-test' },
-        node: { type: 'string' },
-        'receiver-host': { type: 'string' },
-        keep: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-  } catch (error) {
-    throw new ExplainedError(`${/** @type {Error} */ (error).message}\n\n${USAGE}`);
-  }
 }
 
 /** @param {import('./lib/kubernetes.mjs').KubernetesSettings} settings */

@@ -33,6 +33,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await system?.stop();
+  host.closeAllConnections();
   host.close();
   host.closeAllConnections();
 });

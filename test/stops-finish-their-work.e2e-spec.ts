@@ -24,6 +24,7 @@ beforeAll(async () => {
   [api, producer] = await Promise.all([system.account(), outsideProducer(system.brokers)]);
 });
 afterAll(async () => {
+  files?.closeAllConnections();
   files?.close();
   await Promise.all([system?.stop(), receiver?.close(), producer?.close()]);
 });

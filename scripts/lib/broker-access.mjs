@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { brokerJars, java } from './broker-jars.mjs';
-import { keptPort } from './broker-properties.mjs';
+import { BROKER_USER, keptPort, loginProperties } from './broker-properties.mjs';
 import { writeSecret } from './data-folder.mjs';
 import { ExplainedError } from './explained-error.mjs';
 import { loadKafkajs } from './kafka-answers.mjs';
@@ -12,8 +12,6 @@ import { run } from './run.mjs';
 
 /** The user that the services log in as. */
 const SERVICES_USER = 'sluice';
-/** The broker itself, for its controller and its own partitions. Its password is generated for each process. */
-const BROKER_USER = 'broker';
 
 /**
  * The permissions on the broker of `npm start`:
@@ -40,6 +38,7 @@ export async function brokerAccess(dir, port) {
   const passwordFile = join(dir, 'password');
   if (!existsSync(passwordFile)) writeSecret(passwordFile, randomBytes(24).toString('hex'));
   const password = readFileSync(passwordFile, 'utf8').trim();
+  // of the broker itself: for this process only
   const ownPassword = randomBytes(24).toString('hex');
   const config = join(dir, 'server.properties');
   const controllerPort = await keptPort(config, 'CONTROLLER', [port]);
@@ -77,23 +76,12 @@ export async function brokerAccess(dir, port) {
 
 /** @param {{ port: number, servicesPort: number, controllerPort: number, password: string }} options */
 function accessProperties({ port, servicesPort, controllerPort, password }) {
-  const plain = `org.apache.kafka.common.security.plain.PlainLoginModule required username="${BROKER_USER}" password="${password}" user_${BROKER_USER}="${password}";`;
   return `
 # Who may do what: scripts/lib/broker-access.mjs
 listeners=PLAINTEXT://127.0.0.1:${port},SERVICES://127.0.0.1:${servicesPort},CONTROLLER://127.0.0.1:${controllerPort}
 advertised.listeners=PLAINTEXT://127.0.0.1:${port},SERVICES://127.0.0.1:${servicesPort}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SERVICES:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
-inter.broker.listener.name=SERVICES
-sasl.mechanism.inter.broker.protocol=PLAIN
-sasl.mechanism.controller.protocol=PLAIN
-listener.name.controller.sasl.enabled.mechanisms=PLAIN
-listener.name.controller.plain.sasl.jaas.config=${plain}
-listener.name.services.sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN
-listener.name.services.plain.sasl.jaas.config=${plain}
-listener.name.services.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
-authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-super.users=User:${BROKER_USER};User:${SERVICES_USER}
-`;
+${loginProperties({ brokerListener: 'SERVICES', clientListener: 'SERVICES', superUser: SERVICES_USER, password })}`;
 }
 
 /**

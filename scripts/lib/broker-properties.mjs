@@ -55,6 +55,53 @@ background.threads=2
 metadata.max.idle.interval.ms=0
 `;
 
+/** The broker itself, for its controller and its own partitions. */
+export const BROKER_USER = 'broker';
+
+/**
+ * Logins and permissions of a broker, in addition to its listeners: the broker logs in to itself with a password, clients by SCRAM.
+ *
+ * @param {object} options
+ * @param {string} options.brokerListener where the broker itself logs in
+ * @param {string} options.clientListener where clients log in; may be the same
+ * @param {string} options.superUser the client with all permissions
+ * @param {string} options.password of the broker itself
+ */
+export function loginProperties({ brokerListener, clientListener, superUser, password }) {
+  const modules = {
+    PLAIN: `org.apache.kafka.common.security.plain.PlainLoginModule required username="${BROKER_USER}" password="${password}" user_${BROKER_USER}="${password}";`,
+    'SCRAM-SHA-512': 'org.apache.kafka.common.security.scram.ScramLoginModule required;',
+  };
+  /** @type {Map<string, (keyof typeof modules)[]>} */
+  const mechanisms = new Map([
+    ['CONTROLLER', ['PLAIN']],
+    [brokerListener, ['PLAIN']],
+  ]);
+  mechanisms.set(clientListener, ['SCRAM-SHA-512', ...(mechanisms.get(clientListener) ?? [])]);
+  return `
+inter.broker.listener.name=${brokerListener}
+sasl.mechanism.inter.broker.protocol=PLAIN
+sasl.mechanism.controller.protocol=PLAIN
+${[...mechanisms].flatMap(([listener, names]) => listenerProperties(listener, names, modules)).join('\n')}
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:${BROKER_USER};User:${superUser}
+`;
+}
+
+/**
+ * @template {string} Mechanism
+ * @param {string} listener
+ * @param {Mechanism[]} mechanisms
+ * @param {Record<Mechanism, string>} modules
+ */
+function listenerProperties(listener, mechanisms, modules) {
+  const prefix = `listener.name.${listener.toLowerCase()}`;
+  return [
+    `${prefix}.sasl.enabled.mechanisms=${mechanisms.join(',')}`,
+    ...mechanisms.map((mechanism) => `${prefix}.${mechanism.toLowerCase()}.sasl.jaas.config=${modules[mechanism]}`),
+  ];
+}
+
 /**
  * The port that a listener had last time, unless somebody has taken it since: nobody outside needs to know it.
  * @param {string} config

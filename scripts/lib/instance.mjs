@@ -2,6 +2,7 @@ import { createSocket } from 'node:dgram';
 import { createServer } from 'node:http';
 import { ExplainedError } from './explained-error.mjs';
 import { loadKafkajs } from './kafka-answers.mjs';
+import { kafkaLogin } from './kafka-login.mjs';
 import { isOwnAddress } from './ports.mjs';
 import { run } from './run.mjs';
 
@@ -19,6 +20,7 @@ const NOT_CONTROLLED = 'needs control of the containers or pods; run it with npm
  * @property {string} [receiverHost]
  * @property {string} [cli]
  * @property {string} [topicPrefix]
+ * @property {Record<string, string>} [kafkaVariables] TLS and login of clients outside, as the services' configuration names them
  */
 
 /**
@@ -27,19 +29,19 @@ const NOT_CONTROLLED = 'needs control of the containers or pods; run it with npm
  * @param {Instance} instance
  * @returns the value of `SLUICE_E2E_TARGET`, see test/support/target.ts
  */
-export async function describeInstance({ url, key, kafka, endpoints, receiverHost, cli, topicPrefix = '' }) {
+export async function describeInstance({ url, key, kafka, endpoints, receiverHost, cli, topicPrefix = '', kafkaVariables = {} }) {
   const apiUrl = httpUrl(url, '--url');
   if (!apiUrl.endsWith('/v1') || new URL(apiUrl).pathname !== '/v1')
     throw new ExplainedError(`--url must be the URL of the REST API, like http://localhost:3000/v1, not ${url}.`);
   const endpointsUrl = httpUrl(endpoints, '--endpoints');
   const account = await checkApi(apiUrl, key);
-  await checkKafka(kafka, `${topicPrefix}events`);
+  await checkKafka(kafka, `${topicPrefix}events`, await kafkaLogin(kafkaVariables));
   await get(endpointsUrl, {}, `The endpoints of sources do not respond at ${endpointsUrl} (--endpoints)`);
   if (cli) await checkCli(cli, account);
   const receiver = await findReceiver(apiUrl, key, receiverHost);
   return {
     kind: 'running',
-    ...{ apiUrl, endpointsUrl, brokers: kafka, apiKey: key, cli, receiverHost: receiver.host, topicPrefix },
+    ...{ apiUrl, endpointsUrl, brokers: kafka, apiKey: key, cli, receiverHost: receiver.host, topicPrefix, kafkaVariables },
     lacks: {
       ...(cli ? {} : { accounts: "needs separate accounts, which the operator's CLI creates (--cli)" }),
       ...(receiver.problem ? { receiver: `needs an instance that reaches this machine (--receiver-host): ${receiver.problem}` } : {}),
@@ -81,10 +83,12 @@ async function checkApi(apiUrl, key) {
 /**
  * @param {string} brokers
  * @param {string} topic
+ * @param {Pick<import('kafkajs').KafkaConfig, 'ssl' | 'sasl'>} login
  */
-async function checkKafka(brokers, topic) {
+async function checkKafka(brokers, topic, login) {
   const kafkajs = await loadKafkajs();
   const kafka = new kafkajs.Kafka({
+    ...login,
     clientId: 'sluice-test',
     brokers: brokers.split(','),
     logLevel: kafkajs.logLevel.NOTHING,

@@ -57,6 +57,14 @@ export async function runJest(args, env = {}) {
   };
 }
 
+/**
+ * Runs the stories of test/ against a running instance.
+ *
+ * @param {object} target see test/support/target.ts
+ * @param {string[]} args
+ */
+export const runStories = (target, args) => runJest([...args, '--selectProjects', 'e2e'], { SLUICE_E2E_TARGET: JSON.stringify(target) });
+
 function jestEnvironment() {
   return {
     ...process.env,

@@ -7,6 +7,8 @@ export const logins = new Map<string, Pick<kafkajs.KafkaConfig, 'ssl' | 'sasl'>>
 export const outsideKafka = (brokers: string): kafkajs.Kafka =>
   new kafkajs.Kafka({
     clientId: 'outside',
+    // longer than TCP takes to repeat a lost SYN: kafkajs leaves a timer behind when a connection opens after this time
+    connectionTimeout: 10_000,
     brokers: brokers.split(','),
     logLevel: kafkajs.logLevel.NOTHING,
     ...logins.get(brokers),

@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { KafkaConfig } from '../../libs/messaging/src/kafka.config.js';
 import { Api } from './api.js';
 import { ComposeApps } from './compose-apps.js';
 import { KubernetesApps } from './kubernetes-apps.js';
+import { logins } from './outside-kafka.js';
 import type { Apps, Broker, System, SystemOptions, Variables } from './system.js';
 import type { RunningTarget } from './target.js';
 
@@ -17,6 +19,7 @@ export interface Orchestrated extends Apps {
 
 /** The instance that `test:e2e`, `test:compose` or `test:k8s` found or started. Stopping it only removes the resources of the story. */
 export async function joinRunningSystem(target: RunningTarget, { variables = {} }: SystemOptions): Promise<System> {
+  logins.set(target.brokers, KafkaConfig.read({ KAFKA_BROKERS: target.brokers, ...target.kafkaVariables }).clientOptions());
   const apps = orchestrated(target);
   await apps.settle(variables);
   const clients: Api[] = [];

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type App, APPS } from '../../scripts/lib/apps.mjs';
+import { loginProperties } from '../../scripts/lib/broker-properties.mjs';
 import { startBroker } from '../../scripts/lib/broker.mjs';
 import { node24 } from '../../scripts/lib/node24.mjs';
 import { inRoot } from '../../scripts/lib/paths.mjs';
@@ -134,23 +135,12 @@ const aclEntries = ({ user, acls }: Grant) =>
 /** Clients log in over TLS; the broker connects to itself with a separate password. */
 const securedProperties = (options: { port: number; innerPort: number; controllerPort: number; keyStore: string; password: string }) => {
   const { port, innerPort, controllerPort, keyStore, password } = options;
-  const plain = `org.apache.kafka.common.security.plain.PlainLoginModule required username="broker" password="${password}" user_broker="${password}";`;
   return `
 listeners=CLIENT://127.0.0.1:${port},INNER://127.0.0.1:${innerPort},CONTROLLER://127.0.0.1:${controllerPort}
 advertised.listeners=CLIENT://localhost:${port},INNER://127.0.0.1:${innerPort}
 listener.security.protocol.map=CLIENT:SASL_SSL,INNER:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
-inter.broker.listener.name=INNER
-sasl.mechanism.inter.broker.protocol=PLAIN
-sasl.mechanism.controller.protocol=PLAIN
-listener.name.inner.sasl.enabled.mechanisms=PLAIN
-listener.name.inner.plain.sasl.jaas.config=${plain}
-listener.name.controller.sasl.enabled.mechanisms=PLAIN
-listener.name.controller.plain.sasl.jaas.config=${plain}
-listener.name.client.sasl.enabled.mechanisms=SCRAM-SHA-512
-listener.name.client.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+${loginProperties({ brokerListener: 'INNER', clientListener: 'CLIENT', superUser: 'admin', password })}
 listener.name.client.ssl.keystore.type=PEM
 listener.name.client.ssl.keystore.location=${keyStore}
-authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-super.users=User:broker;User:admin
 `;
 };

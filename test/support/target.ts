@@ -31,6 +31,8 @@ export interface RunningTarget {
   receiverHost?: string;
   /** `SLUICE_TOPIC_PREFIX` of the instance. */
   topicPrefix?: string;
+  /** How clients outside connect and log in to its Kafka: variables of the services' configuration. */
+  kafkaVariables?: Record<string, string>;
   /** Why the target lacks a capability. */
   lacks: Partial<Record<Capability, string>>;
   compose?: import('../../scripts/lib/compose.mjs').ComposeSettings;

@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { DatabaseModule } from '#database';
 import { OutboxRelay } from '#outbox';
+import { ProtectedBrokersModule } from '#service';
 import { CatalogConfig } from './catalog.config.js';
 import { Code, ComponentRow } from './components/component.entity.js';
 import { CodeFetcher } from './components/code-fetcher.js';
@@ -23,9 +24,9 @@ import { WorkflowRow } from './workflows/workflow.entity.js';
 import { WorkflowsController } from './workflows/workflows.controller.js';
 import { WorkflowsRepository } from './workflows/workflows.repository.js';
 
-/** What exists, and whose it is: components, sources, the registry of workflows. */
+/** Components, sources and the registry of workflows, with their owners. */
 @Module({
-  imports: [DatabaseModule.forApp(schema), TypeOrmModule.forFeature([Code, ComponentRow, SourceRow, WorkflowRow])],
+  imports: [ProtectedBrokersModule, DatabaseModule.forApp(schema), TypeOrmModule.forFeature([Code, ComponentRow, SourceRow, WorkflowRow])],
   controllers: [ComponentsController, SourcesController, EmittersController, RegistryController, WorkflowsController],
   providers: [
     { provide: CatalogConfig, useFactory: () => CatalogConfig.read() },

@@ -2,7 +2,7 @@ import { runService } from '#service';
 import { schema } from './database/schema.js';
 import { GatewayConfig, settings } from './gateway.config.js';
 import { GatewayModule } from './gateway.module.js';
-import { createHttpApp } from './http/create-http-app.js';
+import { createHttpApp } from './create-http-app.js';
 
 await runService({
   name: 'gateway',

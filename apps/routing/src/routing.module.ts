@@ -1,6 +1,7 @@
 import { Global, Module } from '@nestjs/common';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
+import { ProtectedBrokersModule } from '#service';
 import { schema } from './database/schema.js';
 import { RoutesModule } from './routes/routes.module.js';
 import { RoutingConfig } from './routing.config.js';
@@ -24,6 +25,7 @@ class SharedModule {}
 @Module({
   imports: [
     SharedModule,
+    ProtectedBrokersModule,
     DatabaseModule.forApp(schema, { max: 20 }),
     EmittersModule.forRoom({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),
     WebhooksModule,

@@ -5,7 +5,7 @@ import { runCommand } from '#service';
 import { checkComponent } from './components/check-component.js';
 import { localFiles } from './components/local-files.js';
 import { showComponent } from './components/show-component.js';
-import { readSandboxConfig, startSandbox } from './sandbox.provider.js';
+import { readSandboxConfig, startSandbox } from './sandbox/sandbox.provider.js';
 
 class CheckConfig extends Config({ maxCodeBytes }) {}
 

@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000;
 /** A run may be repeated until Kafka has deleted its record, after a week. */
 const KEEP_RUNS_DAYS = 8;
 
-/** Deletes the rows that nobody looks at any more. */
+/** Deletes rows that are no longer read. */
 @Injectable()
 export class Housekeeping {
   constructor(
@@ -20,7 +20,7 @@ export class Housekeeping {
   @Interval(HOUR_MS)
   async deleteOld(): Promise<void> {
     try {
-      await Promise.all([this.runs.forgetDone(KEEP_RUNS_DAYS), this.quotas.forgetOld()]);
+      await Promise.all([this.runs.deleteDone(KEEP_RUNS_DAYS), this.quotas.deleteOld()]);
     } catch (error) {
       this.log.warn({ err: error }, 'housekeeping.failed');
     }

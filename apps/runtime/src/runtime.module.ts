@@ -3,6 +3,7 @@ import { ScheduleModule } from '@nestjs/schedule';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { OutboxRelay } from '#outbox';
+import { ProtectedBrokersModule } from '#service';
 import { schema } from './database/schema.js';
 import { CodeCache } from './components/code-cache.js';
 import { ComponentsController } from './components/components.controller.js';
@@ -13,22 +14,25 @@ import { EndpointsService } from './endpoints/endpoints.service.js';
 import { Housekeeping } from './housekeeping.js';
 import { Quotas } from './quotas/quotas.js';
 import { QuotasRepository } from './quotas/quotas.repository.js';
-import { RunQueue } from './queue/run-queue.js';
+import { RunQueue } from './runs/run-queue.js';
+import { KillCounter } from './runs/kill-counter.js';
+import { RunResults } from './runs/run-results.js';
+import { RunSources } from './runs/run-sources.js';
 import { RunLanes } from './runs/run-lanes.js';
 import { RunsController } from './runs/runs.controller.js';
 import { RunsRepository } from './runs/runs.repository.js';
+import { SandboxRuns } from './runs/sandbox-runs.js';
 import { SourceLocks } from './runs/source-locks.js';
 import { RunsService } from './runs/runs.service.js';
 import { RuntimeConfig } from './runtime.config.js';
-import { SandboxLife, sandboxProvider } from './sandbox.provider.js';
+import { SandboxLife, sandboxProvider } from './sandbox/sandbox.provider.js';
 import { Ticker } from './timers/ticker.js';
-import { TimersRepository } from './timers/timers.repository.js';
 import { Releaser } from './waiting/releaser.js';
-import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
 
 /** The only room where users' code runs: deployments, timers, endpoints, runs, the sandbox. */
 @Module({
   imports: [
+    ProtectedBrokersModule,
     DatabaseModule.forApp(schema, { max: 20 }),
     DeploymentsModule,
     ScheduleModule.forRoot(),
@@ -42,14 +46,16 @@ import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
     CodeCache,
     Quotas,
     QuotasRepository,
-    WaitingEmitsRepository,
     Releaser,
     RunLanes,
     SourceLocks,
     RunsRepository,
+    RunSources,
+    SandboxRuns,
+    RunResults,
+    KillCounter,
     RunsService,
     RunQueue,
-    TimersRepository,
     Ticker,
     EndpointsService,
     EndpointsServer,

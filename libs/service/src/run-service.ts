@@ -23,7 +23,6 @@ import { collectProcessMetrics, createLog, type Log, NestLog } from '#observabil
 import { CannotStart, logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
 import { LogModule } from './log.module.js';
-import { protectBrokers } from './protect-brokers.js';
 import { Readiness } from './readiness.js';
 import { RpcErrors } from './rpc-errors.js';
 import { ServiceConfig } from './service.config.js';
@@ -95,7 +94,7 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const messages = new Messages(name, kafka, publisher, log);
     const consumers = new Consumers();
     readiness.starting('its consumers to join');
-    const [stopProtecting] = await Promise.all([protectBrokers(kafka, log), publisher.connect(), messages.connect()]);
+    await Promise.all([publisher.connect(), messages.connect()]);
 
     const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages, consumers }));
     const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, isTransient });
@@ -105,7 +104,6 @@ export async function runService({ name, module, schema, settings, http }: Servi
     process.off('disconnect', exit).off('SIGTERM', exit).off('SIGINT', exit);
     stopInOrder(log, config.shutdownTimeoutMs, async () => {
       readiness.stopping();
-      stopProtecting();
       await app.close();
       await messages.close();
       await publisher.close();

@@ -51,7 +51,7 @@ export class ComponentsInMemory implements Pick<ComponentsRepository, 'findNewes
   /** Makes a component the registry's one of its key. */
   register(id: string): void {
     const row = this.rows.find((each) => each.id === id);
-    if (!row) throw new Error(`there is no component ${id}`);
+    if (!row) throw new Error(`component ${id} does not exist`);
     for (const other of this.rows) if (other.key === row.key) other.registered = false;
     Object.assign(row, { owner_id: null, registered: true });
   }

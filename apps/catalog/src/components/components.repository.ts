@@ -35,12 +35,12 @@ export class ComponentsRepository {
     return (await usable.getOne()) ?? undefined;
   }
 
-  /** Code that has been inspected before, whoever submitted it. */
+  /** Code that has been inspected before, for any account. */
   async findCode(hash: string): Promise<InspectedCode | undefined> {
     return (await this.codes.findOne({ select: { hash: true, code: true, description: true }, where: { hash } })) ?? undefined;
   }
 
-  /** Writes the component and its code; an id that exists already is left as it is. */
+  /** Writes the component and its code, unless its id exists. */
   async add(session: Session, { id, owner_id, code, component_url }: NewComponent): Promise<void> {
     const { hash, description } = code;
     const { key, name, version } = description;

@@ -58,7 +58,7 @@ describe('the components of an account', () => {
     });
   });
 
-  it('inspects the same code once, whoever submits it', async () => {
+  it('inspects the same code once, even if two accounts submit it', async () => {
     await create(FIRST, 'code');
     await create(SECOND, 'code', OTHER);
     await create(THIRD, 'other code');
@@ -108,7 +108,7 @@ describe('the components of an account', () => {
     expect(stored.rows.map(({ component_url }) => component_url)).toEqual([url, url]);
   });
 
-  it('requires code or a URL', async () => {
+  it('rejects a component that has neither code nor a URL', async () => {
     await expect(service.create({ id: FIRST, owner_id: ME })).rejects.toMatchObject({
       code: 'invalid',
       details: { errors: [{ field: 'component_code' }] },

@@ -44,7 +44,7 @@ export class SourceRow {
   @Column('boolean', { default: true })
   active!: boolean;
 
-  /** Grows with each change. */
+  /** Increases with each change. */
   @Column('int', { default: 1 })
   version!: number;
 
@@ -55,11 +55,11 @@ export class SourceRow {
   updated_at!: Date;
 }
 
-/** What a create or an update decides of a source. */
+/** The fields that a create or an update sets. */
 export type SourceChange = Pick<SourceRow, 'component_id' | 'name' | 'configured_props' | 'schedules' | 'active'> & {
   /** Where the slug begins; the repository makes it unique in the account. */
   slug: string;
-  /** The endpoint key to have from now on, unless there is one already. */
+  /** The new endpoint key, unless the source has one. */
   endpoint_key: string | null;
 };
 
@@ -67,7 +67,7 @@ const propsOf = (row: SourceRow): PropDefinition[] => row.component.inspected.de
 
 const endpointProp = (row: SourceRow): PropDefinition | undefined => propsOf(row).find(({ type }) => type === HTTP);
 
-/** As the API answers it; in lists without the owner. */
+/** As the API returns it; in lists without the owner. */
 export function sourceOf(row: SourceRow, endpointsUrl: string, { inList = false } = {}): Source {
   return {
     id: row.id,
@@ -99,7 +99,7 @@ function shownProps(row: SourceRow, endpointsUrl: string): Record<string, unknow
   return shown;
 }
 
-/** As the other rooms are told of it. */
+/** As the fact `catalog.emitter.changed` reports it. */
 export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterState => ({
   emitter_id: row.id,
   kind: 'source',

@@ -70,7 +70,7 @@ export class SourcesInMemory implements Pick<
     before: Pick<SourceRow, 'version' | 'endpoint_key' | 'created_at' | 'updated_at'>,
   ): SourceRow {
     const component = this.components.rows.find((row) => row.id === change.component_id);
-    if (!component) throw new Error(`there is no component ${change.component_id}`);
+    if (!component) throw new Error(`component ${change.component_id} does not exist`);
     const others = [...this.rows.values()].filter((row) => row.owner_id === owner_id && row.id !== id);
     return {
       ...{ id, owner_id, ...change, version: before.version, created_at: before.created_at, updated_at: before.updated_at },

@@ -28,7 +28,7 @@ export class SourcesRepository {
     return readKeysetPage(owned, page, withComponent);
   }
 
-  /** Creates the source; one of this id that exists already is left as it is. */
+  /** Creates the source, unless its id exists. */
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
     return this.database.transaction(async (transaction) => {
       const made =
@@ -38,7 +38,7 @@ export class SourcesRepository {
     });
   }
 
-  /** Changes the source; `decide` sees the row, locked, and may throw. Undefined when the owner has no such source. */
+  /** Changes the source; `decide` sees the row, locked, and may throw. Undefined if the owner has no such source. */
   async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange): Promise<SourceRow | undefined> {
     for (;;) {
       try {
@@ -89,7 +89,7 @@ export class SourcesRepository {
     });
   }
 
-  /** Removes the source and returns its last state. Undefined when the owner has no such source. */
+  /** Removes the source and returns its last state. Undefined if the owner has no such source. */
   async delete(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
     return this.database.transaction(async (transaction) => {
       const row = await this.lock(transaction, ownerId, id);
@@ -101,13 +101,13 @@ export class SourcesRepository {
     });
   }
 
-  /** Those of the sources that exist, whoever owns them: for the other services, never for a user. */
+  /** The states of the sources that exist, of every account. For the other services only; a user must not see them. */
   async states(ids: string[]): Promise<EmitterState[]> {
     const rows = await withComponent(this.sources.createQueryBuilder('source')).where('source.id = ANY(:ids)', { ids }).getMany();
     return rows.map((row) => sourceState(row));
   }
 
-  /** The source behind an endpoint, whoever owns it: the key is the secret. */
+  /** The source with an endpoint, of any owner: the key is the secret. */
   async stateByEndpoint(endpointKey: string): Promise<EmitterState | undefined> {
     const found = withComponent(this.sources.createQueryBuilder('source')).where('source.endpoint_key = :endpointKey', { endpointKey });
     const row = await found.getOne();

@@ -191,7 +191,7 @@ describe('the sources of an account', () => {
       expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 30 } });
     });
 
-    it('disables a source', async () => {
+    it('makes a source inactive, and announces it', async () => {
       expect(await update({ component_code: 'code', active: false })).toMatchObject({ active: false });
       expect(announced()).toMatchObject([{ active: false, deleted: false }]);
     });
@@ -209,7 +209,7 @@ describe('the sources of an account', () => {
       expect(messages.requests).toEqual([]);
     });
 
-    it('takes no key of the registry', async () => {
+    it('rejects an update that names a component of the registry', async () => {
       await expect(update({ key: 'feed' } as Partial<UpdateSource>)).rejects.toMatchObject({ code: 'invalid' });
     });
   });

@@ -66,7 +66,7 @@ export class SourcesService {
   async update({ id, owner_id, new_component_id, active, ...choice }: UpdateSource): Promise<Source> {
     const { component_id, component_code, component_url } = choice;
     requireOneOf({ component_id, component_code, component_url });
-    // before the component is fetched or inspected: what isn't the caller's costs nothing and tells nothing
+    // before the component is fetched or inspected: a source of another account must cost nothing and reveal nothing
     const found = await this.sources.find(owner_id, id);
     if (!found) throw new NotFound('source', id);
     const component = await this.component(owner_id, new_component_id, choice);
@@ -103,7 +103,7 @@ export class SourcesService {
     await this.announce(state);
   }
 
-  /** What loses by precedence isn't even looked at. */
+  /** Fields without precedence are ignored. */
   private async component(ownerId: UserId, newId: ComponentId, choice: NewSource): Promise<ChosenComponent> {
     if (isGiven(choice.component_id)) return chosen(await this.components.usable(ownerId, choice.component_id));
     if (isGiven(choice.component_code) || isGiven(choice.component_url)) {
@@ -142,7 +142,7 @@ export class SourcesService {
     return this.answer(row);
   }
 
-  /** Before the caller is answered, every service acts on the change: runs, matching and endpoints are as the answer says. */
+  /** Before the request returns, every service applies the change to runs, matching and endpoints. */
   private announce(state: EmitterState): Promise<void> {
     return this.messages.announce(emitterChanged, state, state.emitter_id);
   }

@@ -47,7 +47,7 @@ export class WorkflowsRepository {
     });
   }
 
-  /** Those of the workflows that exist, whoever owns them: for the other services, never for a user. */
+  /** The states of the workflows that exist, of every account. For the other services only; a user must not see them. */
   async states(ids: string[]): Promise<EmitterState[]> {
     const rows = await this.workflows.findBy({ id: In(ids), deleted: false });
     return rows.map(workflowState);

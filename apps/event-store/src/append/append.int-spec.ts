@@ -225,7 +225,7 @@ describe('the store', () => {
     expect(await kept()).toEqual(['a']);
   });
 
-  it('begins a partition at its beginning and goes on where it stopped', async () => {
+  it('begins a partition at its beginning and continues where it stopped', async () => {
     const repository = new AppendRepository(db.database);
     expect(await repository.positions([0])).toEqual(new Map([[0, { offset: 0, clock: 0 }]]));
     await append(events(1, 2));

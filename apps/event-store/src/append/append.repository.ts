@@ -121,8 +121,8 @@ export class AppendRepository {
   }
 
   /**
-   * Removes a range of what is kept from the emitter's streams, save those of `except`. What is beyond the last 100 goes
-   * with it: it would come to light again in the place of what is deleted. Answers the emit ids of what was deleted from `$in`.
+   * Deletes a range of the kept events from the emitter's streams, except those of `except`. Also deletes the events beyond the last 100, which would
+   * otherwise reappear in place of the deleted ones. Returns the emit ids of the events deleted from `$in`.
    */
   async removeRange(transaction: Transaction, range: DeletedRange, except: Stream[]): Promise<string[]> {
     const [start, end] = [range.start ?? FIRST, range.end ?? LAST];

@@ -85,7 +85,7 @@ class Rows {
   }
 }
 
-/** What a connection has beside what its types tell. */
+/** Members of a connection that its types do not declare. */
 interface CopyConnection extends Connection {
   sendCopyFromChunk(chunk: Buffer): void;
   endCopyFrom(): void;

@@ -98,5 +98,5 @@ function insert(entries: Entry[], entry: Entry): void {
   entries.splice(at, 0, entry);
 }
 
-/** What the log tells the store to do. */
+/** A change that a record of the topic `events` asks for. */
 export type Operation = EmittedEvent | DeletedRange;

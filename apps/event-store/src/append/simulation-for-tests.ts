@@ -12,9 +12,9 @@ import { TrimCounter } from './trim-counter.js';
 
 /*
  * Two processes of the store over one log and one database, and everything that can happen between any two statements:
- * a process dies, a connection breaks before or after the commit, the group hands the partitions out anew and one of the
- * processes hears of it late, a fetch brings what was wanted before. After each commit the store must be what ten lines
- * make of the log up to the position, and in the end of all of it.
+ * a process dies, a connection breaks before or after the commit, the group reassigns the partitions and one of the
+ * processes learns of it late, a fetch returns records from before a seek. After each commit the store must equal what ten
+ * lines of code compute from the records up to the position; at the end, from all records.
  */
 
 const MOMENTS = 800;
@@ -61,7 +61,7 @@ class Process {
 
   assign(partitions: number[]): void {
     this.offsets.clear();
-    // as kafkajs does: until it's told to seek it reads from the beginning
+    // as kafkajs does: until it seeks, it reads from the beginning
     for (const partition of partitions) this.offsets.set(partition, 0);
     void this.intake.assign(partitions);
   }
@@ -110,8 +110,8 @@ class World {
   readonly log: TestLog;
   private processes: Process[];
   private owners = [0, 1];
-  /** Who hasn't heard yet that the partitions were handed out anew. */
-  private untold: number[] = [];
+  /** The processes that do not know their new partitions yet. */
+  private outdated: number[] = [];
   private readonly models = Array.from({ length: PARTITIONS }, (): { offset: number; model: Model } => ({ offset: 0, model: new Map() }));
   private readonly withdrawn = new Set<string>();
 
@@ -122,7 +122,7 @@ class World {
     this.random = seededRandom(seed);
     this.log = new TestLog(this.random);
     this.processes = [new Process(this, mutant), new Process(this, mutant)];
-    this.untold = [0, 1];
+    this.outdated = [0, 1];
   }
 
   async play(): Promise<void> {
@@ -145,7 +145,7 @@ class World {
     else if (dice < 0.965) this.breakConnection(process);
     else if (dice < 0.97) this.die(process);
     else if (dice < 0.975) this.rebalance();
-    else if (dice < 0.98) this.tell();
+    else if (dice < 0.98) this.informOne();
     else jest.advanceTimersByTime(5000);
   }
 
@@ -153,7 +153,7 @@ class World {
     for (const [partition, offset] of process.offsets) process.fetch(partition, offset, 1 + Math.floor(this.random() * 60));
   }
 
-  /** What was asked for before a seek, and is answered after it. */
+  /** A fetch that was requested before a seek and returns after it. */
   private staleFetch(process: Process): void {
     for (const [partition, offset] of [...process.offsets]) {
       process.fetch(partition, Math.max(0, offset + Math.floor(this.random() * 80) - 60), 30);
@@ -176,18 +176,18 @@ class World {
     process.repository.rollBackAll();
     this.processes[index] = new Process(this, this.mutant);
     this.rebalance();
-    this.untold = this.untold.filter((other) => other !== index);
+    this.outdated = this.outdated.filter((other) => other !== index);
     this.assign(index);
   }
 
   private rebalance(): void {
     this.owners = this.owners.map(() => Math.floor(this.random() * 2));
-    this.untold = [0, 1];
-    this.tell();
+    this.outdated = [0, 1];
+    this.informOne();
   }
 
-  private tell(): void {
-    const [index] = this.untold.splice(Math.floor(this.random() * this.untold.length), 1);
+  private informOne(): void {
+    const [index] = this.outdated.splice(Math.floor(this.random() * this.outdated.length), 1);
     if (index !== undefined) this.assign(index);
   }
 
@@ -196,7 +196,7 @@ class World {
   }
 
   private async comeToRest(): Promise<void> {
-    while (this.untold.length > 0) this.tell();
+    while (this.outdated.length > 0) this.informOne();
     for (let rounds = 0; rounds < 3000; rounds++) {
       for (const process of this.processes) {
         this.fetch(process);

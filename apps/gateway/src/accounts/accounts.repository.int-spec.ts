@@ -50,7 +50,7 @@ describe('the accounts', () => {
     expect(await accounts.revokeKey(newId('apiKey'))).toBe(false);
   });
 
-  it('never share a key', async () => {
+  it('do not share a key: a key that another account has is not added', async () => {
     const key = randomUUID();
     expect(await addKey(await account(), key)).toBe(true);
     expect(await addKey(await account(), key)).toBe(false);
@@ -72,7 +72,7 @@ describe('the accounts', () => {
     expect(await accounts.find(newId('user'))).toBeUndefined();
   });
 
-  it('switch error mail on and off', async () => {
+  it('store whether they want error mail; an unknown account is reported', async () => {
     const id = await account();
     expect(await accounts.setErrorMail(id, false)).toBe(true);
     expect(await accounts.find(id)).toMatchObject({ error_mail: false });

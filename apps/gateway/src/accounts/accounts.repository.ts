@@ -40,7 +40,7 @@ export class AccountsRepository {
     await session.rows(AccountRow).insert({ id, email, username });
   }
 
-  /** Whether the owner gets mail about errors. False when there is no such account. */
+  /** Whether the owner gets mail about errors. False if the account does not exist. */
   async setErrorMail(id: UserId, on: boolean): Promise<boolean> {
     const { affected } = await this.accounts.update({ id }, { error_mail: on });
     return affected === 1;

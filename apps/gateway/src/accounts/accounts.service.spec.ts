@@ -51,7 +51,7 @@ describe('accounts and their API keys', () => {
     await expect(service.create({ email: 'bob@example.com', apiKey: 'chosen-by-ada' })).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  it('revokes one key of several, and tells valid keys from revoked ones', async () => {
+  it('revokes one of several keys: the others stay valid', async () => {
     const { id, api_key: first } = await service.create({ email: 'ada@example.com' });
     const { id: keyId, api_key: second } = await service.createKey(id, 'laptop');
     expect((await service.listKeys(id)).map(({ name }) => name)).toEqual([null, 'laptop']);
@@ -73,7 +73,7 @@ describe('accounts and their API keys', () => {
     await expect(call(service)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  it('turns error mail off and on', async () => {
+  it('turns the error mail of an account off, and on again', async () => {
     const { id } = await service.create({ email: 'ada@example.com' });
     await service.setErrorMail(id, false);
     expect(stored.accounts[0]?.error_mail).toBe(false);
@@ -84,7 +84,7 @@ describe('accounts and their API keys', () => {
   describe('the account of the first start', () => {
     const bootstrap = (apiKey?: string) => service.bootstrap({ email: 'admin@example.com', apiKey });
 
-    it('is created once, with a key', async () => {
+    it('is created by the first start only, and returns its key then', async () => {
       const first = await bootstrap();
       expect(first).toMatchObject({ created: true, api_key: expect.stringMatching(/^slk_/) });
       expect(await bootstrap()).toEqual({ id: first.id, email: 'admin@example.com', api_key: null, created: false });

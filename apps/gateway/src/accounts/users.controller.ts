@@ -1,6 +1,6 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiExtraModels, ApiOperation, ApiResponse, getSchemaPath } from '@nestjs/swagger';
-import { type Caller, Me } from '../auth/account.decorator.js';
+import { type Caller, Me } from './account.decorator.js';
 import { Documented, SelectsFields } from '../http/api-docs.js';
 import { FreeUser, PaidUser, type User } from './account.entity.js';
 import { AccountsService } from './accounts.service.js';

@@ -2,7 +2,7 @@ import { Body, Controller, Get, HttpCode, Param, Post } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
 import { createComponent, getComponent, getRegisteredComponent, newId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersOne, Documented, Problems } from '../http/api-docs.js';
 import { KeyPipe } from './key.pipe.js';
 import { CodeSource, Component } from './component.dto.js';

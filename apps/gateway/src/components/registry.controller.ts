@@ -2,7 +2,7 @@ import { Controller, Get, Query } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
 import { listRegistry, type Page, type UserId } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { RegisteredComponent } from './component.dto.js';
 import { PageQuery } from '../http/page.dto.js';

@@ -3,7 +3,7 @@ import { ApiOperation, ApiResponse } from '@nestjs/swagger';
 import type { FastifyRequest } from 'fastify';
 import { type EmitterId, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { ERRORS_STREAM, LOGS_STREAM } from '#events';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersAccepted, AnswersList, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';

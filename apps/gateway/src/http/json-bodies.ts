@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { MAX_JSON_DEPTH, nestsTooDeeply, SluiceError } from '#contracts';
-import { eventTypeProblem, takesEvents } from '../publishing/event-bodies.js';
+import { eventTypeProblem, takesEvents } from './event-bodies.js';
 
 /**
  * Bodies are JSON objects, or events where a route takes those. An empty body is none, whatever its content type says: clients send

@@ -4,8 +4,9 @@ import { type EmitterId, listEvents, SluiceError, Unavailable, type UserId } fro
 import { type EventPlace, streamOf } from '#events';
 import { Messages } from '#messaging';
 import { counter, gauge, LOG, type Log } from '#observability';
+import { LimitPerKey } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
-import type { Caller } from '../auth/account.decorator.js';
+import type { Caller } from '../accounts/account.decorator.js';
 import { EventsService } from '../events/events.service.js';
 import { catchUp, type StoredStream } from './catch-up.js';
 import { LiveClient, type WantedStream } from './live-client.js';
@@ -30,7 +31,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
   private readonly open = new Map<SseConnection, Caller>();
   private heartbeat: NodeJS.Timeout | undefined;
   /** Streams of each account, those that are about to begin too. */
-  private readonly taken = new Map<UserId, number>();
+  private readonly taken: LimitPerKey<UserId>;
   private stopping = false;
 
   constructor(
@@ -41,7 +42,9 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     private readonly config: LiveConfig,
     private readonly accounts: AccountsService,
     @Inject(LOG) private readonly log: Log,
-  ) {}
+  ) {
+    this.taken = new LimitPerKey(config.maxPerAccount);
+  }
 
   /** Streams until the client goes; returns when the stream has begun. Before that it throws what is wrong. */
   async stream(caller: Caller, emitterId: EmitterId, query: LiveQuery, after: EventPlace | null, reply: FastifyReply): Promise<void> {
@@ -88,16 +91,9 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
 
   /** One of the streams that the account may have, until the connection is closed. Throws when there is none left. */
   private takePlace(owner: UserId, { closed }: SseConnection): void {
-    const { maxPerAccount } = this.config;
-    const taken = this.taken.get(owner) ?? 0;
-    if (taken >= maxPerAccount)
-      throw new SluiceError('too_many_requests', `an account can have at most ${maxPerAccount} open live streams`);
-    this.taken.set(owner, taken + 1);
-    void closed.then(() => {
-      const left = (this.taken.get(owner) ?? 0) - 1;
-      if (left > 0) this.taken.set(owner, left);
-      else this.taken.delete(owner);
-    });
+    const release = this.taken.acquire(owner);
+    if (!release) throw new SluiceError('too_many_requests', `an account can have at most ${this.config.maxPerAccount} open live streams`);
+    void closed.then(release);
   }
 
   private enter(connection: SseConnection, caller: Caller): void {

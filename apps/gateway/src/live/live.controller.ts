@@ -2,7 +2,7 @@ import { applyDecorators, Controller, Get, Headers, Param, Query, Res } from '@n
 import { ApiHeader, ApiOperation, ApiResponse } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
 import type { SourceId, WorkflowId } from '#contracts';
-import { type Caller, Me } from '../auth/account.decorator.js';
+import { type Caller, Me } from '../accounts/account.decorator.js';
 import { Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { LiveQuery } from './live-queries.js';

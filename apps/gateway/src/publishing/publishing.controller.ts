@@ -3,9 +3,9 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiHeader, ApiOperation, ApiParam, ApiQuery } from '@nestjs/swagger';
 import type { FastifyRequest } from 'fastify';
 import type { UserId } from '#contracts';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersAccepted, Documented, Problems } from '../http/api-docs.js';
-import { BATCH_TYPE, EVENT_BODY, STRUCTURED_TYPE } from './event-bodies.js';
+import { BATCH_TYPE, EVENT_BODY, STRUCTURED_TYPE } from '../http/event-bodies.js';
 import { type Acknowledged, PublishingService } from './publishing.service.js';
 
 const CLOUD_EVENT = {

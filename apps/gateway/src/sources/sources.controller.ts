@@ -2,7 +2,7 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from
 import { ApiOperation } from '@nestjs/swagger';
 import { createSource, deleteSource, getSource, listSources, newId, type Page, type SourceId, updateSource, type UserId } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { AnswersAccepted, AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';

@@ -10,7 +10,7 @@ import {
   type UserId,
 } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersList, AnswersOne, Documented, Problems } from '../http/api-docs.js';
 import { Parameters } from '../http/parameters.decorator.js';
 import { AutoSubscription, AutoSubscriptionParameters, Subscription, SubscriptionParameters } from './subscription.dto.js';

@@ -2,7 +2,7 @@ import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
 import { type Id, listDeliveries, type Page, recoverDeliveries, retryDelivery, testWebhook, type UserId, type WebhookId } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../auth/account.decorator.js';
+import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersAccepted, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { DeliveryAttempt, RecoverParameters, sinceMs, WebhookDelivery } from './delivery.dto.js';

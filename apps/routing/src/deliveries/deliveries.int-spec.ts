@@ -240,7 +240,7 @@ describe('the owner', () => {
     return found;
   };
 
-  it('is told by $errors of a delivery that was given up, once per webhook and hour', async () => {
+  it('gets an event on $errors about a delivery that was given up, once per webhook and hour', async () => {
     const notices = new OwnerAlerts(log, room.database, room.webhooks);
     await outbox();
     const each = delivery({ emitterId: 'p_1', stream: 'x' });
@@ -259,7 +259,7 @@ describe('the owner', () => {
     ]);
   });
 
-  it('is not told of a failed delivery of just that', async () => {
+  it('gets no event about the failed delivery of such an event', async () => {
     const notices = new OwnerAlerts(log, room.database, room.webhooks);
     await outbox();
     await notices.gaveUp(
@@ -272,7 +272,7 @@ describe('the owner', () => {
     expect(await outbox()).toHaveLength(1);
   });
 
-  it('is told of a webhook that was switched off', async () => {
+  it('gets a fact about a webhook that was disabled', async () => {
     const notices = new OwnerAlerts(log, room.database, room.webhooks);
     await outbox();
     await notices.disabled(await target(), 'failing');

@@ -127,7 +127,7 @@ describe('an event is matched with', () => {
 });
 
 describe('a batch of events', () => {
-  it('is answered in its order, though many have the same emitter', async () => {
+  it('returns matches in the order of the events, even if many have the same emitter', async () => {
     const [one, two, webhook, other] = [
       await room.source(owner),
       await room.source(owner),

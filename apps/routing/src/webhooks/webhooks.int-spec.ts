@@ -127,7 +127,7 @@ describe('the list', () => {
     });
   });
 
-  it('goes on from a cursor whose webhook is gone', async () => {
+  it('continues from a cursor whose webhook was deleted', async () => {
     await room.webhooksService.delete({ owner_id: owner, id: ids[1] as WebhookId });
     expect((await page({ after: at(1) })).data.map(({ id }) => ids.indexOf(id))).toEqual([2, 3]);
   });

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { ComponentRejected } from '../sandbox/component-rejected.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
-import { SANDBOX } from '../sandbox.provider.js';
+import { SANDBOX } from '../sandbox/sandbox.provider.js';
 import { ComponentsController } from './components.controller.js';
 
 const FILES = { entry: 'a.mjs', files: { 'a.mjs': '' } };

@@ -15,7 +15,7 @@ import { Answers } from '#messaging';
 import { ComponentRejected } from '../sandbox/component-rejected.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import type { Sandbox } from '../sandbox/sandbox.js';
-import { SANDBOX } from '../sandbox.provider.js';
+import { SANDBOX } from '../sandbox/sandbox.provider.js';
 
 /** Tells the catalog what a component's code says of itself. */
 @Controller()

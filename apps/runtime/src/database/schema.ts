@@ -5,8 +5,8 @@ import { DeploymentRow } from '../deployments/deployment.entity.js';
 import { QuotaNotice, UsageRow } from '../quotas/quota.entity.js';
 import { QueuedRun, QueueLease } from '../queue/queued-run.entity.js';
 import { RunDone } from '../runs/run-done.entity.js';
-import { SourceDb, SourceDedupe } from '../runs/source-state.entity.js';
-import { TimerRow } from '../timers/timer.entity.js';
+import { SourceDb, SourceDedupe } from '../source-state/source-state.entity.js';
+import { TimerRow } from '../deployments/timer.entity.js';
 import { WaitingEmit } from '../waiting/waiting-emit.entity.js';
 import { CreateRuntime1795305600004 } from './migrations/0001-create-runtime.js';
 

@@ -5,16 +5,22 @@ import type { EmitterListener } from '#emitters';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { firstTick, phaseOf } from '../timers/next-tick.js';
+import { TimersRepository } from '../timers/timers.repository.js';
+import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import { deployedState, DeploymentsRepository } from './deployments.repository.js';
 import { type DeployedState, hookRuns } from './hook-runs.js';
 
-/** Deploys, changes and removes sources as the catalog tells: the row, its timers and the runs of its hooks are one transaction. */
+/** Deploys, changes and deletes sources as the catalog's facts state: the row, its timers and the runs of its hooks are one transaction. */
 @Injectable()
 export class DeploymentsListener implements EmitterListener {
   constructor(
     private readonly deployments: DeploymentsRepository,
+    private readonly timers: TimersRepository,
     private readonly queue: QueuedRunsRepository,
+    private readonly waiting: WaitingEmitsRepository,
+    private readonly state: SourceStateRepository,
   ) {}
 
   async emitterChanged(transaction: Transaction, { deployment, ...state }: EmitterState): Promise<void> {
@@ -25,9 +31,10 @@ export class DeploymentsListener implements EmitterListener {
     if (state.deleted || !state.active) await this.queue.removeOfSource(transaction, sourceId);
     if (state.deleted) {
       await this.deployments.remove(transaction, sourceId);
+      await this.waiting.deleteOfSource(transaction, sourceId);
       const runs = await this.runHooks(transaction, before, undefined);
-      // otherwise its last hook still reads what it kept, and clears it away
-      if (runs === 0) await this.deployments.forgetKept(transaction, sourceId);
+      // otherwise the state is still read by its last hook, whose end deletes it
+      if (runs === 0) await this.state.delete(transaction, sourceId);
       return;
     }
     const after: DeployedState = {
@@ -39,7 +46,7 @@ export class DeploymentsListener implements EmitterListener {
     };
     await this.deployments.put(transaction, { ...deployment, ...after });
     const now = new Date();
-    await this.deployments.putTimers(transaction, sourceId, state.active ? deployment.schedules : {}, (prop, schedule) =>
+    await this.timers.put(transaction, sourceId, state.active ? deployment.schedules : {}, (prop, schedule) =>
       firstTick(schedule, phaseOf(sourceId, prop), now),
     );
     await this.runHooks(transaction, before, after);

@@ -1,7 +1,12 @@
 import { Module } from '@nestjs/common';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import { SourceStateRepository } from '../source-state/source-state.repository.js';
+import { TimersRepository } from '../timers/timers.repository.js';
+import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import { DeploymentsRepository } from './deployments.repository.js';
 
-/** Apart, because the directory's listener needs it as well as the runs. */
-@Module({ providers: [DeploymentsRepository, QueuedRunsRepository], exports: [DeploymentsRepository, QueuedRunsRepository] })
+const REPOSITORIES = [DeploymentsRepository, QueuedRunsRepository, SourceStateRepository, TimersRepository, WaitingEmitsRepository];
+
+/** The tables that the facts about sources change, and that the runs change as well. */
+@Module({ providers: REPOSITORIES, exports: REPOSITORIES })
 export class DeploymentsModule {}

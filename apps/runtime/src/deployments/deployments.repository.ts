@@ -1,8 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { Schedule, SourceId } from '#contracts';
+import type { SourceId } from '#contracts';
 import { Database, type Transaction } from '#database';
-import { SourceDb, SourceDedupe } from '../runs/source-state.entity.js';
-import { WaitingEmit } from '../waiting/waiting-emit.entity.js';
 import { DeploymentRow } from './deployment.entity.js';
 import type { DeployedState } from './hook-runs.js';
 
@@ -55,16 +53,9 @@ export class DeploymentsRepository {
       .upsert({ ...(row as object), hooks: row.hooks ?? (null as never), kills_in_row: 0 }, ['source_id']);
   }
 
-  /** Removes the source; its timers go with it. What it kept stays for its last hook. */
+  /** Deletes the source, and its timers by the foreign key. Its state remains for its last hook. */
   async remove(transaction: Transaction, sourceId: SourceId): Promise<void> {
     await transaction.rows(DeploymentRow).delete({ source_id: sourceId });
-    await transaction.rows(WaitingEmit).delete({ source_id: sourceId });
-  }
-
-  /** Forgets all that a source kept. */
-  async forgetKept(transaction: Transaction, sourceId: SourceId): Promise<void> {
-    await transaction.rows(SourceDb).delete({ source_id: sourceId });
-    await transaction.rows(SourceDedupe).delete({ source_id: sourceId });
   }
 
   /** Counts consecutive runs that ended their process; returns how many there are now. Prepared SQL: it follows each run, and mostly finds nothing to change. */
@@ -75,34 +66,5 @@ export class DeploymentsRepository {
       values: [sourceId, killed],
     });
     return rows[0]?.kills_in_row ?? 0;
-  }
-
-  /**
-   * Sets the timers: one whose schedule has not changed keeps its next tick. `next` returns the first tick of a new one. SQL, for the condition of the
-   * upsert.
-   */
-  async putTimers(
-    transaction: Transaction,
-    sourceId: SourceId,
-    schedules: Record<string, Schedule>,
-    next: (prop: string, schedule: Schedule) => Date | null,
-  ): Promise<void> {
-    const timers = Object.entries(schedules).flatMap(([prop, schedule]) => {
-      const at = next(prop, schedule);
-      return at ? [{ prop, schedule: JSON.stringify(schedule), at }] : [];
-    });
-    const props = timers.map(({ prop }) => prop);
-    await transaction.query({
-      name: 'timers-remove',
-      text: 'DELETE FROM timer WHERE source_id = $1 AND prop <> ALL($2)',
-      values: [sourceId, props],
-    });
-    if (props.length === 0) return;
-    await transaction.query(
-      `INSERT INTO timer (source_id, prop, schedule, next_run_at) SELECT $1, * FROM unnest($2::text[], $3::json[], $4::timestamptz[])
-       ON CONFLICT (source_id, prop) DO UPDATE SET schedule = excluded.schedule, next_run_at = excluded.next_run_at, resume_at = NULL, asked = NULL
-       WHERE timer.schedule::jsonb <> excluded.schedule::jsonb`,
-      [sourceId, props, timers.map(({ schedule }) => schedule), timers.map(({ at }) => at)],
-    );
   }
 }

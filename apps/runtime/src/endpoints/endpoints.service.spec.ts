@@ -7,7 +7,7 @@ import { FakeMessages } from '#testing';
 import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
-import { RunQueue } from '../queue/run-queue.js';
+import { RunQueue } from '../runs/run-queue.js';
 import { RunLanes } from '../runs/run-lanes.js';
 import { RunsService } from '../runs/runs.service.js';
 import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';

@@ -3,11 +3,12 @@ import { LRUCache } from 'lru-cache';
 import { executeRun, findEndpoint, type RunRequest, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
+import { LimitPerKey } from '#service';
 import { randomUUID } from 'node:crypto';
 import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
-import { RunQueue } from '../queue/run-queue.js';
+import { RunQueue } from '../runs/run-queue.js';
 import { RunLanes } from '../runs/run-lanes.js';
 import { RunsService } from '../runs/runs.service.js';
 import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
@@ -28,8 +29,7 @@ const MAX_WAITING_REQUESTS = 64;
 
 @Injectable()
 export class EndpointsService {
-  /** Requests under way by account. */
-  private readonly waiting = new Map<UserId, number>();
+  private readonly waiting = new LimitPerKey<UserId>(MAX_WAITING_REQUESTS);
   private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_MS });
 
   constructor(
@@ -78,21 +78,14 @@ export class EndpointsService {
 
   /** The replica that holds the request runs it: only here can what the component responds reach the client. */
   private runHere(run: RunRequest): Promise<EndpointAnswer> {
-    const waiting = this.waiting.get(run.owner_id) ?? 0;
-    if (waiting >= MAX_WAITING_REQUESTS) return Promise.resolve('busy');
-    this.waiting.set(run.owner_id, waiting + 1);
+    const release = this.waiting.acquire(run.owner_id);
+    if (!release) return Promise.resolve('busy');
     return new Promise<EndpointAnswer>((resolve, reject) => {
       this.lanes
         .executeHere(run, () => this.runs.execute(run, resolve))
         .then((status) => resolve(endOf(status)), reject)
-        .finally(() => this.leave(run.owner_id));
+        .finally(release);
     });
-  }
-
-  private leave(accountId: UserId): void {
-    const waiting = (this.waiting.get(accountId) ?? 1) - 1;
-    if (waiting > 0) this.waiting.set(accountId, waiting);
-    else this.waiting.delete(accountId);
   }
 }
 

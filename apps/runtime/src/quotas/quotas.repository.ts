@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { Database } from '#database';
+import { Database, type Transaction } from '#database';
 
 /** SQL: the database's clock decides which day it is, and `usedToday` comes before each run. */
 @Injectable()
@@ -15,6 +15,16 @@ export class QuotasRepository {
     return rows[0] ?? { compute_ms: 0, invocations: 0 };
   }
 
+  /** Counts a run. */
+  async count(transaction: Transaction, { account_id, compute_ms }: { account_id: string; compute_ms: number }): Promise<void> {
+    await transaction.query({
+      name: 'usage-add',
+      text: `INSERT INTO usage (account_id, day, compute_ms, invocations) VALUES ($1, (now() AT TIME ZONE 'UTC')::date, $2, 1)
+             ON CONFLICT (account_id, day) DO UPDATE SET compute_ms = usage.compute_ms + excluded.compute_ms, invocations = usage.invocations + 1`,
+      values: [account_id, compute_ms],
+    });
+  }
+
   /** True the first time on a day. */
   async firstNoticeToday(sourceId: string): Promise<boolean> {
     const { rowCount } = await this.database.query(
@@ -25,7 +35,7 @@ export class QuotasRepository {
   }
 
   /** Deletes the days that are no longer read. */
-  async forgetOld(): Promise<void> {
+  async deleteOld(): Promise<void> {
     await this.database.query("DELETE FROM quota_notice WHERE day < (now() AT TIME ZONE 'UTC')::date - 2");
     await this.database.query("DELETE FROM usage WHERE day < (now() AT TIME ZONE 'UTC')::date - 40");
   }

@@ -1,14 +1,12 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { EVENTS_TOPIC } from '#contracts';
 import { type OutgoingRecord, Publisher } from '#messaging';
-import type { DueRun } from '../runs/run-events.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { Quotas } from './quotas.js';
 import { QuotasRepository } from './quotas.repository.js';
 
 const LIMITED = { SLUICE_QUOTAS: 'free', SLUICE_DAILY_COMPUTE_MS: '1000', SLUICE_DAILY_INVOCATIONS: '10' };
-const RUN = { run_id: 'r', owner_id: 'u_1', source_id: 'dc_1', trigger: 'manual', event: '{"n":1}', due_at_ms: 0 } as DueRun;
+const record = (key: string): OutgoingRecord => ({ topic: 'events', key, value: 'over quota' });
 
 describe('the daily quota of an account', () => {
   let used: { compute_ms: number; invocations: number };
@@ -52,13 +50,9 @@ describe('the daily quota of an account', () => {
     expect((await quotas()).counted).toBe(true);
   });
 
-  it('is reported on the source’s $errors once a day', async () => {
+  it('is reported once a day for each source', async () => {
     const limited = await quotas();
-    for (const source of ['dc_1', 'dc_1', 'dc_2'] as const) await limited.tell({ ...RUN, source_id: source }, source);
-    expect(sent.map(({ topic, key }) => [topic, key])).toEqual([
-      [EVENTS_TOPIC, 'dc_1'],
-      [EVENTS_TOPIC, 'dc_2'],
-    ]);
-    expect(sent[0]?.value?.toString()).toContain('QuotaExceeded');
+    for (const source of ['dc_1', 'dc_1', 'dc_2'] as const) await limited.notify(source, record(source));
+    expect(sent).toEqual([record('dc_1'), record('dc_2')]);
   });
 });

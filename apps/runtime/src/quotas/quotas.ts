@@ -1,8 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { EVENTS_TOPIC, type SourceId, type UserId } from '#contracts';
-import { Publisher } from '#messaging';
-import { plainError } from '../runs/run-effects.js';
-import { deploymentIdOf, type DueRun, errorRecord } from '../runs/run-events.js';
+import type { SourceId, UserId } from '#contracts';
+import { type OutgoingRecord, Publisher } from '#messaging';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QuotasRepository } from './quotas.repository.js';
 
@@ -27,10 +25,8 @@ export class Quotas {
     return used.compute_ms < quotas.computeMs && used.invocations < quotas.invocations;
   }
 
-  /** Says on the source's `$errors` that a run was left out; once a day. */
-  async tell(run: DueRun, sourceId: SourceId): Promise<void> {
-    if (!(await this.quotas.firstNoticeToday(sourceId))) return;
-    const error = plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC");
-    await this.publisher.send([{ topic: EVENTS_TOPIC, ...errorRecord(run, error, deploymentIdOf(sourceId)) }]);
+  /** Publishes the event that a run was skipped; once a day and source. */
+  async notify(sourceId: SourceId, event: OutgoingRecord): Promise<void> {
+    if (await this.quotas.firstNoticeToday(sourceId)) await this.publisher.send([event]);
   }
 }

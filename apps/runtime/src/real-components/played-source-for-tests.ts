@@ -1,5 +1,5 @@
 import { httpEvent } from '../endpoints/http-event.js';
-import { dedupe, type DedupeState } from '../runs/dedupe.js';
+import { dedupe, type DedupeState } from '../source-state/dedupe.js';
 import { jobOf } from '../sandbox/sandbox-for-tests.js';
 import type { ComponentDescription, Emit, HttpReply, RunJob, Sandbox } from '../sandbox/sandbox.js';
 import { timerEvent } from '../timers/timer-event.js';

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { EVENTS_TOPIC } from '#contracts';
 import type { RunOutcome } from '../sandbox/sandbox.js';
-import { notKept, runEffects } from './run-effects.js';
+import { notKept, overQuota, runEffects } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 
 const RUN: DueRun = { run_id: 'r', owner_id: 'u_1', source_id: 'dc_1', trigger: 'manual', event: '{"a":1}', due_at_ms: 1 };
@@ -51,4 +51,10 @@ it('instead of what the database refuses there is an error, and the run has ende
   expect(streamsOf(refused)).toEqual(['$errors', 'runtime.run.finished']);
   expect(refused).toMatchObject({ db: {}, dedupe: null, waiting: [], usage: { account_id: 'u_1' } });
   expect(refused.records[0]?.topic).toBe(EVENTS_TOPIC);
+});
+
+it('reports a run over quota on the stream $errors of its source', () => {
+  const { topic, key, headers, value } = overQuota(RUN);
+  expect({ topic, key, stream: headers?.ce_type }).toEqual({ topic: EVENTS_TOPIC, key: 'dc_1', stream: '$errors' });
+  expect(JSON.parse(String(value))).toMatchObject({ error: { code: 'QuotaExceeded' } });
 });

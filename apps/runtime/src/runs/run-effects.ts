@@ -1,17 +1,10 @@
 import { EVENTS_TOPIC, runFinished, type SourceId, type UserId } from '#contracts';
-import { emittedStreamProblem, type EventToProduce } from '#events';
+import { emittedStreamProblem } from '#events';
 import { recordOf, type OutgoingRecord } from '#messaging';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
-import { dedupe, type DedupeState } from './dedupe.js';
+import { dedupe, type DedupeState } from '../source-state/dedupe.js';
+import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
 import { deploymentIdOf, type DueRun, emitRecord, errorRecord, hopsAfter, logRecord, waitingRecords } from './run-events.js';
-
-/** An emit that waits for its `delivery_ts`. */
-export interface WaitingEmit {
-  emit_id: string;
-  /** Milliseconds. */
-  due_at_ms: number;
-  record: EventToProduce;
-}
 
 /** All effects of a run: written together or not at all. */
 export interface RunEffects {
@@ -19,7 +12,7 @@ export interface RunEffects {
   db: Record<string, string | null>;
   /** null without a dedupe strategy. */
   dedupe: DedupeState | null;
-  waiting: WaitingEmit[];
+  waiting: NewWaitingEmit[];
   records: OutgoingRecord[];
   /** What the quotas count; null where it isn't counted. */
   usage: { account_id: UserId; compute_ms: number } | null;
@@ -82,6 +75,12 @@ export function runEffects(
   };
 }
 
+/** The event on `$errors` of a run that was skipped because of the account's quota. */
+export function overQuota(run: DueRun): OutgoingRecord {
+  const error = plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC");
+  return { topic: EVENTS_TOPIC, ...errorRecord(run, error, deploymentIdOf(run.source_id)) };
+}
+
 /** What is written of a run instead, when the database refuses what it did: nothing may be cut silently, nor be tried for ever. */
 export const notKept = (outcome: RunOutcome): RunOutcome => ({
   ...outcome,
@@ -105,4 +104,4 @@ function summed(code: string, problems: string[]): ReturnType<typeof plainError>
 /** Streams of ours but `$errors` and `$logs` are not a component's to emit on. */
 const nameProblem = ({ name }: { name?: string }): string | null => (name === undefined ? null : emittedStreamProblem(name));
 
-export const plainError = (code: string, message: string) => ({ name: code, code, message, stack: `${code}: ${message}` });
+const plainError = (code: string, message: string) => ({ name: code, code, message, stack: `${code}: ${message}` });

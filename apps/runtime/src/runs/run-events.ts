@@ -10,7 +10,7 @@ import {
   WAITING_STREAM,
 } from '#events';
 import type { Emit, LogLine, RunError } from '../sandbox/sandbox.js';
-import type { WaitingEmit } from './run-effects.js';
+import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
 
 const PLATFORM_VERSION = '0.1.0';
 
@@ -35,7 +35,7 @@ export const emitRecord = (sourceId: SourceId, emit: Emit, hops: number): EventT
  * An emit that waits: the record that shows it on `$in`, and the one to produce when its time has come. They share the emit id, and
  * so does the row that waits: the store takes the event from `$in` by it, and knows by it what was deleted there.
  */
-export function waitingRecords(sourceId: SourceId, emit: Emit, hops: number): { shown: EventToProduce; waiting: WaitingEmit } {
+export function waitingRecords(sourceId: SourceId, emit: Emit, hops: number): { shown: EventToProduce; waiting: NewWaitingEmit } {
   const emitId = ksuid();
   const dueAt = emit.deliveryTs ?? 0;
   const event = {

@@ -2,7 +2,7 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { executeRun, type RunRequest } from '#contracts';
 import { HearsBatch, type Task } from '#messaging';
-import { RunQueue } from '../queue/run-queue.js';
+import { RunQueue } from './run-queue.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { RUNS_GROUP } from './run-lanes.js';
 

@@ -3,7 +3,10 @@ import type { SourceId, UserId } from '#contracts';
 import { createLog } from '#observability';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
+import { QuotasRepository } from '../quotas/quotas.repository.js';
+import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
+import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import type { RunEffects } from './run-effects.js';
 import { RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
@@ -15,9 +18,18 @@ const event = (n: number) => ({ topic: 'events', key: SOURCE, headers: { n: Stri
 
 let fresh: FreshDatabase;
 let runs: RunsRepository;
+let state: SourceStateRepository;
 beforeAll(async () => {
   fresh = await freshDatabase(schema, { max: 20 });
-  runs = new RunsRepository(fresh.database, new TimersRepository(fresh.database));
+  const { database } = fresh;
+  state = new SourceStateRepository(database);
+  runs = new RunsRepository(
+    database,
+    new TimersRepository(database),
+    state,
+    new WaitingEmitsRepository(database),
+    new QuotasRepository(database),
+  );
 });
 afterAll(() => fresh?.drop());
 beforeEach(() =>
@@ -44,15 +56,15 @@ describe('the effects of a run', () => {
     const broken = { ...event(2), headers: { bad: '\0' } };
     await expect(finish('r2', { db: { n: '2' }, dedupe: { last: 'x' }, records: [event(1), broken] })).rejects.toThrow();
     expect(await runs.isDone('r2')).toBe(false);
-    expect(await runs.loadDb(SOURCE)).toEqual({});
-    expect(await runs.loadDedupe(SOURCE)).toEqual({});
+    expect(await state.loadDb(SOURCE)).toEqual({});
+    expect(await state.loadDedupe(SOURCE)).toEqual({});
     expect(await outbox()).toEqual([]);
   });
 
   it('on db are the changed keys alone, and null takes one away', async () => {
     await finish('r1', { db: { a: '1', b: '"two"' } });
     await finish('r2', { db: { b: null, c: '{"x":[3]}' } });
-    expect(await runs.loadDb(SOURCE)).toEqual({ a: '1', c: '{"x":[3]}' });
+    expect(await state.loadDb(SOURCE)).toEqual({ a: '1', c: '{"x":[3]}' });
   });
 
   it('keep the order of the emits', async () => {
@@ -60,17 +72,17 @@ describe('the effects of a run', () => {
     expect(await outbox()).toEqual(Array.from({ length: 1000 }, (_, n) => String(n)));
   });
 
-  it('of the last run take with them what the source kept', async () => {
+  it('of the last run include the deletion of the state that the source kept', async () => {
     await finish('r1', { db: { a: '1' }, dedupe: { ids: ['1'] } });
     await finish('r2', { db: { b: '2' }, final: true });
-    expect([await runs.loadDb(SOURCE), await runs.loadDedupe(SOURCE)]).toEqual([{}, {}]);
+    expect([await state.loadDb(SOURCE), await state.loadDedupe(SOURCE)]).toEqual([{}, {}]);
   });
 
-  it('are remembered as long as the log can ask for them', async () => {
+  it('are remembered until Kafka has deleted the record of the run', async () => {
     await finish('old', {});
     await fresh.database.query("UPDATE run_done SET finished_at = now() - interval '9 days'");
     await finish('new', {});
-    await runs.forgetDone(8);
+    await runs.deleteDone(8);
     expect([await runs.isDone('old'), await runs.isDone('new')]).toEqual([false, true]);
   });
 });

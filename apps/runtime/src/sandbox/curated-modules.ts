@@ -1,6 +1,6 @@
 /**
- * The packages that components may import, part of the contract with their authors; the versions are pinned in package.json. `@pipedream/types`
- * is on the list too, the guest brings it along.
+ * The packages that components may import, part of the contract with their authors. `component-packages/` pins their versions and has a lock of its
+ * own, so that updating one cannot change a dependency of the services. `@pipedream/types` can be imported, too: the guest contains it.
  */
 export const curatedModules = [
   '@pipedream/platform',

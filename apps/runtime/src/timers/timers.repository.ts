@@ -51,6 +51,35 @@ export class TimersRepository {
     });
   }
 
+  /**
+   * Sets the timers: one whose schedule has not changed keeps its next tick. `next` returns the first tick of a new one. SQL, for the condition of the
+   * upsert.
+   */
+  async put(
+    transaction: Transaction,
+    sourceId: SourceId,
+    schedules: Record<string, Schedule>,
+    next: (prop: string, schedule: Schedule) => Date | null,
+  ): Promise<void> {
+    const timers = Object.entries(schedules).flatMap(([prop, schedule]) => {
+      const at = next(prop, schedule);
+      return at ? [{ prop, schedule: JSON.stringify(schedule), at }] : [];
+    });
+    const props = timers.map(({ prop }) => prop);
+    await transaction.query({
+      name: 'timers-remove',
+      text: 'DELETE FROM timer WHERE source_id = $1 AND prop <> ALL($2)',
+      values: [sourceId, props],
+    });
+    if (props.length === 0) return;
+    await transaction.query(
+      `INSERT INTO timer (source_id, prop, schedule, next_run_at) SELECT $1, * FROM unnest($2::text[], $3::json[], $4::timestamptz[])
+       ON CONFLICT (source_id, prop) DO UPDATE SET schedule = excluded.schedule, next_run_at = excluded.next_run_at, resume_at = NULL, asked = NULL
+       WHERE timer.schedule::jsonb <> excluded.schedule::jsonb`,
+      [sourceId, props, timers.map(({ schedule }) => schedule), timers.map(({ at }) => at)],
+    );
+  }
+
   /** The run of a tick has ended, or there was none: its timer ticks on. A timer that was set anew meanwhile is not concerned. */
   async resume(session: Session, sourceId: string, runId: string): Promise<void> {
     await session.query({

@@ -1,7 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import { EVENTS_TOPIC, type SourceId, type WaitingEmitKey } from '#contracts';
-import { Database } from '#database';
+import { Database, type Transaction } from '#database';
+import type { EventToProduce } from '#events';
 import { addToOutbox } from '#outbox';
+import { WaitingEmit } from './waiting-emit.entity.js';
+
+/** An emit that waits for its `delivery_ts`. */
+export interface NewWaitingEmit {
+  emit_id: string;
+  /** Milliseconds. */
+  due_at_ms: number;
+  record: EventToProduce;
+}
 
 interface ReleasedRow {
   emit_id: string;
@@ -14,6 +24,26 @@ interface ReleasedRow {
 @Injectable()
 export class WaitingEmitsRepository {
   constructor(private readonly database: Database) {}
+
+  async add(transaction: Transaction, sourceId: string, emits: NewWaitingEmit[]): Promise<void> {
+    if (emits.length === 0) return;
+    await transaction.query({
+      name: 'waiting-put',
+      text: `INSERT INTO waiting_emit (emit_id, source_id, due_at, headers, value)
+             SELECT emit_id, $1, to_timestamp(due / 1000.0), headers, value FROM unnest($2::text[], $3::float8[], $4::jsonb[], $5::bytea[]) AS w (emit_id, due, headers, value)`,
+      values: [
+        sourceId,
+        emits.map(({ emit_id }) => emit_id),
+        emits.map(({ due_at_ms }) => due_at_ms),
+        emits.map(({ record }) => JSON.stringify(record.headers)),
+        emits.map(({ record }) => record.value),
+      ],
+    });
+  }
+
+  async deleteOfSource(transaction: Transaction, sourceId: SourceId): Promise<void> {
+    await transaction.rows(WaitingEmit).delete({ source_id: sourceId });
+  }
 
   /** What is due, the oldest first. Another replica may find the same. */
   async due(limit: number): Promise<WaitingEmitKey[]> {

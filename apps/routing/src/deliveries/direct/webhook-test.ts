@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type DeliveryAttempt, ksuid, NotFound, SluiceError, type UserId, type WebhookReference } from '#contracts';
+import { LimitPerKey } from '#service';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { Attempts } from '../attempt/attempts.js';
 import type { Delivery } from '../delivery.js';
@@ -11,7 +12,7 @@ const AT_ONCE = 4;
 /** Delivers a sample event to a webhook: one attempt, which is not stored. */
 @Injectable()
 export class WebhookTest {
-  private readonly underWay = new Map<UserId, number>();
+  private readonly limit = new LimitPerKey<UserId>(AT_ONCE);
 
   constructor(
     private readonly webhooks: WebhooksRepository,
@@ -22,15 +23,12 @@ export class WebhookTest {
   async run({ owner_id, id }: WebhookReference): Promise<DeliveryAttempt> {
     const target = (await this.webhooks.find(owner_id, id)) && (await this.targets.load(id));
     if (!target) throw new NotFound('webhook', id);
-    const others = this.underWay.get(owner_id) ?? 0;
-    if (others >= AT_ONCE) throw new SluiceError('too_many_requests', `at most ${AT_ONCE} webhooks of an account are tested at a time`);
-    this.underWay.set(owner_id, others + 1);
+    const release = this.limit.acquire(owner_id);
+    if (!release) throw new SluiceError('too_many_requests', `at most ${AT_ONCE} webhooks of an account are tested at a time`);
     try {
       return (await this.attempts.make(target, sampleFor(target), 1)).attempt;
     } finally {
-      const left = (this.underWay.get(owner_id) ?? 1) - 1;
-      if (left > 0) this.underWay.set(owner_id, left);
-      else this.underWay.delete(owner_id);
+      release();
     }
   }
 }

@@ -1,4 +1,4 @@
-import { Slots } from '../processes/slots.js';
+import { Slots } from './slots.js';
 import type { EgressLimits } from './egress-limits.js';
 import { Rate } from './rate.js';
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { access, lstat, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { access, lstat, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { assembleJailRoot, collectJailRootParts, fingerprint, type JailRootParts } from './assemble-jail-root.js';
 import { SandboxUnavailable } from '../sandbox-unavailable.js';
@@ -37,6 +37,7 @@ export async function openJailRoot(prebuiltDirs: string[], dataDir: string, modu
  */
 export async function buildJailRoot(parent: string, modules: string[]): Promise<JailRoot> {
   const parts = await partsForThisNode(modules);
+  await mkdir(parent, { recursive: true });
   return buildUnlessThere(parent, await rootName(parts), parts);
 }
 

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { access, readFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 
 export interface CuratedPackage {
@@ -8,33 +8,45 @@ export interface CuratedPackage {
   to: string;
 }
 
+const asBoolean = [() => true, () => false] as const;
+
 interface Manifest {
   version: string;
   dependencies?: Record<string, string>;
 }
 
-/** The curated packages and all that they depend on, as npm laid them out. */
+/** The folder of the repository, or of the image, where the packages of components are installed. */
+const INSTALLED = 'component-packages';
+
+/** The curated packages and their dependencies, as npm has installed them. */
 export async function packageClosure(names: string[]): Promise<CuratedPackage[]> {
   const found = new Map<string, CuratedPackage>();
-  let project: string | undefined;
+  const project = await findProject();
   const visit = async (name: string, importer: string): Promise<void> => {
-    const { dir, above, manifest } = await findPackage(name, importer);
-    // The first one is a dependency of the project itself, so this is where everything lies
-    project ??= above;
+    const { dir, manifest } = await findPackage(name, importer, project);
     if (found.has(dir)) return;
     found.set(dir, { version: manifest.version, from: dir, to: relative(project, dir) });
     for (const dependency of Object.keys(manifest.dependencies ?? {})) await visit(dependency, dir);
   };
-  for (const name of names) await visit(name, import.meta.dirname);
+  for (const name of names) await visit(name, project);
   return [...found.values()].sort((a, b) => (a.to < b.to ? -1 : 1));
 }
 
-/** As Node does: in the `node_modules` of the importer's folder, else of the one above, and so on. */
-async function findPackage(name: string, importer: string): Promise<{ dir: string; above: string; manifest: Manifest }> {
+/** Above this file, which may be compiled into `dist/`. */
+async function findProject(): Promise<string> {
+  for (let above = import.meta.dirname; ; above = dirname(above)) {
+    const dir = join(above, INSTALLED);
+    if (await access(join(dir, 'package.json')).then(...asBoolean)) return dir;
+    if (above === dirname(above)) throw new Error(`There is no folder ${INSTALLED} above ${import.meta.dirname}`);
+  }
+}
+
+/** As Node does: in the `node_modules` of the importer's folder, else of the one above, up to the project. */
+async function findPackage(name: string, importer: string, project: string): Promise<{ dir: string; manifest: Manifest }> {
   for (let above = importer; ; above = dirname(above)) {
     const dir = join(above, 'node_modules', name);
     const manifest = await readFile(join(dir, 'package.json'), 'utf8').catch(() => null);
-    if (manifest !== null) return { dir, above, manifest: JSON.parse(manifest) as Manifest };
-    if (above === dirname(above)) throw new Error(`The package ${name} is not installed`);
+    if (manifest !== null) return { dir, manifest: JSON.parse(manifest) as Manifest };
+    if (above === project) throw new Error(`The package ${name} is not installed: run npm ci --prefix ${INSTALLED}`);
   }
 }

@@ -1,4 +1,4 @@
-import { lastDescendant, processUsage } from '../processes/process-usage.js';
+import { lastDescendant, processUsage } from './process-usage.js';
 import type { Jail, JailedProgram } from './jail.js';
 import { startInJail } from './start-in-jail.js';
 

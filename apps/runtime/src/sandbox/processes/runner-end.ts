@@ -1,4 +1,4 @@
-import type { RunStatus } from '../sandbox.js';
+import type { RunError, RunStatus } from '../sandbox.js';
 
 /** Why a process ended, and what the runs say that were in it. `retired`: nobody's fault, its time was up. */
 export interface RunnerEnd {
@@ -16,3 +16,14 @@ export const idle = (ms: number): RunnerEnd => ({
   message: `The code did nothing for ${ms} ms while it was loaded: what it waits for belongs into a hook or into run`,
 });
 export const blocked: RunnerEnd = { status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' };
+
+/** How a process ended by itself. In the jail a process that V8 aborts exits with a status like any other, so its last words decide. */
+export function endByItself(errors: string, exit: string): RunnerEnd {
+  if (/out of memory|allocation fail|ERR_MEMORY_ALLOCATION_FAILED|std::bad_alloc/i.test(errors))
+    return { status: 'memory', code: 'MEMORY', message: 'The code needed more memory than is available' };
+  return { status: 'crashed', code: 'CRASHED', message: `The process that ran the code exited (${exit})` };
+}
+
+/** The outcome of a run whose process ended. */
+export const statusOf = ({ status }: RunnerEnd): RunStatus => (status === 'retired' ? 'killed' : status);
+export const errorOf = ({ code, message }: RunnerEnd): RunError => ({ name: 'SandboxError', code, message, stack: '' });

@@ -1,17 +1,15 @@
-import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import type { Socket } from 'node:net';
 import { ComponentRejected } from '../component-rejected.js';
 import type { Exchange } from './exchange.js';
 import type { EgressBudgets } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
-import { killQuietly } from '../jail/run-in-jail.js';
-import { startInJail } from '../jail/start-in-jail.js';
-import { lastDescendant } from './process-usage.js';
+import { Inspections } from './inspections.js';
+import { JailedChild } from './jailed-child.js';
 import { RunInFlight, TooMuchOutput } from './run-in-flight.js';
 import { type FrameCost, RunnerChannel } from './runner-channel.js';
-import { abandoned, blocked, closed, retired, type RunnerEnd } from './runner-end.js';
+import { abandoned, blocked, closed, errorOf, retired, type RunnerEnd, statusOf } from './runner-end.js';
 import { RunnerWatch } from './runner-watch.js';
+import { RunsInFlight } from './runs-in-flight.js';
 import type { SandboxLimits } from '../sandbox-limits.js';
 import type { ComponentCode, ComponentDescription, RunError, RunJob, RunOutcome, RunStatus } from '../sandbox.js';
 import { SandboxUnavailable } from '../sandbox-unavailable.js';
@@ -39,21 +37,7 @@ export interface RunnerSettings {
   hardened: boolean;
 }
 
-interface Entry {
-  run: RunInFlight;
-  wall: NodeJS.Timeout;
-  done(again: boolean): void;
-}
-
-interface Inspection {
-  resolve(description: ComponentDescription): void;
-  reject(error: Error): void;
-}
-
-const drainMs = 500;
-const keptErrorBytes = 4096;
-const keptLateErrors = 8;
-/** What a process may say that belongs to no run, between two runs that it is asked for */
+/** The output of a process that belongs to no run, between the starts of two runs. */
 const unaskedBytes = 1 << 20;
 // As much as reading a piece of JSON costs more than reading a byte of text
 const tokenBytes = 32;
@@ -64,8 +48,8 @@ const tokenBytes = 32;
  *     starting ──ready──▶ serving ──retire()──▶ retiring ──last run done──▶ dead
  *         └───────────────────┴───── a limit, a broken frame, its own end ────▶ dead
  *
- * Everything that it says is taken as "this is what run X answers", where X must be a run that was started here. When it dies, the runs in it
- * end: with its fault if they were surely to blame, else with `again`.
+ * Each message from it must name a run or an inspection that was started here. When it dies, the runs in it end: with the cause of its death if they
+ * were surely to blame, otherwise with `again`.
  */
 export class RunnerProcess {
   readonly ready: Promise<void>;
@@ -74,17 +58,13 @@ export class RunnerProcess {
   runs = 0;
   retiring = false;
 
-  private readonly child: ChildProcess;
+  private readonly child: JailedChild;
   private readonly channel: RunnerChannel;
-  private readonly inFlight = new Map<string, Entry>();
-  /** Of the last runs that have ended: whom to tell what they had left behind. */
-  private readonly lateErrors = new Map<string, (error: RunError) => void>();
-  private readonly inspections = new Map<string, Inspection>();
+  private readonly inFlight = new RunsInFlight();
+  private readonly inspections = new Inspections();
   private watch: RunnerWatch | null = null;
-  private innerPid = 0;
   private end: RunnerEnd | null = null;
   private guilty: RunInFlight | null = null;
-  private errors = '';
   private unasked = 0;
   private isGone = false;
   private becomeReady!: () => void;
@@ -109,9 +89,12 @@ export class RunnerProcess {
     this.ready.catch(() => {}).finally(() => clearTimeout(late));
 
     const command = jail.command({ kind: 'runner', exchangeDir: exchange.dir, uid, heapMb: limits.heapMb, args: [] });
-    this.child = startInJail(command, 'ignore', 'pipe');
-    this.followChild();
-    this.channel = new RunnerChannel(this.child.stdio[3] as Socket);
+    this.child = new JailedChild(
+      command,
+      (end) => this.stop(end),
+      (end) => this.gone(end),
+    );
+    this.channel = new RunnerChannel(this.child.channel);
     this.channel.receive(
       limits,
       (message, cost) => this.take(message, cost),
@@ -136,17 +119,15 @@ export class RunnerProcess {
   /** Call it when `ready`. Never rejects. */
   async run(job: RunJob): Promise<Attempt> {
     const { limits } = this.settings;
-    for (const { run } of this.inFlight.values()) run.alone = false;
+    for (const other of this.inFlight.all()) other.alone = false;
     const run = new RunInFlight(randomBytes(8).toString('hex'), job, limits, this.runs === 0);
     if (this.end) return this.stillborn(run, this.end);
     this.exchange.charge(this.settings.budgets.of(job.accountId));
     this.runs++;
     this.unasked = 0;
     this.watch?.enter(run.id);
-    const ended = new Promise<boolean>((done) => {
-      const wallMs = job.wallMs ?? limits.wallMs;
-      this.inFlight.set(run.id, { run, wall: setTimeout(() => this.timeOut(run, wallMs), wallMs), done });
-    });
+    const wallMs = job.wallMs ?? limits.wallMs;
+    const ended = this.inFlight.begin(run, wallMs, () => this.timeOut(run, wallMs));
     const { component, method, sourceId, props, endpoint, db, event } = job;
     const { hash } = component;
     const code = this.hashes.has(hash) ? undefined : component.code;
@@ -168,14 +149,13 @@ export class RunnerProcess {
     this.watch?.enter(id, this.settings.limits.inspectIdleMs);
     const late = setTimeout(() => this.stop(abandoned), until - Date.now());
     try {
-      return await new Promise((resolve, reject) => {
-        this.inspections.set(id, { resolve, reject });
-        if (this.end) this.rejectInspections(this.end);
-        else this.channel.send({ t: 'inspect', id, hash, code });
-      });
+      const description = this.inspections.begin(id);
+      if (this.end) this.inspections.rejectAll(this.end);
+      else this.channel.send({ t: 'inspect', id, hash, code });
+      return await description;
     } finally {
       clearTimeout(late);
-      this.inspections.delete(id);
+      this.inspections.finish(id);
       this.watch?.leave(id);
     }
   }
@@ -192,12 +172,7 @@ export class RunnerProcess {
     this.end = end;
     this.guilty = guilty;
     this.watch?.halt();
-    const launcher = this.child.pid;
-    if (launcher === undefined) return this.gone();
-    // The launcher may have a grip on the process, or may not: both are ended
-    const inner = this.innerPid || lastDescendant(launcher);
-    this.child.kill('SIGKILL');
-    if (inner !== launcher) killQuietly(inner);
+    this.child.kill();
   }
 
   /** Called from time to time. */
@@ -206,26 +181,10 @@ export class RunnerProcess {
     if (this.alive && this.runs > 0) this.watch?.checkIdle();
   }
 
-  private followChild(): void {
-    const { child } = this;
-    child.stderr!.on('data', (chunk: Buffer) => {
-      if (this.errors.length < keptErrorBytes) this.errors += chunk.toString('latin1');
-    });
-    child.on('error', ({ message }) => this.stop({ status: 'crashed', code: 'SPAWN', message }));
-    let own: RunnerEnd | undefined;
-    child.on('exit', (code, signal) => {
-      own = ownEnd(this.errors, signal ?? String(code));
-      // What it said before it ended is still to be read; a stranger that holds the channel open must not keep us waiting for more
-      if (this.end) this.gone();
-      else setTimeout(() => this.gone(own), drainMs).unref();
-    });
-    child.on('close', () => this.gone(own));
-  }
-
   /** @returns whether there is more to take */
   private take(message: FromGuest, cost: FrameCost): boolean {
-    const run = 'id' in message ? this.inFlight.get(message.id)?.run : undefined;
-    const inspection = 'id' in message ? this.inspections.get(message.id) : undefined;
+    const run = 'id' in message ? this.inFlight.find(message.id) : undefined;
+    const inspection = 'id' in message ? this.inspections.find(message.id) : undefined;
     try {
       if (run) run.count(cost);
       else if (!inspection) this.countUnasked(cost);
@@ -234,7 +193,7 @@ export class RunnerProcess {
       else if (message.t === 'out') run?.add(message.out);
       else if (message.t === 'respond') run?.respond(message.status, message.headers, message.body);
       else if (message.t === 'done') this.takeEnd(run, message);
-      else if (message.t === 'late') this.takeLate(message.id, message.error);
+      else if (message.t === 'late') this.inFlight.reportLate(message.id, message.error);
       else if (message.t === 'described') inspection?.resolve(readDescription(message.description));
       else if (message.t === 'rejected') inspection?.reject(new ComponentRejected(message.message, message.line));
     } catch (error) {
@@ -245,10 +204,8 @@ export class RunnerProcess {
 
   private begin(): void {
     if (this.watch) return;
-    // Now, before any code of a component could make it another one
-    this.innerPid = lastDescendant(this.child.pid!);
     const ping = (n: number): void => this.channel.send({ t: 'ping', n });
-    this.watch = new RunnerWatch(this.innerPid, this.settings.limits, ping, (end) => this.stop(end));
+    this.watch = new RunnerWatch(this.child.locate(), this.settings.limits, ping, (end) => this.stop(end));
     this.becomeReady();
   }
 
@@ -259,12 +216,6 @@ export class RunnerProcess {
     // The limit was met in a place where V8 can throw: the next run would meet it too
     this.retiring = true;
     this.settle(run, 'memory', { ...error, code: 'MEMORY' });
-  }
-
-  private takeLate(id: string, error: RunError): void {
-    const tell = this.lateErrors.get(id);
-    this.lateErrors.delete(id);
-    tell?.(error);
   }
 
   /** Frames of ended, invented and other processes' runs are ignored, up to a point: reading them is our CPU. */
@@ -291,38 +242,23 @@ export class RunnerProcess {
   }
 
   private settle(run: RunInFlight, status: RunStatus, error: RunError | null, again = false): void {
-    const entry = this.inFlight.get(run.id);
-    if (!entry) return;
-    this.inFlight.delete(run.id);
-    clearTimeout(entry.wall);
-    const { onLateError } = run.job;
-    if (onLateError) {
-      this.lateErrors.set(run.id, onLateError);
-      for (const id of this.lateErrors.keys()) if (this.lateErrors.size > keptLateErrors) this.lateErrors.delete(id);
-    }
-    run.end(status, error, this.watch?.leave(run.id) ?? 0);
-    entry.done(again);
+    if (!this.inFlight.end(run, { status, error, again }, () => this.watch?.leave(run.id) ?? 0)) return;
     if (this.retiring) this.retire();
   }
 
-  private gone(own?: RunnerEnd): void {
+  private gone(own: RunnerEnd): void {
     if (this.isGone) return;
     this.isGone = true;
-    const end = (this.end ??= own ?? ownEnd(this.errors, 'unknown'));
-    this.failToStart(new SandboxUnavailable(`A runner process did not start: ${end.message}. ${this.errors.trim().split('\n')[0]}`));
-    for (const { run } of [...this.inFlight.values()]) {
+    const end = (this.end ??= own);
+    this.failToStart(new SandboxUnavailable(`A runner process did not start: ${end.message}. ${this.child.firstError}`));
+    for (const run of this.inFlight.all()) {
       const again = end !== closed && run !== this.guilty && !run.alone;
       this.settle(run, statusOf(end), errorOf(end), again);
     }
-    this.rejectInspections(end);
+    this.inspections.rejectAll(end);
     this.watch?.close();
     void this.exchange.close();
     this.finish(end);
-  }
-
-  private rejectInspections(end: RunnerEnd): void {
-    for (const { reject } of this.inspections.values())
-      reject(end === closed || end.status === 'retired' ? new SandboxUnavailable(end.message) : new ComponentRejected(end.message));
   }
 
   private async stillborn(run: RunInFlight, end: RunnerEnd): Promise<Attempt> {
@@ -331,21 +267,6 @@ export class RunnerProcess {
   }
 }
 
-function statusOf({ status }: RunnerEnd): RunStatus {
-  return status === 'retired' ? 'killed' : status;
-}
-
-function errorOf({ code, message }: RunnerEnd): RunError {
-  return { name: 'SandboxError', code, message, stack: '' };
-}
-
 function isOutOfMemory({ code, message }: RunError): boolean {
   return code === 'ERR_MEMORY_ALLOCATION_FAILED' || message === 'Array buffer allocation failed';
-}
-
-/** In the jail a process that V8 aborts ends with a status like any other: what it said last tells more. */
-function ownEnd(errors: string, exit: string): RunnerEnd {
-  if (/out of memory|allocation fail|ERR_MEMORY_ALLOCATION_FAILED|std::bad_alloc/i.test(errors))
-    return { status: 'memory', code: 'MEMORY', message: 'The code needed more memory than is available' };
-  return { status: 'crashed', code: 'CRASHED', message: `The process that ran the code exited (${exit})` };
 }

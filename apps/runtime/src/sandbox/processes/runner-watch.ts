@@ -1,4 +1,4 @@
-import { MainThreadClock, type MainThreadTimes, processUsage } from './process-usage.js';
+import { MainThreadClock, type MainThreadTimes, processUsage } from '../jail/process-usage.js';
 import { blocked, idle, type RunnerEnd } from './runner-end.js';
 import type { SandboxLimits } from '../sandbox-limits.js';
 

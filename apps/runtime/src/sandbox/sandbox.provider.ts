@@ -2,11 +2,11 @@ import { Inject, Injectable, type OnApplicationShutdown, type Provider } from '@
 import { resolve } from 'node:path';
 import { LOG, type Log } from '#observability';
 import { CannotStart } from '#service';
-import { ProcessSandbox } from './sandbox/process-sandbox.js';
-import { RunnerConfig } from './sandbox/runner.config.js';
-import { defaultSandboxConfig, type SandboxConfig } from './sandbox/sandbox-config.js';
-import type { Sandbox } from './sandbox/sandbox.js';
-import { SandboxUnavailable } from './sandbox/sandbox-unavailable.js';
+import { ProcessSandbox } from './process-sandbox.js';
+import { RunnerConfig } from './runner.config.js';
+import { defaultSandboxConfig, type SandboxConfig } from './sandbox-config.js';
+import type { Sandbox } from './sandbox.js';
+import { SandboxUnavailable } from './sandbox-unavailable.js';
 
 /** Injection token of the sandbox. */
 export const SANDBOX = Symbol('sandbox');

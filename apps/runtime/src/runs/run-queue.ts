@@ -5,10 +5,10 @@ import { LRUCache } from 'lru-cache';
 import type { RunRequest, SourceId, UserId } from '#contracts';
 import { Consumers, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
-import { RunLanes, RUNS_GROUP } from '../runs/run-lanes.js';
-import { RunsService } from '../runs/runs.service.js';
+import { RunLanes, RUNS_GROUP } from './run-lanes.js';
+import { RunsService } from './runs.service.js';
 import { RuntimeConfig } from '../runtime.config.js';
-import { QueuedRunsRepository } from './queued-runs.repository.js';
+import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 
 /** Runs of an account that this replica holds in its lanes; the rest waits in the database. */
 const READY_PER_ACCOUNT = 32;

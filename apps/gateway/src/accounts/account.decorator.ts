@@ -1,6 +1,6 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import type { AccountRow } from '../accounts/account.entity.js';
+import type { AccountRow } from './account.entity.js';
 
 /** Who asks. */
 export interface Caller {

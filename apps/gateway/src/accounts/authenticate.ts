@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { AccountsService } from '../accounts/accounts.service.js';
+import type { AccountsService } from './accounts.service.js';
 import { sendProblem } from '../http/problem.js';
 
 const BEARER = /^bearer +(\S+) *$/i;

@@ -22,14 +22,14 @@ import {
 import { Messages } from '#messaging';
 import { createLog, LOG } from '#observability';
 import { FakeMessages } from '#testing';
-import { AccountsService } from '../accounts/accounts.service.js';
-import { IdempotencyInMemory } from '../idempotency/idempotency-in-memory-for-tests.js';
-import { IdempotencyRepository } from '../idempotency/idempotency.repository.js';
-import { RunNow } from '../sources/run-now.js';
-import { SourcesController } from '../sources/sources.controller.js';
-import { WebhooksController } from '../webhooks/webhooks.controller.js';
+import { AccountsService } from './accounts/accounts.service.js';
+import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
+import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
+import { RunNow } from './sources/run-now.js';
+import { SourcesController } from './sources/sources.controller.js';
+import { WebhooksController } from './webhooks/webhooks.controller.js';
 import { createHttpApp } from './create-http-app.js';
-import { FieldsInterceptor } from './fields.js';
+import { FieldsInterceptor } from './http/fields.js';
 
 const ME = 'u_000000000000000001';
 const SOURCE = 'dc_000000000000000001';

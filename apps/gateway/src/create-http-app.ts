@@ -7,17 +7,17 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
 import { PayloadPipe } from '#messaging';
 import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
-import { AccountsService } from '../accounts/accounts.service.js';
-import { authenticate } from '../auth/authenticate.js';
-import { GatewayConfig } from '../gateway.config.js';
-import { IdempotencyRepository } from '../idempotency/idempotency.repository.js';
-import { idempotentPosts } from '../idempotency/idempotent-posts.js';
-import { limitRequests } from '../limits/rate-limit.js';
-import { readJsonBodies } from './json-bodies.js';
-import { serveDocs } from './openapi.js';
-import { ProblemFilter } from './problem.filter.js';
-import { sendProblem } from './problem.js';
-import { KnownRoutes } from './routes.js';
+import { AccountsService } from './accounts/accounts.service.js';
+import { authenticate } from './accounts/authenticate.js';
+import { GatewayConfig } from './gateway.config.js';
+import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
+import { idempotentPosts } from './idempotency/idempotent-posts.js';
+import { limitRequests } from './limits/rate-limit.js';
+import { readJsonBodies } from './http/json-bodies.js';
+import { serveDocs } from './http/openapi.js';
+import { ProblemFilter } from './http/problem.filter.js';
+import { sendProblem } from './http/problem.js';
+import { KnownRoutes } from './http/routes.js';
 
 /** Node takes no longer ones. */
 const MAX_URL_LENGTH = 16_384;

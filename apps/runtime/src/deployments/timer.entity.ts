@@ -1,7 +1,7 @@
 import { Column, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import type { Schedule, SourceId } from '#contracts';
 import { BYTEWISE_TEXT } from '#database';
-import { DeploymentRow } from '../deployments/deployment.entity.js';
+import { DeploymentRow } from './deployment.entity.js';
 
 /** The next tick of a timer; see TimersRepository. */
 @Entity('timer')

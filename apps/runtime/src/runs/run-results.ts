@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Inject, Injectable } from '@nestjs/common';
+import { isOfData, isTransient } from '#database';
+import { LOG, type Log } from '#observability';
+import { Quotas } from '../quotas/quotas.js';
+import type { RunOutcome } from '../sandbox/sandbox.js';
+import type { RunRequest } from '#contracts';
+import type { DedupeState } from '../source-state/dedupe.js';
+import { SourceStateRepository } from '../source-state/source-state.repository.js';
+import { notKept, type RunEffects, runEffects } from './run-effects.js';
+import type { DueRun } from './run-events.js';
+import { DB_PROP, type RunSource } from './run-sources.js';
+import { RunsRepository } from './runs.repository.js';
+
+/** The last pause before another attempt to write is this long, and all of them together twice that. */
+const LONGEST_PAUSE_MS = 16_000;
+
+/** What a run starts from, and what it leaves. */
+@Injectable()
+export class RunResults {
+  constructor(
+    private readonly runs: RunsRepository,
+    private readonly state: SourceStateRepository,
+    private readonly quotas: Quotas,
+    @Inject(LOG) private readonly log: Log,
+  ) {}
+
+  /** The state that the component reads; null if the run has already been executed. */
+  async before(run: DueRun, { state, description }: RunSource): Promise<{ db: Record<string, string>; dedupe: DedupeState } | null> {
+    const hasDb = description.configurable_props.some(({ type }) => type === DB_PROP);
+    const [isDone, db, dedupe] = await Promise.all([
+      this.runs.isDone(run.run_id),
+      hasDb ? this.state.loadDb(state.source_id) : {},
+      description.dedupe === null ? {} : this.state.loadDedupe(state.source_id),
+    ]);
+    return isDone ? null : { db, dedupe };
+  }
+
+  /** For a run that is not executed. */
+  skip(run: RunRequest): Promise<void> {
+    return this.runs.leaveOut(run);
+  }
+
+  /** The component does not define this hook. After the last hook of a source, its state is deleted all the same. */
+  async storeMissingHook(run: RunRequest): Promise<void> {
+    if (run.hook?.final) await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, final: true });
+  }
+
+  /**
+   * Returns false if the outcome of this run is already stored. If the database refuses the data, an error event is stored instead.
+   * @param before the dedupe state with which the run started
+   */
+  async store(run: DueRun, { state, description }: RunSource, outcome: RunOutcome, before: DedupeState): Promise<boolean> {
+    const source = { sourceId: state.source_id, ownerId: state.owner_id, version: state.version };
+    const { counted } = this.quotas;
+    try {
+      return await this.write(run, runEffects(run, source, description, outcome, before, { counted }));
+    } catch (error) {
+      if (!isOfData(error)) throw error;
+      this.log.error({ run_id: run.run_id, source_id: state.source_id, err: error }, 'run.not-kept');
+      return this.write(run, runEffects(run, source, { dedupe: null }, notKept(outcome), before, { counted }));
+    }
+  }
+
+  /** The component may have changed other systems: waits for a database that is down for a moment, rather than repeat the run. */
+  private async write(run: DueRun, effects: RunEffects): Promise<boolean> {
+    for (let pause = 100; ; pause *= 2) {
+      try {
+        return await this.runs.finish(run, effects);
+      } catch (error) {
+        if (!isTransient(error) || pause > LONGEST_PAUSE_MS) throw error;
+        this.log.warn({ run_id: run.run_id, err: error }, 'run.not-written');
+        await sleep(pause);
+      }
+    }
+  }
+}

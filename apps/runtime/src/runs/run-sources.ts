@@ -1,0 +1,64 @@
+import { Injectable } from '@nestjs/common';
+import type { RunRequest } from '#contracts';
+import { EmitterDirectory } from '#emitters';
+import { CodeCache } from '../components/code-cache.js';
+import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
+import type { DeployedState } from '../deployments/hook-runs.js';
+import type { ComponentDescription } from '../sandbox/sandbox.js';
+import { timerEvent } from '../timers/timer-event.js';
+
+export const DB_PROP = '$.service.db';
+
+/** A source as a run executes it. */
+export interface RunSource {
+  state: DeployedState;
+  /** How many of its last runs in a row have ended their process; 0 for a hook. */
+  killsInRow: number;
+  code: string;
+  description: ComponentDescription;
+}
+
+/** Finds what a run executes: the source as it is now or, for a hook, as it was when the hook became due. */
+@Injectable()
+export class RunSources {
+  constructor(
+    private readonly deployments: DeploymentsRepository,
+    private readonly directory: EmitterDirectory,
+    private readonly codes: CodeCache,
+  ) {}
+
+  /** Undefined if the source does not exist or is inactive. Throws TimedOut or Unavailable if the code cannot be fetched now. */
+  async find(run: RunRequest): Promise<RunSource | undefined> {
+    const found = run.hook ? { state: hookedState(run)!, killsInRow: 0 } : await this.deployed(run.source_id);
+    if (!found || (!found.state.active && !run.hook)) return undefined;
+    const { code, description } = await this.codes.get(found.state.deployment.code_hash);
+    return { ...found, code, description };
+  }
+
+  private async deployed(sourceId: string): Promise<Pick<RunSource, 'state' | 'killsInRow'> | undefined> {
+    let row = await this.deployments.find(sourceId);
+    if (!row) {
+      // the fact of its creation may arrive after its first run
+      await this.directory.find([sourceId]);
+      row = await this.deployments.find(sourceId);
+    }
+    return row && { state: deployedState(row), killsInRow: row.kills_in_row };
+  }
+}
+
+const hookedState = ({ source_id, owner_id, hook }: RunRequest): DeployedState | undefined =>
+  hook && { source_id, owner_id, active: true, version: hook.version, deployment: hook.deployment };
+
+/** With dedupe one at a time, whatever the component allows: the emits of one run decide which emits of the next are duplicates. */
+export const runsAtATime = ({ dedupe, concurrency }: ComponentDescription): number => (dedupe === null ? concurrency : 1);
+
+/** Whether the state that one run leaves matters to the next one, or a request may be executed by another replica than the other runs. */
+export const keepsOrder = ({ dedupe, concurrency, configurable_props }: ComponentDescription): boolean =>
+  dedupe !== null ||
+  (concurrency <= 1 && configurable_props.some(({ type, customResponse }) => type === DB_PROP || customResponse === true));
+
+/** The event of a run that was requested without one. */
+export function eventOfTimer({ deployment }: DeployedState): string {
+  const [schedule] = Object.values(deployment.schedules);
+  return JSON.stringify(schedule ? timerEvent(schedule, new Date()) : {});
+}

@@ -1,0 +1,53 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { EVENTS_TOPIC } from '#contracts';
+import { Publisher } from '#messaging';
+import { LOG, type Log } from '#observability';
+import { RuntimeConfig } from '../runtime.config.js';
+import { SANDBOX } from '../sandbox/sandbox.provider.js';
+import type { RunError, RunJob, RunOutcome, Sandbox } from '../sandbox/sandbox.js';
+import { deploymentIdOf, type DueRun, errorRecord } from './run-events.js';
+import { runsAtATime, type RunSource } from './run-sources.js';
+
+const DEACTIVATE_MS = 10_000;
+
+/** Executes the code of a run in the sandbox, with the props and the schedules of its source. */
+@Injectable()
+export class SandboxRuns {
+  constructor(
+    @Inject(SANDBOX) private readonly sandbox: Sandbox,
+    private readonly config: RuntimeConfig,
+    private readonly publisher: Publisher,
+    @Inject(LOG) private readonly log: Log,
+  ) {}
+
+  execute(run: DueRun, { state, code, description }: RunSource, given: Pick<RunJob, 'db' | 'onRespond'>): Promise<RunOutcome> {
+    const { source_id, owner_id, version, deployment } = state;
+    const timers = Object.fromEntries(
+      Object.entries(deployment.schedules).map(
+        ([prop, schedule]) => [prop, { intervalSeconds: schedule.interval_seconds, ...schedule }] as const,
+      ),
+    );
+    return this.sandbox.run({
+      runId: run.run_id,
+      accountId: owner_id,
+      sourceId: source_id,
+      component: { hash: deployment.code_hash, code },
+      method: run.hook?.method ?? 'run',
+      props: { ...deployment.configured_props, ...timers },
+      endpoint: deployment.endpoint_key === null ? null : `${this.config.endpointsUrl}/${deployment.endpoint_key}`,
+      event: run.hook ? undefined : run.event,
+      concurrency: runsAtATime(description),
+      ...given,
+      onLateError: (error) => void this.publishLate(run, version, error),
+      wallMs: run.hook?.method === 'deactivate' ? DEACTIVATE_MS : undefined,
+    });
+  }
+
+  /** An error of code that a run left running: the run is already stored, so the error becomes a separate event. */
+  private async publishLate(run: DueRun, version: number, error: RunError): Promise<void> {
+    const event = errorRecord(run, error, deploymentIdOf(run.source_id, version));
+    await this.publisher
+      .send([{ topic: EVENTS_TOPIC, ...event }])
+      .catch((err: Error) => this.log.warn({ run_id: run.run_id, source_id: run.source_id, err }, 'run.late-error-not-published'));
+  }
+}

@@ -1,0 +1,36 @@
+import { ComponentRejected } from '../component-rejected.js';
+import type { ComponentDescription } from '../sandbox.js';
+import { SandboxUnavailable } from '../sandbox-unavailable.js';
+import { closed, type RunnerEnd } from './runner-end.js';
+
+interface Inspection {
+  resolve(description: ComponentDescription): void;
+  reject(error: Error): void;
+}
+
+/** The inspections in one process. */
+export class Inspections {
+  private readonly waiting = new Map<string, Inspection>();
+
+  get size(): number {
+    return this.waiting.size;
+  }
+
+  find(id: string): Inspection | undefined {
+    return this.waiting.get(id);
+  }
+
+  begin(id: string): Promise<ComponentDescription> {
+    return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
+  }
+
+  finish(id: string): void {
+    this.waiting.delete(id);
+  }
+
+  /** The process has ended: the component's fault, unless we ended it. */
+  rejectAll(end: RunnerEnd): void {
+    for (const { reject } of this.waiting.values())
+      reject(end === closed || end.status === 'retired' ? new SandboxUnavailable(end.message) : new ComponentRejected(end.message));
+  }
+}

@@ -1,0 +1,67 @@
+import type { ChildProcess } from 'node:child_process';
+import type { Socket } from 'node:net';
+import type { JailCommand } from '../jail/jail.js';
+import { killQuietly } from '../jail/run-in-jail.js';
+import { startInJail } from '../jail/start-in-jail.js';
+import { lastDescendant } from '../jail/process-usage.js';
+import { endByItself, type RunnerEnd } from './runner-end.js';
+
+const drainMs = 500;
+const keptErrorBytes = 4096;
+
+/** The operating system's side of a runner: the launcher in the jail, the program that it starts, their standard error and their end. */
+export class JailedChild {
+  /** Of the program itself; 0 until `locate`. */
+  private innerPid = 0;
+  private readonly child: ChildProcess;
+  private errors = '';
+  private killed = false;
+
+  /**
+   * @param onFailure it cannot be started
+   * @param onGone it has ended, and all of its output was read; may be called more than once
+   */
+  constructor(
+    command: JailCommand,
+    onFailure: (end: RunnerEnd) => void,
+    private readonly onGone: (end: RunnerEnd) => void,
+  ) {
+    this.child = startInJail(command, 'ignore', 'pipe');
+    this.child.stderr!.on('data', (chunk: Buffer) => {
+      if (this.errors.length < keptErrorBytes) this.errors += chunk.toString('latin1');
+    });
+    this.child.on('error', ({ message }) => onFailure({ status: 'crashed', code: 'SPAWN', message }));
+    let exit = 'unknown';
+    const gone = (): void => onGone(endByItself(this.errors, exit));
+    this.child.on('exit', (code, signal) => {
+      exit = signal ?? String(code);
+      // Its last output is still to be read. Code that holds the channel open must not delay the end for longer.
+      if (this.killed) gone();
+      else setTimeout(gone, drainMs).unref();
+    });
+    this.child.on('close', gone);
+  }
+
+  get channel(): Socket {
+    return this.child.stdio[3] as Socket;
+  }
+
+  get firstError(): string {
+    return this.errors.trim().split('\n')[0]!;
+  }
+
+  /** Returns the pid of the program. Call it before any code of a component runs, which could start another program. */
+  locate(): number {
+    return (this.innerPid = lastDescendant(this.child.pid!));
+  }
+
+  kill(): void {
+    this.killed = true;
+    const launcher = this.child.pid;
+    if (launcher === undefined) return this.onGone(endByItself(this.errors, 'unknown'));
+    // Killing the launcher may or may not end the program, so both are killed
+    const inner = this.innerPid || lastDescendant(launcher);
+    this.child.kill('SIGKILL');
+    if (inner !== launcher) killQuietly(inner);
+  }
+}

@@ -1,0 +1,19 @@
+import { expect, it } from '@jest/globals';
+import { LimitPerKey } from './limit-per-key.js';
+
+it('refuses a key that has reached the limit, and no other', () => {
+  const limit = new LimitPerKey<string>(2);
+  expect([limit.acquire('a'), limit.acquire('a')]).toEqual([expect.any(Function), expect.any(Function)]);
+  expect(limit.acquire('a')).toBeUndefined();
+  expect(limit.acquire('b')).toBeDefined();
+});
+
+it('admits one again for each one that is given back, however often', () => {
+  const limit = new LimitPerKey<string>(2);
+  const release = limit.acquire('a')!;
+  limit.acquire('a');
+  release();
+  release();
+  expect(limit.acquire('a')).toBeDefined();
+  expect(limit.acquire('a')).toBeUndefined();
+});
