@@ -12,7 +12,7 @@ import { WithdrawnEmitsModule } from './withdrawn/withdrawn-emits.module.js';
 @Module({
   imports: [
     DatabaseModule.forApp(schema),
-    EmittersModule.forRoom({ useClass: DeletedEmitters, imports: [RetentionModule] }),
+    EmittersModule.forApp({ useClass: DeletedEmitters, imports: [RetentionModule] }),
     AppendModule,
     EventPagesModule,
     StoredPositionsModule,

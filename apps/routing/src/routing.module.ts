@@ -27,7 +27,7 @@ class SharedModule {}
     SharedModule,
     ProtectedBrokersModule,
     DatabaseModule.forApp(schema, { max: 20 }),
-    EmittersModule.forRoom({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),
+    EmittersModule.forApp({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),
     WebhooksModule,
     SubscriptionsModule,
     RoutesModule,

@@ -36,7 +36,7 @@ import { Releaser } from './waiting/releaser.js';
     DatabaseModule.forApp(schema, { max: 20 }),
     DeploymentsModule,
     ScheduleModule.forRoot(),
-    EmittersModule.forRoom({ useClass: DeploymentsListener, imports: [DeploymentsModule] }),
+    EmittersModule.forApp({ useClass: DeploymentsListener, imports: [DeploymentsModule] }),
   ],
   controllers: [ComponentsController, RunsController],
   providers: [

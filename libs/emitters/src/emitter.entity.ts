@@ -2,7 +2,7 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { UserId } from '#contracts';
 import { BYTEWISE_TEXT, Migration, type SchemaPart } from '#database';
 
-/** A room's copy of an emitter. */
+/** An app's copy of an emitter. */
 @Entity('emitter')
 export class Emitter {
   @PrimaryColumn(BYTEWISE_TEXT)

@@ -40,10 +40,10 @@ export function truncateEvent(json: Buffer): Buffer {
 function members(json: Buffer, start: number): Buffer {
   const shown = new Shown('{', MARK);
   for (let at = skipSpace(json, start); json[at] === CODE.quote;) {
-    const keyEnd = endOfValue(json, at, shown.room);
+    const keyEnd = endOfValue(json, at, shown.space);
     if (keyEnd === null) break;
     const valueStart = skipSpace(json, skipSpace(json, keyEnd) + 1);
-    const valueEnd = endOfValue(json, valueStart, shown.room);
+    const valueEnd = endOfValue(json, valueStart, shown.space);
     if (valueEnd === null) break;
     const key = json.subarray(at, keyEnd);
     // the event may have a member of this name: ours must be the one that is read
@@ -57,7 +57,7 @@ function elements(json: Buffer, start: number): Buffer {
   const shown = new Shown(`${UNDER_VALUE}[`, `],${MARK}`);
   let comma = '';
   for (let at = skipSpace(json, start); json[at] !== CODE.closeArray;) {
-    const end = endOfValue(json, at, shown.room);
+    const end = endOfValue(json, at, shown.space);
     if (end === null || !shown.add(comma, json.subarray(at, end))) break;
     comma = ',';
     at = next(json, end);
@@ -70,7 +70,7 @@ function text(json: Buffer, start: number): Buffer {
   let at = start + 1;
   while (json[at] !== CODE.quote) {
     const end = endOfCharacter(json, at);
-    if (end - (start + 1) > shown.room) break;
+    if (end - (start + 1) > shown.space) break;
     at = end;
   }
   shown.add(json.subarray(start + 1, at));
@@ -80,7 +80,7 @@ function text(json: Buffer, start: number): Buffer {
 /** A number or a word, with surrounding whitespace, or a number of a thousand digits. */
 function scalar(json: Buffer, start: number): Buffer {
   const shown = new Shown('{', MARK);
-  const end = endOfValue(json, start, shown.room);
+  const end = endOfValue(json, start, shown.space);
   if (end !== null) shown.add('"value":', json.subarray(start, end), ',');
   return shown.end();
 }
@@ -89,19 +89,19 @@ function scalar(json: Buffer, start: number): Buffer {
 class Shown {
   private readonly parts: Buffer[];
   private readonly closing: Buffer;
-  room: number;
+  space: number;
 
   constructor(opening: string, closing: string) {
     this.parts = [Buffer.from(opening)];
     this.closing = Buffer.from(closing);
-    this.room = WHOLE_UP_TO - opening.length - closing.length;
+    this.space = WHOLE_UP_TO - opening.length - closing.length;
   }
 
   /** Adds all of it or nothing. Returns whether it fitted. */
   add(...parts: (Buffer | string)[]): boolean {
     const size = parts.reduce((sum, part) => sum + part.length, 0);
-    if (size > this.room) return false;
-    this.room -= size;
+    if (size > this.space) return false;
+    this.space -= size;
     this.parts.push(...parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
     return true;
   }
@@ -125,8 +125,8 @@ function next(json: Buffer, at: number): number {
 }
 
 /** The end of the value that begins here; null if the value does not fit. Not recursive, because the nesting of events is not limited here. */
-function endOfValue(json: Buffer, start: number, room: number): number | null {
-  const limit = start + room;
+function endOfValue(json: Buffer, start: number, space: number): number | null {
+  const limit = start + space;
   let depth = 0;
   for (let at = start; at <= limit;) {
     const code = json[at];

@@ -1,17 +1,19 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { EmitterState } from '#contracts';
 import type { Transaction } from '#database';
-import type { EmitterListener } from '#emitters';
+import { EmitterChangeHandler } from '#emitters';
 import { LOG, type Log } from '#observability';
 import { AppendRepository } from '../append/append.repository.js';
 
 /** Deletes the events of a deleted emitter. The sweep finds events that are emitted in its name afterwards. */
 @Injectable()
-export class DeletedEmitters implements EmitterListener {
+export class DeletedEmitters extends EmitterChangeHandler {
   constructor(
     private readonly events: AppendRepository,
     @Inject(LOG) private readonly log: Log,
-  ) {}
+  ) {
+    super();
+  }
 
   async emitterChanged(transaction: Transaction, state: EmitterState): Promise<void> {
     if (!state.deleted) return;

@@ -9,7 +9,7 @@ import { RoutingConfig } from '../routing.config.js';
 import { errorFact, malformedReport } from './error-records.js';
 import { loopReport, mayTrigger } from './loop-guard.js';
 import { type Match, MatchService } from './match.service.js';
-import { Strangers } from './strangers.js';
+import { UnknownEmitters } from './unknown-emitters.js';
 import { runRecord, TriggerBatch, workflowRecord } from './trigger-records.js';
 
 const routed = counter('events_routed_total', 'Events that were matched with listeners.');
@@ -21,7 +21,7 @@ const loops = counter(
 /** Turns records of the topic `events` into tasks for their listeners. */
 @Injectable()
 export class Router {
-  private readonly strangers: Strangers;
+  private readonly unknownEmitters: UnknownEmitters;
 
   constructor(
     @Inject(LOG) private readonly log: Log,
@@ -30,7 +30,7 @@ export class Router {
     private readonly dispatcher: Dispatcher,
     private readonly config: RoutingConfig,
   ) {
-    this.strangers = new Strangers({
+    this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
       onFailure: (error, lane) => log.error({ lane, err: error }, 'lane.task-failed'),
     });
@@ -54,8 +54,11 @@ export class Router {
     const triggerLane = `triggers ${records[0]?.partition}`;
     events.forEach(({ event, tasks: own }, index) => {
       const match = matches[index];
-      if (match && !this.strangers.has(event.emitterId)) own.push(...this.tasksOf(event, match, triggers, triggerLane));
-      else own.push(this.strangers.task(event.emitterId, async () => this.tasksOfUnknown(event, match ?? (await introduce()).get(event))));
+      if (match && !this.unknownEmitters.has(event.emitterId)) own.push(...this.tasksOf(event, match, triggers, triggerLane));
+      else
+        own.push(
+          this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, match ?? (await introduce()).get(event))),
+        );
     });
     return tasks;
   }

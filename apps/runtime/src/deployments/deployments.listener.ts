@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type EmitterState, executeRun, type SourceId } from '#contracts';
 import type { Transaction } from '#database';
-import type { EmitterListener } from '#emitters';
+import { EmitterChangeHandler } from '#emitters';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
@@ -14,14 +14,16 @@ import { type DeployedState, hookRuns } from './hook-runs.js';
 
 /** Deploys, changes and deletes sources as the catalog's facts state: the row, its timers and the runs of its hooks are one transaction. */
 @Injectable()
-export class DeploymentsListener implements EmitterListener {
+export class DeploymentsListener extends EmitterChangeHandler {
   constructor(
     private readonly deployments: DeploymentsRepository,
     private readonly timers: TimersRepository,
     private readonly queue: QueuedRunsRepository,
     private readonly waiting: WaitingEmitsRepository,
     private readonly state: SourceStateRepository,
-  ) {}
+  ) {
+    super();
+  }
 
   async emitterChanged(transaction: Transaction, { deployment, ...state }: EmitterState): Promise<void> {
     if (state.kind !== 'source' || !deployment) return;

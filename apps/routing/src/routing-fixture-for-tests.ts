@@ -15,7 +15,7 @@ import { WebhooksRepository } from './webhooks/webhooks.repository.js';
 import { WebhooksService } from './webhooks/webhooks.service.js';
 
 /** The part of routing that handles users' requests, on a separate database. `catalog` is what the catalog knows. */
-export class RoutingRoom {
+export class RoutingFixture {
   /** Emitters that the catalog knows and routing does not know yet. */
   readonly catalog = new Map<string, EmitterState>();
   readonly webhooks: WebhooksRepository;
@@ -36,8 +36,8 @@ export class RoutingRoom {
     this.service = new SubscriptionsService(database, this.subscriptions, autoSubscriptions, this.webhooks, this.directory);
   }
 
-  static async open(): Promise<RoutingRoom> {
-    return new RoutingRoom(await freshDatabase(schema));
+  static async open(): Promise<RoutingFixture> {
+    return new RoutingFixture(await freshDatabase(schema));
   }
 
   get database(): FreshDatabase['database'] {
