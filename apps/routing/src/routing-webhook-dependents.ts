@@ -6,7 +6,7 @@ import { restartBacklog } from './deliveries/store/backlogs.repository.js';
 import { deleteParkedDeliveries } from './deliveries/store/parked-deliveries.repository.js';
 import { deleteAutoSubscriptionsTo } from './subscriptions/auto-subscriptions.repository.js';
 import { deleteSubscriptionsTo } from './subscriptions/subscriptions.repository.js';
-import { WebhookDependents } from './webhooks/webhook-dependents.js';
+import { WebhookDependents } from './webhooks/webhooks.repository.js';
 
 /** What a change of a webhook means for its subscriptions and deliveries. */
 @Injectable()

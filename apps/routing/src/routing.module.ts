@@ -8,7 +8,7 @@ import { RoutingConfig } from './routing.config.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
 import { SubscriptionsModule } from './subscriptions/subscriptions.module.js';
 import { RoutingWebhookDependents } from './routing-webhook-dependents.js';
-import { WebhookDependents } from './webhooks/webhook-dependents.js';
+import { WebhookDependents } from './webhooks/webhooks.repository.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
 
 @Global()

@@ -178,7 +178,7 @@ describe('what goes to Kafka', () => {
   });
 });
 
-describe('an event of a stranger', () => {
+describe('an event of an unknown emitter', () => {
   it('waits for the catalog, and those that follow it wait behind it', async () => {
     listeners.dc_1 = ['wh_1'];
     listeners.dc_2 = ['wh_1'];
@@ -187,10 +187,10 @@ describe('an event of a stranger', () => {
     unknown.delete('dc_1');
     const second = await router.plan([record('dc_1', '4')]);
     expect([...first, ...second].map((tasks) => tasks.map(({ lane }) => lane))).toEqual([
-      ['stranger dc_1'],
+      ['unknown-emitter dc_1'],
       ['wh_1 dc_2'],
-      ['stranger dc_1'],
-      ['stranger dc_1'],
+      ['unknown-emitter dc_1'],
+      ['unknown-emitter dc_1'],
     ]);
     await run([...first, ...second]);
     expect(attempted.filter((each) => !each.startsWith('2'))).toEqual(['1 to wh_1', '3 to wh_1', '4 to wh_1']);

@@ -5,7 +5,14 @@ import type { UserId, WebhookId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction } from '#database';
 import type { TargetRow } from './target.js';
 import { type SecretRow, WebhookRow } from './webhook.entity.js';
-import { WebhookDependents } from './webhook-dependents.js';
+
+/** What other features do when a webhook changes, so that this one knows none of them. */
+export abstract class WebhookDependents {
+  /** Runs in the transaction that creates or changes a webhook: waiting deliveries may succeed now. */
+  abstract webhookChanged(transaction: Transaction, id: WebhookId): Promise<void>;
+  /** Runs in the transaction that deletes a webhook: deletes everything that belongs to it. */
+  abstract webhookDeleted(transaction: Transaction, id: WebhookId): Promise<void>;
+}
 
 const MS = "interval '1 ms'";
 const SECRET = 'secret, CASE WHEN previous_secret_expires_at > now() THEN previous_secret_expires_at END AS previous_secret_expires_at';
