@@ -17,7 +17,8 @@ Commands that end:
   registry …         manage the component registry
   component …        check components in files
   kafka acls         print the Kafka ACLs that each service needs
-  secrets init DIR   create the password and the first API key in DIR, unless they exist
+  secrets init DIR   create the password, the first API key and the key that encrypts secrets in DIR, unless they exist
+  secrets rotate     encrypt all secrets under the first key of SLUICE_SECRETS_KEY
 
 Add --help to account, key, registry or component for their options.
 EOF
@@ -48,9 +49,11 @@ case "${1-}" in
     app "$root/scripts/kafka-acls.mjs" "$@"
     ;;
   secrets)
-    [ "${2-}" = init ] || misused "secrets ${2-}"
-    shift 2
-    app "$root/scripts/init-secrets.mjs" "$@"
+    case "${2-}" in
+      init) shift 2 && app "$root/scripts/init-secrets.mjs" "$@" ;;
+      rotate) app "$root/scripts/rotate-secrets.mjs" ;;
+      *) misused "secrets ${2-}" ;;
+    esac
     ;;
   help | --help | -h) usage ;;
   *) misused "${1-}" ;;

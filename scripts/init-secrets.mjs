@@ -1,14 +1,16 @@
-// sluice secrets init DIR: writes the password of PostgreSQL and the API key of the first account to files that only this user and its group can read.
-// POSTGRES_PASSWORD and SLUICE_API_KEY set the values; otherwise they are random, and generated only once. No value is ever printed.
+// sluice secrets init DIR: writes the password of PostgreSQL, the API key of the first account and the key that encrypts secrets to files that only this user and its group can read.
+// POSTGRES_PASSWORD, SLUICE_API_KEY and SLUICE_SECRETS_KEY set the values; otherwise they are random, and generated only once. No value is ever printed.
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { newApiKey } from '../dist/apps/gateway/src/accounts/api-key.js';
+import { isMistypedKey, MISTYPED, newApiKey } from '../dist/apps/gateway/src/accounts/api-key.js';
 import { keepSecret } from './lib/secret-file.mjs';
+import { newSecretsKey } from './lib/secrets-key.mjs';
 
 const SECRETS = [
   { name: 'postgres-password', variable: 'POSTGRES_PASSWORD', generate: () => randomBytes(24).toString('base64url') },
   { name: 'api-key', variable: 'SLUICE_API_KEY', generate: newApiKey },
+  { name: 'secrets-key', variable: 'SLUICE_SECRETS_KEY', generate: newSecretsKey },
 ];
 
 const [dir, ...others] = process.argv.slice(2);
@@ -17,6 +19,7 @@ if (!dir || others.length > 0) {
   process.exit(2);
 }
 try {
+  if (process.env.SLUICE_API_KEY && isMistypedKey(process.env.SLUICE_API_KEY)) throw new Error(`SLUICE_API_KEY ${MISTYPED}`);
   mkdirSync(dir, { recursive: true, mode: 0o750 });
   for (const { name, variable, generate } of SECRETS) {
     const file = join(dir, name);

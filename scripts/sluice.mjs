@@ -21,6 +21,7 @@ const COMMANDS = {
   registry: { program: ['dist', 'apps', 'catalog', 'src', 'cli.js'], usesStores: true },
   component: { program: ['dist', 'apps', 'runtime', 'src', 'cli.js'], usesStores: false },
   migrate: { program: ['scripts', 'migrate.mjs'], usesStores: true },
+  secrets: { program: ['scripts', 'rotate-secrets.mjs'], usesStores: true },
   kafka: { program: ['scripts', 'kafka-acls.mjs'], usesStores: false },
 };
 
@@ -31,12 +32,15 @@ const USAGE = `Usage: npm run --silent sluice -- <command>
   registry …    the registry of components
   component …   validation of component files
   migrate       bring databases and topics to this version; npm start does this automatically
+  secrets rotate
+                encrypt all secrets under the first key of SLUICE_SECRETS_KEY
   kafka acls    print the Kafka permissions that each service needs
 
 Add --help to a command for its options.`;
 
 const args = process.argv.slice(2);
-const command = Object.hasOwn(COMMANDS, args[0] ?? '') ? COMMANDS[args[0] ?? ''] : undefined;
+const isKnown = Object.hasOwn(COMMANDS, args[0] ?? '') && (args[0] !== 'secrets' || args[1] === 'rotate');
+const command = isKnown ? COMMANDS[args[0] ?? ''] : undefined;
 if (command === undefined) {
   console.error(args.length > 0 ? `Unknown command: ${args[0]}\n\n${USAGE}` : USAGE);
   process.exitCode = 2;

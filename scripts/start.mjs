@@ -1,10 +1,11 @@
 // npm start: installs what is missing, starts a broker, a database and the five apps, and keeps them running until it is stopped.
 import './lib/check-platform.mjs';
+import { existsSync } from 'node:fs';
 import { appEnvironment, superviseApps } from './lib/apps.mjs';
 import { banner } from './lib/banner.mjs';
 import { brokerAccess } from './lib/broker-access.mjs';
 import { startBroker } from './lib/broker.mjs';
-import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder } from './lib/data-folder.mjs';
+import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder, writeSecret } from './lib/data-folder.mjs';
 import { loadDotEnv } from './lib/dot-env.mjs';
 import { explain, ExplainedError } from './lib/explained-error.mjs';
 import { ensureFirstAccount, keyWorks, readKeptKey } from './lib/first-account.mjs';
@@ -15,6 +16,7 @@ import { whyNotListen } from './lib/ports.mjs';
 import { startPostgres } from './lib/postgres.mjs';
 import { run, stopCommands } from './lib/run.mjs';
 import { liveServices } from './lib/service-process.mjs';
+import { newSecretsKey } from './lib/secrets-key.mjs';
 import { secretsInFiles } from './lib/secrets-in-files.mjs';
 import { portsInUse, readSettings } from './lib/settings.mjs';
 import { ensureBrokerJars, ensureBuild, ensureDependencies } from './lib/setup.mjs';
@@ -53,6 +55,7 @@ async function start() {
 
   await Promise.all([settings.kafkaBrokers ? undefined : ensureBrokerJars(), ensureDependencies().then(() => ensureBuild())]);
   await goOn();
+  await checkApiKey(settings.apiKey);
   // The first start may have taken a minute so far, and another program may have taken a port.
   await checkPorts(settings);
 
@@ -63,11 +66,18 @@ async function start() {
   ]);
   await goOn();
 
-  const stores = { ...secretsInFiles(process.env, folder.secrets), ...kafka.environment, ...database };
+  const stores = {
+    ...secretsInFiles(process.env, folder.secrets),
+    ...secretsKey(folder),
+    ...kafka.environment,
+    ...database,
+  };
   const ownPorts = [...portsInUse(settings).map(({ port }) => port), ...kafka.ports];
   const env = {
     ...stores,
     SLUICE_PROTECTED_HOSTS: [...ownPorts.map((port) => `127.0.0.1:${port}`), settings.protectedHosts].filter(Boolean).join(','),
+    SLUICE_HTTP_HOST: process.env.SLUICE_HTTP_HOST || settings.host,
+    SLUICE_ENDPOINTS_HOST: process.env.SLUICE_ENDPOINTS_HOST || settings.host,
     SLUICE_HTTP_PORT: String(settings.httpPort),
     SLUICE_ENDPOINTS_PORT: String(settings.endpointsPort),
     SLUICE_ALLOW_PRIVATE_HOSTS: settings.allowPrivateHosts,
@@ -83,14 +93,34 @@ async function start() {
   let [apiKey] = await Promise.all([keptKey ?? account(), started.apps.startAll()]);
   await goOn();
 
-  if (keptKey && !(await keyWorks(settings.httpPort, keptKey))) apiKey = await account();
+  if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();
   announce(folder, stores);
   console.log(banner({ settings, apiKey, keyFile: folder.apiKey }));
+}
+
+/**
+ * The key that encrypts secrets: generated at the first start, unless the operator has set one.
+ * @param {import('./lib/data-folder.mjs').DataFolder} folder
+ * @returns {Record<string, string>}
+ */
+function secretsKey({ secretsKey: file }) {
+  if (process.env.SLUICE_SECRETS_KEY || process.env.SLUICE_SECRETS_KEY_FILE) return {};
+  if (!existsSync(file)) writeSecret(file, newSecretsKey());
+  return { SLUICE_SECRETS_KEY_FILE: file };
 }
 
 /** Between two steps: during a shutdown there is no next step, and the process ends soon. */
 async function goOn() {
   if (stopping.begun) await new Promise(() => {});
+}
+
+/**
+ * A key with a typo would be stored and never work.
+ * @param {string | undefined} apiKey
+ */
+async function checkApiKey(apiKey) {
+  const { isMistypedKey, MISTYPED } = await import('../dist/apps/gateway/src/accounts/api-key.js');
+  if (apiKey && isMistypedKey(apiKey)) throw new ExplainedError(`SLUICE_API_KEY ${MISTYPED}.`);
 }
 
 /** @param {import('./lib/settings.mjs').Settings} settings */

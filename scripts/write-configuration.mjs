@@ -52,7 +52,9 @@ function composeProblems(all) {
   return SERVICES.flatMap((service) => {
     const declared = all.filter(({ users }) => users.includes(service)).map(({ name }) => name);
     const passed = Object.keys(compose.services[service].environment);
-    const missing = declared.filter((name) => !passed.includes(name) && !fixed.includes(name) && !image.includes(` ${name}=`));
+    const missing = declared.filter(
+      (name) => !passed.includes(name) && !passed.includes(`${name}_FILE`) && !fixed.includes(name) && !image.includes(` ${name}=`),
+    );
     const unknown = passed.filter((name) => !declared.includes(name.replace(/_FILE$/, '')));
     return [
       ...missing.map((name) => `docker-compose.yml does not pass ${name} on to ${service}`),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Answer, Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { sample } from './support/generate.js';
-import { operations } from './support/openapi.js';
+import { operations, resolved } from './support/openapi.js';
 import { outsideKafka } from './support/outside-kafka.js';
 import { joinSystem, type System } from './support/system.js';
 import { needing, topic } from './support/target.js';
@@ -19,6 +19,8 @@ const never: Record<string, string> = {
   workflows: 'p_000000000000000000',
   components: 'sc_000000000000000000',
   deliveries: 'del_000000000000000000',
+  keys: 'key_000000000000000000',
+  props: 'prop',
 };
 let ownComponent: string;
 
@@ -34,6 +36,8 @@ beforeAll(async () => {
     components: source.component_id,
     webhooks: await owner.webhook('http://localhost:1/'),
     workflows: WORKFLOW,
+    props: 'prop',
+    keys: (await owner.post('/keys', {})).body.data.id as string,
   });
   await owner.subscribe(source.id, ids.webhooks!);
   ownComponent = (await stranger.source(CODE)).component_id;
@@ -51,6 +55,9 @@ beforeAll(async () => {
 });
 afterAll(() => system?.stop());
 
+/** Values of fields that must fit something. */
+const FITTING = () => ({ component_id: ownComponent, name: 'n', url: 'https://example.com/' });
+
 /** The registry belongs to every account. */
 const ofAccounts = operations.filter(({ path }) => path.includes('{') && !path.startsWith('/v1/components/registry/'));
 
@@ -67,9 +74,7 @@ needing('accounts').describe('the resources of an account do not exist for anoth
       );
       const body = operation.body && {
         ...(sample(operation.body) as object),
-        component_id: ownComponent,
-        name: 'n',
-        url: 'https://example.com/',
+        ...Object.fromEntries(Object.entries(FITTING()).filter(([name]) => resolved(operation.body!).properties?.[name])),
       };
       return stranger.send(operation.method, `${path}?${query.toString()}`, body);
     };

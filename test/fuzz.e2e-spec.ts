@@ -19,7 +19,7 @@ const CODES = [
 ];
 
 /** The prefix of the ids in a collection. */
-const PREFIXES: Record<string, string> = { sources: 'dc_', webhooks: 'wh_', workflows: 'p_', components: 'sc_', users: 'u_' };
+const PREFIXES: Record<string, string> = { sources: 'dc_', webhooks: 'wh_', workflows: 'p_', components: 'sc_', users: 'u_', keys: 'key_' };
 
 let system: System;
 let api: Api;
@@ -41,6 +41,7 @@ async function knownThings(): Promise<string[]> {
     mine.component_id,
     await api.webhook('http://localhost:1/'),
     api.account.id,
+    (await api.post('/keys', {})).body.data.id as string,
     'dc_000000000000000000',
     'p_000000000000000000',
     'http-request',

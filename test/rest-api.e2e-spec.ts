@@ -1,8 +1,10 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import { components } from './rest/components.js';
 import { events } from './rest/events.js';
+import { keys } from './rest/keys.js';
 import { pages } from './rest/pages.js';
 import { requests } from './rest/requests.js';
+import { runs } from './rest/runs.js';
 import { sources } from './rest/sources.js';
 import { subscriptions } from './rest/subscriptions.js';
 import { idempotency, webhooks } from './rest/webhooks.js';
@@ -26,3 +28,5 @@ subscriptions(shared);
 idempotency(shared);
 events(shared);
 workflows(shared);
+keys(shared);
+runs(shared);

@@ -5,6 +5,7 @@ import { superviseApps } from '../../scripts/lib/apps.mjs';
 import { startBroker } from '../../scripts/lib/broker.mjs';
 import { freePort } from '../../scripts/lib/ports.mjs';
 import { startPostgres } from '../../scripts/lib/postgres.mjs';
+import { newSecretsKey } from '../../scripts/lib/secrets-key.mjs';
 import { ownFolder, runOurs } from './own-stores.mjs';
 
 /**
@@ -23,6 +24,7 @@ export async function startOwnSystem(variables = {}) {
   const env = {
     KAFKA_BROKERS: broker.brokers,
     DATABASE_URL: postgres.url,
+    SLUICE_SECRETS_KEY: newSecretsKey(),
     SLUICE_HTTP_PORT: String(httpPort),
     SLUICE_ENDPOINTS_PORT: String(endpointsPort),
     SLUICE_DATA_DIR: folder,

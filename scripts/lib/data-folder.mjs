@@ -13,6 +13,7 @@ import { stopLeftoverPostgres } from './postgres.mjs';
  *     lock            the process that uses it
  *     running.json    the addresses of the running instance (deleted when it stops)
  *     api-key         of the first account
+ *     secrets-key     SLUICE_SECRETS_KEY, if the environment has none
  *     apps/*.pid      the apps' processes
  *     secrets/        the values of secret variables in the environment
  *     broker/         Apache Kafka: its data, log, configuration, password
@@ -25,6 +26,7 @@ export const dataFolder = (dir) => ({
   lock: join(dir, 'lock'),
   running: join(dir, 'running.json'),
   apiKey: join(dir, 'api-key'),
+  secretsKey: join(dir, 'secrets-key'),
   secrets: join(dir, 'secrets'),
   broker: join(dir, 'broker'),
   postgres: join(dir, 'postgres'),

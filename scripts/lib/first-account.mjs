@@ -42,11 +42,12 @@ export function readKeptKey(keyFile) {
 
 /**
  * Whether the REST API accepts a key: a key that has been revoked must not be shown.
- * @param {number} httpPort
+ * @param {{ host: string, httpPort: number }} settings
  * @param {string} key
  */
-export async function keyWorks(httpPort, key) {
-  const url = `http://127.0.0.1:${httpPort}/v1/users/me`;
+export async function keyWorks({ host, httpPort }, key) {
+  const reached = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host);
+  const url = `http://${reached}:${httpPort}/v1/users/me`;
   try {
     const response = await fetch(url, { headers: { authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(10_000) });
     return response.status !== 401;

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { ExplainedError } from './explained-error.mjs';
 import { ROOT } from './paths.mjs';
@@ -8,6 +9,12 @@ const LOOPBACK = '127.0.0.0/8,::1,localhost';
 
 /** The variables that only `npm start` reads; the services declare theirs. */
 export const LAUNCHER_VARIABLES = [
+  {
+    name: 'SLUICE_HOST',
+    fallback: '127.0.0.1',
+    description:
+      'Address on which the REST API and the endpoints of sources listen; 0.0.0.0 opens them to the network. Compose reads it, too.',
+  },
   { name: 'SLUICE_KAFKA_PORT', fallback: '9092', description: 'Port of the embedded Kafka broker, on 127.0.0.1.' },
   { name: 'SLUICE_POSTGRES_PORT', fallback: '5433', description: 'Port of the embedded PostgreSQL server, on 127.0.0.1.' },
 ];
@@ -17,6 +24,7 @@ export const LAUNCHER_VARIABLES = [
  *
  * @typedef {object} Settings
  * @property {string} dataDir
+ * @property {string} host
  * @property {number} httpPort
  * @property {number} endpointsPort
  * @property {number} kafkaPort for the embedded broker
@@ -56,6 +64,7 @@ export function readSettings(given) {
   /** @type {Settings} */
   const settings = {
     dataDir: dataFolderPath(env),
+    host: optional('SLUICE_HOST', (text) => isIP(text) !== 0, 'an IP address such as 127.0.0.1 or 0.0.0.0') ?? '127.0.0.1',
     httpPort: port('SLUICE_HTTP_PORT', 3000),
     endpointsPort: port('SLUICE_ENDPOINTS_PORT', 3001),
     kafkaPort: port('SLUICE_KAFKA_PORT', 9092),

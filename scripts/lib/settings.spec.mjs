@@ -4,6 +4,7 @@ import { portsInUse, readSettings } from './settings.mjs';
 describe('the variables of npm start', () => {
   test('are all optional', () => {
     expect(readSettings({})).toMatchObject({
+      host: '127.0.0.1',
       httpPort: 3000,
       endpointsPort: 3001,
       kafkaPort: 9092,
@@ -20,6 +21,7 @@ describe('the variables of npm start', () => {
   });
 
   test.each([
+    ['SLUICE_HOST', 'everywhere'],
     ['SLUICE_HTTP_PORT', '0'],
     ['SLUICE_ENDPOINTS_PORT', '65536'],
     ['SLUICE_KAFKA_PORT', '1e3'],

@@ -10,7 +10,7 @@ import { startPostgres } from './postgres.mjs';
  * A broker and a database server for one test run: on free ports, in a temporary folder. They are removed afterwards, even if the
  * runner is killed.
  *
- * @returns {Promise<{ databaseUrl: string, brokers: string, stop: () => Promise<void> }>}
+ * @returns {Promise<{ databaseUrl: string, brokers: string, folder: string, stop: () => Promise<void> }>}
  */
 export async function startTestStack() {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'));
@@ -30,5 +30,5 @@ export async function startTestStack() {
     await stop();
     throw started.find((service) => service.status === 'rejected')?.reason;
   }
-  return { databaseUrl: postgres.value.url, brokers: broker.value.brokers, stop };
+  return { databaseUrl: postgres.value.url, brokers: broker.value.brokers, folder, stop };
 }

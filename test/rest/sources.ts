@@ -222,8 +222,8 @@ export const sources = (world: () => World) =>
         });
         expect((await put({ component_id: kept.id, name: `with props ${STAMP}` })).body.data.name_slug).toBe(`with-props-${STAMP}`);
       });
-      it('require one of the three ways to choose a component, without key', async () => {
-        for (const body of [{}, { active: false }, { key: 'http-request' }, { component_id: null }]) {
+      it('require a component', async () => {
+        for (const body of [{}, { active: false }, { component_id: null }]) {
           const answer = await put(body);
           expect(answer.status).toBe(400);
           expect(answer.body.error).toContain('component_id');
@@ -236,6 +236,20 @@ export const sources = (world: () => World) =>
         const second = await put({ component_code: `${withProps}//2`, component_url: 'x' });
         expect(second.body.data.component_id).not.toBe(kept.id);
         expect((await api.get(`/components/${second.body.data.component_id}`)).body.data.code).toBe(`${withProps}//2`);
+      });
+      it('take a component of the registry by key, after the other ways to choose one', async () => {
+        const other = await created({ component_id: component.id });
+        const { status, body } = await api.put(`/sources/${other.id}`, { key: 'http-request', component_id: null });
+        expect([status, body.data.name]).toEqual([200, 'http-request']);
+        expect(body.data.component_id).toBe((await api.get('/components/registry/http-request')).body.data.id);
+        expect((await put({ component_id: kept.id, key: 'http-request' })).body.data.component_id).toBe(kept.id);
+        expect((await put({ key: 'nobody-has-this' })).status).toBe(404);
+      });
+      it('replace all props if props are given: a timer that they omit gets its default', async () => {
+        await put({ component_id: kept.id, configured_props: { text: 'new', timer: { intervalSeconds: 7200 } } });
+        const { data } = (await put({ component_id: kept.id, configured_props: {} })).body;
+        expect(data.configured_props).toEqual({ timer: { cron: null, interval_seconds: 3600 } });
+        await put({ component_id: kept.id, configured_props: { text: 'mine' } });
       });
       it('store new props, and keep the props if they are omitted', async () => {
         const { data } = (await put({ component_id: kept.id, configured_props: { text: 'new', timer: { intervalSeconds: 7200 } } })).body;
@@ -274,6 +288,127 @@ export const sources = (world: () => World) =>
           (await stranger.put(`/sources/${source.id}`, { component_code: "export default { name: 'x', key: 'left-nothing' }" })).status,
         ).toBe(404);
         expect((await stranger.get('/components/left-nothing')).status).toBe(404);
+      });
+    });
+
+    describe('with PATCH', () => {
+      const code = componentOf('Patched', {
+        text: { type: 'string' },
+        note: { type: 'object', optional: true },
+        timer: { type: '$.interface.timer', default: { intervalSeconds: 3600 } },
+      });
+      let source: any;
+      beforeAll(async () => {
+        source = await created({ component_code: code, name: `Patch ${STAMP}`, configured_props: { text: 'a', note: { x: 1, y: 2 } } });
+      });
+      const patch = (body: object) => api.patch(`/sources/${source.id}`, body);
+      const current = async () => (await api.get(`/sources/${source.id}`)).body.data;
+
+      it('change only what is given', async () => {
+        const { status, body } = await patch({ configured_props: { note: { z: 3 } } });
+        expect(status).toBe(200);
+        expect(keysOf(body.data)).toEqual(ANSWERED);
+        const { updated_at: _, ...before } = source;
+        expect(body.data).toMatchObject({ ...before, configured_props: { ...source.configured_props, note: { z: 3 } } });
+        expect(body.data.configured_props.note).toEqual({ z: 3 });
+        expect(await current()).toEqual(body.data);
+        expect((await patch({ active: false })).body.data).toMatchObject({ active: false, name: source.name });
+        expect((await patch({ name: `Renamed ${STAMP}` })).body.data).toMatchObject({ active: false, name_slug: `renamed-${STAMP}` });
+        expect((await patch({ name: null, active: true })).body.data).toMatchObject({ active: true, name: 'patched' });
+      });
+      it('remove a prop by null, unless it is required', async () => {
+        await patch({ configured_props: { timer: { intervalSeconds: 60 } } });
+        const { data } = (await patch({ configured_props: { note: null, timer: null } })).body;
+        expect(data.configured_props).toEqual({ text: 'a', timer: { cron: null, interval_seconds: 3600 } });
+        const refused = await patch({ configured_props: { text: null } });
+        expect([refused.status, refused.body.errors]).toMatchObject([400, [{ field: 'configured_props.text' }]]);
+        expect((await current()).configured_props.text).toBe('a');
+      });
+      it('change nothing if nothing differs: not even the time of the change', async () => {
+        const before = await current();
+        expect((await patch({})).body.data).toEqual(before);
+        expect((await patch({ component_code: code, name: before.name, configured_props: { text: 'a' } })).body.data).toEqual(before);
+      });
+      it.each([
+        ['code', (): object => ({ component_code: `${code}//2` })],
+        ['id', (): object => ({ component_id: component.id, key: 'none', configured_props: { text: null, timer: null } })],
+        ['key', (): object => ({ key: 'http-request', configured_props: { text: null, timer: null } })],
+      ])('take a component by %s, and keep the name', async (_, body) => {
+        const other = await created({ component_code: code, name: 'Keep Me', configured_props: { text: 'a' } });
+        const answer = await api.patch(`/sources/${other.id}`, body());
+        expect([answer.status, answer.body.data.name]).toEqual([200, 'Keep Me']);
+        expect(answer.body.data.component_id).not.toBe(other.component_id);
+      });
+      it.each([
+        ['an unknown member', { nmae: 'x' }, 'nmae'],
+        ['active that is null', { active: null }, 'active'],
+        ['props that are null', { configured_props: null }, 'configured_props'],
+        ['a prop that the component has not', { configured_props: { nope: 1 } }, 'configured_props.nope'],
+        ['a name that is no text', { name: 5 }, 'name'],
+        ['an empty external id', { external_id: '' }, 'external_id'],
+        ['an external id that is too long', { external_id: 'x'.repeat(129) }, 'external_id'],
+      ])('reject %s', async (_, body, field) => {
+        const before = await current();
+        const answer = await patch(body);
+        expect([answer.status, answer.body.errors.map((problem: { field: string }) => problem.field)]).toEqual([400, [field]]);
+        expect(await current()).toEqual(before);
+      });
+      it.each([
+        ['application/merge-patch+json', 200],
+        ['application/json; charset=utf-8', 200],
+        ['application/json-patch+json', 415],
+        ['text/plain', 415],
+      ])('of the content type %s return %d', async (type, status) => {
+        expect((await api.raw('PATCH', `/sources/${source.id}`, '{"active":true}', { 'content-type': type })).status).toBe(status);
+      });
+      it('return 400 for a malformed body, then 404, if the source or its component does not exist', async () => {
+        for (const id of ['dc_000000000000000000', 'nope']) {
+          expect((await api.patch(`/sources/${id}`, { nmae: 'x' })).status).toBe(400);
+          expect((await api.patch(`/sources/${id}`, {})).status).toBe(404);
+        }
+        expect((await patch({ component_id: 'sc_000000000000000000' })).status).toBe(404);
+        expect((await patch({ key: 'nobody-has-this' })).status).toBe(404);
+      });
+    });
+
+    describe('with an external id', () => {
+      it('show it only where it is set, and are listed by it', async () => {
+        const external_id = `ext ü ${STAMP}`;
+        const source = await created({ component_id: component.id, external_id });
+        expect(source.external_id).toBe(external_id);
+        expect(await created({ component_id: component.id, external_id: null })).not.toHaveProperty('external_id');
+        const list = (await api.get(`/users/me/sources?external_id=${encodeURIComponent(external_id)}`)).body;
+        expect([list.page_info.total_count, list.data.map(({ id }: { id: string }) => id)]).toEqual([1, [source.id]]);
+        expect((await api.get('/users/me/sources?external_id=nobody')).body).toMatchObject({ data: [], page_info: { total_count: 0 } });
+        expect((await api.get('/users/me/sources?external_id=')).body.page_info.total_count).toBeGreaterThan(1);
+        expect((await api.get(`/users/me/sources?external_id=${'x'.repeat(129)}`)).status).toBe(400);
+      });
+      it('return 409 for one that another source of the account has, however it is set', async () => {
+        const external_id = `taken-${STAMP}`;
+        const first = await created({ component_id: component.id, external_id });
+        const other = await created({ component_id: component.id });
+        expect((await create({ component_id: component.id, external_id })).status).toBe(409);
+        expect((await api.patch(`/sources/${other.id}`, { external_id })).status).toBe(409);
+        expect((await api.put(`/sources/${other.id}`, { component_id: component.id, external_id })).status).toBe(409);
+        expect((await api.put(`/sources/${first.id}`, { component_id: component.id })).body.data.external_id).toBe(external_id);
+        expect((await api.patch(`/sources/${first.id}`, { external_id: null })).body.data).not.toHaveProperty('external_id');
+        expect((await api.patch(`/sources/${other.id}`, { external_id })).body.data.external_id).toBe(external_id);
+      });
+      it('may have one that a webhook has', async () => {
+        const external_id = `both-${STAMP}`;
+        expect((await api.post('/webhooks', { url: 'https://example.com/', external_id })).status).toBe(200);
+        expect((await create({ component_id: component.id, external_id })).status).toBe(200);
+      });
+      it('of 20 concurrent creations keep exactly one', async () => {
+        const external_id = `race-${STAMP}`;
+        const answers = await Promise.all(Array.from({ length: 20 }, () => create({ component_id: component.id, external_id })));
+        expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
+      });
+      needing('accounts').it('may have one that a source of another account has', async () => {
+        const external_id = `islands-${STAMP}`;
+        for (const account of [api, stranger])
+          expect((await account.post('/sources', { component_code: QUIET, external_id })).body.data.external_id).toBe(external_id);
+        expect((await stranger.get(`/users/me/sources?external_id=${external_id}`)).body.page_info.total_count).toBe(1);
       });
     });
 

@@ -114,6 +114,34 @@ export const webhooks = (world: () => World) =>
       for (const body of [{ url: 'nope' }, { url: null }, { active: 'yes' }, { name: 5 }])
         expect([body, (await api.put(`/webhooks/${data.id}`, body)).status]).toEqual([body, 400]);
     });
+    it('change with PATCH as with PUT', async () => {
+      const { data } = (await create({ url: 'https://example.com/1', name: 'a' })).body;
+      const patch = (body: object) => api.patch(`/webhooks/${data.id}`, body);
+      expect((await patch({ description: 'b' })).body.data).toMatchObject({ name: 'a', description: 'b', url: data.url });
+      expect((await patch({ name: null, active: false })).body.data).toMatchObject({ name: null, description: 'b', active: false });
+      expect(keysOf((await patch({})).body.data)).toEqual([...LISTED, 'user_id'].sort());
+      for (const body of [{ url: 'nope' }, { url: null }, { active: 'yes' }, { nmae: 'x' }])
+        expect([body, (await patch(body)).status]).toEqual([body, 400]);
+      const merge = { 'content-type': 'application/merge-patch+json' };
+      expect((await api.raw('PATCH', `/webhooks/${data.id}`, '{"name":"m"}', merge)).body.data.name).toBe('m');
+      expect((await api.raw('PATCH', `/webhooks/${data.id}`, '[]', { 'content-type': 'application/json-patch+json' })).status).toBe(415);
+      expect((await api.patch('/webhooks/wh_000000000000000000', {})).status).toBe(404);
+    });
+    it('have an external id that is unique in the account and filters the list', async () => {
+      const external_id = `wh-${STAMP}`;
+      const { data } = (await create({ url: 'https://example.com/', external_id })).body;
+      expect(data.external_id).toBe(external_id);
+      const list = (await api.get(`/users/me/webhooks?external_id=${external_id}`)).body;
+      expect([list.page_info.total_count, list.data[0].id, list.data[0].external_id]).toEqual([1, data.id, external_id]);
+      expect((await create({ url: 'https://example.com/', external_id })).status).toBe(409);
+      const other = (await create({ url: 'https://example.com/' })).body.data;
+      expect(other).not.toHaveProperty('external_id');
+      for (const change of [api.put, api.patch]) expect((await change(`/webhooks/${other.id}`, { external_id })).status).toBe(409);
+      expect((await api.put(`/webhooks/${data.id}`, { name: 'n' })).body.data.external_id).toBe(external_id);
+      expect((await api.patch(`/webhooks/${data.id}`, { external_id: null })).body.data).not.toHaveProperty('external_id');
+      expect((await api.patch(`/webhooks/${other.id}`, { external_id })).body.data.external_id).toBe(external_id);
+      expect((await create({ url: 'https://example.com/', external_id: '' })).status).toBe(400);
+    });
     it('are deleted with 204, together with all of their subscriptions', async () => {
       const id = await api.webhook('https://example.com/gone');
       await api.subscribe('dc_*', id);

@@ -10,6 +10,7 @@ import { schema } from '../../dist/apps/routing/src/database/schema.js';
 import { Database } from '../../dist/libs/database/src/index.js';
 import { createKafka, Messages, Publisher } from '../../dist/libs/messaging/src/index.js';
 import { createLog } from '../../dist/libs/observability/src/index.js';
+import { SecretBox } from '../../dist/libs/secrets/src/index.js';
 import { compareWithArrivals } from './delivery/compare.mjs';
 import { Producer } from './delivery/producer.mjs';
 import { startDeliveryStack } from './delivery/stack.mjs';
@@ -39,7 +40,7 @@ const stack = await startDeliveryStack({ replicas: 2, log: tell });
 try {
   const kafka = createKafka({ brokers: [stack.brokers] }, 'soak', log);
   const publisher = new Publisher(kafka);
-  const messages = new Messages('gateway', kafka, publisher, log);
+  const messages = new Messages('gateway', kafka, publisher, log, new SecretBox([]));
   await Promise.all([publisher.connect(), messages.connect()]);
   const listeners = await setUp(messages);
   const producer = new Producer(publisher, [...listeners.keys()], Number(options.events) / (Number(options.minutes) * 60), random);

@@ -94,6 +94,7 @@ export class Api {
   get = (path: string): Promise<Answer> => this.send('GET', path);
   delete = (path: string): Promise<Answer> => this.send('DELETE', path);
   post = (path: string, body?: object): Promise<Answer> => this.send('POST', path, body);
+  patch = (path: string, body?: object): Promise<Answer> => this.send('PATCH', path, body);
   put = (path: string, body?: object): Promise<Answer> => this.send('PUT', path, body);
 
   /** Creates a component from this code; returns its id. */

@@ -8,6 +8,7 @@ import { startBroker } from '../../scripts/lib/broker.mjs';
 import { node24 } from '../../scripts/lib/node24.mjs';
 import { inRoot } from '../../scripts/lib/paths.mjs';
 import { freePort } from '../../scripts/lib/ports.mjs';
+import { newSecretsKey } from '../../scripts/lib/secrets-key.mjs';
 import { Api } from './api.js';
 import { logins } from './outside-kafka.js';
 import { startSecuredStores } from './secured-stores.js';
@@ -36,6 +37,7 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
   const env = {
     DATABASE_URL: databaseUrl,
     KAFKA_BROKERS: brokers,
+    SLUICE_SECRETS_KEY: newSecretsKey(),
     SLUICE_HTTP_PORT: String(await freePort()),
     SLUICE_ENDPOINTS_PORT: String(await freePort()),
     SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',

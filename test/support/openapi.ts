@@ -19,7 +19,7 @@ export interface Operation {
   responses: Record<string, { content?: Record<string, { schema: Schema }>; headers?: object; $ref?: string }>;
 }
 
-const METHODS = ['get', 'post', 'put', 'delete'];
+const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 const document = load(readFileSync(new URL('../../docs/openapi.yaml', import.meta.url), 'utf8')) as Schema;
 
 /** The operations in the description of the API. */

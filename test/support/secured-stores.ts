@@ -12,6 +12,7 @@ import { node24 } from '../../scripts/lib/node24.mjs';
 import { inRoot } from '../../scripts/lib/paths.mjs';
 import { freePort } from '../../scripts/lib/ports.mjs';
 import { startPostgres } from '../../scripts/lib/postgres.mjs';
+import { newSecretsKey } from '../../scripts/lib/secrets-key.mjs';
 import { makeTestCertificate } from '../../libs/testing/src/test-certificate.js';
 
 /** A Kafka and a PostgreSQL as in a company: TLS, a login for each service, and only the permissions that `sluice kafka acls` prints. */
@@ -67,6 +68,7 @@ export async function startSecuredStores(): Promise<SecuredStores> {
     startPostgres({ dir: join(folder, 'postgres'), port: databasePort, fast: true, tls: { cert, key } }),
   ]);
   client.brokers = [broker.brokers];
+  const secretsKey = newSecretsKey();
   const databasePassword = new URL(postgres.url).password;
   const stop = async () => {
     await Promise.all([broker.stop(), postgres.stop()]);
@@ -91,6 +93,7 @@ export async function startSecuredStores(): Promise<SecuredStores> {
     client,
     stop,
     environment: (user) => ({
+      SLUICE_SECRETS_KEY: secretsKey,
       KAFKA_BROKERS: broker.brokers,
       KAFKA_SECURITY_PROTOCOL: 'sasl_ssl',
       KAFKA_SASL_MECHANISM: 'scram-sha-512',

@@ -13,4 +13,5 @@ export default async function setUpStack() {
   globalThis.sluiceTestStack = stack;
   process.env.SLUICE_TEST_DATABASE_URL = stack.databaseUrl;
   process.env.SLUICE_TEST_KAFKA_BROKERS = stack.brokers;
+  process.env.SLUICE_TEST_STACK_FOLDER = stack.folder;
 }

@@ -4,6 +4,7 @@ import { appEnvironment, superviseApps } from '../../scripts/lib/apps.mjs';
 import { node24 } from '../../scripts/lib/node24.mjs';
 import { inRoot } from '../../scripts/lib/paths.mjs';
 import { freePort } from '../../scripts/lib/ports.mjs';
+import { newSecretsKey } from '../../scripts/lib/secrets-key.mjs';
 
 /**
  * Starts the system for the stories that share one. `joinSystem` reads its environment from `SLUICE_TEST_SHARED_SYSTEM`.
@@ -13,6 +14,7 @@ import { freePort } from '../../scripts/lib/ports.mjs';
 export async function startSharedSystem() {
   const env = {
     DATABASE_URL: process.env.SLUICE_TEST_DATABASE_URL,
+    SLUICE_SECRETS_KEY: newSecretsKey(),
     KAFKA_BROKERS: process.env.SLUICE_TEST_KAFKA_BROKERS,
     SLUICE_HTTP_PORT: String(await freePort()),
     SLUICE_ENDPOINTS_PORT: String(await freePort()),

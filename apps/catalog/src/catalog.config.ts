@@ -1,6 +1,7 @@
 import { Config, endpointsUrlOf, endpointVariables, integer } from '#config';
 import { maxCodeBytes } from '#contracts';
 import { allowPrivateHosts, protectedHosts } from '#egress';
+import { SecretsConfig } from '#secrets';
 
 /** The catalog's part of the configuration. */
 export class CatalogConfig extends Config({
@@ -20,4 +21,4 @@ export class CatalogConfig extends Config({
   }
 }
 
-export const settings = [CatalogConfig];
+export const settings = [CatalogConfig, SecretsConfig];

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { Database, DatabaseConfig } from '#database';
 import { KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
 import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
 import { type OpenCommand, runCommand } from '#service';
 import { Code, ComponentRow } from './components/component.entity.js';
 import { ComponentsRepository } from './components/components.repository.js';
@@ -30,7 +31,7 @@ function registryOfComponents(): OpenCommand {
   const components = new ComponentsRepository(database.rows(ComponentRow), database.rows(Code));
   const kafka = new KafkaClient(KafkaConfig.read(), 'sluice', log);
   const publisher = new Publisher(kafka);
-  const messages = new Messages('catalog', kafka, publisher, log);
+  const messages = new Messages('catalog', kafka, publisher, log, new SecretBox([]));
   const registry = new RegistryService(new RegistryRepository(database, database.rows(ComponentRow), components), components, messages);
 
   const program = new Command('sluice')

@@ -1,11 +1,12 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { SluiceError } from '#contracts';
 import { Database, DatabaseConfig } from '#database';
 import { createLog } from '#observability';
 import { type OpenCommand, runCommand } from '#service';
-import { AccountRow, ApiKeyRow } from './accounts/account.entity.js';
+import { AccountRow, ApiKeyRow, KEY_SCOPES, type KeyScope } from './accounts/account.entity.js';
 import { AccountsRepository } from './accounts/accounts.repository.js';
 import { AccountsService } from './accounts/accounts.service.js';
+import { KeyUses } from './accounts/key-uses.js';
 import { schema } from './database/schema.js';
 import { FirstAccountConfig, GatewayConfig } from './gateway.config.js';
 
@@ -30,7 +31,7 @@ function accountsAndKeys(): OpenCommand {
   const connection = { serverUrl: config.serverUrl, name: config.nameOf(schema.app), max: 2, log: createLog('sluice', 'warn') };
   const database = Database.of(schema, connection);
   const repository = new AccountsRepository(database, database.rows(AccountRow), database.rows(ApiKeyRow));
-  const accounts = new AccountsService(repository, database, GatewayConfig.read());
+  const accounts = new AccountsService(repository, database, GatewayConfig.read(), new KeyUses(repository, connection.log));
 
   const program = new Command('sluice').description('accounts and API keys').hook('preAction', async () => void (await database.open()));
   const account = program.command('account').description('create and list accounts');
@@ -72,9 +73,10 @@ function accountsAndKeys(): OpenCommand {
     .description('issue another key, which is shown only once')
     .requiredOption('--account <id>')
     .option('--name <name>', 'a name to recognise the key')
+    .addOption(new Option('--scope <scope>', 'what the key may do').choices(KEY_SCOPES).default('write'))
     .option('--json', 'print {id, account_id, api_key}')
-    .action(async ({ json, account: id, name }: { json?: boolean; account: string; name?: string }) =>
-      print(json, await accounts.createKey(id, name ?? null)),
+    .action(async ({ json, account: id, name, scope }: { json?: boolean; account: string; name?: string; scope: KeyScope }) =>
+      print(json, await accounts.createKey(id, name ?? null, scope)),
     );
   key
     .command('list')

@@ -25,6 +25,7 @@ import { FakeMessages } from '#testing';
 import { AccountsService } from './accounts/accounts.service.js';
 import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
+import { LateAnswers } from './idempotency/late-answers.js';
 import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
@@ -45,11 +46,15 @@ describe('the HTTP side of the gateway', () => {
     variables = Object.fromEntries(Object.keys(changed).map((name) => [name, process.env[name]]));
     Object.assign(process.env, changed);
     // A closed one for `my-key`; nobody else has an account.
-    const accounts = { authenticate: async (key: string) => (/^(my|other)-key$/.test(key) ? { id: ME } : undefined) };
+    const accounts = {
+      authenticate: async (key: string) =>
+        /^(my|other|read)-key$/.test(key) ? { id: ME, scope: key === 'read-key' ? 'read' : 'write' } : undefined,
+    };
     @Module({
       controllers: [SourcesController, WebhooksController],
       providers: [
         RunNow,
+        { provide: APP_INTERCEPTOR, useClass: LateAnswers },
         { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
         { provide: AccountsService, useValue: accounts },
         { provide: IdempotencyRepository, useValue: new IdempotencyInMemory() },
@@ -120,6 +125,22 @@ describe('the HTTP side of the gateway', () => {
       client.destroy();
     });
 
+    it('forbids caches to store any answer, and browsers to run or frame anything of others', async () => {
+      for (const url of ['/docs', '/openapi.json', `/v1/sources/${SOURCE}`, '/v1/nothing']) {
+        const { headers } = await app.inject({ method: 'GET', url, headers: KEY });
+        expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' });
+        expect(headers['content-security-policy']).toMatch(/default-src 'none'; script-src 'self';.* frame-ancestors 'none'$/);
+      }
+    });
+
+    it('serves documentation that the policy allows: without scripts in the page', async () => {
+      const { body } = await app.inject({ method: 'GET', url: '/docs' });
+      const scripts = [...body.matchAll(/<script([^>]*)>([^<]*)/g)];
+      expect(scripts.length).toBeGreaterThan(0);
+      for (const [, attributes, text] of scripts) expect([attributes, text?.trim()]).toEqual([expect.stringMatching(/src="\.?\/docs/), '']);
+      expect(body).not.toMatch(/ on\w+=|javascript:/);
+    });
+
     it.each(['bearer my-key', 'Bearer  my-key '])('accepts the header "Authorization: %s"', async (authorization) => {
       expect((await send('GET', `/v1/sources/${SOURCE}`, { headers: { authorization } })).status).toBe(200);
     });
@@ -128,11 +149,15 @@ describe('the HTTP side of the gateway', () => {
       [404, 'GET', '/v1/nothing', undefined],
       [405, 'GET', '/v1/sources', 'POST'],
       [405, 'PUT', `/v1/sources/${SOURCE}/run`, 'POST'],
-      [405, 'POST', `/v1/sources/${SOURCE}/`, 'DELETE, GET, HEAD, PUT'],
+      [405, 'POST', `/v1/sources/${SOURCE}/`, 'DELETE, GET, HEAD, PATCH, PUT'],
     ])('returns %i to %s %s', async (status, method, url, allow) => {
       const response = await send(method, url);
       expect({ status: response.status, allow: response.headers.allow }).toEqual({ status, allow });
       expect(response.body).toMatchObject({ type: 'about:blank', status, detail: response.body.error });
+    });
+
+    it('names the list when GET is sent to the route that creates its items', async () => {
+      expect((await send('GET', '/v1/sources/')).body.detail).toContain('/v1/users/me/sources');
     });
 
     it.each([
@@ -178,12 +203,35 @@ describe('the HTTP side of the gateway', () => {
       expect(body.errors.map(({ field }: { field: string }) => field)).toEqual(expect.arrayContaining(['name', 'configured_props']));
     });
 
-    it('loses fields that nobody asked for', async () => {
-      await send('POST', '/v1/sources', { body: { component_code: 'x', owner_id: 'u_000000000000000002', id: SOURCE, extra: 1 } });
-      const { payload } = messages.requests[0] as { payload: CreateSource };
-      expect(payload).toMatchObject({ owner_id: ME });
-      expect(payload.id).not.toBe(SOURCE);
-      expect(payload).not.toHaveProperty('extra');
+    it('with fields that the route does not know is refused, and names each of them', async () => {
+      const { status, body } = await send('POST', '/v1/sources', { body: { component_codes: 'x', owner_id: 'u_000000000000000002' } });
+      expect([status, messages.requests]).toEqual([400, []]);
+      expect(body.errors).toEqual([
+        { field: 'component_codes', message: 'unknown field "component_codes"; did you mean component_code?' },
+        { field: 'owner_id', message: expect.stringContaining('unknown field "owner_id"') },
+      ]);
+    });
+  });
+
+  describe('a key of scope read', () => {
+    beforeEach(() => start({ SLUICE_MAX_BODY_BYTES: '2000' }));
+    const READ = { authorization: 'Bearer read-key' };
+
+    it.each<[number, string, 'GET' | 'POST' | 'PUT' | 'DELETE', string, unknown, object]>([
+      [200, 'reads', 'GET', `/v1/sources/${SOURCE}`, undefined, {}],
+      [404, 'asks for no path', 'POST', '/v1/nothing', {}, {}],
+      [405, 'uses a wrong method', 'POST', `/v1/sources/${SOURCE}`, {}, {}],
+      [413, 'sends too much', 'POST', '/v1/sources', 'x'.repeat(2001), { 'content-type': 'text/plain' }],
+      [415, 'sends what is not JSON', 'POST', '/v1/sources', 'x', { 'content-type': 'text/plain' }],
+      [403, 'creates', 'POST', '/v1/sources', { component_code: 'x' }, {}],
+      [403, 'sends a malformed body', 'POST', '/v1/sources', '{', {}],
+      [403, 'sends an invalid body', 'PUT', `/v1/sources/${SOURCE}`, { active: 'no' }, {}],
+      [403, 'deletes what does not exist', 'DELETE', '/v1/sources/nope', undefined, {}],
+      [403, 'asks for a secret', 'GET', '/v1/webhooks/nope/secret', undefined, {}],
+    ])('gets %d when it %s', async (status, _, method, url, body, headers) => {
+      const response = await send(method, url, { body, headers: { ...READ, ...headers } });
+      expect(response.status).toBe(status);
+      if (status === 403) expect([response.body.detail, messages.requests]).toEqual([expect.stringContaining('scope read'), []]);
     });
   });
 
@@ -251,6 +299,28 @@ describe('the HTTP side of the gateway', () => {
       open({ id: SOURCE } as never);
       expect({ status: beside.status, retry: beside.headers['retry-after'] }).toEqual({ status: 409, retry: '1' });
       expect((await first).status).toBe(200);
+    });
+
+    it.each<[string, () => Promise<Source>, number, object]>([
+      ['a success', async () => ({ id: SOURCE }) as unknown as Source, 200, { data: { id: SOURCE } }],
+      ['a refusal', () => Promise.reject(new NotFound('component', 'x')), 404, { detail: 'component x not found' }],
+    ])('keeps the key after a 504, and its repeat gets the reply that came late: %s', async (_, ending, status, body) => {
+      const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+      messages.replyLate(createSource, () => gate.then(ending));
+      expect((await post('a')).status).toBe(504);
+      expect((await post('a')).status).toBe(409);
+      open();
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(await post('a')).toMatchObject({ status, body, headers: { 'idempotency-replayed': 'true' } });
+      expect(messages.requests).toHaveLength(1);
+    });
+
+    it('frees the key when the work fails after a 504', async () => {
+      messages.replyLate(createSource, () => Promise.reject(new Unavailable('away')));
+      expect((await post('a')).status).toBe(504);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect((await post('a')).status).toBe(504);
+      expect(messages.requests).toHaveLength(2);
     });
 
     it('repeats an answer of 4xx, and tries again after one of 5xx', async () => {

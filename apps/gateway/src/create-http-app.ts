@@ -5,10 +5,10 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { PayloadPipe } from '#messaging';
 import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
 import { AccountsService } from './accounts/accounts.service.js';
 import { authenticate } from './accounts/authenticate.js';
+import { enforceScopes } from './accounts/scope.js';
 import { GatewayConfig } from './gateway.config.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { idempotentPosts } from './idempotency/idempotent-posts.js';
@@ -17,11 +17,31 @@ import { readJsonBodies } from './http/json-bodies.js';
 import { serveDocs } from './http/openapi.js';
 import { ProblemFilter } from './http/problem.filter.js';
 import { sendProblem } from './http/problem.js';
+import { RequestPipe } from './http/request.pipe.js';
 import { KnownRoutes } from './http/routes.js';
 
 /** Node takes no longer ones. */
 const MAX_URL_LENGTH = 16_384;
 const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
+
+/**
+ * Of every answer. Answers belong to one account and may contain keys and secrets: nothing in between stores them. The policy is made for the page
+ * `/docs`, the only HTML.
+ */
+const SAFE_HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+};
+/** Where the lists are that people look for beside the route that creates their items. */
+const LISTS = new Map(
+  ['sources', 'webhooks', 'subscriptions', 'auto_subscriptions'].map((kind): [string, string] => [`/v1/${kind}`, `/v1/users/me/${kind}`]),
+);
 
 /** The HTTP side of the gateway: what holds for every route, in the order in which a request meets it. */
 export async function createHttpApp(module: Type, log: Log): Promise<NestFastifyApplication> {
@@ -44,13 +64,14 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
     abortOnError: false,
   });
   fastify.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id);
+    reply.headers({ ...SAFE_HEADERS, 'x-request-id': request.id });
     withRequestId(request.id, done);
   });
   authenticate(fastify, app.get(AccountsService));
   limitRequests(fastify, config.requestsPerMinute);
   // before their body is looked at
   fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));
+  enforceScopes(fastify);
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
   fastify.addHook('onSend', (request, reply, _, done) => {
@@ -66,7 +87,7 @@ export async function createHttpApp(module: Type, log: Log): Promise<NestFastify
     closeIdleConnections(fastify.server);
   });
   readJsonBodies(fastify);
-  app.useGlobalPipes(new PayloadPipe({ validateCustomDecorators: true }));
+  app.useGlobalPipes(new RequestPipe({ validateCustomDecorators: true }));
   app.useGlobalFilters(new ProblemFilter(log));
   serveDocs(app);
   return app;
@@ -85,7 +106,9 @@ class GatewayAdapter extends FastifyAdapter {
     const methods = this.routes.methodsOf(path);
     if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `no such path: ${path}` });
     reply.header('allow', methods.join(', '));
-    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed; allowed: ${methods.join(', ')}` });
+    const list = request.method === 'GET' ? LISTS.get(path.replace(/\/+$/, '')) : undefined;
+    const hint = list === undefined ? '' : `; the list is at ${list}`;
+    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed; allowed: ${methods.join(', ')}${hint}` });
   }
 }
 

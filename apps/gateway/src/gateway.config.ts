@@ -1,4 +1,6 @@
-import { Config, type DailyQuotas, integer, optional, port, quotasOf, quotaVariables, text } from '#config';
+import { BadValue, Config, type DailyQuotas, integer, optional, port, quotasOf, quotaVariables, text, variable } from '#config';
+import { SecretsConfig } from '#secrets';
+import { isMistypedKey, MISTYPED } from './accounts/api-key.js';
 import { LiveConfig } from './live/live.config.js';
 
 /** The gateway's part of the configuration; live streams have their own. */
@@ -32,11 +34,16 @@ export class GatewayConfig extends Config({
 /** What only the command `account bootstrap` reads. */
 export class FirstAccountConfig extends Config({
   apiKey: optional(
-    text('SLUICE_API_KEY', {
+    variable('SLUICE_API_KEY', {
       secret: true,
       description: 'API key of the first account, 8 to 128 visible ASCII characters; generated at the first start where it is absent.',
+      parse: (key) => {
+        if (!/^[\x21-\x7e]{8,128}$/.test(key)) throw new BadValue('must be 8 to 128 visible ASCII characters');
+        if (isMistypedKey(key)) throw new BadValue(MISTYPED);
+        return key;
+      },
     }),
   ),
 }) {}
 
-export const settings = [GatewayConfig, LiveConfig];
+export const settings = [GatewayConfig, LiveConfig, SecretsConfig];

@@ -19,9 +19,12 @@ import { FieldsInterceptor } from './http/fields.js';
 import { Housekeeping } from './housekeeping.js';
 import { IdempotentRequest } from './idempotency/idempotent-request.entity.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
+import { LateAnswers } from './idempotency/late-answers.js';
 import { LiveModule } from './live/live.module.js';
 import { PublishingModule } from './publishing/publishing.module.js';
+import { PropOptionsController } from './sources/prop-options.controller.js';
 import { RunNow } from './sources/run-now.js';
+import { RunsController } from './sources/runs.controller.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
 import { UsageController } from './usage/usage.controller.js';
@@ -45,6 +48,8 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     ComponentsController,
     RegistryController,
     SourcesController,
+    RunsController,
+    PropOptionsController,
     EventsController,
     SubscriptionsController,
     WebhooksController,
@@ -54,6 +59,8 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
   ],
   providers: [
     { provide: GatewayConfig, useFactory: () => GatewayConfig.read() },
+    // in this order: the late answer is the one with the selected fields
+    { provide: APP_INTERCEPTOR, useClass: LateAnswers },
     { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
     EventsService,
     RunNow,

@@ -4,6 +4,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { dump } from 'js-yaml';
 import { KafkaClient, KafkaConfig, Consumers, Messages, MessagingModule, Publisher } from '#messaging';
 import { createLog } from '#observability';
+import { SecretBox, SecretsModule } from '#secrets';
 import { LogModule } from '#service';
 import { GatewayModule } from './gateway.module.js';
 import { openApiDocument } from './http/openapi.js';
@@ -13,12 +14,14 @@ process.env.DATABASE_URL ??= 'postgres://nowhere';
 const log = createLog('openapi', 'silent');
 const kafka = new KafkaClient(KafkaConfig.read({}), 'openapi', log);
 const publisher = new Publisher(kafka);
+const box = new SecretBox([]);
 class Root {}
 Reflect.defineMetadata(
   'imports',
   [
     LogModule.with(log),
-    MessagingModule.with({ kafka, publisher, messages: new Messages('gateway', kafka, publisher, log), consumers: new Consumers() }),
+    SecretsModule.with(box),
+    MessagingModule.with({ kafka, publisher, messages: new Messages('gateway', kafka, publisher, log, box), consumers: new Consumers() }),
     GatewayModule,
   ],
   Root,

@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import { type EmitterState, newId, type SourceId, type UserId, type WebhookId, type WorkflowId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
+import { SecretBox } from '#secrets';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from './database/schema.js';
 import { RoutingWebhookDependents } from './routing-webhook-dependents.js';
@@ -27,7 +29,7 @@ export class RoutingFixture {
   private constructor(private readonly own: FreshDatabase) {
     const { database } = own;
     this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow), new RoutingWebhookDependents());
-    this.webhooksService = new WebhooksService(this.webhooks, RoutingConfig.read({}));
+    this.webhooksService = new WebhooksService(this.webhooks, RoutingConfig.read({}), new SecretBox([randomBytes(32)]));
     this.subscriptions = new SubscriptionsRepository(database.rows(SubscriptionRow));
     const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));
     const ask = async (_: unknown, { ids }: { ids: string[] }) => ids.flatMap((id) => this.catalog.get(id) ?? []);

@@ -1,6 +1,7 @@
 import { Config, duration, durations, integer } from '#config';
 import { maxEventBytes } from '#events';
 import { AddressGuard, allowPrivateHosts, protectedHosts } from '#egress';
+import { SecretsConfig } from '#secrets';
 
 /** The routing's part of the configuration. Durations are milliseconds. */
 export class RoutingConfig extends Config({
@@ -39,4 +40,4 @@ export class RoutingConfig extends Config({
   }
 }
 
-export const settings = [RoutingConfig];
+export const settings = [RoutingConfig, SecretsConfig];

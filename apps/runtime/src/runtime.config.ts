@@ -1,4 +1,5 @@
 import { Config, type DailyQuotas, endpointsUrlOf, endpointVariables, integer, quotasOf, quotaVariables, text } from '#config';
+import { SecretsConfig } from '#secrets';
 import { RunnerConfig } from './sandbox/runner.config.js';
 
 /** The runtime's part of the configuration; the sandbox has its own. */
@@ -37,4 +38,4 @@ export class RuntimeConfig extends Config({
   }
 }
 
-export const settings = [RuntimeConfig, RunnerConfig];
+export const settings = [RuntimeConfig, RunnerConfig, SecretsConfig];

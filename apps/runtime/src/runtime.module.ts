@@ -7,6 +7,7 @@ import { ProtectedBrokersModule } from '#service';
 import { schema } from './database/schema.js';
 import { CodeCache } from './components/code-cache.js';
 import { ComponentsController } from './components/components.controller.js';
+import { PropOptionsController } from './components/prop-options.controller.js';
 import { DeploymentsListener } from './deployments/deployments.listener.js';
 import { DeploymentsModule } from './deployments/deployments.module.js';
 import { EndpointsServer } from './endpoints/endpoints.server.js';
@@ -19,6 +20,7 @@ import { KillCounter } from './runs/kill-counter.js';
 import { RunResults } from './runs/run-results.js';
 import { RunSources } from './runs/run-sources.js';
 import { RunLanes } from './runs/run-lanes.js';
+import { RunListController } from './runs/run-list.controller.js';
 import { RunsController } from './runs/runs.controller.js';
 import { RunsRepository } from './runs/runs.repository.js';
 import { SandboxRuns } from './runs/sandbox-runs.js';
@@ -38,7 +40,7 @@ import { Releaser } from './waiting/releaser.js';
     ScheduleModule.forRoot(),
     EmittersModule.forApp({ useClass: DeploymentsListener, imports: [DeploymentsModule] }),
   ],
-  controllers: [ComponentsController, RunsController],
+  controllers: [ComponentsController, PropOptionsController, RunsController, RunListController],
   providers: [
     { provide: RuntimeConfig, useFactory: () => RuntimeConfig.read() },
     sandboxProvider,

@@ -19,8 +19,13 @@ export interface Contract<Payload, Reply = void> {
   readonly reply?: Reply;
 }
 
+/** The request or its reply carries secrets: both are encrypted in Kafka. */
+interface MayBeSecret {
+  readonly secret?: boolean;
+}
+
 /** A request for a change, handled by the service that owns the message. */
-export interface Command<Payload, Reply> extends Contract<Payload, Reply> {
+export interface Command<Payload, Reply> extends Contract<Payload, Reply>, MayBeSecret {
   readonly kind: 'command';
 }
 /**
@@ -33,7 +38,7 @@ export interface QueuedCommand<Payload> extends Contract<Payload> {
   readonly topic: string;
 }
 /** A request for data, handled like a command; it changes nothing. */
-export interface Query<Payload, Reply> extends Contract<Payload, Reply> {
+export interface Query<Payload, Reply> extends Contract<Payload, Reply>, MayBeSecret {
   readonly kind: 'query';
 }
 /** A report of what happened, for any number of services. */
@@ -49,7 +54,12 @@ export interface Fact<Payload> extends Contract<Payload> {
 
 export const command =
   <Reply>() =>
-  <Payload>(name: MessageName, payload: Type<Payload>): Command<Payload, Reply> => ({ kind: 'command', name, payload });
+  <Payload>(name: MessageName, payload: Type<Payload>, options: MayBeSecret = {}): Command<Payload, Reply> => ({
+    kind: 'command',
+    name,
+    payload,
+    ...options,
+  });
 
 export const queuedCommand = <Payload>(name: MessageName, payload: Type<Payload>): QueuedCommand<Payload> => ({
   kind: 'command',
@@ -60,7 +70,12 @@ export const queuedCommand = <Payload>(name: MessageName, payload: Type<Payload>
 
 export const query =
   <Reply>() =>
-  <Payload>(name: MessageName, payload: Type<Payload>): Query<Payload, Reply> => ({ kind: 'query', name, payload });
+  <Payload>(name: MessageName, payload: Type<Payload>, options: MayBeSecret = {}): Query<Payload, Reply> => ({
+    kind: 'query',
+    name,
+    payload,
+    ...options,
+  });
 
 export const fact = <Payload>(
   name: MessageName,

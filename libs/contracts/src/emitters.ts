@@ -8,11 +8,22 @@ export type Hook = 'deploy' | 'activate' | 'deactivate';
 /** When a timer prop ticks; exactly one of the two is set. */
 export type Schedule = { interval_seconds: number; cron: null } | { interval_seconds: null; cron: string; timezone?: string };
 
+/** Encrypted JSON, bound to its source; a plain object in rows and messages of older versions. */
+export type StoredProps = string | Record<string, unknown>;
+
+/** What answers show instead of a secret. Sent back, it keeps the value. */
+export const MASK = '••••••••';
+
+/** What the encrypted props of a source are bound to (libs/secrets). */
+export const propsPlace = (sourceId: string): string => `source ${sourceId}`;
+
 /** All that the runtime needs to run a source. */
 export interface Deployment {
   code_hash: string;
-  /** The configured values; the defaults of other props are in the code. */
-  configured_props: Record<string, unknown>;
+  /**
+   * The configured values; the defaults of other props are in the code. See StoredProps.
+   */
+  configured_props: StoredProps;
   /** By timer prop. */
   schedules: Record<string, Schedule>;
   /** The secret part of the endpoint's URL; null if the component has no HTTP interface. */

@@ -1,10 +1,12 @@
 import { IsIn, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
-import { fact, queuedCommand } from './contract.js';
+import { fact, query, queuedCommand } from './contract.js';
 import type { Deployment, Hook } from './emitters.js';
 import { IsId, type SourceId, type UserId } from './ids.js';
+import { type Page, PageRequest } from './page.js';
 
+export const RUN_TRIGGERS = ['timer', 'http', 'event', 'manual', 'hook'] as const;
 /** Why a run is due. */
-export type RunTrigger = 'timer' | 'http' | 'event' | 'manual' | 'hook';
+export type RunTrigger = (typeof RUN_TRIGGERS)[number];
 
 /** A run of a hook instead of `run`, with the deployment before or after the change. */
 export interface HookRun {
@@ -20,7 +22,7 @@ export class RunRequest {
   @IsString() run_id!: string;
   @IsId('user') owner_id!: UserId;
   @IsId('source') source_id!: SourceId;
-  @IsIn(['timer', 'http', 'event', 'manual', 'hook']) trigger!: RunTrigger;
+  @IsIn(RUN_TRIGGERS) trigger!: RunTrigger;
   /** The event's JSON text, the argument of `run(event)`. If absent, the event of the source's timer. */
   @IsOptional() @IsString() event?: string;
   /** When it became due, in ms. */
@@ -43,3 +45,56 @@ export class RunFinished {
   @IsInt() finished_at_ms!: number;
 }
 export const runFinished = fact('runtime.run.finished', RunFinished);
+
+export const RUN_METHODS = ['run', 'deploy', 'activate', 'deactivate'] as const;
+export const RUN_RESULTS = ['succeeded', 'failed', 'timed_out', 'killed', 'skipped'] as const;
+
+/** A run that has ended, as the API returns it. */
+export interface FinishedRun {
+  id: string;
+  trigger: RunTrigger;
+  method: (typeof RUN_METHODS)[number];
+  status: (typeof RUN_RESULTS)[number];
+  /** Unix seconds. */
+  started_at: number;
+  duration_ms: number;
+  /** How many events it emitted. */
+  emitted: number;
+  error: { name: string; message: string; stack: string } | null;
+}
+
+export class ListRuns extends PageRequest {
+  @IsId('user') owner_id!: UserId;
+  @IsId('source') source_id!: SourceId;
+}
+/** The last runs of a source that have ended. */
+export const listRuns = query<Page<FinishedRun>>()('runtime.run.list', ListRuns);
+
+/** What a component's `options()` of a prop needs beside the values of the props. */
+export class OptionsRequest {
+  @IsOptional() @IsObject() configured_props?: Record<string, unknown>;
+  @IsOptional() @IsString() query?: string;
+  @IsOptional() @IsInt() page?: number;
+  @IsOptional() @IsObject() prev_context?: Record<string, unknown>;
+}
+
+export interface PropOptions {
+  options: unknown[];
+  context: unknown;
+}
+
+export class SourceOptions extends OptionsRequest {
+  @IsId('user') owner_id!: UserId;
+  @IsId('source') source_id!: SourceId;
+  @IsString() prop!: string;
+}
+/** The options of a source's prop. The given values take the place of the configured ones. */
+export const sourceOptions = query<PropOptions>()('runtime.source.options', SourceOptions, { secret: true });
+
+export class ComponentOptions extends OptionsRequest {
+  @IsId('user') owner_id!: UserId;
+  /** Of a component that the owner may use. */
+  @IsString() code_hash!: string;
+  @IsString() prop!: string;
+}
+export const componentOptions = query<PropOptions>()('runtime.component.options', ComponentOptions, { secret: true });

@@ -3,7 +3,7 @@ import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText } from './values.js';
+import { IsExternalId, IsText, SelectsExternalId } from './values.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
 export interface Source {
@@ -17,11 +17,13 @@ export interface Source {
   updated_at: number;
   name: string;
   name_slug: string;
+  /** The caller's own id; omitted if there is none. */
+  external_id?: string;
 }
 
 const hasNoId = ({ component_id }: { component_id?: unknown }): boolean => typeof component_id !== 'string';
 
-/** The component of a source: component_id takes precedence over component_code, and that over component_url. */
+/** The component of a source: component_id takes precedence over component_code, that over component_url, and that over key. */
 export class ComponentChoice extends CodeSource {
   // fields without precedence are not validated
   @ValidateIf(hasNoId) override component_code?: string;
@@ -33,18 +35,21 @@ export class ComponentChoice extends CodeSource {
 
   @IsOptional()
   @IsText()
+  key?: string;
+}
+
+/** What a source is made of, or replaced by. */
+export class NewSource extends ComponentChoice {
+  @IsOptional()
+  @IsText()
   name?: string;
+
+  @IsExternalId()
+  external_id?: string | null;
 
   @IsOptional()
   @IsObject({ message: 'configured_props must be an object' })
   configured_props?: Record<string, unknown>;
-}
-
-/** A new source: of a component as above, or else of a registered component. */
-export class NewSource extends ComponentChoice {
-  @IsOptional()
-  @IsText()
-  key?: string;
 }
 
 export class CreateSource extends NewSource {
@@ -54,15 +59,42 @@ export class CreateSource extends NewSource {
   @IsId('component') new_component_id!: ComponentId;
   @IsId('user') owner_id!: UserId;
 }
-export const createSource = command<Source>()('catalog.source.create', CreateSource);
+export const createSource = command<Source>()('catalog.source.create', CreateSource, { secret: true });
 
-export class UpdateSource extends ComponentChoice {
+export class UpdateSource extends NewSource {
   @IsId('user') owner_id!: UserId;
   @IsId('source') id!: SourceId;
   @IsId('component') new_component_id!: ComponentId;
   @IsOptional() @IsBoolean({ message: 'active must be true or false' }) active?: boolean;
 }
-export const updateSource = command<Source>()('catalog.source.update', UpdateSource);
+export const updateSource = command<Source>()('catalog.source.update', UpdateSource, { secret: true });
+
+const isPresent = (_: unknown, value: unknown): boolean => value !== undefined;
+
+/** A merge patch of a source (RFC 7396): omitted fields keep their values. Without a component, the source keeps the one it has. */
+export class SourcePatch extends ComponentChoice {
+  @IsOptional()
+  @IsText()
+  name?: string | null;
+
+  @IsExternalId()
+  external_id?: string | null;
+
+  @ValidateIf(isPresent)
+  @IsBoolean({ message: 'active must be true or false' })
+  active?: boolean;
+
+  @ValidateIf(isPresent)
+  @IsObject({ message: 'configured_props must be an object' })
+  configured_props?: Record<string, unknown>;
+}
+
+export class PatchSource extends SourcePatch {
+  @IsId('user') owner_id!: UserId;
+  @IsId('source') id!: SourceId;
+  @IsId('component') new_component_id!: ComponentId;
+}
+export const patchSource = command<Source>()('catalog.source.patch', PatchSource, { secret: true });
 
 /** One source of an owner. */
 export class SourceReference {
@@ -72,7 +104,12 @@ export class SourceReference {
 export const getSource = query<Source>()('catalog.source.get', SourceReference);
 export const deleteSource = command<void>()('catalog.source.delete', SourceReference);
 
-export class ListSources extends PageRequest {
+export class SourceListQuery extends PageRequest {
+  @SelectsExternalId()
+  external_id?: string;
+}
+
+export class ListSources extends SourceListQuery {
   @IsId('user') owner_id!: UserId;
 }
 export const listSources = query<Page<Source>>()('catalog.source.list', ListSources);

@@ -1,4 +1,5 @@
-import { ValidateBy } from 'class-validator';
+import { applyDecorators } from '@nestjs/common';
+import { ValidateBy, ValidateIf } from 'class-validator';
 
 /** Text that can be stored: PostgreSQL does not accept a NUL character. */
 export const IsText = (): PropertyDecorator =>
@@ -13,6 +14,37 @@ export const IsText = (): PropertyDecorator =>
 
 /** Text that PostgreSQL and UTF-8 can store: replaces a NUL character or an unpaired surrogate by U+FFFD. */
 export const storableText = (text: string): string => text.toWellFormed().replaceAll('\0', '\uFFFD');
+
+const EXTERNAL_ID_LENGTH = 128;
+
+/** Whether the text can be an external id: text that PostgreSQL can store and a URL can carry. */
+const isExternalId = (value: unknown): boolean =>
+  typeof value === 'string' && value !== '' && [...value].length <= EXTERNAL_ID_LENGTH && !value.includes('\0') && value.isWellFormed();
+
+/** The caller's own id of a resource, unique per account and kind; null removes it. */
+export const IsExternalId = (): PropertyDecorator =>
+  applyDecorators(
+    ValidateIf((_, value) => value !== undefined && value !== null),
+    ValidateBy({
+      name: 'isExternalId',
+      validator: {
+        validate: isExternalId,
+        defaultMessage: (args) => `${args?.property} must be 1 to ${EXTERNAL_ID_LENGTH} characters of text`,
+      },
+    }),
+  );
+
+/** Selects the resource with this external id from a list; an empty one counts as absent. */
+export const SelectsExternalId = (): PropertyDecorator =>
+  applyDecorators(
+    ValidateBy({
+      name: 'selectsExternalId',
+      validator: {
+        validate: (value: unknown) => value === undefined || value === '' || isExternalId(value),
+        defaultMessage: (args) => `${args?.property} must be at most ${EXTERNAL_ID_LENGTH} characters of text`,
+      },
+    }),
+  );
 
 /** The maximum nesting of JSON input. Parsing has no limit, but serializing needs a stack frame per level. */
 export const MAX_JSON_DEPTH = 200;

@@ -22,17 +22,37 @@ export abstract class Migration implements MigrationInterface {
 export interface SchemaPart {
   entities: Entity[];
   migrations: (new () => Migration)[];
+  /** The columns that hold encrypted values. */
+  sealed?: SealedColumn[];
+}
+
+/** A column of type text or json whose values are encrypted (libs/secrets). */
+export interface SealedColumn {
+  table: string;
+  /** The columns of the primary key. */
+  key: string[];
+  column: string;
+  /** The column is of type json: an encrypted value is a JSON string. */
+  json?: boolean;
+  /** What the value of the row with this key is bound to. */
+  place(...ids: string[]): string;
 }
 
 /** All that is in an app's database. */
 export interface Schema extends SchemaPart {
   /** As the app is called: `event-store`. */
   app: string;
+  sealed: SealedColumn[];
 }
 
 /** The schema of an app: its own tables and those of the libraries that it uses. */
 export function schemaOf(app: string, ...parts: SchemaPart[]): Schema {
-  return { app, entities: parts.flatMap(({ entities }) => entities), migrations: parts.flatMap(({ migrations }) => migrations) };
+  return {
+    app,
+    entities: parts.flatMap(({ entities }) => entities),
+    migrations: parts.flatMap(({ migrations }) => migrations),
+    sealed: parts.flatMap(({ sealed = [] }) => sealed),
+  };
 }
 
 /** Type of a column whose text is compared byte by byte, whatever the server's locale: ids, keys, names of streams. */

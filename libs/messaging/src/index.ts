@@ -11,7 +11,8 @@ export { type FetchedBatch, Fenced, LogIntake, type LogIntakeOptions } from './l
 export { LogRecord } from './log-record.js';
 export { recordOf, Messages } from './messages.js';
 export { KAFKA, MessagingModule } from './messaging.module.js';
-export { PayloadPipe } from './payload-pipe.js';
+export { currentPatience, withPatience } from './patience.js';
+export { fieldsOf, PayloadPipe } from './payload-pipe.js';
 export { type OutgoingRecord, Publisher, shares } from './publisher.js';
 export { checkTopics, createTopics, type TopicReport, type TopicSettings, wrongTopics } from './topics.js';
 export { TopicsConfig } from './topics.config.js';

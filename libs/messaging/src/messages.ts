@@ -12,10 +12,12 @@ import {
   Unavailable,
 } from '#contracts';
 import { counter, currentRequestId, type Log } from '#observability';
+import type { SecretBox } from '#secrets';
 import { deleteGroups, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
+import { currentPatience } from './patience.js';
 import type { OutgoingRecord, Publisher } from './publisher.js';
-import { errorFromWire, HEADER } from './wire.js';
+import { errorFromWire, HEADER, replyPlace, requestPlace } from './wire.js';
 
 interface Pending {
   resolve(reply: unknown): void;
@@ -24,6 +26,8 @@ interface Pending {
 }
 
 const TIMEOUT_MS = 10_000;
+/** How long the late reply to a request is waited for where somebody has the patience. */
+const LATE_MS = 60_000;
 /** How long an announcement waits for the services that act on a fact. */
 const ANNOUNCE_MS = 2000;
 /** A broker that does not accept a request for this long is down. */
@@ -46,6 +50,8 @@ export class Messages {
     private readonly kafka: KafkaClient,
     private readonly publisher: Publisher,
     private readonly log: Log,
+    /** For messages that carry secrets. */
+    private readonly box: SecretBox,
   ) {
     this.repliesTo = repliesTopic(service);
   }
@@ -63,7 +69,7 @@ export class Messages {
       eachBatch: async ({ batch }) => {
         for (const message of batch.messages) {
           const header = (name: string) => message.headers?.[name]?.toString();
-          this.settle(header(HEADER.correlationId) ?? '', message.value, header(HEADER.error));
+          this.settle(header(HEADER.correlationId) ?? '', message.value, header(HEADER.error), header(HEADER.sealed) !== undefined);
         }
       },
     });
@@ -91,7 +97,7 @@ export class Messages {
     payload: Payload,
     { key, timeoutMs = TIMEOUT_MS }: { key: string; timeoutMs?: number },
   ): Promise<Reply> {
-    return this.ask(ownerOf(contract), contract.name, payload, key, timeoutMs);
+    return this.ask(ownerOf(contract), contract.name, payload, { key, timeoutMs, secret: contract.secret });
   }
 
   /**
@@ -102,7 +108,7 @@ export class Messages {
     await Promise.all(
       (contract.announcedTo ?? []).map(async (service) => {
         try {
-          await this.ask(service, contract.topic, payload, key, ANNOUNCE_MS);
+          await this.ask(service, contract.topic, payload, { key, timeoutMs: ANNOUNCE_MS });
         } catch (error) {
           lateAnnouncements.inc({ service });
           this.log.warn({ fact: contract.name, key, service, err: error }, 'fact.announced-late');
@@ -111,15 +117,29 @@ export class Messages {
     );
   }
 
-  private ask<Reply>(service: Service, message: string, payload: object, key: string, timeoutMs: number): Promise<Reply> {
+  private ask<Reply>(
+    service: Service,
+    message: string,
+    payload: object,
+    { key, timeoutMs, secret = false }: { key: string; timeoutMs: number; secret?: boolean },
+  ): Promise<Reply> {
     const correlationId = randomUUID();
+    const text = JSON.stringify(payload);
+    const value = secret ? this.box.seal(text, requestPlace(correlationId)) : text;
     return new Promise<Reply>((resolve, reject) => {
       const giveUp = (error: SluiceError) => {
         if (!this.pending.delete(correlationId)) return;
         clearTimeout(pending.timer);
         reject(error);
       };
-      const late = () => giveUp(new TimedOut(`no reply to ${message} within ${timeoutMs} ms`));
+      let onSlow = currentPatience();
+      const late = () => {
+        const error = new TimedOut(`no reply to ${message} within ${timeoutMs} ms`);
+        if (!onSlow) return giveUp(error);
+        onSlow(error);
+        onSlow = undefined;
+        pending.timer = setTimeout(late, LATE_MS);
+      };
       const pending: Pending = { resolve: resolve, reject, timer: setTimeout(late, timeoutMs) };
       const notSent = setTimeout(() => giveUp(new Unavailable('Kafka does not accept requests')), Math.min(SEND_TIMEOUT_MS, timeoutMs));
       this.pending.set(correlationId, pending);
@@ -128,9 +148,10 @@ export class Messages {
         [HEADER.correlationId]: correlationId,
         [HEADER.replyTo]: this.repliesTo,
         [HEADER.deadline]: String(Date.now() + timeoutMs),
+        ...(secret ? { [HEADER.sealed]: '1' } : {}),
         ...requestIdHeader(),
       };
-      this.publisher.send([{ topic: requestsTopic(service), key, value: JSON.stringify(payload), headers }]).then(
+      this.publisher.send([{ topic: requestsTopic(service), key, value, headers }]).then(
         () => clearTimeout(notSent),
         (error: Error) => {
           clearTimeout(notSent);
@@ -148,14 +169,20 @@ export class Messages {
     return this.publisher.send([recordOf(contract, payload, key)]);
   }
 
-  private settle(correlationId: string, value: Buffer | null, error: string | undefined): void {
+  private settle(correlationId: string, value: Buffer | null, error: string | undefined, isSealed: boolean): void {
     const pending = this.pending.get(correlationId);
     // the reply belongs to another process, or came too late
     if (!pending) return;
     this.pending.delete(correlationId);
     clearTimeout(pending.timer);
-    if (error !== undefined) pending.reject(errorFromWire(error));
-    else pending.resolve(value === null || value.length === 0 ? undefined : JSON.parse(decoder.decode(value)));
+    try {
+      if (error !== undefined) throw errorFromWire(error);
+      const text = value === null ? '' : decoder.decode(value);
+      const reply = isSealed ? this.box.open(text, replyPlace(correlationId)) : text;
+      pending.resolve(reply === '' ? undefined : JSON.parse(reply));
+    } catch (reason) {
+      pending.reject(reason as SluiceError);
+    }
   }
 }
 

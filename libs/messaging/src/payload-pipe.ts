@@ -29,7 +29,7 @@ function instanceOf<T>(contract: ClassConstructor<T>, plain: unknown, options?: 
   if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) return plain as T;
   const transformed: [string, unknown][] = [];
   const kept: [string, unknown][] = [];
-  for (const [field, isNested] of fieldsOf(contract)) {
+  for (const [field, isNested] of fieldKinds(contract)) {
     if (!Object.hasOwn(plain, field)) continue;
     const value = (plain as Record<string, unknown>)[field];
     (isNested || typeof value !== 'object' ? transformed : kept).push([field, value]);
@@ -39,8 +39,13 @@ function instanceOf<T>(contract: ClassConstructor<T>, plain: unknown, options?: 
 
 const fieldsByContract = new WeakMap<object, Map<string, boolean>>();
 
+/** The names of the fields of a contract and its parents. */
+export const fieldsOf = (contract: abstract new (...args: never[]) => unknown): string[] => [
+  ...fieldKinds(contract as ClassConstructor<unknown>).keys(),
+];
+
 /** The fields of a contract and its parents, and which of them are contracts. */
-function fieldsOf(contract: ClassConstructor<unknown>): Map<string, boolean> {
+function fieldKinds(contract: ClassConstructor<unknown>): Map<string, boolean> {
   let fields = fieldsByContract.get(contract);
   if (fields) return fields;
   fields = new Map();

@@ -12,10 +12,14 @@ const pipe = new PayloadPipe();
 
 /** The record's value. Throws BadRecord if it is not JSON, or nested more deeply than we can serialize. */
 export function jsonOf(record: LogRecord): unknown {
-  if (record.value === null) return null;
+  return record.value === null ? null : parsed(record.value.toString('utf8'));
+}
+
+/** As `jsonOf`, of a text. */
+export function parsed(text: string): unknown {
   let value: unknown;
   try {
-    value = JSON.parse(record.value.toString('utf8'));
+    value = JSON.parse(text);
   } catch (error) {
     throw new BadRecord(`not JSON: ${(error as Error).message}`);
   }

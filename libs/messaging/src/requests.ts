@@ -1,8 +1,8 @@
 import { Invalid, SluiceError } from '#contracts';
 import type { LogRecord } from './log-record.js';
-import { BadRecord, jsonOf } from './payload.js';
+import { BadRecord, jsonOf, parsed } from './payload.js';
 import type { Handler, TransportOptions } from './transport-options.js';
-import { errorToWire, HEADER } from './wire.js';
+import { errorToWire, HEADER, replyPlace, requestPlace } from './wire.js';
 
 /**
  * Handles requests (commands and queries), and announced facts, which arrive as requests, too.
@@ -17,7 +17,7 @@ export class Requests {
 
   /** Throws BadRecord if the record is not a request. */
   async answer(record: LogRecord): Promise<void> {
-    const { log, publisher } = this.options;
+    const { log, publisher, box } = this.options;
     const replyTo = record.header(HEADER.replyTo);
     const correlationId = record.header(HEADER.correlationId);
     const message = record.header(HEADER.message) ?? '';
@@ -25,12 +25,19 @@ export class Requests {
     if (!replyTo || !correlationId) throw new BadRecord('not a request: it names no topic for the reply');
     if (Date.now() > Number(record.header(HEADER.deadline) ?? Infinity)) return log.warn(fields, 'request.expired');
     const headers: Record<string, string> = { [HEADER.correlationId]: correlationId };
+    // a sealed request gets a sealed reply
+    const isSealed = record.header(HEADER.sealed) !== undefined;
     let value: string | Buffer = Buffer.alloc(0);
     try {
       const handler = this.handlers.get(message);
       if (!handler) throw new BadRecord(`unknown message ${message}`);
-      const result = await handler(jsonOf(record), record);
+      const payload = isSealed ? parsed(box.open(String(record.value), requestPlace(correlationId))) : jsonOf(record);
+      const result = await handler(payload, record);
       if (result !== undefined) value = JSON.stringify(result);
+      if (isSealed) {
+        value = box.seal(String(value), replyPlace(correlationId));
+        headers[HEADER.sealed] = '1';
+      }
     } catch (error) {
       headers[HEADER.error] = errorToWire(this.meant(error, fields));
     }

@@ -1,5 +1,6 @@
 import type { Service } from '#contracts';
 import type { Log } from '#observability';
+import type { SecretBox } from '#secrets';
 import type { Consumers } from './consumers.js';
 import type { KafkaClient } from './kafka.js';
 import type { LogRecord } from './log-record.js';
@@ -11,6 +12,8 @@ export interface TransportOptions {
   publisher: Publisher;
   consumers: Consumers;
   log: Log;
+  /** For requests that carry secrets. */
+  box: SecretBox;
   /** Whether the error of a handler is transient (such as a database that is down): the record is then retried until it succeeds. */
   isTransient(error: unknown): boolean;
 }

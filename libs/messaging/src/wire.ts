@@ -12,9 +12,15 @@ export const HEADER = {
   deadline: 'deadline',
   /** The id of the REST request that caused the message. */
   requestId: 'request-id',
+  /** On a request and on its reply: the value is encrypted. */
+  sealed: 'sealed',
   /** On a reply: the error instead of a result. */
   error: 'error',
 } as const;
+
+/** What the value of a sealed request and of its reply is bound to (libs/secrets). */
+export const requestPlace = (correlationId: string): string => `request ${correlationId}`;
+export const replyPlace = (correlationId: string): string => `reply ${correlationId}`;
 
 interface ErrorOnTheWire {
   code: ErrorCode;

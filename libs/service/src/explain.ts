@@ -3,6 +3,7 @@ import { SluiceError } from '#contracts';
 import { explainDatabaseError, isTransient, SchemaTooNew } from '#database';
 import { explainKafkaError, reasonOf } from '#messaging';
 import type { Log } from '#observability';
+import { SecretsKeyProblem } from '#secrets';
 
 /** Lines that name the cause of a failure and its remedy, if the reader can fix it; undefined for a bug. */
 export function explain(error: unknown): string[] | undefined {
@@ -11,7 +12,7 @@ export function explain(error: unknown): string[] | undefined {
     const each = error.errors.map(explain);
     return each.every((lines) => lines !== undefined) ? each.flat() : undefined;
   }
-  if ([SluiceError, CannotStart, SchemaTooNew].some((kind) => error instanceof kind)) return [(error as Error).message];
+  if ([SluiceError, CannotStart, SchemaTooNew, SecretsKeyProblem].some((kind) => error instanceof kind)) return [(error as Error).message];
   const { code, address, port, path } = error as { code?: string; address?: string; port?: number; path?: string };
   if (code === 'EADDRINUSE') return [`port ${port} on ${address} is taken by another program`];
   if (code === 'EACCES' && port !== undefined) return [`port ${port} on ${address} may not be used by this user`];

@@ -6,7 +6,7 @@ import type { NestMicroservice } from '@nestjs/microservices';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
-import { Database, DatabaseConfig, isTransient, type Schema } from '#database';
+import { checkSealed, Database, DatabaseConfig, isTransient, type Schema } from '#database';
 import {
   Consumers,
   explainKafkaError,
@@ -20,6 +20,7 @@ import {
   TopicsConfig,
 } from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
+import { SecretBox, SecretsConfig, SecretsModule } from '#secrets';
 import { CannotStart, logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
 import { LogModule } from './log.module.js';
@@ -33,7 +34,7 @@ export interface ServiceOptions {
   module: Type;
   /** Of the service's database. */
   schema: Schema;
-  /** The parts of the configuration that belong to this service alone. */
+  /** The parts of the configuration that belong to this service alone. With SecretsConfig, it can encrypt and decrypt secrets. */
   settings: readonly ConfigClass[];
   /** For a service that also serves HTTP: makes the HTTP application and says where it listens. */
   http?: {
@@ -75,13 +76,16 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config.healthPort, readiness);
 
     const clientId = `${name}-${hostname()}-${process.pid}`;
+    const database = DatabaseConfig.read();
     await waitForStores({
       ...{ service: name, deadline, readiness, log, brokers: kafkaConfig.brokers },
       kafka: new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 }),
       topics: TopicsConfig.read(),
-      database: DatabaseConfig.read(),
+      database,
       schema,
     });
+    const box = settings.includes(SecretsConfig) ? SecretsConfig.read().box : new SecretBox([]);
+    await checkSealed(schema, { serverUrl: database.serverUrl, name: database.nameOf(name), max: 1, log }, box);
     // partitions are assigned in the order of client ids: after an outage of the broker each process gets its own again, and repeats less
     const kafka = new KafkaClient(kafkaConfig, clientId, log, {
       drainMs: Math.max(config.shutdownTimeoutMs - CLOSING_MS, LEAST_DRAIN_MS),
@@ -91,16 +95,21 @@ export async function runService({ name, module, schema, settings, http }: Servi
       },
     });
     const publisher = new Publisher(kafka);
-    const messages = new Messages(name, kafka, publisher, log);
+    const messages = new Messages(name, kafka, publisher, log, box);
     const consumers = new Consumers();
     readiness.starting('its consumers to join');
     await Promise.all([publisher.connect(), messages.connect()]);
 
-    const root = rootModule(module, LogModule.with(log), MessagingModule.with({ kafka, publisher, messages, consumers }));
-    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, isTransient });
+    const root = rootModule(
+      module,
+      LogModule.with(log),
+      SecretsModule.with(box),
+      MessagingModule.with({ kafka, publisher, messages, consumers }),
+    );
+    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient });
     const app = http ? await startHttp(http, root, log, transport) : await startMicroservice(root, log, transport);
-    const database = (app as INestApplicationContext).get(Database, { strict: false });
-    readiness.started(() => database.query('SELECT 1'));
+    const pool = (app as INestApplicationContext).get(Database, { strict: false });
+    readiness.started(() => pool.query('SELECT 1'));
     process.off('disconnect', exit).off('SIGTERM', exit).off('SIGINT', exit);
     stopInOrder(log, config.shutdownTimeoutMs, async () => {
       readiness.stopping();

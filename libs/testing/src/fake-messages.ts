@@ -1,5 +1,5 @@
-import { type Command, type Fact, type Query, type QueuedCommand, Unavailable } from '#contracts';
-import type { Messages } from '#messaging';
+import { type Command, type Fact, type Query, type QueuedCommand, TimedOut, Unavailable } from '#contracts';
+import { currentPatience, type Messages } from '#messaging';
 
 export interface Sent {
   /** The name of the contract. */
@@ -13,12 +13,20 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
   readonly requests: Sent[] = [];
   readonly announced: Sent[] = [];
   readonly published: Sent[] = [];
+  /** The contracts whose replies come late: whoever has the patience is informed first. */
+  private readonly late = new Set<string>();
   private readonly replies = new Map<string, (payload: never) => unknown>();
 
   /** Sets the reply to requests of the contract. The reply may throw the error of a service. */
   replyTo<Payload, Reply>(contract: Command<Payload, Reply> | Query<Payload, Reply>, reply: (payload: Payload) => Reply): this {
     this.replies.set(contract.name, reply);
     return this;
+  }
+
+  /** As `replyTo`, but the reply comes after the request has timed out. */
+  replyLate<Payload, Reply>(contract: Command<Payload, Reply> | Query<Payload, Reply>, reply: (payload: Payload) => Promise<Reply>): this {
+    this.late.add(contract.name);
+    return this.replyTo(contract, reply as never);
   }
 
   /** @throws Unavailable if `replyTo` has set no reply */
@@ -28,6 +36,7 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
     { key }: { key: string },
   ): Promise<Reply> {
     this.requests.push({ name, payload, key });
+    if (this.late.has(name)) currentPatience()?.(new TimedOut('the test is late'));
     const reply = this.replies.get(name);
     if (!reply) throw new Unavailable(`the test has no reply to ${name}`);
     return reply(payload as never) as Reply;

@@ -6,6 +6,7 @@ import * as contracts from '#contracts';
 import { DatabaseConfig } from '#database';
 import { Consumers, KafkaClient, KafkaConfig, type Messages, MessagingModule, type Publisher } from '#messaging';
 import { createLog } from '#observability';
+import { SecretBox, SecretsModule } from '#secrets';
 import { LogModule } from '#service';
 import { FakeMessages } from './fake-messages.js';
 
@@ -22,7 +23,12 @@ export function testApp(module: Type, messages = new FakeMessages()): TestingMod
     consumers: new Consumers(),
   };
   return Test.createTestingModule({
-    imports: [module, LogModule.with(createLog('test', 'silent')), MessagingModule.with(connections)],
+    imports: [
+      module,
+      LogModule.with(createLog('test', 'silent')),
+      SecretsModule.with(new SecretBox([])),
+      MessagingModule.with(connections),
+    ],
   })
     .overrideProvider(DatabaseConfig)
     .useValue(DatabaseConfig.read({ DATABASE_URL: 'postgres://nowhere' }))

@@ -4,6 +4,7 @@ import { runOurs, startOwnStores } from '../../../bench/lib/own-stores.mjs';
 import { startApp } from '../../../scripts/lib/apps.mjs';
 import { node24 } from '../../../scripts/lib/node24.mjs';
 import { freePort } from '../../../scripts/lib/ports.mjs';
+import { newSecretsKey } from '../../../scripts/lib/secrets-key.mjs';
 import { startServiceProcess } from '../../../scripts/lib/service-process.mjs';
 import { supervise } from '../../../scripts/lib/supervise.mjs';
 
@@ -30,6 +31,7 @@ export async function startDeliveryStack({ replicas, log }) {
   const env = {
     KAFKA_BROKERS: own.brokers,
     DATABASE_URL: own.databaseUrl,
+    SLUICE_SECRETS_KEY: newSecretsKey(),
     SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.1',
     SLUICE_LOG_LEVEL: 'info',
     // no delivery is given up, and the soak ends soon

@@ -1,3 +1,4 @@
+import { propsPlace } from '#contracts';
 import { schemaOf } from '#database';
 import { outboxSchema } from '#outbox';
 import { Code, ComponentRow } from '../components/component.entity.js';
@@ -7,5 +8,6 @@ import { CreateCatalog1795305600002 } from './migrations/0001-create-catalog.js'
 
 export const schema = schemaOf('catalog', outboxSchema, {
   entities: [Code, ComponentRow, SourceRow, WorkflowRow],
+  sealed: [{ table: 'source', key: ['id'], column: 'configured_props', json: true, place: propsPlace }],
   migrations: [CreateCatalog1795305600002],
 });

@@ -14,7 +14,15 @@ it('finds emitters of both kinds by their ids, and a source by the key of its en
   const code = { code: '', hash: 'h', description: describedAs({ configurable_props: [{ name: 'http', type: '$.interface.http' }] }) };
   await components.add(undefined, { id: 'sc_1', owner_id: OWNER, code, component_url: null });
   const sources = new SourcesInMemory(components);
-  const change = { component_id: 'sc_1' as const, name: 'a', slug: 'a', configured_props: {}, schedules: {}, active: true };
+  const change = {
+    component_id: 'sc_1' as const,
+    name: 'a',
+    slug: 'a',
+    configured_props: {},
+    schedules: {},
+    active: true,
+    external_id: null,
+  };
   await sources.create(OWNER, 'dc_1', { ...change, endpoint_key: 'secret' });
   const states = async (ids: string[]) => (ids.includes('p_1') ? [WORKFLOW] : []);
   const module = await Test.createTestingModule({

@@ -1,12 +1,15 @@
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, type Relation, Unique } from 'typeorm';
-import type { ComponentId, EmitterState, PropDefinition, Schedule, Source, SourceId, UserId } from '#contracts';
+import type { ComponentId, EmitterState, PropDefinition, Schedule, Source, SourceId, StoredProps, UserId } from '#contracts';
+import { endpointUrl } from '#config';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 import { ComponentRow, unixSeconds } from '../components/component.entity.js';
 import { HTTP } from './prop-values.js';
+import { maskedValue } from './secret-props.js';
 
 @Entity('source')
 @Unique('source_owner_id_name_slug_key', ['owner_id', 'name_slug'])
 @Unique('source_endpoint_key_key', ['endpoint_key'])
+@Index('source_external_id', ['owner_id', 'external_id'], { unique: true, where: 'external_id IS NOT NULL' })
 @Index('source_by_owner', ['owner_id', 'id'])
 export class SourceRow {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -29,9 +32,13 @@ export class SourceRow {
   @Column(BYTEWISE_TEXT)
   name_slug!: string;
 
+  /** The user's own id of it. */
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  external_id!: string | null;
+
   /** What the user configured, without defaults. */
   @Column('json')
-  configured_props!: Record<string, unknown>;
+  configured_props!: StoredProps;
 
   /** By timer prop. */
   @Column('json')
@@ -56,45 +63,47 @@ export class SourceRow {
 }
 
 /** The fields that a create or an update sets. */
-export type SourceChange = Pick<SourceRow, 'component_id' | 'name' | 'configured_props' | 'schedules' | 'active'> & {
+export type SourceChange = Pick<SourceRow, 'component_id' | 'name' | 'external_id' | 'configured_props' | 'schedules' | 'active'> & {
   /** Where the slug begins; the repository makes it unique in the account. */
   slug: string;
   /** The new endpoint key, unless the source has one. */
   endpoint_key: string | null;
 };
 
-const propsOf = (row: SourceRow): PropDefinition[] => row.component.inspected.description.configurable_props;
+export const propsOf = (row: SourceRow): PropDefinition[] => row.component.inspected.description.configurable_props;
 
 const endpointProp = (row: SourceRow): PropDefinition | undefined => propsOf(row).find(({ type }) => type === HTTP);
 
-/** As the API returns it; in lists without the owner. */
-export function sourceOf(row: SourceRow, endpointsUrl: string, { inList = false } = {}): Source {
+/** As the API returns it; in lists without the owner. values: the configured ones, decrypted. */
+export function sourceOf(row: SourceRow, values: Record<string, unknown>, endpointsUrl: string, { inList = false } = {}): Source {
   return {
     id: row.id,
     ...(inList ? {} : { user_id: row.owner_id }),
     component_id: row.component_id,
-    configured_props: shownProps(row, endpointsUrl),
+    configured_props: shownProps(row, values, endpointsUrl),
     active: row.active,
     created_at: unixSeconds(row.created_at),
     updated_at: unixSeconds(row.updated_at),
     name: row.name,
     name_slug: row.name_slug,
+    ...(row.external_id === null ? {} : { external_id: row.external_id }),
   };
 }
 
-/** The user's values; timers and the endpoint in the form in which they are read. In the order of the component's props. */
-function shownProps(row: SourceRow, endpointsUrl: string): Record<string, unknown> {
+/** The user's values, secrets masked; timers and the endpoint in the form in which they are read. In the order of the component's props. */
+function shownProps(row: SourceRow, values: Record<string, unknown>, endpointsUrl: string): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
-  for (const { name, type } of propsOf(row)) {
+  for (const prop of propsOf(row)) {
+    const { name, type } = prop;
     const schedule = row.schedules[name];
-    if (type === HTTP) shown[name] = { endpoint_url: `${endpointsUrl}/${row.endpoint_key}` };
+    if (type === HTTP) shown[name] = { endpoint_url: row.endpoint_key === null ? null : endpointUrl(endpointsUrl, row.endpoint_key) };
     else if (schedule)
       shown[name] = {
         cron: schedule.cron,
         interval_seconds: schedule.interval_seconds,
         ...(schedule.cron !== null && schedule.timezone ? { timezone: schedule.timezone } : {}),
       };
-    else if (Object.hasOwn(row.configured_props, name)) shown[name] = row.configured_props[name];
+    else if (Object.hasOwn(values, name)) shown[name] = maskedValue(prop, values[name]);
   }
   return shown;
 }

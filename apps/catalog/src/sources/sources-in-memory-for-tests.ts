@@ -1,4 +1,4 @@
-import type { EmitterState, SourceId, UserId } from '#contracts';
+import { type EmitterState, SluiceError, type SourceId, type UserId } from '#contracts';
 import type { KeysetPage } from '#database';
 import type { ComponentsInMemory } from '../components/components-in-memory-for-tests.js';
 import { freeSlug } from './slug.js';
@@ -8,7 +8,7 @@ import type { SourcesRepository } from './sources.repository.js';
 /** In place of SourcesRepository. */
 export class SourcesInMemory implements Pick<
   SourcesRepository,
-  'find' | 'list' | 'create' | 'update' | 'switchOff' | 'delete' | 'states' | 'stateByEndpoint'
+  'find' | 'list' | 'requireFree' | 'create' | 'update' | 'switchOff' | 'delete' | 'states' | 'stateByEndpoint'
 > {
   readonly rows = new Map<SourceId, SourceRow>();
 
@@ -25,6 +25,12 @@ export class SourcesInMemory implements Pick<
     return { rows: before !== undefined && after === undefined ? within.slice(-limit) : within.slice(0, limit), total: own.length };
   }
 
+  async requireFree(ownerId: UserId, externalId: string | null | undefined, id: SourceId): Promise<void> {
+    if (externalId === null || externalId === undefined) return;
+    for (const row of this.rows.values())
+      if (row.owner_id === ownerId && row.external_id === externalId && row.id !== id) throw new SluiceError('conflict', 'taken');
+  }
+
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
     const at = new Date(1_700_000_000_500);
     const row = this.rows.get(id) ?? this.row(ownerId, id, change, { version: 1, endpoint_key: null, created_at: at, updated_at: at });
@@ -32,10 +38,12 @@ export class SourcesInMemory implements Pick<
     return row;
   }
 
-  async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange): Promise<SourceRow | undefined> {
+  async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
     const before = await this.find(ownerId, id);
     if (!before) return undefined;
-    const row = this.row(ownerId, id, decide(before), { ...before, version: before.version + 1 });
+    const change = decide(before);
+    if (!change) return before;
+    const row = this.row(ownerId, id, change, { ...before, version: before.version + 1 });
     this.rows.set(id, row);
     return row;
   }

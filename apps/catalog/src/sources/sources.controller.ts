@@ -8,6 +8,8 @@ import {
   ListSources,
   listSources,
   type Page,
+  PatchSource,
+  patchSource,
   type Source,
   SourceReference,
   SwitchOffSource,
@@ -30,6 +32,11 @@ export class SourcesController {
   @Answers(updateSource)
   update(@Payload() command: UpdateSource): Promise<Source> {
     return this.sources.update(command);
+  }
+
+  @Answers(patchSource)
+  patch(@Payload() command: PatchSource): Promise<Source> {
+    return this.sources.patch(command);
   }
 
   @Answers(getSource)

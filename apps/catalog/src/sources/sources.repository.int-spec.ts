@@ -52,6 +52,7 @@ describe('the sources', () => {
     component_id: component,
     name: 'My feed',
     slug: 'my-feed',
+    external_id: null,
     configured_props: { z: 'last', a: 'first' },
     schedules: {},
     active: true,

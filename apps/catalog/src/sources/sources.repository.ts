@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type SelectQueryBuilder } from 'typeorm';
-import { emitterChanged, type EmitterState, type SourceId, type UserId } from '#contracts';
+import { emitterChanged, type EmitterState, SluiceError, type SourceId, type UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
@@ -23,12 +23,20 @@ export class SourcesRepository {
     return this.findIn(this.database, ownerId, id);
   }
 
-  list(ownerId: UserId, page: KeysetPage): Promise<{ rows: SourceRow[]; total: number }> {
+  list(ownerId: UserId, page: KeysetPage, externalId?: string): Promise<{ rows: SourceRow[]; total: number }> {
     const owned = this.sources.createQueryBuilder('source').where('source.owner_id = :ownerId', { ownerId });
+    if (externalId !== undefined) owned.andWhere('source.external_id = :externalId', { externalId });
     return readKeysetPage(owned, page, withComponent);
   }
 
-  /** Creates the source, unless its id exists. */
+  /** Throws a conflict when another source of the owner has the external id. The index decides; this check comes before work that only a source needs. */
+  async requireFree(ownerId: UserId, externalId: string | null | undefined, id: SourceId): Promise<void> {
+    if (externalId === null || externalId === undefined) return;
+    const taken = await this.sources.findOneBy({ owner_id: ownerId, external_id: externalId });
+    if (taken && taken.id !== id) throw externalIdTaken();
+  }
+
+  /** Creates the source, unless its id exists. Throws a conflict if its external id is taken. */
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
     return this.database.transaction(async (transaction) => {
       const made =
@@ -38,23 +46,29 @@ export class SourcesRepository {
     });
   }
 
-  /** Changes the source; `decide` sees the row, locked, and may throw. Undefined if the owner has no such source. */
-  async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange): Promise<SourceRow | undefined> {
+  /**
+   * Changes the source; `decide` sees the row, locked, and may throw; null leaves the row as it is. Undefined if the owner has no such source. Throws a
+   * conflict if the new external id is taken.
+   */
+  async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
     for (;;) {
       try {
         return await this.tryUpdate(ownerId, id, decide);
       } catch (error) {
-        // a create has taken the slug that was free a moment ago
-        if ((error as { code?: string }).code !== UNIQUE_VIOLATION) throw error;
+        const { code, constraint } = error as { code?: string; constraint?: string };
+        if (code !== UNIQUE_VIOLATION) throw error;
+        if (constraint === 'source_external_id') throw externalIdTaken();
+        // otherwise a create has taken the slug that was free a moment ago
       }
     }
   }
 
-  private tryUpdate(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange): Promise<SourceRow | undefined> {
+  private tryUpdate(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
     return this.database.transaction(async (transaction) => {
       const before = await this.lock(transaction, ownerId, id);
       if (!before) return undefined;
       const change = decide(before);
+      if (!change) return before;
       const slug = await this.reserveSlug(transaction, ownerId, id, change.slug);
       await transaction.rows(SourceRow).update(
         { owner_id: ownerId, id },
@@ -62,6 +76,7 @@ export class SourcesRepository {
           component_id: change.component_id,
           name: change.name,
           name_slug: slug,
+          external_id: change.external_id,
           configured_props: change.configured_props as object,
           schedules: change.schedules,
           endpoint_key: before.endpoint_key ?? change.endpoint_key,
@@ -101,6 +116,26 @@ export class SourcesRepository {
     });
   }
 
+  /**
+   * Publishes the state of all sources again, under new versions: after a rotation of the keys, the copies in the runtime and in the compacted topic
+   * are encrypted under the new key. Returns their number.
+   */
+  async republish(): Promise<number> {
+    for (let [count, after] = [0, '']; ;) {
+      const ids = await this.database.transaction(async (transaction) => {
+        const { rows } = await transaction.query<{ id: SourceId; owner_id: UserId }>(
+          'UPDATE source SET version = version + 1 WHERE id IN (SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT 100) RETURNING id, owner_id',
+          [after],
+        );
+        for (const { id, owner_id } of rows) await this.publish(transaction, sourceState(await this.reread(transaction, owner_id, id)));
+        return rows.map(({ id }) => id).sort();
+      });
+      if (ids.length === 0) return count;
+      count += ids.length;
+      after = ids.at(-1) ?? '';
+    }
+  }
+
   /** The states of the sources that exist, of every account. For the other services only; a user must not see them. */
   async states(ids: string[]): Promise<EmitterState[]> {
     const rows = await withComponent(this.sources.createQueryBuilder('source')).where('source.id = ANY(:ids)', { ids }).getMany();
@@ -128,8 +163,8 @@ export class SourcesRepository {
     const { rows } = await transaction.query<SourceRow>({
       name: 'source-insert',
       text: `WITH made AS (
-          INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active)
-          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING *
+          INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active, external_id)
+          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING *
         )
         SELECT made.*, ${COMPONENT_OF} AS component
         FROM made JOIN component c ON c.id = made.component_id JOIN code k ON k.hash = c.code_hash`,
@@ -143,6 +178,7 @@ export class SourcesRepository {
         JSON.stringify(change.schedules),
         change.endpoint_key,
         change.active,
+        change.external_id,
       ],
     });
     return rows[0];
@@ -159,8 +195,10 @@ export class SourcesRepository {
       const slug = await this.reserveSlug(transaction, ownerId, id, change.slug);
       const made = await this.insert(transaction, ownerId, id, change, slug);
       if (made) return made;
-      // otherwise the slug is taken: a create that finds its own slug free does not wait, and may have taken this one
       if (await transaction.rows(SourceRow).existsBy({ id })) return undefined;
+      const { external_id } = change;
+      if (external_id !== null && (await transaction.rows(SourceRow).existsBy({ owner_id: ownerId, external_id }))) throw externalIdTaken();
+      // otherwise the slug is taken: a create that finds its own slug free does not wait, and may have taken this one
     }
   }
 
@@ -207,6 +245,8 @@ export class SourcesRepository {
 }
 
 const NOW = (): string => 'now()';
+
+const externalIdTaken = (): SluiceError => new SluiceError('conflict', 'another of your sources has this external_id');
 
 const withComponent = (query: SelectQueryBuilder<SourceRow>): SelectQueryBuilder<SourceRow> =>
   query.innerJoinAndSelect('source.component', 'component').innerJoinAndSelect('component.inspected', 'inspected');

@@ -7,11 +7,13 @@ import {
   type EmitterState,
   inspectComponent,
   newId,
+  type PatchSource,
   type SourceId,
   type UpdateSource,
 } from '#contracts';
 import { Messages } from '#messaging';
 import { createLog, LOG } from '#observability';
+import { SecretBox } from '#secrets';
 import { FakeMessages } from '#testing';
 import { CatalogConfig } from '../catalog.config.js';
 import { codeHash } from '../components/component.entity.js';
@@ -53,6 +55,7 @@ describe('the sources of an account', () => {
         { provide: RemoteCode, useValue: { read: async (_owner: string, url: string) => `// from ${url}` } },
         { provide: Messages, useValue: messages },
         { provide: CatalogConfig, useValue: config },
+        { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32, 1)]) },
         { provide: LOG, useValue: createLog('test', 'silent') },
       ],
     })
@@ -180,15 +183,16 @@ describe('the sources of an account', () => {
       expect(announced()).toMatchObject([{ version: 2, deployment: { code_hash: codeHash('new code') } }]);
     });
 
-    it('removes a configured prop that the new props do not mention, and keeps the schedule of a timer', async () => {
+    it('resets a prop that the new props do not mention, a timer to its default', async () => {
       const { configured_props } = await update({ component_code: 'code', configured_props: {} });
-      expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 30 }, http: expect.anything() });
+      expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 60 }, http: expect.anything() });
     });
 
     it('keeps the schedule of a timer whose default changes in the new code', async () => {
+      await update({ component_code: 'code', configured_props: {} });
       described = describedAs({ configurable_props: [{ ...TIMER, default: { intervalSeconds: 3600 } }] });
-      const { configured_props } = await update({ component_code: 'slower', configured_props: {} });
-      expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 30 } });
+      const { configured_props } = await update({ component_code: 'slower' });
+      expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 60 } });
     });
 
     it('makes a source inactive, and announces it', async () => {
@@ -209,8 +213,105 @@ describe('the sources of an account', () => {
       expect(messages.requests).toEqual([]);
     });
 
-    it('rejects an update that names a component of the registry', async () => {
-      await expect(update({ key: 'feed' } as Partial<UpdateSource>)).rejects.toMatchObject({ code: 'invalid' });
+    it('takes a component of the registry by key', async () => {
+      described = describedAs({ key: 'feed', configurable_props: [TIMER, { name: 'url', type: 'string', optional: true }] });
+      await keep('sc_000000000000000003' as typeof COMPONENT, OTHER, 'registered');
+      components.register('sc_000000000000000003');
+      expect(await update({ key: 'feed' })).toMatchObject({ component_id: 'sc_000000000000000003' });
+      await expect(update({ key: 'nobody-has-this' })).rejects.toMatchObject({ code: 'not_found' });
+    });
+
+    it('keeps the external id unless it gives another one, or null', async () => {
+      expect(await update({ component_code: 'code', external_id: 'mine' })).toMatchObject({ external_id: 'mine' });
+      expect(await update({ component_code: 'code' })).toMatchObject({ external_id: 'mine' });
+      expect(await update({ component_code: 'code', external_id: null })).not.toHaveProperty('external_id');
+    });
+  });
+
+  describe('a patch', () => {
+    const NAMED = { name: 'Before', configured_props: { url: 'https://a.test', timer: { intervalSeconds: 30 } } };
+    const patch = (fields: Partial<PatchSource>) =>
+      service.patch({ id: ID, owner_id: ME, new_component_id: newId('component'), ...fields });
+    beforeEach(async () => {
+      await create({ component_code: 'code', ...NAMED, external_id: 'mine' });
+      messages.announced.length = 0;
+    });
+
+    it.each<[string, Partial<PatchSource>, object]>([
+      ['the name', { name: 'After' }, { name: 'After', name_slug: 'after' }],
+      ['the name, which null resets', { name: null }, { name: 'my-source', name_slug: 'my-source' }],
+      ['whether it is active', { active: false }, { active: false }],
+      ['the external id', { external_id: 'other' }, { external_id: 'other' }],
+      [
+        'one prop',
+        { configured_props: { url: 'https://b.test' } },
+        { configured_props: { url: 'https://b.test', timer: { interval_seconds: 30 } } },
+      ],
+      [
+        'the value of a prop as a whole',
+        { configured_props: { timer: { cron: '0 9 * * 1' } } },
+        { configured_props: { timer: { cron: '0 9 * * 1', interval_seconds: null } } },
+      ],
+    ])('changes %s and nothing else', async (_, fields, changed) => {
+      const before = await service.get({ owner_id: ME, id: ID });
+      const after = await patch(fields);
+      expect(after).toMatchObject(changed);
+      for (const [field, value] of Object.entries(before))
+        if (!Object.hasOwn(changed, field)) expect([field, after[field as never]]).toEqual([field, value]);
+    });
+
+    it('removes a prop by null; a timer gets its default', async () => {
+      const { configured_props } = await patch({ configured_props: { url: null, timer: null, never_set: null } });
+      expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 60 }, http: expect.anything() });
+    });
+
+    it('removes the external id by null', async () => {
+      expect(await patch({ external_id: null })).not.toHaveProperty('external_id');
+    });
+
+    it('keeps the schedule of a timer that it does not mention, whatever the default in the new code', async () => {
+      await patch({ configured_props: { timer: null } });
+      described = describedAs({
+        configurable_props: [
+          { ...TIMER, default: { intervalSeconds: 3600 } },
+          { name: 'url', type: 'string' },
+        ],
+      });
+      expect(await patch({ component_code: 'slower' })).toMatchObject({
+        name: 'Before',
+        configured_props: { timer: { interval_seconds: 60 } },
+      });
+    });
+
+    it('rejects the removal of a required prop, and an unknown prop, and keeps nothing', async () => {
+      described = describedAs({ configurable_props: [{ name: 'url', type: 'string' }] });
+      await expect(patch({ component_code: 'other', configured_props: { url: null, timer: null } })).rejects.toMatchObject({
+        code: 'invalid',
+        details: { errors: [{ field: 'configured_props.url' }] },
+      });
+      await expect(patch({ configured_props: { nope: 1 } })).rejects.toMatchObject({ code: 'invalid' });
+      expect({ components: components.rows.length, announced: announced() }).toEqual({ components: 1, announced: [] });
+    });
+
+    it.each<[string, Partial<PatchSource>]>([
+      ['is empty', {}],
+      ['repeats what the source has', { ...NAMED, component_code: 'code', active: true }],
+    ])('changes nothing if it %s', async (_, fields) => {
+      await patch(fields);
+      expect({ version: sources.rows.get(ID)?.version, components: components.rows.length }).toEqual({ version: 1, components: 1 });
+    });
+
+    it('rejects an external id that another source has, and keeps no component', async () => {
+      await create({ id: 'dc_000000000000000002', component_code: 'code', external_id: 'taken' });
+      const kept = components.rows.length;
+      await expect(patch({ component_code: 'new code', external_id: 'taken' })).rejects.toMatchObject({ code: 'conflict' });
+      await expect(create({ id: 'dc_000000000000000003', component_code: 'new code', external_id: 'taken' })).rejects.toMatchObject({
+        code: 'conflict',
+      });
+      expect(components.rows.length).toBe(kept);
+      expect(await create({ id: 'dc_000000000000000004', owner_id: OTHER, component_code: 'code', external_id: 'taken' })).toMatchObject({
+        external_id: 'taken',
+      });
     });
   });
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
 import {
   type ComponentChoice,
@@ -10,12 +11,16 @@ import {
   idOfCursor,
   Invalid,
   type ListSources,
-  type NewSource,
   NotFound,
   type Page,
   pageOf,
+  type PatchSource,
+  propsPlace,
   randomText,
+  type Schedule,
   type Source,
+  type SourceId,
+  type SourcePatch,
   type SourceReference,
   type SwitchOffSource,
   type UpdateSource,
@@ -23,12 +28,14 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { SecretBox } from '#secrets';
 import { CatalogConfig } from '../catalog.config.js';
 import type { ComponentRow, NewComponent } from '../components/component.entity.js';
 import { ComponentsService } from '../components/components.service.js';
 import { checkPropValues } from './prop-values.js';
+import { keptSecrets } from './secret-props.js';
 import { slugOf } from './slug.js';
-import { type SourceChange, type SourceRow, sourceOf, sourceState } from './source.entity.js';
+import { propsOf, type SourceChange, type SourceRow, sourceOf, sourceState } from './source.entity.js';
 import { SourcesRepository } from './sources.repository.js';
 
 /** 143 bits: nobody guesses an endpoint. */
@@ -43,6 +50,21 @@ interface ChosenComponent {
 
 const chosen = ({ id, inspected }: ComponentRow): ChosenComponent => ({ id, description: inspected.description });
 
+/** The component that a source runs already. */
+const currentOf = ({ component_id: id, component }: SourceRow): ChosenComponent => ({ id, description: component.inspected.description });
+
+/** What a source is to be, before it's checked against its component. */
+interface Wanted extends Pick<SourceChange, 'name' | 'external_id' | 'active'> {
+  /** Values as they were sent, masks included. */
+  given: Record<string, unknown>;
+  /** Values that stay without being sent. */
+  keptValues?: Record<string, unknown>;
+  before?: SourceRow;
+  slug?: string;
+  /** The schedules so far of timers whose values stay. */
+  kept?: Record<string, Schedule>;
+}
+
 @Injectable()
 export class SourcesService {
   constructor(
@@ -50,38 +72,58 @@ export class SourcesService {
     private readonly components: ComponentsService,
     private readonly messages: Messages,
     private readonly config: CatalogConfig,
+    private readonly box: SecretBox,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
   async create({ id, owner_id, new_component_id, ...choice }: CreateSource): Promise<Source> {
-    const { component_id, component_code, component_url, key } = choice;
-    requireOneOf({ component_id, component_code, component_url, key });
+    requireComponent(choice);
     const component = await this.component(owner_id, new_component_id, choice);
-    const change = this.change(component, choice, { active: true });
+    const change = this.change(id, component, {
+      // without a name it's the component's, as a slug
+      name: choice.name ?? slugOf(component.description.name),
+      external_id: choice.external_id ?? null,
+      given: choice.configured_props ?? {},
+      active: true,
+    });
+    await this.sources.requireFree(owner_id, change.external_id, id);
     if (component.fresh) await this.components.keep(component.fresh);
     return this.announced(await this.sources.create(owner_id, id, change));
   }
 
-  /** Sets the component, the name and whether it's active; configured props stay unless new ones are given. */
+  /** Sets the component, the name and whether it's active; configured props and the external id stay unless new ones are given. */
   async update({ id, owner_id, new_component_id, active, ...choice }: UpdateSource): Promise<Source> {
-    const { component_id, component_code, component_url } = choice;
-    requireOneOf({ component_id, component_code, component_url });
-    // before the component is fetched or inspected: a source of another account must cost nothing and reveal nothing
-    const found = await this.sources.find(owner_id, id);
-    if (!found) throw new NotFound('source', id);
+    requireComponent(choice);
+    const found = await this.found(owner_id, id);
     const component = await this.component(owner_id, new_component_id, choice);
-    // what doesn't fit is refused before anything is written: a component of a refused update would be the newest of its key
-    this.change(component, choice, { active: true, before: found });
-    if (component.fresh) await this.components.keep(component.fresh);
-    const row = await this.sources.update(owner_id, id, (before) => this.change(component, choice, { active: active ?? true, before }));
-    if (!row) throw new NotFound('source', id);
-    return this.announced(row);
+    return this.save(found, component.fresh, (before) => {
+      const { name, external_id, configured_props } = choice;
+      return this.change(id, component, {
+        name: name ?? slugOf(component.description.name),
+        external_id: external_id === undefined ? before.external_id : external_id,
+        given: configured_props ?? {},
+        keptValues: configured_props ? undefined : this.values(before),
+        before,
+        active: active ?? true,
+        kept: configured_props ? undefined : before.schedules,
+      });
+    });
+  }
+
+  /** Changes only what is given. A patch after which the source is as before changes nothing: no hook runs for it. */
+  async patch({ id, owner_id, new_component_id, ...patch }: PatchSource): Promise<Source> {
+    const found = await this.found(owner_id, id);
+    const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch) : undefined;
+    // code that the source runs already is not a new component
+    const component = given?.fresh?.code.hash === found.component.code_hash ? undefined : given;
+    return this.save(found, component?.fresh, (before) => {
+      const change = this.patched(component ?? currentOf(before), patch, before);
+      return this.isAsBefore(change, before) ? null : change;
+    });
   }
 
   async get({ owner_id, id }: SourceReference): Promise<Source> {
-    const row = await this.sources.find(owner_id, id);
-    if (!row) throw new NotFound('source', id);
-    return this.answer(row);
+    return this.answer(await this.found(owner_id, id));
   }
 
   async switchOff({ owner_id, id, reason }: SwitchOffSource): Promise<void> {
@@ -90,10 +132,10 @@ export class SourcesService {
     this.log.warn({ source_id: id, owner_id, reason }, 'source.switched-off');
   }
 
-  async list({ owner_id, limit, after, before }: ListSources): Promise<Page<Source>> {
+  async list({ owner_id, limit, after, before, external_id }: ListSources): Promise<Page<Source>> {
     const page = { limit, after: idOfCursor('source', 'after', after), before: idOfCursor('source', 'before', before) };
-    const { rows, total } = await this.sources.list(owner_id, page);
-    const sources = rows.map((row) => sourceOf(row, this.config.endpointsUrl, { inList: true }));
+    const { rows, total } = await this.sources.list(owner_id, page, external_id || undefined);
+    const sources = rows.map((row) => sourceOf(row, this.values(row), this.config.endpointsUrl, { inList: true }));
     return pageOf(sources, total, ({ id }) => cursorOf(id));
   }
 
@@ -104,7 +146,7 @@ export class SourcesService {
   }
 
   /** Fields without precedence are ignored. */
-  private async component(ownerId: UserId, newId: ComponentId, choice: NewSource): Promise<ChosenComponent> {
+  private async component(ownerId: UserId, newId: ComponentId, choice: ComponentChoice): Promise<ChosenComponent> {
     if (isGiven(choice.component_id)) return chosen(await this.components.usable(ownerId, choice.component_id));
     if (isGiven(choice.component_code) || isGiven(choice.component_url)) {
       const fresh = await this.components.prepare(ownerId, newId, choice);
@@ -113,26 +155,70 @@ export class SourcesService {
     return chosen(await this.components.registered(choice.key ?? ''));
   }
 
-  private change(
-    { id, description }: ChosenComponent,
-    choice: ComponentChoice,
-    { active, before }: { active: boolean; before?: SourceRow },
+  /** Before a component is fetched or inspected: what isn't the caller's costs nothing and tells nothing. */
+  private async found(ownerId: UserId, id: SourceId): Promise<SourceRow> {
+    const row = await this.sources.find(ownerId, id);
+    if (!row) throw new NotFound('source', id);
+    return row;
+  }
+
+  private async save(
+    found: SourceRow,
+    fresh: NewComponent | undefined,
+    decide: (before: SourceRow) => SourceChange | null,
+  ): Promise<Source> {
+    const { owner_id, id } = found;
+    // what doesn't fit is refused before anything is written: a component of a refused update would be the newest of its key
+    await this.sources.requireFree(owner_id, decide(found)?.external_id, id);
+    if (fresh) await this.components.keep(fresh);
+    const row = await this.sources.update(owner_id, id, decide);
+    if (!row) throw new NotFound('source', id);
+    return this.announced(row);
+  }
+
+  private patched(
+    component: ChosenComponent,
+    { name, external_id, configured_props = {}, active }: SourcePatch,
+    before: SourceRow,
   ): SourceChange {
-    const configuredProps = choice.configured_props ?? before?.configured_props ?? {};
-    const { schedules, hasEndpoint, problems } = checkPropValues(description.configurable_props, configuredProps, {
-      minSeconds: this.config.minIntervalSeconds,
-      kept: before?.schedules,
+    const isGivenProp = ([prop]: [string, unknown]) => Object.hasOwn(configured_props, prop);
+    const renamed = name !== undefined && name !== before.name;
+    return this.change(before.id, component, {
+      name: name === undefined ? before.name : (name ?? slugOf(component.description.name)),
+      slug: renamed ? undefined : before.name_slug,
+      external_id: external_id === undefined ? before.external_id : external_id,
+      given: Object.fromEntries(Object.entries(configured_props).filter(([, value]) => value !== null)),
+      keptValues: Object.fromEntries(Object.entries(this.values(before)).filter((prop) => !isGivenProp(prop))),
+      before,
+      active: active ?? before.active,
+      kept: Object.fromEntries(Object.entries(before.schedules).filter((prop) => !isGivenProp(prop))),
     });
-    if (problems.length > 0) throw new Invalid(problems);
-    // without a name it's the component's, as a slug
-    const name = choice.name ?? slugOf(description.name);
+  }
+
+  /** Throws Invalid when the values don't fit the component. */
+  private change(
+    sourceId: SourceId,
+    { id, description }: ChosenComponent,
+    { kept, slug, given, keptValues, before, ...wanted }: Wanted,
+  ): SourceChange {
+    const secrets = keptSecrets(
+      description.configurable_props,
+      { given, kept: keptValues },
+      before && { props: propsOf(before), values: this.values(before) },
+    );
+    const { schedules, hasEndpoint, problems } = checkPropValues(description.configurable_props, secrets.values, {
+      minSeconds: this.config.minIntervalSeconds,
+      kept,
+    });
+    const named = new Set(secrets.problems.map(({ field }) => field));
+    const all = [...secrets.problems, ...problems.filter(({ field }) => !named.has(field))];
+    if (all.length > 0) throw new Invalid(all);
     return {
+      ...wanted,
       component_id: id,
-      name,
-      slug: slugOf(name),
-      configured_props: configuredProps,
+      slug: slug ?? slugOf(wanted.name),
+      configured_props: this.box.seal(JSON.stringify(secrets.values), propsPlace(sourceId)),
       schedules,
-      active,
       endpoint_key: hasEndpoint ? randomText(ENDPOINT_KEY_LENGTH) : null,
     };
   }
@@ -147,17 +233,36 @@ export class SourcesService {
     return this.messages.announce(emitterChanged, state, state.emitter_id);
   }
 
+  private isAsBefore(change: SourceChange, before: SourceRow): boolean {
+    const values = this.values({ id: before.id, configured_props: change.configured_props });
+    return (
+      isDeepStrictEqual(values, this.values(before)) &&
+      (['component_id', 'name', 'external_id', 'active', 'schedules'] as const).every((field) =>
+        isDeepStrictEqual(change[field], before[field]),
+      )
+    );
+  }
+
+  /** What the user configured. */
+  private values({ id, configured_props }: Pick<SourceRow, 'id' | 'configured_props'>): Record<string, unknown> {
+    return typeof configured_props === 'string'
+      ? (JSON.parse(this.box.open(configured_props, propsPlace(id))) as Record<string, unknown>)
+      : configured_props;
+  }
+
   private answer(row: SourceRow): Source {
-    return sourceOf(row, this.config.endpointsUrl);
+    return sourceOf(row, this.values(row), this.config.endpointsUrl);
   }
 }
 
 /** null is as if absent. */
 const isGiven = (text: string | null | undefined): text is string => text !== undefined && text !== null;
 
+const givesComponent = ({ component_id, component_code, component_url, key }: ComponentChoice): boolean =>
+  [component_id, component_code, component_url, key].some(isGiven);
+
 /** Said before anything is looked up: what is malformed is 400, whatever there is or isn't. */
-function requireOneOf(choice: Record<string, string | undefined>): void {
-  if (Object.values(choice).some(isGiven)) return;
-  const names = Object.keys(choice);
-  throw new Invalid([{ field: 'component_id', message: `one of ${names.slice(0, -1).join(', ')} and ${names.at(-1)} is required` }]);
+function requireComponent(choice: ComponentChoice): void {
+  if (givesComponent(choice)) return;
+  throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code, component_url and key is required' }]);
 }

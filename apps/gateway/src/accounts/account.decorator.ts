@@ -1,11 +1,12 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import type { AccountRow } from './account.entity.js';
+import type { AccountRow, KeyScope } from './account.entity.js';
 
 /** Who asks. */
 export interface Caller {
   account: AccountRow;
   apiKey: string;
+  scope: KeyScope;
 }
 
 declare module 'fastify' {

@@ -1,4 +1,4 @@
-import { ApiExtraModels, ApiProperty } from '@nestjs/swagger';
+import { ApiExtraModels, ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
 import type { Id, UserId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
@@ -29,6 +29,10 @@ export class AccountRow {
   error_mail!: boolean;
 }
 
+/** What a key may do: `read` only reads, and no secrets. */
+export const KEY_SCOPES = ['read', 'write'] as const;
+export type KeyScope = (typeof KEY_SCOPES)[number];
+
 @Entity('api_key')
 @Unique('api_key_hash_key', ['hash'])
 @Index('api_key_by_account', ['account_id', 'id'])
@@ -46,17 +50,27 @@ export class ApiKeyRow {
 
   /** The first characters of the key. */
   @Column('text')
-  hint!: string;
+  prefix!: string;
 
   @Column('text', { nullable: true })
   name!: string | null;
 
+  @Column('text', { default: 'write' })
+  scope!: KeyScope;
+
   @Column(CREATED_AT)
   created_at!: Date;
+
+  /** A few seconds behind: one statement writes it for many requests. */
+  @Column('timestamptz', { nullable: true })
+  last_used_at!: Date | null;
 
   @Column('timestamptz', { nullable: true })
   revoked_at!: Date | null;
 }
+
+/** An account, and the key that opened it. */
+export type OpenedAccount = AccountRow & { key_id: Id<'apiKey'>; scope: KeyScope };
 
 /** What an account has used since 00:00 UTC, or since its billing period began. */
 export interface Usage {
@@ -69,7 +83,7 @@ export class FreeUser {
   @ApiProperty({ type: String, example: 'u_0Vg2mXq1Zk3TnB7cYw' }) id!: UserId;
   @ApiProperty() username!: string;
   @ApiProperty() email!: string;
-  @ApiProperty({ description: 'The key that authenticated this request.' }) api_key!: string;
+  @ApiPropertyOptional({ description: 'The key that authenticated this request; omitted if its scope is `read`.' }) api_key?: string;
   @ApiProperty({ type: 'integer', description: 'Milliseconds of run time per day; 2147483647: unlimited.' })
   daily_compute_time_quota!: number;
   @ApiProperty({ type: 'integer', description: 'Milliseconds, since 00:00 UTC.' }) daily_compute_time_used!: number;

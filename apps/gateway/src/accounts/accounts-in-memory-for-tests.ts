@@ -1,5 +1,6 @@
 import type { Id, UserId } from '#contracts';
-import type { AccountRow, ApiKeyRow, Usage } from './account.entity.js';
+import type { AccountRow, ApiKeyRow, OpenedAccount, Usage } from './account.entity.js';
+import type { KeysetPage } from '#database';
 import type { AccountsRepository } from './accounts.repository.js';
 
 type StoredKey = ApiKeyRow & { hash: Buffer };
@@ -7,18 +8,32 @@ type StoredKey = ApiKeyRow & { hash: Buffer };
 /** In place of AccountsRepository. */
 export class AccountsInMemory implements Pick<
   AccountsRepository,
-  'findByKeyHashes' | 'find' | 'list' | 'create' | 'setErrorMail' | 'addKey' | 'listKeys' | 'validHashes' | 'revokeKey' | 'usedSince'
+  | 'findByKeyHashes'
+  | 'find'
+  | 'list'
+  | 'create'
+  | 'setErrorMail'
+  | 'addKey'
+  | 'listKeys'
+  | 'validHashes'
+  | 'revokeKey'
+  | 'usedSince'
+  | 'pageOfKeys'
+  | 'noteUses'
+  | 'revokeKeyOf'
 > {
   readonly accounts: (AccountRow & { error_mail: boolean })[] = [];
   readonly keys: StoredKey[] = [];
   /** By account and day, `2026-01-31`. */
   readonly usage: { accountId: UserId; day: string; used: Usage }[] = [];
 
-  async findByKeyHashes(hashes: string[]): Promise<Map<string, AccountRow>> {
+  async findByKeyHashes(hashes: string[]): Promise<Map<string, OpenedAccount>> {
     const valid = this.keys.filter(({ hash, revoked_at }) => revoked_at === null && hashes.includes(hash.toString('hex')));
     return new Map(
-      valid.flatMap(({ hash, account_id }) =>
-        this.accounts.filter(({ id }) => id === account_id).map((account) => [hash.toString('hex'), account]),
+      valid.flatMap(({ hash, account_id, id: key_id, scope }) =>
+        this.accounts
+          .filter(({ id }) => id === account_id)
+          .map((account): [string, OpenedAccount] => [hash.toString('hex'), { ...account, key_id, scope }]),
       ),
     );
   }
@@ -42,9 +57,9 @@ export class AccountsInMemory implements Pick<
     return account !== undefined;
   }
 
-  async addKey(_session: unknown, key: Pick<StoredKey, 'id' | 'account_id' | 'hint' | 'name' | 'hash'>): Promise<boolean> {
+  async addKey(_session: unknown, key: Pick<StoredKey, 'id' | 'account_id' | 'prefix' | 'name' | 'scope' | 'hash'>): Promise<boolean> {
     if (this.keys.some(({ hash }) => hash.equals(key.hash))) return false;
-    this.keys.push({ ...key, created_at: new Date(), revoked_at: null });
+    this.keys.push({ ...key, created_at: new Date(), last_used_at: null, revoked_at: null });
     return true;
   }
 
@@ -60,6 +75,21 @@ export class AccountsInMemory implements Pick<
   async revokeKey(id: Id<'apiKey'>): Promise<boolean> {
     const key = this.keys.find((each) => each.id === id);
     if (key) key.revoked_at ??= new Date();
+    return key !== undefined;
+  }
+
+  async pageOfKeys(accountId: UserId, { limit }: KeysetPage): Promise<{ rows: ApiKeyRow[]; total: number }> {
+    const valid = this.keys.filter(({ account_id, revoked_at }) => account_id === accountId && revoked_at === null).reverse();
+    return { rows: valid.slice(0, limit), total: valid.length };
+  }
+
+  async noteUses(uses: ReadonlyMap<Id<'apiKey'>, Date>): Promise<void> {
+    for (const key of this.keys) key.last_used_at = uses.get(key.id) ?? key.last_used_at;
+  }
+
+  async revokeKeyOf(accountId: UserId, id: Id<'apiKey'>): Promise<boolean> {
+    const key = this.keys.find((each) => each.id === id && each.account_id === accountId && each.revoked_at === null);
+    if (key) key.revoked_at = new Date();
     return key !== undefined;
   }
 

@@ -4,12 +4,14 @@ import { GatewayConfig } from '../gateway.config.js';
 import { AccountRow, ApiKeyRow } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { AccountsService } from './accounts.service.js';
+import { KeyUses } from './key-uses.js';
+import { KeysController } from './keys.controller.js';
 import { UsersController } from './users.controller.js';
 
 @Module({
   imports: [TypeOrmModule.forFeature([AccountRow, ApiKeyRow])],
-  controllers: [UsersController],
-  providers: [{ provide: GatewayConfig, useFactory: () => GatewayConfig.read() }, AccountsRepository, AccountsService],
+  controllers: [UsersController, KeysController],
+  providers: [{ provide: GatewayConfig, useFactory: () => GatewayConfig.read() }, AccountsRepository, KeyUses, AccountsService],
   exports: [AccountsService],
 })
 export class AccountsModule {}

@@ -26,7 +26,14 @@ describe('the accounts', () => {
   }
   const addKey = (accountId: UserId, key: string) => {
     const id = newId('apiKey');
-    return accounts.addKey(db.database, { id, account_id: accountId, hash: hashOf(key), hint: key.slice(0, 4), name: null });
+    return accounts.addKey(db.database, {
+      id,
+      account_id: accountId,
+      hash: hashOf(key),
+      prefix: key.slice(0, 4),
+      name: null,
+      scope: 'write',
+    });
   };
 
   const byKey = async (key: string) => {
@@ -38,9 +45,9 @@ describe('the accounts', () => {
     const id = await account();
     const key = randomUUID();
     expect(await addKey(id, key)).toBe(true);
-    expect(await byKey(key)).toMatchObject({ id, username: 'name', billing_period_start: null });
+    expect(await byKey(key)).toMatchObject({ id, username: 'name', billing_period_start: null, scope: 'write' });
     const [listed] = await accounts.listKeys(id);
-    expect(Object.keys(listed!)).toEqual(['id', 'account_id', 'hint', 'name', 'created_at', 'revoked_at']);
+    expect(Object.keys(listed!)).toEqual(['id', 'account_id', 'prefix', 'name', 'scope', 'created_at', 'last_used_at', 'revoked_at']);
     expect(await accounts.revokeKey(listed!.id)).toBe(true);
     const [revoked] = await accounts.listKeys(id);
     expect(await accounts.revokeKey(listed!.id)).toBe(true);

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { IsNull, Repository } from 'typeorm';
 import type { Id, UserId } from '#contracts';
-import { Database, type Session } from '#database';
-import { AccountRow, ApiKeyRow, type Usage } from './account.entity.js';
+import { Database, type KeysetPage, readKeysetPage, type Session } from '#database';
+import { AccountRow, ApiKeyRow, type OpenedAccount, type Usage } from './account.entity.js';
 
 /** Accounts, their keys and what they have used. */
 @Injectable()
@@ -17,10 +17,11 @@ export class AccountsRepository {
   /**
    * The accounts that keys with these hashes (hex) belong to, unless the key is revoked; by hash. Prepared SQL: every request begins with it.
    */
-  async findByKeyHashes(hashes: string[]): Promise<Map<string, AccountRow>> {
-    const { rows } = await this.database.query<AccountRow & { hash: string }>({
+  async findByKeyHashes(hashes: string[]): Promise<Map<string, OpenedAccount>> {
+    const { rows } = await this.database.query<OpenedAccount & { hash: string }>({
       name: 'account-by-key',
-      text: `SELECT encode(k.hash, 'hex') AS hash, a.id, a.email, a.username, a.billing_period_start, a.billing_period_end, a.created_at
+      text: `SELECT encode(k.hash, 'hex') AS hash, a.id, a.email, a.username, a.billing_period_start, a.billing_period_end, a.created_at,
+               k.id AS key_id, k.scope
              FROM api_key k JOIN account a ON a.id = k.account_id
              WHERE k.hash = ANY (SELECT decode(hex, 'hex') FROM unnest($1::text[]) AS hex) AND k.revoked_at IS NULL`,
       values: [hashes],
@@ -47,7 +48,7 @@ export class AccountsRepository {
   }
 
   /** False when there is such a key already, perhaps another account's. */
-  async addKey(session: Session, key: Pick<ApiKeyRow, 'id' | 'account_id' | 'hash' | 'hint' | 'name'>): Promise<boolean> {
+  async addKey(session: Session, key: Pick<ApiKeyRow, 'id' | 'account_id' | 'hash' | 'prefix' | 'name' | 'scope'>): Promise<boolean> {
     const insert = session.rows(ApiKeyRow).createQueryBuilder().insert().values(key).orIgnore().returning('id');
     const inserted = await insert.execute();
     return (inserted.raw as object[]).length === 1;
@@ -55,6 +56,28 @@ export class AccountsRepository {
 
   listKeys(accountId: UserId): Promise<ApiKeyRow[]> {
     return this.keys.find({ where: { account_id: accountId }, order: { id: 'ASC' } });
+  }
+
+  /** The keys of an account that are not revoked. */
+  pageOfKeys(accountId: UserId, page: KeysetPage): Promise<{ rows: ApiKeyRow[]; total: number }> {
+    const valid = this.keys.createQueryBuilder('key').where('key.account_id = :accountId AND key.revoked_at IS NULL', { accountId });
+    return readKeysetPage(valid, page);
+  }
+
+  /** Notes when keys were used last. SQL: one statement for all of them, and a slower replica never sets a time back. */
+  async noteUses(uses: ReadonlyMap<Id<'apiKey'>, Date>): Promise<void> {
+    await this.database.query({
+      name: 'note-key-uses',
+      text: `UPDATE api_key SET last_used_at = used.at FROM unnest($1::text[], $2::timestamptz[]) AS used (id, at)
+             WHERE api_key.id = used.id AND (last_used_at IS NULL OR last_used_at < used.at)`,
+      values: [[...uses.keys()], [...uses.values()]],
+    });
+  }
+
+  /** False when the account has no such key, or it is revoked already. */
+  async revokeKeyOf(accountId: UserId, id: Id<'apiKey'>): Promise<boolean> {
+    const { affected } = await this.keys.update({ id, account_id: accountId, revoked_at: IsNull() }, { revoked_at: () => 'now()' });
+    return affected === 1;
   }
 
   /** Those of the hashes (hex) whose keys are not revoked. SQL: asked for all open live streams at once, again and again. */

@@ -1,28 +1,34 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { Database } from '#database';
+import { createLog, LOG } from '#observability';
 import { GatewayConfig } from '../gateway.config.js';
 import type { AccountRow } from './account.entity.js';
 import { AccountsInMemory } from './accounts-in-memory-for-tests.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { AccountsService } from './accounts.service.js';
 import { newApiKey } from './api-key.js';
+import { KeyUses } from './key-uses.js';
 
 const MISSING = 'u_000000000000000009';
 
 describe('accounts and their API keys', () => {
   let stored: AccountsInMemory;
   let service: AccountsService;
+  let uses: KeyUses;
 
   const start = async (variables: Record<string, string> = {}) => {
     const module = await Test.createTestingModule({
       providers: [
         AccountsService,
+        KeyUses,
+        { provide: LOG, useValue: createLog('test', 'silent') },
         { provide: AccountsRepository, useValue: stored },
         { provide: Database, useValue: { transaction: (work: (session: unknown) => unknown) => work({}) } },
         { provide: GatewayConfig, useValue: GatewayConfig.read(variables) },
       ],
     }).compile();
+    uses = module.get(KeyUses);
     return module.get(AccountsService);
   };
 
@@ -49,6 +55,35 @@ describe('accounts and their API keys', () => {
   it('does not create an account with a key that is in use', async () => {
     await service.create({ email: 'ada@example.com', apiKey: 'chosen-by-ada' });
     await expect(service.create({ email: 'bob@example.com', apiKey: 'chosen-by-ada' })).rejects.toMatchObject({ code: 'conflict' });
+  });
+
+  it('issues a key of a scope, shows when it was used, and writes that for many requests at once', async () => {
+    const { id } = await service.create({ email: 'ada@example.com' });
+    const { key, ...issued } = await service.issueKey(id, { name: 'dashboard', scope: 'read' });
+    expect(issued).toMatchObject({ name: 'dashboard', scope: 'read', prefix: key.slice(0, 8), last_used_at: null });
+    for (let n = 0; n < 3; n++) expect(await service.authenticate(key)).toMatchObject({ id, scope: 'read' });
+    expect(stored.keys.map(({ last_used_at }) => last_used_at)).toEqual([null, null]);
+    expect((await service.pageOfKeys(id, { limit: 10 })).data[0]).toMatchObject({ ...issued, last_used_at: expect.any(Number) });
+    await uses.write();
+    expect(stored.keys.map(({ last_used_at }) => last_used_at)).toEqual([null, expect.any(Date)]);
+  });
+
+  it('writes the uses of keys later if the database fails', async () => {
+    const { id, api_key } = await service.create({ email: 'ada@example.com' });
+    await service.authenticate(api_key);
+    const { noteUses } = stored;
+    stored.noteUses = () => Promise.reject(new Error('away'));
+    await uses.write();
+    stored.noteUses = noteUses;
+    await uses.write();
+    expect((await stored.listKeys(id))[0]?.last_used_at).toEqual(expect.any(Date));
+  });
+
+  it('does not show the key to a caller whose key may not read secrets', async () => {
+    const { api_key } = await service.create({ email: 'ada@example.com' });
+    const account = (await service.authenticate(api_key))!;
+    expect(await service.describe(account, api_key, 'read')).not.toHaveProperty('api_key');
+    expect(await service.describe(account, api_key)).toMatchObject({ api_key });
   });
 
   it('revokes one of several keys: the others stay valid', async () => {

@@ -1,10 +1,24 @@
 import { Injectable } from '@nestjs/common';
-import { type Id, isId, newId, NotFound, SluiceError, type UserId } from '#contracts';
+import {
+  cursorOf,
+  type Id,
+  idOfCursor,
+  isId,
+  newId,
+  NotFound,
+  type Page,
+  type PageRequest,
+  pageOf,
+  SluiceError,
+  type UserId,
+} from '#contracts';
 import { Database, Lookups } from '#database';
 import { GatewayConfig } from '../gateway.config.js';
-import { type AccountRow, type ApiKeyRow, UNLIMITED, type User } from './account.entity.js';
+import { type AccountRow, type ApiKeyRow, type KeyScope, type OpenedAccount, UNLIMITED, type User } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
-import { apiKeyHash, apiKeyHint, isMistypedKey, newApiKey } from './api-key.js';
+import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js';
+import { type ApiKey, apiKeyOf, type CreateKeyBody, type NewApiKey } from './api-keys.js';
+import { KeyUses } from './key-uses.js';
 
 /** An account and one of its keys, at the only moment at which the key is known. */
 export interface IssuedKey {
@@ -15,17 +29,20 @@ export interface IssuedKey {
 
 @Injectable()
 export class AccountsService {
-  private readonly byKeyHash = new Lookups<string, AccountRow>((hashes) => this.accounts.findByKeyHashes(hashes));
+  private readonly byKeyHash = new Lookups<string, OpenedAccount>((hashes) => this.accounts.findByKeyHashes(hashes));
 
   constructor(
     private readonly accounts: AccountsRepository,
     private readonly database: Database,
     private readonly config: GatewayConfig,
+    private readonly uses: KeyUses,
   ) {}
 
   /** The account that a key belongs to; undefined when the key is malformed, unknown or revoked. */
-  async authenticate(key: string): Promise<AccountRow | undefined> {
-    return isMistypedKey(key) ? undefined : this.accountOf(key);
+  async authenticate(key: string): Promise<OpenedAccount | undefined> {
+    const account = isMistypedKey(key) ? undefined : await this.accountOf(key);
+    if (account) this.uses.note(account.key_id);
+    return account;
   }
 
   /** Those of the keys that open something still. */
@@ -35,8 +52,8 @@ export class AccountsService {
     return new Set(valid.map((hash) => byHash.get(hash) ?? ''));
   }
 
-  /** The account as `GET /users/me` shows it, with the key that asked. */
-  async describe(account: AccountRow, apiKey: string): Promise<User> {
+  /** The account as `GET /users/me` shows it, with the key that asked: not to one that may not read secrets. */
+  async describe(account: AccountRow, apiKey: string, scope: KeyScope = 'write'): Promise<User> {
     const { id, username, email, billing_period_start: start, billing_period_end: end } = account;
     const used = await this.accounts.usedSince(id, start ?? new Date());
     if (start && end) {
@@ -53,7 +70,7 @@ export class AccountsService {
       id,
       username,
       email,
-      api_key: apiKey,
+      ...(scope === 'write' ? { api_key: apiKey } : {}),
       daily_compute_time_quota: this.config.quotas?.computeMs ?? UNLIMITED,
       daily_compute_time_used: used.compute_ms,
       daily_invocations_quota: this.config.quotas?.invocations ?? UNLIMITED,
@@ -79,14 +96,36 @@ export class AccountsService {
     if (!isId('user', id) || !(await this.accounts.setErrorMail(id, on))) throw new NotFound('account', id);
   }
 
-  /** Issues a further key. */
-  async createKey(accountId: string, name: string | null): Promise<{ id: Id<'apiKey'>; account_id: UserId; api_key: string }> {
+  /** Issues a further key, for the operator. */
+  async createKey(
+    accountId: string,
+    name: string | null,
+    scope: KeyScope = 'write',
+  ): Promise<{ id: Id<'apiKey'>; account_id: UserId; api_key: string }> {
     const account = isId('user', accountId) ? await this.accounts.find(accountId) : undefined;
     if (!account) throw new NotFound('account', accountId);
-    const apiKey = newApiKey();
+    const { id, key } = await this.issueKey(account.id, { name, scope });
+    return { id, account_id: account.id, api_key: key };
+  }
+
+  /** Issues a further key of the account; only this answer has the key itself. */
+  async issueKey(accountId: UserId, { name: givenName, scope: givenScope }: CreateKeyBody): Promise<NewApiKey> {
+    const [name, scope] = [givenName ?? null, givenScope ?? 'write'];
+    const key = newApiKey();
     const id = newId('apiKey');
-    await this.addKey(account.id, apiKey, name, this.database, id);
-    return { id, account_id: account.id, api_key: apiKey };
+    await this.addKey(accountId, key, name, this.database, { id, scope });
+    return { ...apiKeyOf({ id, name, scope, prefix: apiKeyPrefix(key), created_at: new Date(), last_used_at: null }), key };
+  }
+
+  async pageOfKeys(accountId: UserId, { limit, after, before }: PageRequest): Promise<Page<ApiKey>> {
+    const page = { limit, after: idOfCursor('apiKey', 'after', after), before: idOfCursor('apiKey', 'before', before) };
+    const { rows, total } = await this.accounts.pageOfKeys(accountId, page);
+    const keys = rows.map((row) => apiKeyOf({ ...row, last_used_at: this.uses.last(row.id) ?? row.last_used_at }));
+    return pageOf(keys, total, ({ id }) => cursorOf(id));
+  }
+
+  async revokeKeyOf(accountId: UserId, id: Id<'apiKey'>): Promise<void> {
+    if (!(await this.accounts.revokeKeyOf(accountId, id))) throw new NotFound('API key', id);
   }
 
   async listKeys(accountId: string): Promise<ApiKeyRow[]> {
@@ -117,7 +156,7 @@ export class AccountsService {
     return { id: first.id, email: first.email, api_key: works ? apiKey : null, created: false };
   }
 
-  private accountOf(key: string): Promise<AccountRow | undefined> {
+  private accountOf(key: string): Promise<OpenedAccount | undefined> {
     return this.byKeyHash.get(apiKeyHash(key).toString('hex'));
   }
 
@@ -126,8 +165,9 @@ export class AccountsService {
     apiKey: string,
     name: string | null,
     session: Parameters<AccountsRepository['addKey']>[0],
-    id = newId('apiKey'),
+    { id = newId('apiKey'), scope = 'write' }: { id?: Id<'apiKey'>; scope?: KeyScope } = {},
   ): Promise<boolean> {
-    return this.accounts.addKey(session, { id, account_id: accountId, hash: apiKeyHash(apiKey), hint: apiKeyHint(apiKey), name });
+    const key = { id, account_id: accountId, hash: apiKeyHash(apiKey), prefix: apiKeyPrefix(apiKey), name, scope };
+    return this.accounts.addKey(session, key);
   }
 }

@@ -5,7 +5,7 @@ import { base62, randomText } from '#contracts';
 const PREFIX = 'slk_';
 const SECRET_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
-const HINT_LENGTH = 8;
+const SHOWN_LENGTH = 8;
 
 /** A new API key: `slk_`, 32 random base-62 characters (190 bits), and a CRC-32 that lets scanners and us tell a key from a typo. */
 export function newApiKey(): string {
@@ -20,10 +20,14 @@ export function isMistypedKey(text: string): boolean {
   return body.length !== SECRET_LENGTH + CHECKSUM_LENGTH || checksum(body.slice(0, SECRET_LENGTH)) !== body.slice(SECRET_LENGTH);
 }
 
+/** Completes a sentence that begins with the name of the variable. */
+export const MISTYPED =
+  'has our prefix slk_ but a wrong length or checksum, so it contains a typo; correct it, or choose a key with another prefix';
+
 /** What is kept of a key. A key has more entropy than a password, so a plain hash is enough. */
 export const apiKeyHash = (key: string): Buffer => createHash('sha256').update(key, 'utf8').digest();
 
-/** What may be shown of a key to tell it from others. */
-export const apiKeyHint = (key: string): string => `${key.slice(0, HINT_LENGTH)}…`;
+/** What may be shown of a key to tell it from others: of a short one that the operator chose, less than half. */
+export const apiKeyPrefix = (key: string): string => key.slice(0, Math.min(SHOWN_LENGTH, Math.floor(key.length / 3)));
 
 const checksum = (secret: string): string => base62(BigInt(crc32(secret)), CHECKSUM_LENGTH);

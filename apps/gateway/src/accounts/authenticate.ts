@@ -14,7 +14,7 @@ export function authenticate(fastify: FastifyInstance, accounts: AccountsService
     const apiKey = BEARER.exec(request.headers.authorization ?? '')?.[1];
     const account = apiKey === undefined ? undefined : await accounts.authenticate(apiKey);
     if (apiKey !== undefined && account) {
-      request.caller = { account, apiKey };
+      request.caller = { account, apiKey, scope: account.scope };
       return;
     }
     reply.header('www-authenticate', 'Bearer');

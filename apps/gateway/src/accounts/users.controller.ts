@@ -23,7 +23,7 @@ export class UsersController {
       properties: { data: { anyOf: [{ $ref: getSchemaPath(FreeUser) }, { $ref: getSchemaPath(PaidUser) }] } },
     },
   })
-  async me(@Me() { account, apiKey }: Caller): Promise<{ data: User }> {
-    return { data: await this.accounts.describe(account, apiKey) };
+  async me(@Me() { account, apiKey, scope }: Caller): Promise<{ data: User }> {
+    return { data: await this.accounts.describe(account, apiKey, scope) };
   }
 }

@@ -72,6 +72,7 @@ export const AnswersAccepted = (description: string, data: Schema = { type: 'obj
 const PROBLEMS: Record<number, string> = {
   400: 'The request is malformed; `errors` lists each bad field.',
   401: 'The API key is missing, malformed, unknown or revoked.',
+  403: 'The scope of the API key does not allow it.',
   404: 'The resource does not exist, or belongs to another account.',
   405: 'The path does not support this method; the header Allow lists those that it supports.',
   409: 'The first request with this Idempotency-Key is still in progress.',

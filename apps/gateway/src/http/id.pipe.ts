@@ -2,6 +2,9 @@ import { Injectable, type PipeTransform } from '@nestjs/common';
 import { setImmediate } from 'node:timers/promises';
 import { type IdKind, isId, NotFound } from '#contracts';
 
+/** The kinds whose name in a sentence is another. */
+const NAMES: Partial<Record<IdKind, string>> = { apiKey: 'API key' };
+
 /** A path's id: one that has not even the form of its kind is of nothing that exists. */
 @Injectable()
 export class IdPipe implements PipeTransform<string> {
@@ -11,6 +14,6 @@ export class IdPipe implements PipeTransform<string> {
     if (isId(this.kind, value)) return value;
     // the other parameters' pipes, which run beside this one, speak first: malformed is 400 before it's 404
     await setImmediate();
-    throw new NotFound(this.kind, value);
+    throw new NotFound(NAMES[this.kind] ?? this.kind, value);
   }
 }

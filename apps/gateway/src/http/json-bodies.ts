@@ -1,6 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { MAX_JSON_DEPTH, nestsTooDeeply, SluiceError } from '#contracts';
+import { scopeProblem } from '../accounts/scope.js';
 import { eventTypeProblem, takesEvents } from './event-bodies.js';
+
+/** A PATCH is a merge patch (RFC 7396); other kinds of patches are refused rather than misread. */
+export const MERGE_PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
 
 /**
  * Bodies are JSON objects, or events where a route takes those. An empty body is none, whatever its content type says: clients send
@@ -12,6 +16,11 @@ export function readJsonBodies(fastify: FastifyInstance): void {
     const encoding = request.headers['content-encoding'] ?? 'identity';
     if (encoding !== 'identity') return done(unsupported(`the content encoding ${encoding} is not supported`));
     if (takesEvents(request)) return takeEvents(request, bytes as Buffer, done);
+    const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+    if (request.method === 'PATCH' && !MERGE_PATCH_TYPES.includes(type))
+      return done(unsupported(`the body must be ${MERGE_PATCH_TYPES.join(' or ')}, not ${type}`));
+    // refused in a moment, whatever its body contains
+    if (scopeProblem(request) !== null) return done(null, undefined);
     const body = bytes.toString('utf8').replace(/^\uFEFF/, '');
     if (body.trim() === '') return done(null, undefined);
     try {

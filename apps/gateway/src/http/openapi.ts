@@ -20,10 +20,10 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
     .build();
   const document = SwaggerModule.createDocument(app, config);
   for (const item of Object.values(document.paths)) {
-    const { post, put, delete: remove } = item;
+    const { post, put, patch, delete: remove } = item;
     // whatever a route makes of a body, one can be sent
-    for (const operation of [post, put, remove]) {
-      for (const status of [400, 413, 415]) if (operation) operation.responses[status] ??= problemResponse(status);
+    for (const operation of [post, put, patch, remove]) {
+      for (const status of [400, 403, 413, 415]) if (operation) operation.responses[status] ??= problemResponse(status);
     }
     if (!post) continue;
     post.parameters ??= [];
@@ -42,7 +42,7 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
 function withSharedProblems(document: OpenAPIObject): OpenAPIObject {
   const shared: NonNullable<OpenAPIObject['components']>['responses'] = {};
   for (const path of Object.values(document.paths)) {
-    for (const operation of [path.get, path.put, path.post, path.delete]) {
+    for (const operation of [path.get, path.put, path.post, path.patch, path.delete]) {
       for (const [status, response] of Object.entries(operation?.responses ?? {})) {
         if (!response || !('content' in response) || !response.content?.['application/problem+json']) continue;
         shared[`Problem${status}`] = response;

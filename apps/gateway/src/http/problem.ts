@@ -34,7 +34,7 @@ const STATUS: Record<ErrorCode, number> = {
 };
 
 /** What an error of a service shows to users: the texts of our own faults name things inside, and are replaced. */
-export function problemOf(error: SluiceError): { status: number; detail: string; errors?: FieldProblem[] } {
+export function problemOf(error: SluiceError): Shown {
   const status = STATUS[error.code];
   if (error.code === 'timeout') return { status, detail: 'the request timed out; it may still take effect' };
   if (error.code === 'unavailable') return { status, detail: 'the service is temporarily unavailable; retry later' };
@@ -42,22 +42,27 @@ export function problemOf(error: SluiceError): { status: number; detail: string;
   return { status, detail: error.message, errors: error.details.errors };
 }
 
-export function sendProblem(
-  reply: FastifyReply,
-  { status, detail, errors }: { status: number; detail: string; errors?: FieldProblem[] },
-): FastifyReply {
-  const problem: Problem = {
-    type: 'about:blank',
-    title: STATUS_CODES[status] ?? 'Error',
-    status,
-    detail,
-    error: detail,
-    request_id: reply.request.id,
-    errors,
-  };
+interface Shown {
+  status: number;
+  detail: string;
+  errors?: FieldProblem[];
+}
+
+export const problemBody = ({ status, detail, errors }: Shown, requestId: string): Problem => ({
+  type: 'about:blank',
+  title: STATUS_CODES[status] ?? 'Error',
+  status,
+  detail,
+  error: detail,
+  request_id: requestId,
+  errors,
+});
+
+export function sendProblem(reply: FastifyReply, shown: Shown): FastifyReply {
+  const problem = problemBody(shown, reply.request.id);
   // bytes, for to a text Fastify adds a charset, which this type doesn't have
   return reply
-    .status(status)
+    .status(shown.status)
     .header('content-type', 'application/problem+json')
     .send(Buffer.from(JSON.stringify(problem)));
 }

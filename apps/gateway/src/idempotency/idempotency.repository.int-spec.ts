@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomBytes } from 'node:crypto';
 import { newId } from '#contracts';
+import { SecretBox } from '#secrets';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { IdempotencyRepository } from './idempotency.repository.js';
@@ -13,7 +15,7 @@ describe('requests with an Idempotency-Key', () => {
 
   beforeAll(async () => {
     db = await freshDatabase(schema);
-    requests = new IdempotencyRepository(db.database, db.database.rows(IdempotentRequest));
+    requests = new IdempotencyRepository(db.database, db.database.rows(IdempotentRequest), new SecretBox([randomBytes(32)]));
   });
   afterAll(() => db.drop());
 
@@ -26,6 +28,7 @@ describe('requests with an Idempotency-Key', () => {
     await requests.claim(account, 'stored', mine);
     const stored = { status: 201, content_type: 'application/json', body: '{"a":1}' };
     await requests.keep(account, 'stored', stored);
+    expect((await db.database.rows(IdempotentRequest).findOneByOrFail({ key: 'stored' })).body).toMatch(/^sealed:/);
     expect(await requests.claim(account, 'stored', mine)).toEqual(stored);
     expect(await requests.claim(account, 'stored', other)).toBe('other payload');
     expect(await requests.claim(newId('user'), 'stored', other)).toBe('claimed');

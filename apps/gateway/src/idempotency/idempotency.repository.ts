@@ -3,6 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { IsNull, LessThan, Repository } from 'typeorm';
 import type { UserId } from '#contracts';
 import { Database } from '#database';
+import { isSealed, SecretBox } from '#secrets';
 import { IdempotentRequest } from './idempotent-request.entity.js';
 
 export interface StoredAnswer {
@@ -23,6 +24,7 @@ export class IdempotencyRepository {
   constructor(
     private readonly database: Database,
     @InjectRepository(IdempotentRequest) private readonly requests: Repository<IdempotentRequest>,
+    private readonly box: SecretBox,
   ) {}
 
   /** Claims the key for a request, or returns what became of the first request with it. */
@@ -40,11 +42,15 @@ export class IdempotencyRepository {
     const first = await this.requests.findOneBy({ account_id: accountId, key });
     if (!first) return 'in flight';
     if (!first.fingerprint.equals(fingerprint)) return 'other payload';
-    return first.status === null ? 'in flight' : { status: first.status, content_type: first.content_type, body: first.body };
+    if (first.status === null) return 'in flight';
+    const body = isSealed(first.body) ? this.box.open(first.body, responsePlace(accountId, key)) : first.body;
+    return { status: first.status, content_type: first.content_type, body };
   }
 
   async keep(accountId: UserId, key: string, answer: StoredAnswer): Promise<void> {
-    await this.requests.update({ account_id: accountId, key }, answer);
+    // the response may be the only one that contains a secret, such as a new signing secret
+    const body = answer.body === null ? null : this.box.seal(answer.body, responsePlace(accountId, key));
+    await this.requests.update({ account_id: accountId, key }, { ...answer, body });
   }
 
   /** The request came to nothing: the key may be used again. */
@@ -56,3 +62,6 @@ export class IdempotencyRepository {
     await this.requests.delete({ created_at: LessThan(new Date(Date.now() - KEEP_HOURS * 3_600_000)) });
   }
 }
+
+/** What a stored response is bound to. */
+export const responsePlace = (accountId: string, key: string): string => `response ${accountId} ${key}`;

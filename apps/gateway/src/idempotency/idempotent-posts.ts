@@ -2,11 +2,14 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { sendProblem } from '../http/problem.js';
 import type { IdempotencyRepository } from './idempotency.repository.js';
+import { answersSecret, seal, unseal } from './sealed-answer.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set while this request is the first with its key. */
     idempotencyKey?: string;
+    /** The work goes on after the response: its own answer is stored with the key (late-answers.ts). */
+    isAnsweredLate?: boolean;
   }
 }
 
@@ -14,7 +17,8 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
 
 /**
  * A POST with an `Idempotency-Key` that is repeated within 24 h gets the answer of the first one and does nothing; with
- * another payload it's 422, and while the first is under way 409. An answer of 5xx isn't kept: the repeat tries again.
+ * another payload it's 422, and while the first is under way 409, even after it was answered with 504. Another answer of 5xx isn't kept: the repeat
+ * tries again.
  */
 export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyRepository): void {
   fastify.addHook('preHandler', async (request, reply) => {
@@ -34,23 +38,27 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
       reply.header('retry-after', '1');
       return sendProblem(reply, { status: 409, detail: 'the first request with this Idempotency-Key is still in progress' });
     }
+    const body = claim.body !== null && answersSecret(request) ? unseal(claim.body, request.caller.apiKey) : claim.body;
+    if (body === undefined) return sendProblem(reply, { status: 422, detail: 'this Idempotency-Key was used with a different API key' });
     reply.header('idempotency-replayed', 'true');
     if (claim.content_type) reply.header('content-type', claim.content_type);
-    return reply.status(claim.status).send(claim.body === null ? undefined : Buffer.from(claim.body));
+    return reply.status(claim.status).send(body === null ? undefined : Buffer.from(body));
   });
 
   fastify.addHook('onSend', async (request, reply, payload) => {
     const { idempotencyKey: key, caller } = request;
     if (key === undefined || !caller) return payload;
     request.idempotencyKey = undefined;
+    if (request.isAnsweredLate) return payload;
     if (reply.statusCode >= 500) {
       await requests.release(caller.account.id, key);
     } else {
       const contentType = reply.getHeader('content-type');
+      const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : null;
       await requests.keep(caller.account.id, key, {
         status: reply.statusCode,
         content_type: typeof contentType === 'string' ? contentType : null,
-        body: typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : null,
+        body: body !== null && answersSecret(request) ? seal(body, caller.apiKey) : body,
       });
     }
     return payload;

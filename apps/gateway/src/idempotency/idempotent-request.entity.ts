@@ -23,6 +23,7 @@ export class IdempotentRequest {
   @Column('text', { nullable: true })
   content_type!: string | null;
 
+  /** Encrypted. */
   @Column('text', { nullable: true })
   body!: string | null;
 

@@ -1,7 +1,9 @@
-import { ApiProperty, ApiPropertyOptional, OmitType } from '@nestjs/swagger';
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Allow, IsBoolean, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
-import { NewSource } from '#contracts';
+import { NewSource, SelectsExternalId, SourcePatch } from '#contracts';
+import { ApiExternalId, ApiExternalIdFilter, ApiShownExternalId } from '../http/external-id.dto.js';
+import { PageQuery } from '../http/page.dto.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
 export class Source implements contracts.Source {
@@ -21,6 +23,7 @@ export class Source implements contracts.Source {
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
   @ApiProperty() name!: string;
   @ApiProperty({ description: 'Unique within the account.' }) name_slug!: string;
+  @ApiShownExternalId() external_id?: string;
 }
 
 export class CreateSourceBody extends NewSource {
@@ -36,21 +39,63 @@ export class CreateSourceBody extends NewSource {
   })
   override component_id?: string;
 
+  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
+  override key?: string;
+
   @ApiPropertyOptional({ description: "Default: the slug of the component's name." })
   override name?: string;
 
+  @ApiExternalId()
+  override external_id?: string | null;
+
   @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
   override configured_props?: Record<string, unknown>;
-
-  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
-  override key?: string;
 }
 
-export class UpdateSourceBody extends OmitType(CreateSourceBody, ['key']) {
+export class UpdateSourceBody extends CreateSourceBody {
   @ApiPropertyOptional({ type: Boolean, default: true, description: 'false disables the source, true enables it.' })
   @IsOptional()
   @IsBoolean({ message: 'active must be true or false' })
   active?: boolean;
+}
+
+export class PatchSourceBody extends SourcePatch {
+  @ApiPropertyOptional({ description: 'The full component code.' })
+  override component_code?: string;
+
+  @ApiPropertyOptional({ description: 'The http or https URL of the code.' })
+  override component_url?: string;
+
+  @ApiPropertyOptional({
+    type: String,
+    description: 'The id of an existing component; takes precedence over the other ways to choose one.',
+  })
+  override component_id?: string;
+
+  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
+  override key?: string;
+
+  @ApiPropertyOptional({ type: String, nullable: true, description: "null resets it to the slug of the component's name." })
+  override name?: string | null;
+
+  @ApiExternalId()
+  override external_id?: string | null;
+
+  @ApiPropertyOptional({ type: Boolean, description: 'false disables the source, true enables it.' })
+  override active?: boolean;
+
+  @ApiPropertyOptional({
+    type: 'object',
+    additionalProperties: true,
+    description: 'Values by prop: the value of each given prop is replaced as a whole, null removes it, and other props keep their values.',
+  })
+  override configured_props?: Record<string, unknown>;
+}
+
+export class SourceListQuery extends PageQuery {
+  @ApiExternalIdFilter()
+  @SelectsExternalId()
+  external_id?: string;
 }
 
 export class RunSourceBody {

@@ -1,14 +1,25 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from '@nestjs/common';
-import { ApiOperation } from '@nestjs/swagger';
-import { createSource, deleteSource, getSource, listSources, newId, type Page, type SourceId, updateSource, type UserId } from '#contracts';
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query } from '@nestjs/common';
+import { ApiConsumes, ApiOperation } from '@nestjs/swagger';
+import {
+  createSource,
+  deleteSource,
+  getSource,
+  listSources,
+  newId,
+  type Page,
+  patchSource,
+  type SourceId,
+  updateSource,
+  type UserId,
+} from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { AnswersAccepted, AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
+import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
 import { RunNow } from './run-now.js';
-import { CreateSourceBody, RunSourceBody, Source, UpdateSourceBody } from './source.dto.js';
-import { PageQuery } from '../http/page.dto.js';
+import { CreateSourceBody, PatchSourceBody, RunSourceBody, Source, SourceListQuery, UpdateSourceBody } from './source.dto.js';
 
 @Documented('sources')
 @Controller('v1')
@@ -22,7 +33,7 @@ export class SourcesController {
   @ApiOperation({ operationId: 'listSources', summary: 'List your sources' })
   @AnswersPage(Source)
   @Problems(400)
-  list(@OwnerId() owner_id: UserId, @Query() page: PageQuery): Promise<Page<Source>> {
+  list(@OwnerId() owner_id: UserId, @Query() page: SourceListQuery): Promise<Page<Source>> {
     return this.messages.request(listSources, { ...page, owner_id }, { key: owner_id });
   }
 
@@ -57,7 +68,7 @@ export class SourcesController {
       'A component is required, as in createSource. If name or active is omitted, it is reset to its default. If configured_props is omitted, the props keep their values.',
   })
   @AnswersOne(Source)
-  @Problems(400, 404, 413, 415)
+  @Problems(400, 404, 409, 413, 415)
   async update(
     @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
@@ -65,6 +76,25 @@ export class SourcesController {
   ): Promise<{ data: Source }> {
     const command = { ...body, owner_id, id, new_component_id: newId('component') };
     return { data: await this.messages.request(updateSource, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
+  }
+
+  @Patch('sources/:id')
+  @ApiConsumes(...MERGE_PATCH_TYPES)
+  @ApiOperation({
+    operationId: 'patchSource',
+    summary: 'Change parts of a source',
+    description:
+      'A JSON merge patch (RFC 7396): only what is given changes. A component may be given by component_id, component_code, component_url or key, as in createSource; its props keep their values.',
+  })
+  @AnswersOne(Source)
+  @Problems(400, 404, 409, 413, 415)
+  async patch(
+    @OwnerId() owner_id: UserId,
+    @Param('id', new IdPipe('source')) id: SourceId,
+    @Body() body: PatchSourceBody,
+  ): Promise<{ data: Source }> {
+    const command = { ...body, owner_id, id, new_component_id: newId('component') };
+    return { data: await this.messages.request(patchSource, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }
 
   @Delete('sources/:id')

@@ -32,7 +32,7 @@ export class SubscriptionsController {
   @Problems(400, 404, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
-    @Parameters() { emitter_id, listener_id, event_name }: SubscriptionParameters,
+    @Parameters(SubscriptionParameters) { emitter_id, listener_id, event_name }: SubscriptionParameters,
   ): Promise<{ data: Subscription[] }> {
     const command = { owner_id, emitter_id, listener_id, event_name: event_name ?? '' };
     return { data: [await this.messages.request(createSubscription, command, { key: owner_id })] };
@@ -49,7 +49,7 @@ export class SubscriptionsController {
   @Problems(400, 404, 413, 415)
   async delete(
     @OwnerId() owner_id: UserId,
-    @Parameters() { emitter_id, listener_id, event_name }: SubscriptionParameters,
+    @Parameters(SubscriptionParameters) { emitter_id, listener_id, event_name }: SubscriptionParameters,
   ): Promise<{ data: Subscription[] }> {
     const command = { owner_id, emitter_id, listener_id, event_name: event_name ?? '' };
     return { data: await this.messages.request(deleteSubscription, command, { key: owner_id }) };
@@ -70,7 +70,7 @@ export class SubscriptionsController {
   @Problems(400, 404, 409, 413, 415, 422)
   async createAuto(
     @OwnerId() owner_id: UserId,
-    @Parameters() { listener_id, event_name }: AutoSubscriptionParameters,
+    @Parameters(AutoSubscriptionParameters) { listener_id, event_name }: AutoSubscriptionParameters,
   ): Promise<{ data: AutoSubscription }> {
     return { data: await this.messages.request(createAutoSubscription, { owner_id, listener_id, event_name }, { key: owner_id }) };
   }
@@ -86,7 +86,7 @@ export class SubscriptionsController {
   @Problems(400, 404, 413, 415)
   async deleteAuto(
     @OwnerId() owner_id: UserId,
-    @Parameters() { listener_id, event_name }: AutoSubscriptionParameters,
+    @Parameters(AutoSubscriptionParameters) { listener_id, event_name }: AutoSubscriptionParameters,
   ): Promise<{ data: AutoSubscription[] }> {
     return { data: await this.messages.request(deleteAutoSubscription, { owner_id, listener_id, event_name }, { key: owner_id }) };
   }

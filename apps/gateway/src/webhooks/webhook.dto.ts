@@ -1,7 +1,9 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsBoolean, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
-import { WebhookFields } from '#contracts';
+import { SelectsExternalId, WebhookFields } from '#contracts';
+import { ApiExternalId, ApiExternalIdFilter, ApiShownExternalId } from '../http/external-id.dto.js';
+import { PageQuery } from '../http/page.dto.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
 export class Webhook implements contracts.Webhook {
@@ -12,6 +14,7 @@ export class Webhook implements contracts.Webhook {
   @ApiProperty({ example: 'https://example.com/hooks' }) url!: string;
   @ApiProperty() active!: boolean;
   @ApiPropertyOptional({ type: 'integer', description: 'Deliveries per second; omitted if there is no limit.' }) rate_limit?: number;
+  @ApiShownExternalId() external_id?: string;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
 }
@@ -34,6 +37,9 @@ export class WebhookParameters extends WebhookFields {
     description: 'Deliveries per second; null for no limit.',
   })
   override rate_limit?: number | null;
+
+  @ApiExternalId()
+  override external_id?: string | null;
 }
 
 export class UpdateWebhookBody extends WebhookParameters {
@@ -41,6 +47,12 @@ export class UpdateWebhookBody extends WebhookParameters {
   @IsOptional()
   @IsBoolean({ message: 'active must be true or false' })
   active?: boolean;
+}
+
+export class WebhookListQuery extends PageQuery {
+  @ApiExternalIdFilter()
+  @SelectsExternalId()
+  external_id?: string;
 }
 
 /** `previous_expires_at` (Unix seconds): until then, the previous secret signs, too. */

@@ -1,5 +1,6 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from '@nestjs/common';
-import { ApiOperation, ApiQuery } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
+import { ApiConsumes, ApiOperation, ApiQuery } from '@nestjs/swagger';
 import {
   createWebhook,
   deleteWebhook,
@@ -16,11 +17,12 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
+import { SHOWS_SECRET } from '../accounts/scope.js';
 import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
+import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
 import { Parameters } from '../http/parameters.decorator.js';
-import { UpdateWebhookBody, Webhook, WebhookParameters, WebhookSecret } from './webhook.dto.js';
-import { PageQuery } from '../http/page.dto.js';
+import { UpdateWebhookBody, Webhook, WebhookListQuery, WebhookParameters, WebhookSecret } from './webhook.dto.js';
 
 @Documented('webhooks')
 @Controller('v1')
@@ -35,9 +37,9 @@ export class WebhooksController {
   @Problems(400, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
-    @Parameters() { url, name, description, rate_limit }: WebhookParameters,
+    @Parameters(WebhookParameters) { url, name, description, rate_limit, external_id }: WebhookParameters,
   ): Promise<{ data: Webhook }> {
-    const command = { id: newId('webhook'), owner_id, url, name, description, rate_limit };
+    const command = { id: newId('webhook'), owner_id, url, name, description, rate_limit, external_id };
     return { data: await this.messages.request(createWebhook, command, { key: owner_id }) };
   }
 
@@ -45,7 +47,7 @@ export class WebhooksController {
   @ApiOperation({ operationId: 'listWebhooks', summary: 'List your webhooks' })
   @AnswersPage(Webhook)
   @Problems(400)
-  list(@OwnerId() owner_id: UserId, @Query() page: PageQuery): Promise<Page<Webhook>> {
+  list(@OwnerId() owner_id: UserId, @Query() page: WebhookListQuery): Promise<Page<Webhook>> {
     return this.messages.request(listWebhooks, { ...page, owner_id }, { key: owner_id });
   }
 
@@ -61,16 +63,29 @@ export class WebhooksController {
   @ApiOperation({
     operationId: 'updateWebhook',
     summary: 'Update a webhook',
-    description: 'Omitted fields keep their values; null clears the name or the description.',
+    description: 'Omitted fields keep their values; null clears the name, the description or the external id.',
   })
   @AnswersOne(Webhook)
-  @Problems(400, 404, 413, 415)
+  @Problems(400, 404, 409, 413, 415)
   async update(
     @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('webhook')) id: WebhookId,
     @Body() body: UpdateWebhookBody,
   ): Promise<{ data: Webhook }> {
     return { data: await this.messages.request(updateWebhook, { ...body, owner_id, id }, { key: owner_id }) };
+  }
+
+  @Patch('webhooks/:id')
+  @ApiConsumes(...MERGE_PATCH_TYPES)
+  @ApiOperation({ operationId: 'patchWebhook', summary: 'Change parts of a webhook', description: 'Does the same as PUT.' })
+  @AnswersOne(Webhook)
+  @Problems(400, 404, 409, 413, 415)
+  patch(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('webhook')) id: WebhookId,
+    @Body() body: UpdateWebhookBody,
+  ): Promise<{ data: Webhook }> {
+    return this.update(owner, id, body);
   }
 
   @Delete('webhooks/:id')
@@ -87,9 +102,10 @@ export class WebhooksController {
   }
 
   @Get('webhooks/:id/secret')
+  @RouteConfig(SHOWS_SECRET)
   @ApiOperation({ operationId: 'getWebhookSecret', summary: 'Get the signing secret of a webhook' })
   @AnswersOne(WebhookSecret)
-  @Problems(404)
+  @Problems(403, 404)
   async secret(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: WebhookSecret }> {
     return { data: await this.messages.request(getWebhookSecret, { owner_id, id }, { key: owner_id }) };
   }

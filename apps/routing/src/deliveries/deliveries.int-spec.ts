@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { newId, type SluiceError, type UserId, type WebhookDelivery, type WebhookId } from '#contracts';
 import type { EventPlace } from '#events';
 import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { DeliveredLog, KEPT } from './history/delivered-log.js';
 import { DeliveredRepository } from './history/delivered.repository.js';
@@ -236,7 +237,7 @@ describe('the owner', () => {
     return rows.map(({ topic, key, value }) => ({ topic, key, value: JSON.parse(value.toString()) as Record<string, unknown> }));
   };
   const target = async () => {
-    const found = await new Targets(store).load(webhook);
+    const found = await new Targets(store, new SecretBox([])).load(webhook);
     if (!found) throw new Error('no target');
     return found;
   };

@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { UserId, WebhookId } from '#contracts';
-import { keyOfSecret } from './signing-secret.js';
+import type { SecretBox } from '#secrets';
+import { keyOfSecret, openedSecret } from './signing-secret.js';
 
 /**
  * What happens to a new delivery to a webhook:
@@ -41,11 +42,11 @@ export interface TargetRow {
   previous_secret_expires_at: Date | null;
 }
 
-export function targetOf(row: TargetRow): Target {
+export function targetOf(row: TargetRow, box: SecretBox): Target {
   const url = new URL(row.url);
-  const keys = [{ key: keyOfSecret(row.secret), until: Infinity }];
-  if (row.previous_secret !== null)
-    keys.push({ key: keyOfSecret(row.previous_secret), until: row.previous_secret_expires_at?.getTime() ?? 0 });
+  const keyOf = (stored: string) => keyOfSecret(openedSecret(box, row.id, stored));
+  const keys = [{ key: keyOf(row.secret), until: Infinity }];
+  if (row.previous_secret !== null) keys.push({ key: keyOf(row.previous_secret), until: row.previous_secret_expires_at?.getTime() ?? 0 });
   return {
     id: row.id,
     ownerId: row.owner_id,

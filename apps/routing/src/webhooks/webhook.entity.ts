@@ -4,6 +4,7 @@ import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
 /** A webhook. What TypeORM does not select by default belongs to signing and to delivery, which read it by SQL. */
 @Entity('webhook')
+@Index('webhook_external_id', ['owner_id', 'external_id'], { unique: true, where: 'external_id IS NOT NULL' })
 @Index('webhook_of_owner', ['owner_id', 'id'])
 export class WebhookRow {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -28,16 +29,21 @@ export class WebhookRow {
   @Column('integer', { nullable: true })
   rate_limit!: number | null;
 
+  /** The user's own id of it. */
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  external_id!: string | null;
+
   @Column(CREATED_AT)
   created_at!: Date;
 
   @Column(CREATED_AT)
   updated_at!: Date;
 
+  /** Encrypted. */
   @Column('text', { select: false })
   secret!: string;
 
-  /** Signs beside the secret until it expires. */
+  /** Encrypted. Signs beside the secret until it expires. */
   @Column('text', { nullable: true, select: false })
   previous_secret!: string | null;
 
@@ -86,6 +92,7 @@ export const webhookOf = (row: WebhookRow, { inList = false } = {}): Webhook => 
   url: row.url,
   active: row.active,
   ...(row.rate_limit === null ? {} : { rate_limit: row.rate_limit }),
+  ...(row.external_id === null ? {} : { external_id: row.external_id }),
   created_at: unixSeconds(row.created_at),
   updated_at: unixSeconds(row.updated_at),
 });

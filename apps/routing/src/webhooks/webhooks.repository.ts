@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import type { UserId, WebhookId } from '#contracts';
-import { Database, type KeysetPage, readKeysetPage, type Transaction } from '#database';
+import { SluiceError, type UserId, type WebhookId } from '#contracts';
+import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIOLATION } from '#database';
 import type { TargetRow } from './target.js';
 import { type SecretRow, WebhookRow } from './webhook.entity.js';
 
@@ -21,7 +21,7 @@ const SECRET = 'secret, CASE WHEN previous_secret_expires_at > now() THEN previo
 export const MODE = "CASE WHEN NOT spilled THEN 'direct' WHEN closing_until > clock_timestamp() THEN 'closing' ELSE 'spilled' END";
 
 /** The changed columns; the others keep their values. */
-export type WebhookChange = Partial<Pick<WebhookRow, 'name' | 'description' | 'url' | 'active' | 'rate_limit'>>;
+export type WebhookChange = Partial<Pick<WebhookRow, 'name' | 'description' | 'url' | 'active' | 'rate_limit' | 'external_id'>>;
 
 @Injectable()
 export class WebhooksRepository {
@@ -31,10 +31,10 @@ export class WebhooksRepository {
     private readonly dependents: WebhookDependents,
   ) {}
 
-  /** Creates the webhook, unless it exists. Undefined if its id belongs to another account. */
+  /** Creates the webhook, unless it exists. Undefined if its id belongs to another account. Throws a conflict if its external id is taken. */
   async create(
     ownerId: UserId,
-    webhook: Pick<WebhookRow, 'id' | 'name' | 'description' | 'url' | 'rate_limit' | 'secret'>,
+    webhook: Pick<WebhookRow, 'id' | 'name' | 'description' | 'url' | 'rate_limit' | 'external_id' | 'secret'>,
   ): Promise<WebhookRow | undefined> {
     await this.database.transaction(async (transaction) => {
       await transaction
@@ -46,18 +46,32 @@ export class WebhooksRepository {
         .execute();
       await this.dependents.webhookChanged(transaction, webhook.id);
     });
-    return this.find(ownerId, webhook.id);
+    const found = await this.find(ownerId, webhook.id);
+    if (!found && webhook.external_id !== null && (await this.webhooks.existsBy({ owner_id: ownerId, external_id: webhook.external_id })))
+      throw externalIdTaken();
+    return found;
   }
 
   async find(ownerId: UserId, id: WebhookId): Promise<WebhookRow | undefined> {
     return (await this.webhooks.findOneBy({ owner_id: ownerId, id })) ?? undefined;
   }
 
-  list(ownerId: UserId, page: KeysetPage): Promise<{ rows: WebhookRow[]; total: number }> {
-    return readKeysetPage(this.webhooks.createQueryBuilder('webhook').where('webhook.owner_id = :ownerId', { ownerId }), page);
+  list(ownerId: UserId, page: KeysetPage, externalId?: string): Promise<{ rows: WebhookRow[]; total: number }> {
+    const owned = this.webhooks.createQueryBuilder('webhook').where('webhook.owner_id = :ownerId', { ownerId });
+    if (externalId !== undefined) owned.andWhere('webhook.external_id = :externalId', { externalId });
+    return readKeysetPage(owned, page);
   }
 
+  /** Throws a conflict when the new external id is taken. */
   async update(ownerId: UserId, id: WebhookId, change: WebhookChange): Promise<WebhookRow | undefined> {
+    try {
+      return await this.tryUpdate(ownerId, id, change);
+    } catch (error) {
+      throw (error as { code?: string }).code === UNIQUE_VIOLATION ? externalIdTaken() : error;
+    }
+  }
+
+  private tryUpdate(ownerId: UserId, id: WebhookId, change: WebhookChange): Promise<WebhookRow | undefined> {
     return this.database.transaction(async (transaction) => {
       const webhooks = transaction.rows(WebhookRow);
       const found = { owner_id: ownerId, id };
@@ -186,3 +200,5 @@ export class WebhooksRepository {
     return rowCount === 1;
   }
 }
+
+const externalIdTaken = (): SluiceError => new SluiceError('conflict', 'another of your webhooks has this external_id');

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import type { UpdateWebhook, UserId, WebhookId } from '#contracts';
+import { SecretBox } from '#secrets';
 import { RoutingConfig } from '../routing.config.js';
 import type { WebhookRow } from './webhook.entity.js';
 import { WebhooksRepository } from './webhooks.repository.js';
@@ -64,6 +65,7 @@ describe('the webhooks of an account', () => {
         WebhooksService,
         { provide: WebhooksRepository, useValue: stored },
         { provide: RoutingConfig, useValue: RoutingConfig.read({}) },
+        { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32, 1)]) },
       ],
     }).compile();
     service = module.get(WebhooksService);

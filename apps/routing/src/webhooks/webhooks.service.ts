@@ -13,12 +13,14 @@ import {
   type UpdateWebhook,
   type Webhook,
   type WebhookFields,
+  type WebhookId,
   type WebhookReference,
   type WebhookSecret,
 } from '#contracts';
+import { SecretBox } from '#secrets';
 import { RoutingConfig } from '../routing.config.js';
-import { newSigningSecret } from './signing-secret.js';
-import { secretOf, webhookOf } from './webhook.entity.js';
+import { newSigningSecret, openedSecret, sealedSecret } from './signing-secret.js';
+import { secretOf, type SecretRow, webhookOf } from './webhook.entity.js';
 import { privateAddressProblem, webhookUrlProblem } from './webhook-url.js';
 import { WebhooksRepository } from './webhooks.repository.js';
 
@@ -32,12 +34,14 @@ export class WebhooksService {
   constructor(
     private readonly webhooks: WebhooksRepository,
     private readonly config: RoutingConfig,
+    private readonly box: SecretBox,
   ) {}
 
-  async create({ id, owner_id, url = '', name, description, rate_limit }: CreateWebhook): Promise<Webhook> {
+  async create({ id, owner_id, url = '', name, description, rate_limit, external_id }: CreateWebhook): Promise<Webhook> {
     this.check({ url, name, description });
-    const webhook = { id, url, name: name ?? null, description: description ?? null, rate_limit: rate_limit ?? null };
-    const row = await this.webhooks.create(owner_id, { ...webhook, secret: newSigningSecret() });
+    const texts = { name: name ?? null, description: description ?? null, external_id: external_id ?? null };
+    const webhook = { id, url, ...texts, rate_limit: rate_limit ?? null, secret: sealedSecret(this.box, id, newSigningSecret()) };
+    const row = await this.webhooks.create(owner_id, webhook);
     if (!row) throw new NotFound('webhook', id);
     return webhookOf(row);
   }
@@ -48,16 +52,16 @@ export class WebhooksService {
     return webhookOf(row);
   }
 
-  async list({ owner_id, limit, after, before }: ListWebhooks): Promise<Page<Webhook>> {
+  async list({ owner_id, limit, after, before, external_id }: ListWebhooks): Promise<Page<Webhook>> {
     const page = { limit, after: idOfCursor('webhook', 'after', after), before: idOfCursor('webhook', 'before', before) };
-    const { rows, total } = await this.webhooks.list(owner_id, page);
+    const { rows, total } = await this.webhooks.list(owner_id, page, external_id || undefined);
     const webhooks = rows.map((row) => webhookOf(row, { inList: true }));
     return pageOf(webhooks, total, ({ id }) => cursorOf(id));
   }
 
-  async update({ owner_id, id, url, name, description, active, rate_limit }: UpdateWebhook): Promise<Webhook> {
+  async update({ owner_id, id, url, name, description, active, rate_limit, external_id }: UpdateWebhook): Promise<Webhook> {
     this.check({ url, name, description }, { partly: true });
-    const change = Object.entries({ url, name, description, rate_limit, active: active ?? undefined }).filter(
+    const change = Object.entries({ url, name, description, rate_limit, external_id, active: active ?? undefined }).filter(
       ([, value]) => value !== undefined,
     );
     const row = await this.webhooks.update(owner_id, id, Object.fromEntries(change));
@@ -72,13 +76,18 @@ export class WebhooksService {
   async getSecret({ owner_id, id }: WebhookReference): Promise<WebhookSecret> {
     const row = await this.webhooks.findSecret(owner_id, id);
     if (!row) throw new NotFound('webhook', id);
-    return secretOf(row);
+    return this.opened(id, row);
   }
 
   async rotateSecret({ owner_id, id, rotation_id }: RotateWebhookSecret): Promise<WebhookSecret> {
-    const row = await this.webhooks.rotateSecret(owner_id, id, newSigningSecret(), rotation_id, OLD_SECRET_MS);
+    const secret = sealedSecret(this.box, id, newSigningSecret());
+    const row = await this.webhooks.rotateSecret(owner_id, id, secret, rotation_id, OLD_SECRET_MS);
     if (!row) throw new NotFound('webhook', id);
-    return secretOf(row);
+    return this.opened(id, row);
+  }
+
+  private opened(id: WebhookId, row: SecretRow): WebhookSecret {
+    return secretOf({ ...row, secret: openedSecret(this.box, id, row.secret) });
   }
 
   /** Throws Invalid naming each bad field. `partly`: the URL may be absent. */

@@ -1,9 +1,11 @@
+import { propsPlace } from '#contracts';
 import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
 import { outboxSchema } from '#outbox';
 import { DeploymentRow } from '../deployments/deployment.entity.js';
 import { QuotaNotice, UsageRow } from '../quotas/quota.entity.js';
 import { QueuedRun, QueueLease } from '../queue/queued-run.entity.js';
+import { FinishedRunRow } from '../runs/finished-run.entity.js';
 import { RunDone } from '../runs/run-done.entity.js';
 import { SourceDb, SourceDedupe } from '../source-state/source-state.entity.js';
 import { TimerRow } from '../deployments/timer.entity.js';
@@ -11,6 +13,19 @@ import { WaitingEmit } from '../waiting/waiting-emit.entity.js';
 import { CreateRuntime1795305600004 } from './migrations/0001-create-runtime.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, {
-  entities: [DeploymentRow, TimerRow, SourceDb, SourceDedupe, RunDone, WaitingEmit, QueuedRun, QueueLease, UsageRow, QuotaNotice],
+  entities: [
+    DeploymentRow,
+    TimerRow,
+    SourceDb,
+    SourceDedupe,
+    RunDone,
+    FinishedRunRow,
+    WaitingEmit,
+    QueuedRun,
+    QueueLease,
+    UsageRow,
+    QuotaNotice,
+  ],
+  sealed: [{ table: 'deployment', key: ['source_id'], column: 'configured_props', json: true, place: propsPlace }],
   migrations: [CreateRuntime1795305600004],
 });

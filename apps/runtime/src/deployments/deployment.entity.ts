@@ -1,5 +1,5 @@
 import { Column, Entity, PrimaryColumn, Unique } from 'typeorm';
-import type { Deployment, Hook, Schedule, SourceId, UserId } from '#contracts';
+import type { Deployment, Hook, Schedule, SourceId, StoredProps, UserId } from '#contracts';
 import { BYTEWISE_TEXT } from '#database';
 
 /** A source as it runs. */
@@ -22,7 +22,7 @@ export class DeploymentRow implements Deployment {
   code_hash!: string;
 
   @Column('json')
-  configured_props!: Record<string, unknown>;
+  configured_props!: StoredProps;
 
   @Column('json')
   schedules!: Record<string, Schedule>;

@@ -4,6 +4,7 @@ import type { Transaction } from '#database';
 import { EmitterChangeHandler } from '#emitters';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
+import { SecretBox } from '#secrets';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { firstTick, phaseOf } from '../timers/next-tick.js';
@@ -11,6 +12,7 @@ import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import { deployedState, DeploymentsRepository } from './deployments.repository.js';
 import { type DeployedState, hookRuns } from './hook-runs.js';
+import { openedProps } from './opened-props.js';
 
 /** Deploys, changes and deletes sources as the catalog's facts state: the row, its timers and the runs of its hooks are one transaction. */
 @Injectable()
@@ -21,6 +23,7 @@ export class DeploymentsListener extends EmitterChangeHandler {
     private readonly queue: QueuedRunsRepository,
     private readonly waiting: WaitingEmitsRepository,
     private readonly state: SourceStateRepository,
+    private readonly box: SecretBox,
   ) {
     super();
   }
@@ -55,7 +58,7 @@ export class DeploymentsListener extends EmitterChangeHandler {
   }
 
   private async runHooks(transaction: Transaction, before: DeployedState | undefined, after: DeployedState | undefined): Promise<number> {
-    const runs = hookRuns(before, after);
+    const runs = hookRuns(before, after, ({ source_id, deployment }) => openedProps(this.box, source_id, deployment));
     await addToOutbox(
       transaction,
       runs.map((run) => recordOf(executeRun, run, run.owner_id)),

@@ -17,8 +17,9 @@ const state = (
   version,
   deployment: { code_hash: code, configured_props: props, schedules: {}, endpoint_key: null, name_slug: `n${version}`, hooks },
 });
+const propsOf = ({ deployment }: DeployedState) => deployment.configured_props as Record<string, unknown>;
 const hooks = (before?: DeployedState, after?: DeployedState) =>
-  hookRuns(before, after).map(({ hook }) => `${hook?.method} ${hook?.version}`);
+  hookRuns(before, after, propsOf).map(({ hook }) => `${hook?.method} ${hook?.version}`);
 
 describe('the hooks of a change', () => {
   it.each<[string, DeployedState | undefined, DeployedState | undefined, string[]]>([
@@ -44,7 +45,7 @@ describe('the hooks of a change', () => {
   ])('%s', (_, before, after, expected) => expect(hooks(before, after)).toEqual(expected));
 
   it('are final when the source is deleted, and have an id of the change', () => {
-    expect(hookRuns(state(3), undefined)).toMatchObject([{ run_id: 'dc_1.deleted.deactivate', hook: { final: true } }]);
-    expect(hookRuns(undefined, state(1)).map(({ run_id }) => run_id)).toEqual(['dc_1.1.deploy', 'dc_1.1.activate']);
+    expect(hookRuns(state(3), undefined, propsOf)).toMatchObject([{ run_id: 'dc_1.deleted.deactivate', hook: { final: true } }]);
+    expect(hookRuns(undefined, state(1), propsOf).map(({ run_id }) => run_id)).toEqual(['dc_1.1.deploy', 'dc_1.1.activate']);
   });
 });

@@ -9,6 +9,9 @@ export interface DeployedState {
   deployment: Deployment;
 }
 
+/** Returns the decrypted props. */
+type PropsOf = (state: DeployedState) => Record<string, unknown>;
+
 /**
  * The hooks that a change calls for and the component has, in order, as runs.
  *
@@ -16,9 +19,9 @@ export interface DeployedState {
  *   switched off ─► deactivate (as it was)      switched on ─► activate (as it is)
  *   deleted ─► deactivate (as it was), even of a component without it: behind the last run it clears away what the source kept
  */
-export function hookRuns(before: DeployedState | undefined, after: DeployedState | undefined): RunRequest[] {
+export function hookRuns(before: DeployedState | undefined, after: DeployedState | undefined, propsOf: PropsOf): RunRequest[] {
   const version = after ? after.version : 'deleted';
-  return dueHooks(before, after)
+  return dueHooks(before, after, propsOf)
     .filter(([method, { deployment }]) => !after || (deployment.hooks?.includes(method) ?? true))
     .map(([method, state]) => ({
       // one change calls for a hook once, however often it's told
@@ -32,18 +35,22 @@ export function hookRuns(before: DeployedState | undefined, after: DeployedState
 }
 
 /** Each with the source as it runs it. */
-function dueHooks(before: DeployedState | undefined, after: DeployedState | undefined): [Hook, DeployedState][] {
+function dueHooks(before: DeployedState | undefined, after: DeployedState | undefined, propsOf: PropsOf): [Hook, DeployedState][] {
   const [was, is] = [before?.active ? before : undefined, after?.active ? after : undefined];
   const on: [Hook, DeployedState][] = is ? [['activate', is]] : [];
   const off: [Hook, DeployedState][] = was ? [['deactivate', was]] : [];
   if (is && !before) return [['deploy', is], ...on];
-  return was && is && sameDeployment(was.deployment, is.deployment) ? [] : [...off, ...on];
+  return was && is && sameDeployment(was, is, propsOf) ? [] : [...off, ...on];
 }
 
 /** The name may change without the hooks' notice. */
-const sameDeployment = (a: Deployment, b: Deployment): boolean => fingerprint(a) === fingerprint(b);
+const sameDeployment = (a: DeployedState, b: DeployedState, propsOf: PropsOf): boolean =>
+  fingerprint(a, propsOf) === fingerprint(b, propsOf);
 
-const fingerprint = ({ code_hash, configured_props, schedules, endpoint_key }: Deployment): string =>
-  JSON.stringify([code_hash, sorted(configured_props), sorted(schedules), endpoint_key]);
+/** Compares decrypted values: the same props are never encrypted to the same text twice. */
+const fingerprint = (state: DeployedState, propsOf: PropsOf): string => {
+  const { code_hash, schedules, endpoint_key } = state.deployment;
+  return JSON.stringify([code_hash, sorted(propsOf(state)), sorted(schedules), endpoint_key]);
+};
 
 const sorted = (object: object): unknown[] => Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1));

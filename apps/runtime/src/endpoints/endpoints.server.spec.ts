@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { request, type IncomingHttpHeaders, type RequestOptions } from 'node:http';
 import { connect } from 'node:net';
+import { endpointLabel, endpointUrl } from '#config';
 import { createLog } from '#observability';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import type { RuntimeConfig } from '../runtime.config.js';
@@ -21,7 +22,7 @@ afterEach(async () => {
 });
 
 /** The server over a source that answers so; `events` is what it got. */
-async function start(answer: EndpointAnswer | Error = 'queued', requestsPerSecond: number | null = null) {
+async function start(answer: EndpointAnswer | Error = 'queued', requestsPerSecond: number | null = null, endpointsUrl = 'http://in.test') {
   const events: HttpEvent[] = [];
   const endpoints = {
     find: async (key: string) => (key === KEY ? ({ active: true } as DeploymentRow) : undefined),
@@ -34,6 +35,7 @@ async function start(answer: EndpointAnswer | Error = 'queued', requestsPerSecon
   const config = {
     endpointsHost: '127.0.0.1',
     endpointsPort: 0,
+    endpointsUrl,
     maxEndpointBodyBytes: LIMIT,
     endpointRequestsPerSecond: requestsPerSecond,
   } as RuntimeConfig;
@@ -85,6 +87,19 @@ describe('a request at an endpoint', () => {
     const { send } = await start();
     expect((await send({ path: '/somethingelse1234' })).status).toBe(404);
     expect((await send({ path: '/' })).status).toBe(404);
+  });
+
+  it('finds a source with its own host name only under that name', async () => {
+    const { send } = await start(reply({ headers: { 'set-cookie': 'a=1' } }), null, 'https://*.in.test');
+    const url = new URL(endpointUrl('https://*.in.test', KEY));
+    expect(url.pathname).toBe(`/${KEY}`);
+    expect(url.hostname).not.toContain(KEY);
+    expect(await send({ headers: { host: `${url.hostname.toUpperCase()}:443` } })).toMatchObject({
+      status: 200,
+      headers: { 'set-cookie': ['a=1'] },
+    });
+    for (const host of ['in.test', '127.0.0.1', endpointUrl('https://*.in.test', `${KEY}x`).slice('https://'.length).split('/')[0]!])
+      expect((await send({ headers: { host } })).status).toBe(404);
   });
 
   it('may have any method and any path below', async () => {
@@ -155,8 +170,10 @@ describe('what the component answers', () => {
     const bytes = Buffer.from([0, 255, 128, 10]);
     const { send } = await start(
       reply({ status: 201, headers: { 'set-cookie': ['a=1', 'b=2'], 'content-type': 'image/png', 'x-own': 'ä' }, body: bytes }),
+      null,
+      'http://*.in.test',
     );
-    const answer = await send();
+    const answer = await send({ headers: { host: `${endpointLabel(KEY)}.in.test` } });
     expect(answer).toMatchObject({
       status: 201,
       headers: { 'set-cookie': ['a=1', 'b=2'], 'content-type': 'image/png', 'content-length': '4' },

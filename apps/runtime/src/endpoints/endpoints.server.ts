@@ -2,6 +2,7 @@ import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationB
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { endpointLabel, hasOwnHosts } from '#config';
 import { SluiceError } from '#contracts';
 import { isTransient } from '#database';
 import { LOG, type Log } from '#observability';
@@ -10,7 +11,8 @@ import { RuntimeConfig } from '../runtime.config.js';
 import { SourceLocks } from '../runs/source-locks.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
 import { EndpointsService } from './endpoints.service.js';
-import { httpEvent, namedByConnection } from './http-event.js';
+import { httpEvent } from './http-event.js';
+import { replyHeaders } from './reply-headers.js';
 
 class BodyTooLarge extends Error {}
 
@@ -20,24 +22,12 @@ const HEADERS_MS = 10_000;
 /** When a client may try again whose account has too many runs waiting. */
 const BUSY_RETRY_S = 5;
 
-/** What a component may not set: it's the connection's, or it would undo the sandboxed origin. */
-const OURS = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'content-length',
-  'content-security-policy',
-]);
-
 /** The endpoints of sources, on an origin of their own: `/<endpoint key>/any/path`. Any method. */
 @Injectable()
 export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly server: Server;
   private readonly limiter: RateLimiterMemory | null;
+  private readonly ownHosts: boolean;
 
   constructor(
     private readonly config: RuntimeConfig,
@@ -45,7 +35,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     private readonly locks: SourceLocks,
     @Inject(LOG) private readonly log: Log,
   ) {
-    const { endpointRequestsPerSecond: points } = config;
+    const { endpointRequestsPerSecond: points, endpointsUrl } = config;
+    this.ownHosts = hasOwnHosts(endpointsUrl);
     this.limiter = points === null ? null : new RateLimiterMemory({ points, duration: 1 });
     const handle = (request: IncomingMessage, response: ServerResponse): void => {
       this.handle(request, response).catch((error: Error) => this.fail(request, response, error));
@@ -86,7 +77,9 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       response.setHeader('retry-after', wait);
       return answer(response, 429, 'too many requests to this endpoint');
     }
-    const deployment = await this.endpoints.find(key);
+    // on the host of one source, another one does not exist: they are separate origins
+    const isThere = !this.ownHosts || request.headers.host?.split('.', 1)[0]?.toLowerCase() === endpointLabel(key);
+    const deployment = isThere ? await this.endpoints.find(key) : undefined;
     if (!deployment) return answer(response, 404, 'endpoint not found');
     const event = await httpEvent({ method: request.method ?? 'GET', path: path || '/', search, headers: request.headers, body });
     const reply = await this.endpoints.accept(deployment, event);
@@ -98,7 +91,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     if (reply === 'unanswered') return answer(response, 400, 'the component ended without a response');
     if (reply === 'not run') return answer(response, 503, 'the source cannot run: its quota is used up, or it is switched off');
     if (reply === 'stopped') return answer(response, 504, 'the component was stopped because it reached a limit');
-    forward(response, reply);
+    forward(response, reply, { ownHost: this.ownHosts });
   }
 
   /** Seconds to wait when the endpoint has had its share. */
@@ -149,11 +142,9 @@ function answer(response: ServerResponse, status: number, message: string | null
   response.end(message === null ? '{"success":true}' : JSON.stringify({ error: message }));
 }
 
-function forward(response: ServerResponse, { status, headers, body }: HttpReply): void {
+function forward(response: ServerResponse, { status, headers, body }: HttpReply, { ownHost }: { ownHost: boolean }): void {
   response.statusCode = status >= 200 && status <= 599 ? status : 200;
-  const named = namedByConnection(headers.connection);
-  for (const [name, value] of Object.entries(headers)) {
-    if (OURS.has(name.toLowerCase()) || named.has(name.toLowerCase())) continue;
+  for (const [name, value] of replyHeaders(headers, { ownHost })) {
     try {
       response.setHeader(name, value);
     } catch {

@@ -4,6 +4,7 @@ import { recordOf, type OutgoingRecord } from '#messaging';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
 import { dedupe, type DedupeState } from '../source-state/dedupe.js';
 import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
+import { type RunEntry, runEntry } from './run-history.js';
 import { deploymentIdOf, type DueRun, emitRecord, errorRecord, hopsAfter, logRecord, waitingRecords } from './run-events.js';
 
 /** All effects of a run: written together or not at all. */
@@ -16,6 +17,8 @@ export interface RunEffects {
   records: OutgoingRecord[];
   /** What the quotas count; null where it isn't counted. */
   usage: { account_id: UserId; compute_ms: number } | null;
+  /** For the list of the source's runs; null: it is not listed. */
+  entry: RunEntry | null;
   /** The source is deleted: forget what it kept. */
   final: boolean;
 }
@@ -56,9 +59,10 @@ export function runEffects(
     ),
   ];
   const isWaiting = ({ deliveryTs = 0 }: { deliveryTs?: number }) => deliveryTs > now + NOW_MS && deliveryTs <= now + YEAR_MS;
+  const emittedNow = emits.filter((emit) => !isWaiting(emit) && !isLate(emit));
   const waits = emits.filter(isWaiting).map((emit) => waitingRecords(sourceId, emit, hops));
   const events = [
-    ...emits.filter((emit) => !isWaiting(emit) && !isLate(emit)).map((emit) => emitRecord(sourceId, emit, hops)),
+    ...emittedNow.map((emit) => emitRecord(sourceId, emit, hops)),
     ...waits.map(({ shown }) => shown),
     ...outcome.logs.map((line) => logRecord(sourceId, line, hops)),
     ...errors.map((error) => errorRecord(run, error, deploymentIdOf(sourceId, version))),
@@ -71,6 +75,7 @@ export function runEffects(
     waiting: waits.map(({ waiting }) => waiting),
     records: [...events.map((event) => ({ topic: EVENTS_TOPIC, ...event })), recordOf(runFinished, finished, ownerId)],
     usage: counted ? { account_id: ownerId, compute_ms } : null,
+    entry: runEntry(run, outcome, emittedNow.length + waits.length, now),
     final: run.hook?.final === true,
   };
 }

@@ -9,6 +9,7 @@ import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { notKept, type RunEffects, runEffects } from './run-effects.js';
 import type { DueRun } from './run-events.js';
+import { skippedEntry } from './run-history.js';
 import { DB_PROP, type RunSource } from './run-sources.js';
 import { RunsRepository } from './runs.repository.js';
 
@@ -36,14 +37,15 @@ export class RunResults {
     return isDone ? null : { db, dedupe };
   }
 
-  /** For a run that is not executed. */
-  skip(run: RunRequest): Promise<void> {
-    return this.runs.leaveOut(run);
+  /** For a run that is not executed. It is listed unless its source does not exist. */
+  skip(run: RunRequest, reason: string, { isListed }: { isListed: boolean }): Promise<void> {
+    return this.runs.leaveOut(run, isListed ? skippedEntry(run, reason, Date.now()) : null);
   }
 
   /** The component does not define this hook. After the last hook of a source, its state is deleted all the same. */
   async storeMissingHook(run: RunRequest): Promise<void> {
-    if (run.hook?.final) await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, final: true });
+    if (run.hook?.final)
+      await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, final: true });
   }
 
   /**

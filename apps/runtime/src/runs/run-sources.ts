@@ -27,10 +27,11 @@ export class RunSources {
     private readonly codes: CodeCache,
   ) {}
 
-  /** Undefined if the source does not exist or is inactive. Throws TimedOut or Unavailable if the code cannot be fetched now. */
-  async find(run: RunRequest): Promise<RunSource | undefined> {
+  /** Undefined if the source does not exist. Throws TimedOut or Unavailable if the code cannot be fetched now. */
+  async find(run: RunRequest): Promise<RunSource | 'inactive' | undefined> {
     const found = run.hook ? { state: hookedState(run)!, killsInRow: 0 } : await this.deployed(run.source_id);
-    if (!found || (!found.state.active && !run.hook)) return undefined;
+    if (!found) return undefined;
+    if (!found.state.active && !run.hook) return 'inactive';
     const { code, description } = await this.codes.get(found.state.deployment.code_hash);
     return { ...found, code, description };
   }

@@ -8,12 +8,13 @@ import { SourceStateRepository } from '../source-state/source-state.repository.j
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import type { RunEffects } from './run-effects.js';
+import { type RunEntry, skippedEntry } from './run-history.js';
 import { RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
 
 const SOURCE = 'dc_1' as SourceId;
 const ACCOUNT = 'u_1' as UserId;
-const nothing: RunEffects = { db: {}, dedupe: null, waiting: [], records: [], usage: null, final: false };
+const nothing: RunEffects = { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, final: false };
 const event = (n: number) => ({ topic: 'events', key: SOURCE, headers: { n: String(n) }, value: `${n}` });
 
 let fresh: FreshDatabase;
@@ -33,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => fresh?.drop());
 beforeEach(() =>
-  fresh.database.query('TRUNCATE deployment, timer, source_db, source_dedupe, run_done, outbox, waiting_emit, usage CASCADE'),
+  fresh.database.query('TRUNCATE deployment, timer, source_db, source_dedupe, run_done, finished_run, outbox, waiting_emit, usage CASCADE'),
 );
 
 const finish = (run_id: string, effects: Partial<RunEffects>, trigger: 'manual' | 'timer' = 'manual') =>
@@ -76,6 +77,42 @@ describe('the effects of a run', () => {
     await finish('r1', { db: { a: '1' }, dedupe: { ids: ['1'] } });
     await finish('r2', { db: { b: '2' }, final: true });
     expect([await state.loadDb(SOURCE), await state.loadDedupe(SOURCE)]).toEqual([{}, {}]);
+  });
+
+  it('are listed with the run, newest first, and only the last 100', async () => {
+    const entry = (n: number): RunEntry => ({
+      ...{ trigger: 'manual', method: 'run', status: 'succeeded', started_at: new Date(n), duration_ms: n, emitted: 0, error: null },
+    });
+    for (let n = 1; n <= 160; n++) await finish(`r${n}`, { entry: entry(n) });
+    expect(await finish('r160', { entry: entry(160) })).toBe(false);
+    const first = await runs.page(SOURCE, { limit: 2 });
+    expect([first.total, first.rows.map(({ run_id }) => run_id)]).toEqual([100, ['r160', 'r159']]);
+    const { position } = first.rows[1]!;
+    expect((await runs.page(SOURCE, { limit: 1, after: position })).rows[0]).toMatchObject({ run_id: 'r158', duration_ms: 158 });
+    expect((await runs.page(SOURCE, { limit: 9, before: position })).rows.map(({ run_id }) => run_id)).toEqual(['r160']);
+    expect((await runs.page(SOURCE, { limit: 100, after: position })).rows.at(-1)?.run_id).toBe('r61');
+    const { rows } = await fresh.database.query<{ kept: number }>('SELECT count(*)::int AS kept FROM finished_run');
+    expect(rows[0]!.kept).toBeLessThan(100 + 51);
+    expect((await runs.page('dc_2', { limit: 2 })).total).toBe(0);
+  });
+
+  it('are forgotten with their source, and so is a run that ended after it', async () => {
+    const entry: RunEntry = {
+      ...{ trigger: 'timer', method: 'run', status: 'failed', started_at: new Date(), duration_ms: 1, emitted: 2, error: '{}' },
+    };
+    await finish('r1', { entry });
+    await finish('r2', { entry: { ...entry, method: 'deactivate' }, final: true });
+    expect((await runs.page(SOURCE, { limit: 9 })).total).toBe(0);
+    await finish('r3', { entry });
+    await runs.deleteOfDeletedSources();
+    expect((await runs.page(SOURCE, { limit: 9 })).total).toBe(0);
+  });
+
+  it('list a run that was skipped once', async () => {
+    const run = { run_id: 'skipped', source_id: SOURCE, trigger: 'event' as const };
+    for (let n = 0; n < 2; n++) await runs.leaveOut(run, skippedEntry(run, 'over quota', Date.now()));
+    const { total, rows } = await runs.page(SOURCE, { limit: 9 });
+    expect([total, rows[0]?.status, rows[0]?.error]).toEqual([1, 'skipped', expect.stringContaining('over quota')]);
   });
 
   it('are remembered until Kafka has deleted the record of the run', async () => {

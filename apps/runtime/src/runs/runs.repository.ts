@@ -1,18 +1,32 @@
 import { Injectable } from '@nestjs/common';
 import type { RunRequest } from '#contracts';
-import { Database } from '#database';
+import { Database, type Session } from '#database';
 import { addToOutbox } from '#outbox';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
+import { FinishedRunRow } from './finished-run.entity.js';
 import type { RunEffects } from './run-effects.js';
+import type { RunEntry } from './run-history.js';
+import { TrimCounter } from './trim-counter.js';
 
 const DELETE_BATCH = 10_000;
+/** As many runs of a source are listed. */
+const LISTED = 100;
+
+/** The window of a page, by positions. */
+export interface RunsPage {
+  limit: number;
+  after?: number;
+  before?: number;
+}
 
 /** `finish` is the one transaction of a run. Prepared SQL: each run executes it. */
 @Injectable()
 export class RunsRepository {
+  private readonly trims = new TrimCounter();
+
   constructor(
     private readonly database: Database,
     private readonly timers: TimersRepository,
@@ -27,32 +41,94 @@ export class RunsRepository {
   }
 
   /** Writes the run's effects, each table through its repository. Returns false if they are already written: a run is executed at least once. */
-  async finish(
+  async finish(run: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>, effects: RunEffects): Promise<boolean> {
+    const written = await this.write(run, effects);
+    if (written && effects.entry && this.trims.isDue(run.source_id)) await this.trim(run.source_id);
+    return written;
+  }
+
+  private async write(
     { run_id: runId, source_id: sourceId, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>,
-    { db, dedupe, waiting, records, usage, final }: RunEffects,
+    { db, dedupe, waiting, records, usage, entry, final }: RunEffects,
   ): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
-      const { rowCount } = await transaction.query({
-        name: 'run-finish',
-        text: 'INSERT INTO run_done (run_id) VALUES ($1) ON CONFLICT DO NOTHING',
-        values: [runId],
-      });
-      if (rowCount === 0) return false;
+      if (!(await this.end(transaction, runId, sourceId, entry))) return false;
       await this.state.writeDb(transaction, sourceId, db);
       if (dedupe) await this.state.writeDedupe(transaction, sourceId, dedupe);
       await this.waiting.add(transaction, sourceId, waiting);
       if (trigger === 'timer') await this.timers.resume(transaction, sourceId, runId);
       await addToOutbox(transaction, records);
-      if (final) await this.state.delete(transaction, sourceId);
+      if (final) {
+        await this.state.delete(transaction, sourceId);
+        await transaction.rows(FinishedRunRow).delete({ source_id: sourceId });
+      }
       // last: the runs of an account wait for each other from here until the transaction ends
       if (usage) await this.quotas.count(transaction, usage);
       return true;
     });
   }
 
-  /** Ends a run that was not executed. */
-  async leaveOut({ run_id, source_id, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>): Promise<void> {
+  /** Ends a run that was not executed. entry: null if its source does not exist. */
+  async leaveOut(
+    { run_id, source_id, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>,
+    entry: RunEntry | null,
+  ): Promise<void> {
     if (trigger === 'timer') await this.timers.resume(this.database, source_id, run_id);
+    if (entry && (await this.end(this.database, run_id, source_id, entry)) && this.trims.isDue(source_id)) await this.trim(source_id);
+  }
+
+  /** The last runs of a source that have ended, newest first, and how many there are. */
+  async page(sourceId: string, { limit, after, before }: RunsPage): Promise<{ rows: FinishedRunRow[]; total: number }> {
+    const { rows } = await this.database.query<FinishedRunRow>({
+      name: 'runs-page',
+      text: `SELECT * FROM finished_run WHERE source_id = $1 ORDER BY position DESC LIMIT ${LISTED}`,
+      values: [sourceId],
+    });
+    const within = rows.filter(({ position: at }) => (after === undefined || at < after) && (before === undefined || at > before));
+    const backwards = before !== undefined && after === undefined;
+    return { rows: backwards ? within.slice(-limit) : within.slice(0, limit), total: rows.length };
+  }
+
+  /** Notes that the run has ended; false when that was noted already. One statement for both rows: every run makes it. */
+  private async end(session: Session, runId: string, sourceId: string, entry: RunEntry | null): Promise<boolean> {
+    const { rowCount } = await session.query(
+      entry
+        ? {
+            name: 'run-finish',
+            text: `WITH done AS (INSERT INTO run_done (run_id) VALUES ($1) ON CONFLICT DO NOTHING RETURNING run_id)
+                   INSERT INTO finished_run (run_id, source_id, trigger, method, status, started_at, duration_ms, emitted, error)
+                   SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9 FROM done`,
+            values: [
+              runId,
+              sourceId,
+              entry.trigger,
+              entry.method,
+              entry.status,
+              entry.started_at,
+              entry.duration_ms,
+              entry.emitted,
+              entry.error,
+            ],
+          }
+        : { name: 'run-end', text: 'INSERT INTO run_done (run_id) VALUES ($1) ON CONFLICT DO NOTHING', values: [runId] },
+    );
+    return rowCount === 1;
+  }
+
+  /** Deletes the runs that are not listed any more. What fails is repeated with a later run. */
+  private async trim(sourceId: string): Promise<void> {
+    await this.database
+      .query(
+        `DELETE FROM finished_run WHERE source_id = $1 AND position <= (
+           SELECT position FROM finished_run WHERE source_id = $1 ORDER BY position DESC OFFSET ${LISTED} LIMIT 1)`,
+        [sourceId],
+      )
+      .catch(() => this.trims.again(sourceId));
+  }
+
+  /** Deletes the runs of sources that were deleted. */
+  async deleteOfDeletedSources(): Promise<void> {
+    await this.database.query('DELETE FROM finished_run f WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = f.source_id)');
   }
 
   /** Deletes the ids of runs that cannot be repeated, because Kafka has deleted their records. */

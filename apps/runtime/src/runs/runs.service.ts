@@ -33,7 +33,8 @@ export class RunsService {
   /** Throws only failures that are transient: the run is then repeated. Returns how the run ended; null if it was not executed. */
   async execute(request: RunRequest, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
     const source = await this.sources.find(request);
-    if (!source) return this.skip(request, 'the source is not active');
+    if (!source) return this.skip(request, 'the source does not exist', { isListed: false });
+    if (source === 'inactive') return this.skip(request, 'the source is not active');
     const { state, description } = source;
     if (request.hook && !description.hooks.includes(request.hook.method)) {
       await this.results.storeMissingHook(request);
@@ -44,7 +45,7 @@ export class RunsService {
     // hooks set up and clean up: they run over quota, too
     if (!run.hook && !(await this.quotas.allow(state.owner_id))) {
       await this.quotas.notify(state.source_id, overQuota(run));
-      return this.skip(run, 'over quota');
+      return this.skip(run, 'the account is over its quota');
     }
     const carryOut = () => this.carryOut(run, source, onRespond);
     return keepsOrder(description) ? this.locks.alone(state.source_id, carryOut) : carryOut();
@@ -71,9 +72,9 @@ export class RunsService {
     );
   }
 
-  private async skip(run: RunRequest, reason: string): Promise<null> {
+  private async skip(run: RunRequest, reason: string, { isListed } = { isListed: true }): Promise<null> {
     const { run_id, source_id } = run;
-    await this.results.skip(run);
+    await this.results.skip(run, reason, { isListed });
     this.log.info({ run_id, source_id, reason }, 'run.skipped');
     return null;
   }

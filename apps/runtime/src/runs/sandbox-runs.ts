@@ -1,7 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { endpointUrl } from '#config';
 import { EVENTS_TOPIC } from '#contracts';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { SecretBox } from '#secrets';
+import { openedProps } from '../deployments/opened-props.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { SANDBOX } from '../sandbox/sandbox.provider.js';
 import type { RunError, RunJob, RunOutcome, Sandbox } from '../sandbox/sandbox.js';
@@ -17,6 +20,7 @@ export class SandboxRuns {
     @Inject(SANDBOX) private readonly sandbox: Sandbox,
     private readonly config: RuntimeConfig,
     private readonly publisher: Publisher,
+    private readonly box: SecretBox,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
@@ -33,8 +37,8 @@ export class SandboxRuns {
       sourceId: source_id,
       component: { hash: deployment.code_hash, code },
       method: run.hook?.method ?? 'run',
-      props: { ...deployment.configured_props, ...timers },
-      endpoint: deployment.endpoint_key === null ? null : `${this.config.endpointsUrl}/${deployment.endpoint_key}`,
+      props: { ...openedProps(this.box, source_id, deployment), ...timers },
+      endpoint: deployment.endpoint_key === null ? null : endpointUrl(this.config.endpointsUrl, deployment.endpoint_key),
       event: run.hook ? undefined : run.event,
       concurrency: runsAtATime(description),
       ...given,

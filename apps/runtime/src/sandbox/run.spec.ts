@@ -49,6 +49,56 @@ describe('running a component', () => {
     });
   });
 
+  describe('lists the options of a prop', () => {
+    const APP = `const app = { type: 'app', app: 'shop', methods: { list(n) { return [n, this.$auth?.token ?? 'nobody'] } },
+      propDefinitions: { item: { type: 'string', async options({ page, kind }) { return this.list(kind + page) } } } };`;
+    const CODE = `${APP} export default { name: 'n', props: { app, region: 'string',
+      mine: { type: 'string', async options(call) { return { options: [{ label: this.region, value: 1 }, call.query], context: { call } } } },
+      theirs: { propDefinition: [app, 'item', (c) => ({ kind: c.region })] },
+      thrown: { type: 'string', options() { throw new Error('no such shop') } },
+      odd: { type: 'string', options() { return 5 } },
+      loud: { type: 'string', options() { this.$emit('x'); return [] } },
+      large: { type: 'string', options() { return ['x'.repeat(20_000)] } } } };`;
+    const options = (prop: string, more: object = {}) =>
+      sandbox.run(
+        jobOf(CODE, {
+          method: 'options',
+          props: { region: 'north', app: { $auth: { token: 't' } } },
+          event: JSON.stringify({ prop, query: null, page: 0, prev_context: null, ...more }),
+        }),
+      );
+    const listed = async (prop: string, more?: object) => events(await options(prop, more)).at(-1);
+
+    it('with the values of the others, the query and the context', async () => {
+      expect(await listed('mine', { query: 'q', page: 2, prev_context: { next: 7 } })).toEqual({
+        options: [
+          { label: 'north', value: 1 },
+          { label: 'q', value: 'q' },
+        ],
+        context: { call: { query: 'q', page: 2, prevContext: { next: 7 } } },
+      });
+    });
+    it('that it takes from an app, with its credentials and what depends on other props', async () => {
+      expect(await listed('theirs', { page: 3 })).toEqual({
+        options: [
+          { label: 'north3', value: 'north3' },
+          { label: 't', value: 't' },
+        ],
+        context: null,
+      });
+    });
+    it.each([
+      ['thrown', 'no such shop'],
+      ['odd', 'must return an array'],
+      ['large', 'more than 10000 bytes'],
+    ])('and reports what is wrong with %s', async (prop, message) => {
+      expect(await options(prop)).toMatchObject({ status: 'threw', error: { message: expect.stringContaining(message) } });
+    });
+    it('whatever else it emits', async () => {
+      expect(await listed('loud')).toEqual({ options: [], context: null });
+    });
+  });
+
   it('gives run the event', async () => {
     expect(events(await run('this.$emit(event)', { event: '{"a":[1]}' }))).toEqual([{ a: [1] }]);
     expect(events(await run('this.$emit(typeof event)'))).toEqual(['undefined']);

@@ -76,7 +76,8 @@ export interface RunJob {
   accountId: string;
   sourceId: string;
   component: ComponentCode;
-  method: 'run' | Hook;
+  /** `options`: of a prop; the event is an OptionsCall, and the last emit is the result, as JSON. */
+  method: 'run' | Hook | 'options';
   /** The configured values; a prop that is absent has its default */
   props: Record<string, unknown>;
   endpoint: string | null;
@@ -92,6 +93,14 @@ export interface RunJob {
   onLateError?(error: RunError): void;
   /** Default: the sandbox's limit */
   wallMs?: number;
+}
+
+/** A call of a prop's `options()`, as the event of such a run. */
+export interface OptionsCall {
+  prop: string;
+  query: string | null;
+  page: number;
+  prev_context: unknown;
 }
 
 export interface HttpReply {

@@ -37,6 +37,8 @@ export class CreateCatalog1795305600002 extends Migration {
       component_id     text COLLATE "C" NOT NULL REFERENCES component,
       name             text NOT NULL,
       name_slug        text COLLATE "C" NOT NULL,
+      -- the user's own id of it
+      external_id      text COLLATE "C",
       -- what the user configured, without defaults
       configured_props json NOT NULL,
       -- by timer prop; fixed when the source is created, so that a new default in the code changes no running source
@@ -52,6 +54,7 @@ export class CreateCatalog1795305600002 extends Migration {
     );
     -- "the owner's sources, newest first"
     CREATE INDEX source_by_owner ON source (owner_id, id);
+    CREATE UNIQUE INDEX source_external_id ON source (owner_id, external_id) WHERE external_id IS NOT NULL;
 
     -- Workflows run elsewhere: the topic \`workflows\` describes them.
     CREATE TABLE workflow (

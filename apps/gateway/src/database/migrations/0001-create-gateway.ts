@@ -20,9 +20,13 @@ export class CreateGateway1795305600003 extends Migration {
       -- SHA-256 of the key: the key itself is shown once and stored nowhere
       hash       bytea NOT NULL UNIQUE,
       -- the first characters of the key, so that people can distinguish their keys
-      hint       text NOT NULL,
+      prefix     text NOT NULL,
       name       text,
+      -- read: only GET, and no secrets
+      scope      text NOT NULL DEFAULT 'write',
       created_at timestamptz NOT NULL DEFAULT now(),
+      -- written a few seconds later, for many requests at once
+      last_used_at timestamptz,
       revoked_at timestamptz
     );
     -- "the account's keys"

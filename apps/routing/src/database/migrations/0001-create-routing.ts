@@ -21,6 +21,8 @@ export class CreateRouting1795305600005 extends Migration {
       updated_at  timestamptz NOT NULL DEFAULT now(),
       -- deliveries per second; null: no limit
       rate_limit  integer,
+      -- the user's own id of it
+      external_id text COLLATE "C",
       -- what arrives is parked and delivered from there, in order; see README
       spilled     boolean NOT NULL DEFAULT false,
       -- until then what arrives waits, because the backlog is about to be empty
@@ -32,6 +34,7 @@ export class CreateRouting1795305600005 extends Migration {
     );
     -- "the owner's webhooks, newest first"
     CREATE INDEX webhook_of_owner ON webhook (owner_id, id);
+    CREATE UNIQUE INDEX webhook_external_id ON webhook (owner_id, external_id) WHERE external_id IS NOT NULL;
 
     CREATE TABLE subscription (
       id          text COLLATE "C" PRIMARY KEY,

@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import {
   cursorOf,
   type DeliveryReference,
-  type EmitterId,
   idOfCursor,
   Invalid,
   type ListDeliveries,
@@ -18,7 +17,6 @@ import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { DeliveredLog } from './delivered-log.js';
 import { type DeliveredEntry, DeliveredRepository } from './delivered.repository.js';
 import { deliveryIdOf, placeOfDelivery } from './delivery-id.js';
-import type { Attempt } from '../delivery.js';
 import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
 
 const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { WebhookId } from '#contracts';
+import { SecretBox } from '#secrets';
 import { DeliveryStore } from '../store/delivery-store.js';
 import { type Target, targetOf } from '../../webhooks/target.js';
 
@@ -22,7 +23,10 @@ export class Targets {
   private readonly known = new LRUCache<WebhookId, Known>({ max: 50_000 });
   private readonly wanted = new Map<WebhookId, PromiseWithResolvers<Target | undefined>>();
 
-  constructor(private readonly store: DeliveryStore) {}
+  constructor(
+    private readonly store: DeliveryStore,
+    private readonly box: SecretBox,
+  ) {}
 
   /** This version of the webhook was just read. */
   see(id: WebhookId, version: number): void {
@@ -61,7 +65,7 @@ export class Targets {
       const rows = new Map((await this.store.findTargets([...wanted.keys()])).map((row) => [row.id, row]));
       for (const [id, { resolve }] of wanted) {
         const row = rows.get(id);
-        if (row) resolve(this.keep(targetOf(row), seenAt));
+        if (row) resolve(this.keep(targetOf(row, this.box), seenAt));
         else {
           this.known.delete(id);
           resolve(undefined);

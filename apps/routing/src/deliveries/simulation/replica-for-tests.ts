@@ -3,6 +3,7 @@ import type { WebhookId } from '#contracts';
 import { type EmittedEvent, readEventRecord } from '#events';
 import { LaneIntake, type PartitionProgress } from '#messaging';
 import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
 import { RoutingConfig } from '../../routing.config.js';
 import { Attempts } from '../attempt/attempts.js';
 import { Backlogs } from '../backlog/backlogs.js';
@@ -81,7 +82,7 @@ export class Replica {
     store: DeliveryStore,
   ) {
     const random = world.chance.next;
-    this.targets = new Targets(store);
+    this.targets = new Targets(store, new SecretBox([]));
     this.attempts = new Attempts(log, CONFIG, new SimulatedPoster(this), random);
     const delivered = new DeliveredLog({ add: async () => {} } as never, log);
     const notices = new NoAlerts();

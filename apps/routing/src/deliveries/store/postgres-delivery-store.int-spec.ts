@@ -13,7 +13,7 @@ describeDeliveryStore('the store in PostgreSQL', async () => {
     store: postgresDeliveryStore(database, webhooks),
     addWebhook: async (id, ownerId, rateLimit = undefined) => {
       const fields = { name: null, description: null, url: 'http://example.test', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' };
-      await webhooks.create(ownerId, { id, ...fields, rate_limit: rateLimit ?? null });
+      await webhooks.create(ownerId, { id, ...fields, external_id: null, rate_limit: rateLimit ?? null });
     },
     close: drop,
   };

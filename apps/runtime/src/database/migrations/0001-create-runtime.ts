@@ -76,6 +76,22 @@ export class CreateRuntime1795305600004 extends Migration {
       leased_until timestamptz NOT NULL
     );
 
+    -- The last runs of each source that have ended, for people to see. A few more than 100 are kept.
+    CREATE TABLE finished_run (
+      source_id   text COLLATE "C" NOT NULL,
+      position    bigint GENERATED ALWAYS AS IDENTITY,
+      run_id      text COLLATE "C" NOT NULL,
+      trigger     text NOT NULL,
+      method      text NOT NULL,
+      status      text NOT NULL,
+      started_at  timestamptz NOT NULL,
+      duration_ms int NOT NULL,
+      emitted     int NOT NULL,
+      -- JSON; null: it did not fail
+      error       text,
+      PRIMARY KEY (source_id, position)
+    ) WITH (autovacuum_vacuum_scale_factor = 0.05);
+
     -- Emits that wait for their delivery_ts: the whole record of the event, ready to be produced.
     CREATE TABLE waiting_emit (
       emit_id   text COLLATE "C" PRIMARY KEY,

@@ -3,7 +3,7 @@ import { emitted } from './emitted.js';
 import type { Component } from './load-component.js';
 import { dbEntryBytes, type RunState } from './run-state.js';
 
-type Members = Record<string, unknown>;
+export type Members = Record<string, unknown>;
 
 /** The `this` of one run: one object for `run`, hooks and methods. */
 export function componentContext(component: Component, run: RunState): Members {
@@ -38,6 +38,12 @@ function app(definition: Members, configured: unknown): Members {
   for (const [name, method] of Object.entries(membersOf(definition.methods))) self[name] = bound(method, self);
   self.$auth = membersOf(membersOf(configured).$auth);
   return self;
+}
+
+/** The app that a prop takes its definition from: as the component has it among its props, with credentials, or without. */
+export function appOf(component: Component, definition: unknown, self: Members): Members {
+  const name = Object.entries(membersOf(component.props)).find(([, prop]) => prop === definition)?.[0];
+  return name === undefined ? app(membersOf(definition), undefined) : membersOf(self[name]);
 }
 
 function sourceDb(run: RunState): Members {
@@ -125,6 +131,6 @@ function bound(method: unknown, self: Members): unknown {
   return typeof method === 'function' ? method.bind(self) : method;
 }
 
-function membersOf(value: unknown): Members {
+export function membersOf(value: unknown): Members {
   return typeof value === 'object' && value !== null ? (value as Members) : {};
 }

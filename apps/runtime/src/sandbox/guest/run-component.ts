@@ -1,7 +1,9 @@
 import type { FromGuest, GuestLimits, RunMessage } from '../wire/messages.js';
 import { componentContext } from './component-context.js';
+import type { OptionsCall } from '../sandbox.js';
 import { guestError } from './guest-error.js';
 import type { Component, ComponentLoader } from './load-component.js';
+import { putOptions } from './prop-options.js';
 import { currentRun, RunState } from './run-state.js';
 
 // taken before any component could replace it
@@ -38,6 +40,7 @@ export async function runComponent(
 async function call(component: Component, run: RunState): Promise<void> {
   const self = componentContext(component, run);
   const { method, event } = run.job;
+  if (method === 'options') return putOptions(component, self, run, JSON.parse(event ?? '{}') as OptionsCall);
   const callee = method === 'run' ? component.run : (component.hooks as Component | undefined)?.[method];
   const value: unknown = event === undefined ? undefined : JSON.parse(event);
   if (typeof callee === 'function') await callee.call(self, value);

@@ -14,7 +14,7 @@ export interface RunMessage {
   hash: string;
   /** Absent when this process has had it before */
   code: string | undefined;
-  method: 'run' | Hook;
+  method: 'run' | Hook | 'options';
   sourceId: string;
   props: Record<string, unknown>;
   endpoint: string | null;

@@ -1,0 +1,75 @@
+import { type FieldProblem, MASK, type PropDefinition } from '#contracts';
+
+type Values = Record<string, unknown>;
+
+/** The credentials of an `app` prop are below this member. */
+const AUTH = '$auth';
+
+type Secrecy = 'open' | 'secret' | 'credentials';
+const secrecyOf = ({ type, secret }: PropDefinition): Secrecy => (type === 'app' ? 'credentials' : secret === true ? 'secret' : 'open');
+
+/** The value of a prop as answers show it. */
+export function maskedValue(prop: PropDefinition, value: unknown): unknown {
+  if (value === undefined || value === null) return value;
+  if (prop.secret === true && prop.type !== 'app') return MASK;
+  if (prop.type !== 'app' || !isObject(value) || !Object.hasOwn(value, AUTH)) return value;
+  return { ...value, [AUTH]: maskedCredentials(value[AUTH]) };
+}
+
+/** Keys are shown, values never. */
+export const maskedCredentials = (credentials: unknown): unknown =>
+  isObject(credentials) ? mapValues(credentials, () => MASK) : credentials === undefined || credentials === null ? credentials : MASK;
+
+/**
+ * The values that a source is to have: those given, with the values before in place of masks, and those that stay without being sent. A value that was
+ * secret and would be shown from now on must be given again.
+ */
+export function keptSecrets(
+  props: PropDefinition[],
+  { given, kept = {} }: { given: Values; kept?: Values },
+  before?: { props: PropDefinition[]; values: Values },
+): { values: Values; problems: FieldProblem[] } {
+  const problems: FieldProblem[] = [];
+  const values: Values = { ...kept, ...given };
+  for (const prop of props) {
+    const { name } = prop;
+    if (!Object.hasOwn(values, name)) continue;
+    const old = before && Object.hasOwn(before.values, name) ? before.values[name] : undefined;
+    const definition = before?.props.find((each) => each.name === name);
+    const was = definition && hasSecret(definition, old) ? secrecyOf(definition) : 'open';
+    const now = secrecyOf(prop);
+    const sent = values[name];
+    const bad = (message: string) => {
+      problems.push({ field: `configured_props.${name}`, message: `configured_props.${name} ${message}` });
+      // one problem per prop is enough
+      delete values[name];
+    };
+    const isKept = !Object.hasOwn(given, name) || sent === MASK;
+    if (was !== 'open' && was !== now && isKept) bad('must be given again: it was secret and is not any more');
+    else if (now === 'secret' && sent === MASK) {
+      if (was === 'secret') values[name] = old;
+      else bad('has no value that could be kept: send the value itself');
+    } else if (now === 'credentials' && isObject(sent) && isObject(sent[AUTH])) {
+      const [credentials, missing] = keptCredentials(sent[AUTH], isObject(old) ? old[AUTH] : undefined);
+      if (missing.length > 0) bad(`has no values that could be kept: send ${missing.join(', ')} of ${AUTH}`);
+      else values[name] = { ...sent, [AUTH]: credentials };
+    }
+  }
+  return { values, problems };
+}
+
+/** Credentials with the values before in place of masks, and the names of those that had none. */
+export function keptCredentials(sent: Values, old: unknown): [Values, string[]] {
+  const before = isObject(old) ? old : {};
+  const missing = Object.keys(sent).filter((key) => sent[key] === MASK && !Object.hasOwn(before, key));
+  return [mapValues(sent, (value, key) => (value === MASK ? before[key] : value)), missing];
+}
+
+const hasSecret = (prop: PropDefinition, value: unknown): boolean =>
+  value !== undefined && value !== null && (prop.type !== 'app' || (isObject(value) && Object.hasOwn(value, AUTH)));
+
+export const isObject = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** By entries: assigning to a key such as `__proto__` would not set it. */
+const mapValues = (object: Values, change: (value: unknown, key: string) => unknown): Values =>
+  Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value, key)]));

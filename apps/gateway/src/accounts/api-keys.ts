@@ -1,0 +1,52 @@
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
+import { IsIn, IsOptional, MaxLength } from 'class-validator';
+import { type Id, IsText } from '#contracts';
+import { type ApiKeyRow, KEY_SCOPES, type KeyScope } from './account.entity.js';
+
+const NAME_LENGTH = 255;
+
+/** A key as the API returns it. Times are Unix seconds. */
+export class ApiKey {
+  @ApiProperty({ type: String, example: 'key_0Vg2mXq1Zk3TnB7cYw' }) id!: Id<'apiKey'>;
+  @ApiProperty({ type: String, nullable: true, example: 'dashboard' }) name!: string | null;
+  @ApiProperty({ enum: KEY_SCOPES, description: '`read`: only GET, and no secrets.' }) scope!: KeyScope;
+  @ApiProperty({ description: 'The first characters of the key.', example: 'slk_0Vg2' }) prefix!: string;
+  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
+  @ApiProperty({ type: 'integer', nullable: true, description: 'Unix seconds, a few seconds behind; null: never.' }) last_used_at!:
+    number | null;
+}
+
+export class NewApiKey extends ApiKey {
+  @ApiProperty({ description: 'The key itself. It is shown only now.' }) key!: string;
+}
+
+export class CreateKeyBody {
+  @ApiPropertyOptional({ type: String, nullable: true, maxLength: NAME_LENGTH, example: 'dashboard' })
+  @IsOptional()
+  @IsText()
+  @MaxLength(NAME_LENGTH, { message: `name must be at most ${NAME_LENGTH} characters long` })
+  name?: string | null;
+
+  @ApiPropertyOptional({ enum: KEY_SCOPES, default: 'write', description: '`read`: only GET, and no secrets.' })
+  @IsOptional()
+  @IsIn(KEY_SCOPES, { message: 'scope must be read or write' })
+  scope?: KeyScope | null;
+}
+
+const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
+
+export const apiKeyOf = ({
+  id,
+  name,
+  scope,
+  prefix,
+  created_at,
+  last_used_at,
+}: Omit<ApiKeyRow, 'account_id' | 'hash' | 'revoked_at'>): ApiKey => ({
+  id,
+  name,
+  scope,
+  prefix,
+  created_at: unixSeconds(created_at),
+  last_used_at: last_used_at && unixSeconds(last_used_at),
+});

@@ -1,0 +1,45 @@
+import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
+import type { Id } from '#contracts';
+import { LOG, type Log } from '#observability';
+import { AccountsRepository } from './accounts.repository.js';
+
+const WRITE_EVERY_MS = 10_000;
+
+/** When keys were used last: kept in memory, and written for all requests of a while by one statement. */
+@Injectable()
+export class KeyUses implements BeforeApplicationShutdown {
+  private uses = new Map<Id<'apiKey'>, Date>();
+
+  constructor(
+    private readonly accounts: AccountsRepository,
+    @Inject(LOG) private readonly log: Log,
+  ) {}
+
+  note(id: Id<'apiKey'>): void {
+    this.uses.set(id, new Date());
+  }
+
+  /** The last use that is not written yet; undefined if there was none. */
+  last(id: Id<'apiKey'>): Date | undefined {
+    return this.uses.get(id);
+  }
+
+  @Interval(WRITE_EVERY_MS)
+  async write(): Promise<void> {
+    const { uses } = this;
+    if (uses.size === 0) return;
+    this.uses = new Map();
+    try {
+      await this.accounts.noteUses(uses);
+    } catch (error) {
+      // they are written with the next ones
+      this.uses = new Map([...uses, ...this.uses]);
+      this.log.warn({ err: error }, 'key-uses.not-written');
+    }
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.write();
+  }
+}

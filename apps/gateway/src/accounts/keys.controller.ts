@@ -1,0 +1,52 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
+import { ApiOperation } from '@nestjs/swagger';
+import { type Id, type Page, type UserId } from '#contracts';
+import { OwnerId } from '../accounts/account.decorator.js';
+import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { IdPipe } from '../http/id.pipe.js';
+import { PageQuery } from '../http/page.dto.js';
+import { SECRET_ANSWER } from '../idempotency/sealed-answer.js';
+import { AccountsService } from './accounts.service.js';
+import { ApiKey, CreateKeyBody, NewApiKey } from './api-keys.js';
+
+@Documented('keys')
+@Controller('v1/keys')
+export class KeysController {
+  constructor(private readonly accounts: AccountsService) {}
+
+  @Get()
+  @ApiOperation({
+    operationId: 'listKeys',
+    summary: 'List the API keys of your account',
+    description: 'Also those that the operator has issued; revoked keys are omitted.',
+  })
+  @AnswersPage(ApiKey)
+  @Problems(400)
+  list(@OwnerId() owner: UserId, @Query() page: PageQuery): Promise<Page<ApiKey>> {
+    return this.accounts.pageOfKeys(owner, page);
+  }
+
+  @Post()
+  @HttpCode(200)
+  @RouteConfig(SECRET_ANSWER)
+  @ApiOperation({ operationId: 'createKey', summary: 'Create an API key', description: 'Only this response contains the key itself.' })
+  @AnswersOne(NewApiKey)
+  @Problems(400, 409, 413, 415, 422)
+  async create(@OwnerId() owner: UserId, @Body() body: CreateKeyBody): Promise<{ data: NewApiKey }> {
+    return { data: await this.accounts.issueKey(owner, body) };
+  }
+
+  @Delete(':id')
+  @HttpCode(204)
+  @ApiOperation({
+    operationId: 'deleteKey',
+    summary: 'Revoke an API key',
+    description: 'It stops working at once, also if it is the one that authenticates this request.',
+  })
+  @AnswersNothing(204, 'The key has been revoked.')
+  @Problems(404)
+  async delete(@OwnerId() owner: UserId, @Param('id', new IdPipe('apiKey')) id: Id<'apiKey'>): Promise<void> {
+    await this.accounts.revokeKeyOf(owner, id);
+  }
+}

@@ -1,0 +1,10 @@
+import { expect, it } from '@jest/globals';
+import { seal, unseal } from './sealed-answer.js';
+
+it('reads a sealed answer with the API key that sealed it, and with no other', () => {
+  const sealed = seal('{"key":"slk_ü"}', 'mine');
+  expect(sealed).not.toContain('slk_');
+  expect(Buffer.from(sealed, 'base64').toString('latin1')).not.toContain('slk_');
+  expect(unseal(sealed, 'mine')).toBe('{"key":"slk_ü"}');
+  expect(unseal(sealed, 'other')).toBeUndefined();
+});

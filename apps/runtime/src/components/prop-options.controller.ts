@@ -1,0 +1,90 @@
+import { Controller, Inject } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import {
+  ComponentOptions,
+  componentOptions,
+  Invalid,
+  ksuid,
+  NotFound,
+  type OptionsRequest,
+  type PropOptions,
+  SluiceError,
+  SourceOptions,
+  sourceOptions,
+  type UserId,
+} from '#contracts';
+import { Answers } from '#messaging';
+import { SecretBox } from '#secrets';
+import { DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { openedProps, withoutMasks } from '../deployments/opened-props.js';
+import type { OptionsCall, Sandbox } from '../sandbox/sandbox.js';
+import { SANDBOX } from '../sandbox/sandbox.provider.js';
+import { CodeCache } from './code-cache.js';
+
+/** Less than the caller waits. */
+const OPTIONS_MS = 20_000;
+/** In characters. */
+const LONGEST_MESSAGE = 2000;
+
+/** The component, and the values that its props have. */
+interface Target {
+  codeHash: string;
+  /** Whose process the code shares where each source has its own. */
+  sourceId: string;
+  values: Record<string, unknown>;
+}
+
+/** The values that a prop may have: a fixed list, or what the component's `options()` returns in the sandbox. */
+@Controller()
+export class PropOptionsController {
+  constructor(
+    private readonly deployments: DeploymentsRepository,
+    private readonly codes: CodeCache,
+    private readonly box: SecretBox,
+    @Inject(SANDBOX) private readonly sandbox: Sandbox,
+  ) {}
+
+  @Answers(sourceOptions)
+  async ofSource(@Payload() { owner_id, source_id, prop, ...request }: SourceOptions): Promise<PropOptions> {
+    const row = await this.deployments.find(source_id);
+    if (!row || row.owner_id !== owner_id) throw new NotFound('source', source_id);
+    const own = openedProps(this.box, row.source_id, row);
+    const values = { ...own, ...withoutMasks(request.configured_props ?? {}, own) };
+    return this.options(owner_id, { codeHash: row.code_hash, sourceId: source_id, values }, prop, request);
+  }
+
+  @Answers(componentOptions)
+  ofComponent(@Payload() { owner_id, code_hash, prop, ...request }: ComponentOptions): Promise<PropOptions> {
+    return this.options(owner_id, { codeHash: code_hash, sourceId: code_hash, values: request.configured_props ?? {} }, prop, request);
+  }
+
+  private async options(
+    owner: UserId,
+    { codeHash, sourceId, values }: Target,
+    prop: string,
+    { query, page, prev_context }: OptionsRequest,
+  ): Promise<PropOptions> {
+    const { code, description } = await this.codes.get(codeHash);
+    const definition = description.configurable_props.find(({ name }) => name === prop);
+    if (!definition) throw new NotFound('prop', prop);
+    if (Array.isArray(definition.options)) return { options: definition.options as unknown[], context: null };
+    if (definition.remoteOptions !== true) throw new Invalid(`the prop ${prop} has no options`);
+    const call: OptionsCall = { prop, query: query ?? null, page: page ?? 0, prev_context: prev_context ?? null };
+    const { status, error, emits } = await this.sandbox.run({
+      runId: ksuid(),
+      accountId: owner,
+      sourceId,
+      component: { hash: codeHash, code },
+      method: 'options',
+      props: values,
+      endpoint: null,
+      db: {},
+      event: JSON.stringify(call),
+      wallMs: OPTIONS_MS,
+    });
+    const result = emits.at(-1)?.event;
+    if (status !== 'ok' || result === undefined)
+      throw new SluiceError('unprocessable', (error?.message ?? 'options() returned nothing').slice(0, LONGEST_MESSAGE).toWellFormed());
+    return JSON.parse(result) as PropOptions;
+  }
+}

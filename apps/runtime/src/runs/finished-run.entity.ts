@@ -1,0 +1,49 @@
+import { Column, Entity, PrimaryColumn } from 'typeorm';
+import type { FinishedRun, SourceId } from '#contracts';
+import { BYTEWISE_TEXT } from '#database';
+
+/** A run that has ended, for people to see. */
+@Entity('finished_run')
+export class FinishedRunRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  source_id!: SourceId;
+
+  @PrimaryColumn('bigint', { generated: 'identity', generatedIdentity: 'ALWAYS' })
+  position!: number;
+
+  @Column(BYTEWISE_TEXT)
+  run_id!: string;
+
+  @Column('text')
+  trigger!: FinishedRun['trigger'];
+
+  @Column('text')
+  method!: FinishedRun['method'];
+
+  @Column('text')
+  status!: FinishedRun['status'];
+
+  @Column('timestamptz')
+  started_at!: Date;
+
+  @Column('int')
+  duration_ms!: number;
+
+  @Column('int')
+  emitted!: number;
+
+  /** JSON, as text: PostgreSQL's own type refuses some of what an error may contain. */
+  @Column('text', { nullable: true })
+  error!: string | null;
+}
+
+export const finishedRunOf = (row: FinishedRunRow): FinishedRun => ({
+  id: row.run_id,
+  trigger: row.trigger,
+  method: row.method,
+  status: row.status,
+  started_at: Math.floor(row.started_at.getTime() / 1000),
+  duration_ms: row.duration_ms,
+  emitted: row.emitted,
+  error: row.error === null ? null : (JSON.parse(row.error) as FinishedRun['error']),
+});

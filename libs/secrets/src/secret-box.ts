@@ -1,0 +1,62 @@
+import { createCipheriv, createDecipheriv, createHash, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+
+const PREFIX = 'sealed';
+const ALGORITHM = 'aes-256-gcm';
+/** What GCM is made for (NIST SP 800-38D, 8.2): 96 random bits, for at most 2^32 values per key. */
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** The configured keys do not fit the data. The message is one line for the operator. */
+export class SecretsKeyProblem extends Error {
+  override readonly name = 'SecretsKeyProblem';
+}
+
+export const isSealed = (text: unknown): text is string => typeof text === 'string' && text.startsWith(`${PREFIX}:`);
+
+/**
+ * Encrypts texts under the first key, and decrypts them under any.
+ *
+ *     sealed:<first 8 hex digits of the key's SHA-256>:<base64 of IV, tag and ciphertext>
+ *
+ * place: what the value belongs to, such as `source dc_123`. The value opens only with the same place.
+ */
+export class SecretBox {
+  private readonly keys: { id: string; key: KeyObject }[];
+
+  constructor(keys: readonly Buffer[]) {
+    this.keys = keys.map((bytes) => ({ id: createHash('sha256').update(bytes).digest('hex').slice(0, 8), key: createSecretKey(bytes) }));
+  }
+
+  seal(text: string, place: string): string {
+    const [first] = this.keys;
+    if (!first) throw new SecretsKeyProblem('SLUICE_SECRETS_KEY contains no key');
+    const iv = randomBytes(IV_BYTES);
+    const cipher = createCipheriv(ALGORITHM, first.key, iv, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(place));
+    const encrypted = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+    return `${PREFIX}:${first.id}:${Buffer.concat([iv, cipher.getAuthTag(), encrypted]).toString('base64')}`;
+  }
+
+  /** @throws SecretsKeyProblem if the key is missing, or the value was changed or belongs elsewhere */
+  open(sealed: string, place: string): string {
+    const [, id, data = ''] = sealed.split(':');
+    const known = this.keys.find((each) => each.id === id);
+    if (!known)
+      throw new SecretsKeyProblem(
+        `SLUICE_SECRETS_KEY does not contain the key ${id}, which encrypted the secrets of ${place}; add this key to the list, or restore the right one`,
+      );
+    const bytes = Buffer.from(data, 'base64');
+    try {
+      const decipher = createDecipheriv(ALGORITHM, known.key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
+        .setAAD(Buffer.from(place))
+        .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+      return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString('utf8');
+    } catch {
+      throw new SecretsKeyProblem(`the secrets of ${place} cannot be decrypted: they were changed, or copied from somewhere else`);
+    }
+  }
+
+  /** Whether the value is encrypted under the first key, so that the others are not needed for it. */
+  isCurrent(sealed: string): boolean {
+    return sealed.startsWith(`${PREFIX}:${this.keys[0]?.id}:`);
+  }
+}

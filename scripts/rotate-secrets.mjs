@@ -1,0 +1,43 @@
+// sluice secrets rotate: encrypts all secrets in the databases under the first key of SLUICE_SECRETS_KEY. It can be repeated, and run while the services
+// run, once all of them have the new list of keys. On failure, it prints one line and exits with code 1.
+import { SourceRow } from '../dist/apps/catalog/src/sources/source.entity.js';
+import { SourcesRepository } from '../dist/apps/catalog/src/sources/sources.repository.js';
+import { checkConfig } from '../dist/libs/config/src/index.js';
+import { SERVICES } from '../dist/libs/contracts/src/index.js';
+import { Database, DatabaseConfig, rotateSealed } from '../dist/libs/database/src/index.js';
+import { createLog } from '../dist/libs/observability/src/index.js';
+import { SecretsConfig } from '../dist/libs/secrets/src/index.js';
+import { logFatal } from '../dist/libs/service/src/index.js';
+
+const log = createLog('secrets');
+
+try {
+  checkConfig([DatabaseConfig, SecretsConfig]);
+  const config = DatabaseConfig.read();
+  const { box } = SecretsConfig.read();
+  for (const service of SERVICES) {
+    const { schema } = await import(`../dist/apps/${service}/src/database/schema.js`);
+    const connection = { serverUrl: config.serverUrl, name: config.nameOf(service), max: 2, log };
+    const values = await rotateSealed(schema, connection, box);
+    if (values > 0) log.info({ database: connection.name, values }, 'secrets.rotated');
+    if (service === 'catalog') await republish(schema, connection);
+  }
+} catch (error) {
+  logFatal(log, error, 'rotation.failed');
+  process.exitCode = 1;
+}
+
+/**
+ * The catalog's relay sends the facts: they replace those that are encrypted under an older key.
+ * @param {any} schema
+ * @param {any} connection
+ */
+async function republish(schema, connection) {
+  const database = await Database.of(schema, connection).open();
+  try {
+    const sources = await new SourcesRepository(database, database.rows(SourceRow)).republish();
+    if (sources > 0) log.info({ sources }, 'sources.republished');
+  } finally {
+    await database.close();
+  }
+}
