@@ -344,7 +344,7 @@ export const sources = (world: () => World) =>
         ['active that is null', { active: null }, 'active'],
         ['props that are null', { configured_props: null }, 'configured_props'],
         ['a prop that the component has not', { configured_props: { nope: 1 } }, 'configured_props.nope'],
-        ['a name that is no text', { name: 5 }, 'name'],
+        ['a name that is not text', { name: 5 }, 'name'],
         ['an empty external id', { external_id: '' }, 'external_id'],
         ['an external id that is too long', { external_id: 'x'.repeat(129) }, 'external_id'],
       ])('reject %s', async (_, body, field) => {

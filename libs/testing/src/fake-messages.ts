@@ -13,7 +13,7 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
   readonly requests: Sent[] = [];
   readonly announced: Sent[] = [];
   readonly published: Sent[] = [];
-  /** The contracts whose replies come late: whoever has the patience is informed first. */
+  /** The contracts whose replies come late: a caller with patience is informed first. */
   private readonly late = new Set<string>();
   private readonly replies = new Map<string, (payload: never) => unknown>();
 

@@ -13,7 +13,7 @@ describe('an answer', () => {
     ['shows that a secret prop has no value', SECRET, null, null],
     ['shows other props', OPEN, 'abc', 'abc'],
     ['shows the keys of credentials', APP, { $auth: { a: 'x', n: 5 }, more: 1 }, { $auth: { a: MASK, n: MASK }, more: 1 }],
-    ['masks credentials that are no object', APP, { $auth: 'x' }, { $auth: MASK }],
+    ['masks credentials that are not an object', APP, { $auth: 'x' }, { $auth: MASK }],
     ['shows an app prop without credentials', APP, { more: 1 }, { more: 1 }],
     ['masks a key named __proto__', APP, JSON.parse('{"$auth":{"__proto__":"x"}}'), JSON.parse(`{"$auth":{"__proto__":"${MASK}"}}`)],
   ])('%s', (_, prop, value, shown) => {

@@ -8,7 +8,7 @@ const AUTH = '$auth';
 type Secrecy = 'open' | 'secret' | 'credentials';
 const secrecyOf = ({ type, secret }: PropDefinition): Secrecy => (type === 'app' ? 'credentials' : secret === true ? 'secret' : 'open');
 
-/** The value of a prop as answers show it. */
+/** The value of a prop as responses show it. */
 export function maskedValue(prop: PropDefinition, value: unknown): unknown {
   if (value === undefined || value === null) return value;
   if (prop.secret === true && prop.type !== 'app') return MASK;

@@ -155,7 +155,7 @@ export class SourcesService {
     return chosen(await this.components.registered(choice.key ?? ''));
   }
 
-  /** Before a component is fetched or inspected: what isn't the caller's costs nothing and tells nothing. */
+  /** Runs before a component is fetched or inspected: a source of another account must cost nothing and reveal nothing. */
   private async found(ownerId: UserId, id: SourceId): Promise<SourceRow> {
     const row = await this.sources.find(ownerId, id);
     if (!row) throw new NotFound('source', id);
