@@ -20,7 +20,9 @@ const never: Record<string, string> = {
   components: 'sc_000000000000000000',
   deliveries: 'del_000000000000000000',
   keys: 'key_000000000000000000',
+  replays: 'rpl_000000000000000000',
   props: 'prop',
+  events: '1763715600123-40960',
 };
 let ownComponent: string;
 
@@ -36,7 +38,9 @@ beforeAll(async () => {
     components: source.component_id,
     webhooks: await owner.webhook('http://localhost:1/'),
     workflows: WORKFLOW,
+    replays: (await owner.post('/replays', { emitter_id: source.id, from: 0, to: 1, listener_id: source.id })).body.data.id as string,
     props: 'prop',
+    events: '1763715600123-40960',
     keys: (await owner.post('/keys', {})).body.data.id as string,
   });
   await owner.subscribe(source.id, ids.webhooks!);

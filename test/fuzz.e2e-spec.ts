@@ -19,7 +19,15 @@ const CODES = [
 ];
 
 /** The prefix of the ids in a collection. */
-const PREFIXES: Record<string, string> = { sources: 'dc_', webhooks: 'wh_', workflows: 'p_', components: 'sc_', users: 'u_', keys: 'key_' };
+const PREFIXES: Record<string, string> = {
+  sources: 'dc_',
+  webhooks: 'wh_',
+  workflows: 'p_',
+  components: 'sc_',
+  users: 'u_',
+  keys: 'key_',
+  replays: 'rpl_',
+};
 
 let system: System;
 let api: Api;

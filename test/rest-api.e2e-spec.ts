@@ -1,8 +1,10 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import { components } from './rest/components.js';
 import { events } from './rest/events.js';
+import { history } from './rest/history.js';
 import { keys } from './rest/keys.js';
 import { pages } from './rest/pages.js';
+import { replays } from './rest/replays.js';
 import { requests } from './rest/requests.js';
 import { runs } from './rest/runs.js';
 import { sources } from './rest/sources.js';
@@ -30,3 +32,5 @@ events(shared);
 workflows(shared);
 keys(shared);
 runs(shared);
+history(shared);
+replays(shared);

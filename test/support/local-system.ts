@@ -68,6 +68,7 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
     broker: {
       kill: async () => broker?.kill(),
       start: async () => broker?.restart(),
+      loseData: async () => broker?.loseData(),
     },
     sluice,
     account: async (email = 'someone@example.com') =>
@@ -235,6 +236,8 @@ class OwnBroker {
   async restart(): Promise<void> {
     this.broker = await startBroker({ dir: this.dir, port: this.port });
   }
+
+  loseData = (): Promise<void> => rm(join(this.dir, 'data'), { recursive: true, force: true });
 
   async stop(): Promise<void> {
     await this.broker.stop();

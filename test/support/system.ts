@@ -51,6 +51,8 @@ export interface Broker {
   kill(): Promise<void>;
   /** Resolves when it responds. */
   start(): Promise<void>;
+  /** Deletes the data of a killed broker, like a disk that is lost. Needs `broker` and `processes`. */
+  loseData?(): Promise<void>;
 }
 
 export interface SystemOptions {

@@ -8,7 +8,6 @@ import { type Log, NestLog, withRequestId } from '#observability';
 import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
 import { AccountsService } from './accounts/accounts.service.js';
 import { authenticate } from './accounts/authenticate.js';
-import { enforceScopes } from './accounts/scope.js';
 import { GatewayConfig } from './gateway.config.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { idempotentPosts } from './idempotency/idempotent-posts.js';
@@ -19,6 +18,7 @@ import { ProblemFilter } from './http/problem.filter.js';
 import { sendProblem } from './http/problem.js';
 import { RequestPipe } from './http/request.pipe.js';
 import { KnownRoutes } from './http/routes.js';
+import { enforceScopes } from './http/scopes.js';
 
 /** Node takes no longer ones. */
 const MAX_URL_LENGTH = 16_384;

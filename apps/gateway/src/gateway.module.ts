@@ -12,6 +12,7 @@ import { ErrorMailController } from './error-mail/error-mail.controller.js';
 import { SeenError } from './error-mail/error-notice.entity.js';
 import { ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
 import { Mailer } from './error-mail/mailer.js';
+import { EventListenersController } from './events/event-listeners.controller.js';
 import { EventsController } from './events/events.controller.js';
 import { EventsService } from './events/events.service.js';
 import { GatewayConfig } from './gateway.config.js';
@@ -23,6 +24,7 @@ import { LateAnswers } from './idempotency/late-answers.js';
 import { LiveModule } from './live/live.module.js';
 import { PublishingModule } from './publishing/publishing.module.js';
 import { PropOptionsController } from './sources/prop-options.controller.js';
+import { ReplaysController } from './replays/replays.controller.js';
 import { RunNow } from './sources/run-now.js';
 import { RunsController } from './sources/runs.controller.js';
 import { SourcesController } from './sources/sources.controller.js';
@@ -51,9 +53,11 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     RunsController,
     PropOptionsController,
     EventsController,
+    EventListenersController,
     SubscriptionsController,
     WebhooksController,
     DeliveriesController,
+    ReplaysController,
     UsageController,
     ErrorMailController,
   ],

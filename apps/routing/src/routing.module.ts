@@ -3,6 +3,8 @@ import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { ProtectedBrokersModule } from '#service';
 import { schema } from './database/schema.js';
+import { HistoryModule } from './history/history.module.js';
+import { ReplaysModule } from './replays/replays.module.js';
 import { RoutesModule } from './routes/routes.module.js';
 import { RoutingConfig } from './routing.config.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
@@ -31,6 +33,8 @@ class SharedModule {}
     WebhooksModule,
     SubscriptionsModule,
     RoutesModule,
+    HistoryModule,
+    ReplaysModule,
   ],
 })
 export class RoutingModule {}

@@ -20,7 +20,7 @@ export class Housekeeping {
   @Interval(HOUR_MS)
   async deleteOld(): Promise<void> {
     try {
-      await Promise.all([this.runs.deleteDone(KEEP_RUNS_DAYS), this.runs.deleteOfDeletedSources(), this.quotas.deleteOld()]);
+      await Promise.all([this.runs.deleteDone(KEEP_RUNS_DAYS), this.runs.deleteOfDeleted(), this.quotas.deleteOld()]);
     } catch (error) {
       this.log.warn({ err: error }, 'housekeeping.failed');
     }

@@ -35,11 +35,40 @@ export interface EmitterStream {
 /** The streams of an emitter that hold events. */
 export const listStreams = query<EmitterStream[]>()('event-store.stream.list', EmitterReference);
 
+export class FindEvent extends EmitterReference {
+  /** `<ms>-<seq>` */
+  @IsString() event_id!: string;
+}
+
+/** A deletion of a range of an emitter's events, as the log has it: event ids, both inclusive. */
+export interface EventDeletion {
+  /** null: every stream; `*`: the default one and all custom ones. */
+  stream: string | null;
+  start_id: string | null;
+  end_id: string | null;
+  /** The place of the deletion itself: it deletes nothing that was emitted after it. */
+  at_id: string;
+}
+
+/** What the store knows of an event. */
+export interface StoredEvent {
+  /** null: it is not kept, or no longer. */
+  event: { stream: string; emit_id: string; json: string } | null;
+  /** The deletions that may have covered it: what it is not kept by. */
+  deletions: EventDeletion[];
+}
+export const findEvent = query<StoredEvent>()('event-store.event.find', FindEvent);
+
+/** All deletions of an emitter's events that the log may still contain. */
+export const listDeletions = query<EventDeletion[]>()('event-store.event.deletions', EmitterReference);
+
 /** How far the store has read a partition of the topic `events`: every record below `offset`; `clock` is the clock of the record just below it, in ms. */
 export interface StoredPosition {
   partition: number;
   offset: number;
   clock: number;
+  /** The timestamp of the record just below `offset`, in ms, which identifies the log; undefined if it is unknown. */
+  timestamp?: number;
 }
 
 export class GetStoredPositions {}

@@ -13,6 +13,7 @@ const prefixes = {
   deployment: 'd_',
   apiKey: 'key_',
   delivery: 'del_',
+  replay: 'rpl_',
 } as const;
 
 export type IdKind = keyof typeof prefixes;

@@ -7,6 +7,7 @@ export * from './ids.js';
 export * from './values.js';
 export * from './page.js';
 export * from './raised-errors.js';
+export * from './replays.js';
 export * from './runs.js';
 export * from './sources.js';
 export * from './subscriptions.js';

@@ -1,4 +1,4 @@
-import { IsIn, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
+import { IsArray, IsIn, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
 import { fact, query, queuedCommand } from './contract.js';
 import type { Deployment, Hook } from './emitters.js';
 import { IsId, type SourceId, type UserId } from './ids.js';
@@ -80,7 +80,7 @@ export class OptionsRequest {
 
 export interface PropOptions {
   options: unknown[];
-  context: unknown;
+  context: Record<string, unknown> | null;
 }
 
 export class SourceOptions extends OptionsRequest {
@@ -98,3 +98,10 @@ export class ComponentOptions extends OptionsRequest {
   @IsString() prop!: string;
 }
 export const componentOptions = query<PropOptions>()('runtime.component.options', ComponentOptions, { secret: true });
+
+export class FindRuns {
+  @IsId('user') owner_id!: UserId;
+  @IsArray() @IsString({ each: true }) run_ids!: string[];
+}
+/** Those of the runs that have ended: as they are listed, or without a status if they are no longer. */
+export const findRuns = query<{ id: string; status: FinishedRun['status'] | null }[]>()('runtime.run.find', FindRuns);

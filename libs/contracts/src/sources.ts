@@ -17,7 +17,7 @@ export interface Source {
   updated_at: number;
   name: string;
   name_slug: string;
-  /** The caller's own id; omitted if there is none. */
+  /** The user's own id of it; omitted if there is none. */
   external_id?: string;
 }
 
@@ -104,13 +104,9 @@ export class SourceReference {
 export const getSource = query<Source>()('catalog.source.get', SourceReference);
 export const deleteSource = command<void>()('catalog.source.delete', SourceReference);
 
-export class SourceListQuery extends PageRequest {
-  @SelectsExternalId()
-  external_id?: string;
-}
-
-export class ListSources extends SourceListQuery {
+export class ListSources extends PageRequest {
   @IsId('user') owner_id!: UserId;
+  @SelectsExternalId() external_id?: string;
 }
 export const listSources = query<Page<Source>>()('catalog.source.list', ListSources);
 

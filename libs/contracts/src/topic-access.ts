@@ -20,7 +20,7 @@ const conversations: Record<Service, Conversation> = {
   },
   catalog: { asks: ['gateway', 'runtime', 'routing', 'event-store'], reads: [WORKFLOWS_TOPIC], writes: [emitterChanged.topic] },
   routing: {
-    asks: ['catalog'],
+    asks: ['catalog', 'event-store'],
     reads: [EVENTS_TOPIC, emitterChanged.topic],
     writes: [EVENTS_TOPIC, WORKFLOW_TRIGGERS_TOPIC, executeRun.topic, errorRaised.topic],
   },

@@ -12,10 +12,7 @@ export const IsText = (): PropertyDecorator =>
     },
   });
 
-/** Text that PostgreSQL and UTF-8 can store: replaces a NUL character or an unpaired surrogate by U+FFFD. */
-export const storableText = (text: string): string => text.toWellFormed().replaceAll('\0', '\uFFFD');
-
-const EXTERNAL_ID_LENGTH = 128;
+export const EXTERNAL_ID_LENGTH = 128;
 
 /** Whether the text can be an external id: text that PostgreSQL can store and a URL can carry. */
 const isExternalId = (value: unknown): boolean =>
@@ -36,15 +33,16 @@ export const IsExternalId = (): PropertyDecorator =>
 
 /** Selects the resource with this external id from a list; an empty one counts as absent. */
 export const SelectsExternalId = (): PropertyDecorator =>
-  applyDecorators(
-    ValidateBy({
-      name: 'selectsExternalId',
-      validator: {
-        validate: (value: unknown) => value === undefined || value === '' || isExternalId(value),
-        defaultMessage: (args) => `${args?.property} must be at most ${EXTERNAL_ID_LENGTH} characters of text`,
-      },
-    }),
-  );
+  ValidateBy({
+    name: 'selectsExternalId',
+    validator: {
+      validate: (value: unknown) => value === undefined || value === '' || isExternalId(value),
+      defaultMessage: (args) => `${args?.property} must be at most ${EXTERNAL_ID_LENGTH} characters of text`,
+    },
+  });
+
+/** Text that PostgreSQL and UTF-8 can store: replaces a NUL character or an unpaired surrogate by U+FFFD. */
+export const storableText = (text: string): string => text.toWellFormed().replaceAll('\0', '\uFFFD');
 
 /** The maximum nesting of JSON input. Parsing has no limit, but serializing needs a stack frame per level. */
 export const MAX_JSON_DEPTH = 200;

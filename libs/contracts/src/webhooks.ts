@@ -1,7 +1,7 @@
 import { Type } from 'class-transformer';
 import { IsBoolean, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
 import { command, query } from './contract.js';
-import { type EmitterId, type Id, IsId, type UserId, type WebhookId } from './ids.js';
+import { type EmitterId, type Id, IsId, type ListenerId, type UserId, type WebhookId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
 import { IsExternalId, SelectsExternalId } from './values.js';
 
@@ -16,10 +16,10 @@ export interface Webhook {
   active: boolean;
   /** Deliveries per second; omitted if there is no limit. */
   rate_limit?: number;
+  /** The user's own id of it; omitted if there is none. */
+  external_id?: string;
   created_at: number;
   updated_at: number;
-  /** The caller's own id; omitted if there is none. */
-  external_id?: string;
 }
 
 export class WebhookFields {
@@ -53,13 +53,9 @@ export class CreateWebhook extends WebhookFields {
 }
 export const createWebhook = command<Webhook>()('routing.webhook.create', CreateWebhook);
 
-export class WebhookListQuery extends PageRequest {
-  @SelectsExternalId()
-  external_id?: string;
-}
-
-export class ListWebhooks extends WebhookListQuery {
+export class ListWebhooks extends PageRequest {
   @IsId('user') owner_id!: UserId;
+  @SelectsExternalId() external_id?: string;
 }
 export const listWebhooks = query<Page<Webhook>>()('routing.webhook.list', ListWebhooks);
 
@@ -136,7 +132,7 @@ export class DeliveryReference {
   @IsId('webhook') webhook_id!: WebhookId;
   @IsId('delivery') id!: Id<'delivery'>;
 }
-/** Makes a pending or failed delivery due now. */
+/** Makes a delivery due now, also one that has succeeded, as long as its event is in the log or in the store. */
 export const retryDelivery = command<WebhookDelivery>()('routing.delivery.retry', DeliveryReference);
 
 export class RecoverDeliveries {
@@ -147,3 +143,24 @@ export class RecoverDeliveries {
 }
 /** Makes all deliveries due now that have failed since then. */
 export const recoverDeliveries = command<{ count: number }>()('routing.delivery.recover', RecoverDeliveries);
+
+export class ListenersOfEvent {
+  @IsId('user') owner_id!: UserId;
+  @IsId('source', 'workflow') emitter_id!: EmitterId;
+  /** `<ms>-<seq>` */
+  @IsString() event_id!: string;
+}
+
+/** A listener that an event went to. */
+export interface EventListener {
+  listener_id: ListenerId;
+  kind: 'webhook' | 'source' | 'workflow';
+  /** Of a webhook; null until it is stored. */
+  delivery_id: Id<'delivery'> | null;
+  /** Of a source. */
+  run_id: string | null;
+  status: DeliveryStatus | 'skipped';
+  attempts: DeliveryAttempt[];
+}
+/** The listeners that an event went to. What became of the runs of sources is not known here: they are `pending`. */
+export const listEventListeners = query<EventListener[]>()('routing.event.listeners', ListenersOfEvent);

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { isOfData, readKeysetPage } from './index.js';
-import { Migration, schemaOf } from './schema.js';
+import { Migration } from './migration.js';
+import { schemaOf } from './schema.js';
 
 @Entity('note')
 class Note {

@@ -6,5 +6,7 @@ export { DatabaseModule } from './database.module.js';
 export { type KeysetPage, readKeysetPage } from './keyset.js';
 export { Lookups } from './lookups.js';
 export { ensureDatabase, migrate, schemaState, SchemaTooNew } from './migrate.js';
+export { BYTEWISE_TEXT, CREATED_AT } from './column-types.js';
+export { Migration } from './migration.js';
 export { checkSealed, rotateSealed } from './sealed.js';
-export { BYTEWISE_TEXT, CREATED_AT, Migration, type Schema, schemaOf, type SchemaPart } from './schema.js';
+export { type Schema, schemaOf, type SchemaPart } from './schema.js';

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { createLog } from '#observability';
 import { databaseUrl } from './data-source.js';
 import { ensureDatabase, migrate, schemaState, SchemaTooNew } from './migrate.js';
-import { Migration } from './schema.js';
+import { Migration } from './migration.js';
 
 const server = process.env.SLUICE_TEST_DATABASE_URL!;
 const log = createLog('test', 'silent');

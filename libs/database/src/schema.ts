@@ -1,22 +1,7 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm';
+import type { Migration } from './migration.js';
+import { ConsumerPosition, CreateRestores1795305600008, RestoreTick } from './restores.schema.js';
 
 type Entity = abstract new (...args: never[]) => object;
-
-/**
- * A step of a schema. Its class is named after what it does and the time in ms at which it was written: `CreateOutbox1795305600000`. Once released it
- * never changes. There is no way back: services of the previous version work on the new schema, and for an older one there is the backup.
- */
-export abstract class Migration implements MigrationInterface {
-  protected abstract readonly sql: string;
-
-  async up(database: QueryRunner): Promise<void> {
-    await database.query(this.sql);
-  }
-
-  down(): Promise<never> {
-    return Promise.reject(new Error(`${this.constructor.name} cannot be undone: restore a backup`));
-  }
-}
 
 /** What a library or an app keeps in a database: its tables as entities, and the migrations that make them. */
 export interface SchemaPart {
@@ -45,8 +30,12 @@ export interface Schema extends SchemaPart {
   sealed: SealedColumn[];
 }
 
+/** With which a service recognises that its database was restored. */
+const restores: SchemaPart = { entities: [RestoreTick, ConsumerPosition], migrations: [CreateRestores1795305600008] };
+
 /** The schema of an app: its own tables and those of the libraries that it uses. */
-export function schemaOf(app: string, ...parts: SchemaPart[]): Schema {
+export function schemaOf(app: string, ...own: SchemaPart[]): Schema {
+  const parts = [...own, restores];
   return {
     app,
     entities: parts.flatMap(({ entities }) => entities),
@@ -54,9 +43,3 @@ export function schemaOf(app: string, ...parts: SchemaPart[]): Schema {
     sealed: parts.flatMap(({ sealed = [] }) => sealed),
   };
 }
-
-/** Type of a column whose text is compared byte by byte, whatever the server's locale: ids, keys, names of streams. */
-export const BYTEWISE_TEXT = { type: 'text', collation: 'C' } as const;
-
-/** Type of the column that holds the time at which a row was created. */
-export const CREATED_AT = { type: 'timestamptz', default: () => 'now()' } as const;

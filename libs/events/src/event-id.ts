@@ -8,7 +8,8 @@ export interface EventPlace {
   seq: number;
 }
 
-const PARTITIONS = 4096;
+/** The maximum number of a topic's partitions. */
+export const PARTITIONS = 4096;
 const PATTERN = /^(\d{1,15})-(\d{1,16})$/;
 
 export const eventPlace = (record: { clock: number; offset: number; partition: number }): EventPlace => ({

@@ -4,11 +4,11 @@ import type { OffsetRange, Progress } from './watermark.js';
 const MOST_BYTES = 2900;
 
 /**
- * The metadata of a commit: the clock and, if records above the committed offset are done, the offset again and the
- * lengths of the runs from there on, alternating between unfinished and finished records, as varints in base64url. Runs beyond
- * the limit are omitted; their records would be repeated.
+ * The metadata of a commit, separated by spaces: the clock; the offset again; the lengths of the runs from there on, alternating between
+ * unfinished and finished records, as varints in base64url; the timestamp that identifies the log; the number of the database (restores.ts). Runs beyond the limit are omitted; their
+ * records would be repeated.
  */
-export function progressMetadata({ offset, clock, ended }: Progress): string {
+export function progressMetadata({ offset, clock, timestamp, ended }: Progress, ticks = 0): string {
   const bytes: number[] = [];
   let at = offset;
   for (const { from, to } of ended) {
@@ -17,23 +17,30 @@ export function progressMetadata({ offset, clock, ended }: Progress): string {
     bytes.push(...run);
     at = to;
   }
-  return bytes.length === 0 ? String(clock) : `${clock} ${offset} ${Buffer.from(bytes).toString('base64url')}`;
+  return `${clock} ${offset} ${Buffer.from(bytes).toString('base64url')} ${timestamp ?? ''} ${ticks || ''}`.trimEnd();
 }
 
 /** Reads a commit: `offset` is negative if there is none, and `metadata` may come from any tool. */
-export function committedProgress(offset: number, metadata: string | null): Progress {
-  const [clock = '', base, runs = ''] = (metadata ?? '').split(' ', 3);
+export function committedProgress(offset: number, metadata: string | null): Progress & { ticks?: number } {
+  const [clock = '', base, runs = '', timestamp = '', ticks = ''] = (metadata ?? '').split(' ', 5);
   const low = Math.max(0, offset);
   const ended: OffsetRange[] = [];
   let at = low;
-  // if a tool has moved the offset and copied the metadata, the runs do not apply
-  const lengths = base === String(low) ? numbers(Buffer.from(runs, 'base64url')) : [];
+  // if a tool has moved the offset and copied the metadata, the rest does not apply
+  const applies = base === String(low);
+  const lengths = applies ? numbers(Buffer.from(runs, 'base64url')) : [];
   for (let index = 0; index + 1 < lengths.length; index += 2) {
     const from = at + (lengths[index] as number);
     at = from + (lengths[index + 1] as number);
     ended.push({ from, to: at });
   }
-  return { offset: low, clock: Number(clock) || 0, ended };
+  return {
+    offset: low,
+    clock: Number(clock) || 0,
+    timestamp: applies ? Number(timestamp) || undefined : undefined,
+    ended,
+    ticks: applies ? Number(ticks) || undefined : undefined,
+  };
 }
 
 /** Seven bits per byte, lowest first; all bytes but the last have the eighth bit set. */

@@ -35,10 +35,14 @@ const defaults = {
   allowAutoTopicCreation: false,
 } satisfies Partial<ConsumerConfig>;
 
+/** A broker that did not respond for this long may have been replaced by another one with other records. */
+const SILENCE_MS = 3000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 15_000;
 
 export interface WatchedConsumerOptions {
+  /** Called before the records of the first fetch after a silence of the broker. */
+  onSilence?(): void;
   /** false: the service is ready without it, and continues if it fails. */
   vital?: boolean;
   /** The group belongs to this process alone and is deleted at the end. */
@@ -57,15 +61,19 @@ export class WatchedConsumer {
   readonly consumer: Consumer;
   private readonly state: ConsumerState;
   private readonly ownGroup: boolean;
+  private readonly onSilence: () => void;
   private readonly lags = new Map<string, number>();
   private stopping = false;
+  /** When each broker last responded to a fetch, in ms. */
+  private readonly fetches = new Map<number, number>();
 
   constructor(
     private readonly kafka: KafkaClient,
     private readonly group: string,
     private readonly log: Log,
-    { vital = true, ownGroup = false, config = {} }: WatchedConsumerOptions = {},
+    { onSilence = () => {}, vital = true, ownGroup = false, config = {} }: WatchedConsumerOptions = {},
   ) {
+    this.onSilence = onSilence;
     this.ownGroup = ownGroup;
     this.consumer = kafka.consumer({ ...defaults, ...config, groupId: group });
     this.state = { group, vital, running: false, lastContactAt: 0 };
@@ -83,7 +91,12 @@ export class WatchedConsumer {
       contact();
       log.debug({ group, assignment: payload.memberAssignment }, 'consumer.joined');
     });
-    consumer.on(consumer.events.FETCH, contact);
+    consumer.on(consumer.events.FETCH, ({ payload }) => {
+      contact();
+      const last = this.fetches.get(payload.nodeId) ?? state.lastContactAt;
+      this.fetches.set(payload.nodeId, state.lastContactAt);
+      if (state.lastContactAt - last > SILENCE_MS) this.onSilence();
+    });
     consumer.on(consumer.events.HEARTBEAT, contact);
     consumer.on(consumer.events.STOP, () => void (state.running = false));
     consumer.on(consumer.events.CRASH, ({ payload }) => {

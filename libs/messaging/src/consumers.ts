@@ -2,6 +2,7 @@ import { Unavailable } from '#contracts';
 import type { LaneConsumer } from './lane-consumer.js';
 import type { Task } from './lanes.js';
 import type { LogConsumer } from './log-consumer.js';
+import type { GroupPosition } from './restores.js';
 
 /** The consumers of this process by group, for features that need more than their handlers. */
 export class Consumers {
@@ -17,6 +18,16 @@ export class Consumers {
   /** For the transport: a consumer that runs only on demand. */
   offer(group: string, make: () => LogConsumer): void {
     this.onDemand.set(group, make);
+  }
+
+  /** The positions of the groups in the partitions of this process. */
+  positions(): GroupPosition[] {
+    return [...this.laned.values()].flatMap((consumer) => consumer.positions());
+  }
+
+  /** Returns to these positions, because the database was restored. */
+  rewind(positions: GroupPosition[]): void {
+    for (const consumer of this.laned.values()) consumer.rewind(positions);
   }
 
   /** The number of unfinished tasks of the group. */

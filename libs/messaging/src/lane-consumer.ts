@@ -7,6 +7,8 @@ import { Gathering } from './gathering.js';
 import type { KafkaClient } from './kafka.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
+import { reportMissed, reportReplaced } from './lost-records.js';
+import { type Committed, type GroupPosition, NO_RESTORES, type Restores } from './restores.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
   group: string;
@@ -17,6 +19,8 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
   gatherMs?: number;
   /** false: the service is ready without it. */
   vital?: boolean;
+  /** Recognises a restored database, whose position is then older than the committed one. */
+  restores?: Restores;
 }
 
 /** How long a rebalance may delay tasks, which another process may have to run. */
@@ -46,6 +50,7 @@ export class LaneConsumer {
   private readonly watched: WatchedConsumer;
   private readonly consumer: Consumer;
   private readonly group: string;
+  private readonly restores: Restores;
   private readonly name: { group: string };
   private readonly gathering: Gathering;
   /** Counts the assignments. */
@@ -62,6 +67,7 @@ export class LaneConsumer {
     private readonly options: LaneConsumerOptions,
   ) {
     this.name = { group: options.group };
+    this.restores = options.restores ?? NO_RESTORES;
     this.gathering = new Gathering(options.gatherMs ?? 0);
     this.intake = new LaneIntake({
       ...options,
@@ -71,7 +77,7 @@ export class LaneConsumer {
       },
     });
     this.group = kafkaName(options.group);
-    this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital });
+    this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital, onSilence: () => this.verify() });
     this.consumer = this.watched.consumer;
   }
 
@@ -83,6 +89,26 @@ export class LaneConsumer {
   /** Whether it is stopping. */
   get isStopping(): boolean {
     return this.stopping;
+  }
+
+  /** The positions of its partitions: every record below is done, and its effects are stored. */
+  positions(): GroupPosition[] {
+    if (!this.options.restores) return [];
+    return this.intake.positions().map(({ topic, partition, offset, clock, timestamp }) => ({
+      ...this.name,
+      ...{ topic, partition, offset, clock, timestamp },
+    }));
+  }
+
+  /** Returns to these positions, because the database has lost the effects of later records. */
+  rewind(positions: GroupPosition[]): void {
+    if (!this.options.restores) return;
+    for (const { group, ...position } of positions) {
+      if (group !== this.options.group || !this.intake.rewind(position)) continue;
+      const { topic, partition, offset } = position;
+      this.log.warn({ group, topic, partition, offset }, 'lane.rewound');
+      this.consumer.seek({ topic, partition, offset: String(position.timestamp === undefined ? offset : offset - 1) });
+    }
   }
 
   /** Runs a task in its lane, in turn with those of the records. */
@@ -151,7 +177,7 @@ export class LaneConsumer {
     this.intake.keepOnly(Object.entries(given).flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition }))));
     for (;;) {
       try {
-        const progress = await this.committed(given);
+        const progress = await Promise.all((await this.committed(given)).map((each) => this.valid(each)));
         if (assignment !== this.assignment) return;
         this.intake.assign(progress);
         return this.resume();
@@ -163,7 +189,16 @@ export class LaneConsumer {
     }
   }
 
-  private async committed(given: Record<string, number[]>): Promise<PartitionProgress[]> {
+  /** What was committed or, if the database is older, what belongs to the database. */
+  private async valid({ ticks = 0, ...progress }: Committed): Promise<PartitionProgress> {
+    const { topic, partition } = progress;
+    const restored = await this.restores.positionFor({ ...this.name, topic, partition }, ticks);
+    if (!restored || restored.offset >= progress.offset) return progress;
+    this.consumer.seek({ topic, partition, offset: String(restored.timestamp === undefined ? restored.offset : restored.offset - 1) });
+    return { topic, partition, ...restored, ended: [] };
+  }
+
+  private async committed(given: Record<string, number[]>): Promise<Committed[]> {
     const admin = this.kafka.admin();
     await admin.connect();
     try {
@@ -192,7 +227,7 @@ export class LaneConsumer {
       await sleep(5);
       await heartbeat();
     }
-    if (!this.intake.has(batch.topic, batch.partition)) return;
+    if (!this.intake.has(batch.topic, batch.partition) || !this.follows(batch)) return;
     for (let start = 0; start < batch.messages.length; start += CHUNK) {
       const chunk = batch.messages.slice(start, start + CHUNK);
       for (let pause = 100; ; pause = Math.min(pause * 2, 3000)) {
@@ -217,6 +252,26 @@ export class LaneConsumer {
     await this.gathering.rest(batch);
   }
 
+  private verify(): void {
+    for (const { topic, partition, from } of this.intake.doubt()) this.consumer.seek({ topic, partition, offset: String(from) });
+  }
+
+  /** Whether these are the next records of the partition; if not, the right ones are fetched next. */
+  private follows({ topic, partition, messages, highWatermark, ...batch }: EachBatchPayload['batch']): boolean {
+    // exists in kafkajs, but not in its types
+    const fetchedOffset = Number((batch as { fetchedOffset?: string }).fetchedOffset);
+    const continuation = this.intake.judge(topic, partition, { messages, fetchedOffset, highWatermark: Number(highWatermark) });
+    const at = { ...this.name, topic, partition, fetched: fetchedOffset };
+    if (continuation.kind === 'continues') {
+      const { missed } = continuation;
+      if (missed > 0) reportMissed(this.log, { ...at, expected: fetchedOffset - missed, missed });
+      return true;
+    }
+    if (continuation.kind === 'replaced') reportReplaced(this.log, { ...at, end: Number(highWatermark) });
+    this.consumer.seek({ topic, partition, offset: String(continuation.kind === 'reread' ? continuation.from : 0) });
+    return false;
+  }
+
   private commit(): Promise<void> {
     this.committing = this.committing.then(async () => {
       const { assignment } = this;
@@ -228,7 +283,7 @@ export class LaneConsumer {
             topic: progress.topic,
             partition: progress.partition,
             offset: String(progress.offset),
-            metadata: progressMetadata(progress),
+            metadata: progressMetadata(progress, this.restores.ticks),
           })),
         );
         // a late commit may have overwritten what others had committed: commit everything again

@@ -255,6 +255,56 @@ describe('keyed lanes with a low watermark', () => {
   });
 });
 
+describe('a lane intake whose database was restored', () => {
+  it('plans the records above the position of the database again, and drops the tasks that wait', async () => {
+    const ran: number[] = [];
+    const pending: (() => void)[] = [];
+    const intake = new LaneIntake({
+      concurrency: 1,
+      maxOutstanding: 100,
+      plan: (records) =>
+        records.map(({ offset }) => [
+          {
+            lane: 'one',
+            run: async () => {
+              ran.push(offset);
+              await new Promise<void>((resolve) => pending.push(resolve));
+            },
+          },
+        ]),
+    });
+    const finish = async () => {
+      pending.shift()?.();
+      await settle();
+    };
+    const messages = log[0]!.slice(0, 4);
+    intake.keepOnly([{ topic: TOPIC, partition: 0 }]);
+    intake.assign([{ topic: TOPIC, partition: 0, offset: 0, clock: 0, ended: [] }]);
+    await intake.take(TOPIC, 0, messages);
+    await settle();
+    await finish();
+    await finish();
+    expect(ran).toEqual([0, 1, 2]);
+    expect(intake.rewind({ topic: TOPIC, partition: 0, offset: 9, clock: 0 })).toBe(false);
+    expect(intake.rewind({ topic: TOPIC, partition: 0, offset: 1, clock: 1000, timestamp: 1000 })).toBe(true);
+    expect(intake.judge(TOPIC, 0, { messages, fetchedOffset: 0, highWatermark: 4 })).toEqual({ kind: 'continues', missed: 0 });
+    await intake.take(TOPIC, 0, messages);
+    for (let n = 0; n < 6; n++) await finish();
+    expect(ran).toEqual([0, 1, 2, 1, 2, 3]);
+    expect(intake.uncommitted()).toMatchObject([{ offset: 4 }]);
+  });
+
+  it('reads another log from its beginning, and moves the position of the group back', async () => {
+    const intake = new LaneIntake({ concurrency: 1, maxOutstanding: 100, plan: (records) => records.map(() => []) });
+    intake.keepOnly([{ topic: TOPIC, partition: 0 }]);
+    intake.assign([{ topic: TOPIC, partition: 0, offset: 3, clock: 7000, timestamp: 7000, ended: [{ from: 4, to: 5 }] }]);
+    const messages = log[0]!.slice(2, 6);
+    expect(intake.judge(TOPIC, 0, { messages, fetchedOffset: 2, highWatermark: 6 })).toEqual({ kind: 'replaced' });
+    await intake.take(TOPIC, 0, log[0]!.slice(0, 6));
+    expect(intake.uncommitted()).toMatchObject([{ offset: 6, clock: 1020, ended: [] }]);
+  });
+});
+
 describe('a lane intake that is closed', () => {
   /** Three records of one lane and one of another; the first of each is in progress. */
   async function begun() {

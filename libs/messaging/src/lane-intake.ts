@@ -1,8 +1,9 @@
 import type { KafkaMessage } from 'kafkajs';
 import { JointPlans, type Plan } from './joint-plans.js';
 import { Lanes, type LanesOptions, type Task } from './lanes.js';
+import { type Continuation, type Fetched, LogContinuity } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
-import { type Progress, united, Watermark } from './watermark.js';
+import { clockAfter, type Position, type Progress, united, Watermark } from './watermark.js';
 
 export interface LaneIntakeOptions extends LanesOptions {
   /** With more outstanding tasks than this, no more records are accepted. */
@@ -32,6 +33,7 @@ export interface Uncommitted extends PartitionProgress {
 /** A partition that is assigned to this process. */
 class Assigned {
   readonly watermark: Watermark;
+  readonly continuity: LogContinuity;
   /** The number of finished records at the last commit. */
   endingsCommitted = -1;
   /** Another process owns it now. */
@@ -44,6 +46,7 @@ class Assigned {
     public known: Progress,
   ) {
     this.watermark = new Watermark(known);
+    this.continuity = new LogContinuity(known);
   }
 
   /** Whether the record must still be handled, and by this process. */
@@ -124,8 +127,10 @@ export class LaneIntake {
       const key = place(topic, partition);
       const before = this.partitions.get(key);
       // tasks that have started here continue, unless another process has owned the partition meanwhile and advanced it
-      if (before && before.watermark.next >= known.offset) Object.assign(before, { known, endingsCommitted: -1 });
-      else {
+      if (before && before.watermark.next >= known.offset) {
+        Object.assign(before, { known, endingsCommitted: -1 });
+        before.continuity.doubt();
+      } else {
         if (before) before.lost = true;
         this.partitions.set(key, new Assigned(topic, partition, known));
       }
@@ -138,21 +143,58 @@ export class LaneIntake {
     return this.partitions.has(place(topic, partition));
   }
 
+  /** The position of each assigned partition: every record below it is done. */
+  positions(): PartitionProgress[] {
+    return [...this.partitions.values()].map(({ topic, partition, watermark }) => ({ topic, partition, ...watermark.progress() }));
+  }
+
+  /**
+   * Reads a partition again from an earlier position, because the effects of the records from there on are lost. Waiting tasks are dropped and
+   * planned again; those in progress continue. False if it is not ours, or not that far.
+   */
+  rewind({ topic, partition, ...position }: Position & { topic: string; partition: number }): boolean {
+    const before = this.partitions.get(place(topic, partition));
+    if (!before || before.watermark.next <= position.offset) return false;
+    before.lost = true;
+    this.partitions.set(place(topic, partition), new Assigned(topic, partition, { ...position, ended: [] }));
+    return true;
+  }
+
+  /** The logs may have been replaced. Returns the offsets from which to fetch in order to verify them. */
+  doubt(): { topic: string; partition: number; from: number }[] {
+    return [...this.partitions.values()].map(({ topic, partition, continuity }) => {
+      continuity.doubt();
+      return { topic, partition, from: continuity.from };
+    });
+  }
+
+  /**
+   * Says what a fetch of an assigned partition means. If the log has been replaced, the partition is read from its beginning, with a new clock, and
+   * its next commit moves the group's position back. Tasks of the old records continue.
+   */
+  judge(topic: string, partition: number, fetched: Fetched): Continuation {
+    const assigned = this.assigned(topic, partition);
+    const continuation = assigned.continuity.judge(fetched);
+    if (continuation.kind === 'replaced')
+      this.partitions.set(place(topic, partition), new Assigned(topic, partition, { offset: 0, clock: 0, ended: [] }));
+    return continuation;
+  }
+
   /** Plans the messages of a partition and puts their tasks into the lanes. If `plan` throws, nothing is started and the error is passed on. */
   async take(topic: string, partition: number, messages: KafkaMessage[]): Promise<void> {
-    const assigned = this.partitions.get(place(topic, partition));
-    if (!assigned) throw new Error(`partition ${partition} of ${topic} is not assigned`);
+    const assigned = this.assigned(topic, partition);
     const { watermark } = assigned;
     let clock = watermark.clock;
     // after a rebalance, a partition is read again from its committed offset
     const records = messages
       .filter((message) => Number(message.offset) >= watermark.next)
-      .map((message) => new LogRecord(topic, partition, message, (clock = Math.max(clock, Number(message.timestamp)))));
+      .map((message) => new LogRecord(topic, partition, message, (clock = clockAfter(clock, Number(message.timestamp)))));
     const due = records.filter(({ offset }) => assigned.isDue(offset));
     const plans = due.length === 0 ? [] : await this.plans.plan(topic, due);
     const planned = new Map(due.map((record, index) => [record, plans[index] ?? []]));
     for (const record of records) {
-      const { end } = watermark.begin(record.offset, record.clock);
+      const { end } = watermark.begin(record.offset, record.timestamp);
+      assigned.continuity.took(record.offset, record.timestamp);
       const tasks = planned.get(record) ?? [];
       let left = tasks.length;
       if (left === 0) end();
@@ -184,6 +226,12 @@ export class LaneIntake {
         const { endings } = watermark;
         return { topic, partition, ...assigned.progress(), done: () => void (assigned.endingsCommitted = endings) };
       });
+  }
+
+  private assigned(topic: string, partition: number): Assigned {
+    const assigned = this.partitions.get(place(topic, partition));
+    if (!assigned) throw new Error(`partition ${partition} of ${topic} is not assigned`);
+    return assigned;
   }
 
   /** The task, dropped if it is no longer ours when its turn comes. `isDone`: false if it is left to another process. */

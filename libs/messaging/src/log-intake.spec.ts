@@ -57,7 +57,7 @@ describe('a log intake', () => {
     await store.take(0, messages(0, 5));
     await store.take(3, messages(3, 7));
     expect(store.handled).toEqual([3, 4, 5, 6]);
-    expect(store.position).toEqual({ offset: 7, clock: 50 });
+    expect(store.position).toEqual({ offset: 7, clock: 50, timestamp: 6 });
   });
 
   it('keeps the clock monotonic', async () => {
@@ -90,8 +90,58 @@ describe('a log intake', () => {
     store.position = { offset: 500, clock: 9000 };
     await store.intake.assign([0]);
     await store.take(0, messages(0, 3), 3);
+    // requested again: the fetch may have been older than the position
+    await store.take(0, messages(0, 3), 3);
+    await store.take(0, messages(0, 3), 3);
     expect(store.handled).toEqual([0, 1, 2]);
-    expect(store.position).toEqual({ offset: 3, clock: 2 });
+    expect(store.position).toEqual({ offset: 3, clock: 2, timestamp: 2 });
+  });
+
+  it('reads another log from the beginning, with a new clock, even if it has outgrown the stored position', async () => {
+    const store = new Store();
+    store.position = { offset: 3, clock: 9000, timestamp: 9000 };
+    await store.intake.assign([0]);
+    expect(store.reread).toEqual([2]);
+    expect(await store.take(2, messages(2, 6))).toBe(false);
+    expect(store.reread).toEqual([2, 0]);
+    await store.take(0, messages(0, 6));
+    expect(store.handled).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(store.clocks).toEqual([0, 1, 2, 3, 4, 5]);
+  });
+
+  it('verifies the log again after a silence of the broker', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    await store.take(0, messages(0, 3));
+    store.intake.doubt();
+    expect(store.reread).toEqual([0, 2]);
+    expect(await store.take(2, [message(2, 7000), message(3, 8000)])).toBe(false);
+    expect(store.reread).toEqual([0, 2, 0]);
+    await store.take(0, [message(0, 5000), message(1, 6000), message(2, 7000), message(3, 8000)]);
+    expect(store.handled).toEqual([0, 1, 2, 0, 1, 2, 3]);
+  });
+
+  it('handles what it has of the old log and the records of the new one in separate batches', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    store.errors.push(new Error('away'));
+    await store.take(0, messages(0, 2));
+    await store.take(0, [message(0, 70)], 1);
+    await store.take(0, [message(0, 70)], 1);
+    await store.take(0, [message(0, 70)], 1);
+    while (store.handled.length < 3) await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(store.handled).toEqual([0, 1, 0]);
+    expect(store.position).toEqual({ offset: 1, clock: 70, timestamp: 70 });
+  });
+
+  it('forgets a clock from the future with the next record', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    const now = Date.now();
+    await store.take(0, [message(0, now), message(1, Date.UTC(2100)), message(2, now + 1)]);
+    await settle();
+    expect(store.clocks).toEqual([now, Date.UTC(2100), now + 1]);
+    expect(store.position).toEqual({ offset: 3, clock: now + 1, timestamp: now + 1 });
   });
 
   it('retries a batch until it succeeds', async () => {

@@ -1,7 +1,9 @@
 import type { KafkaMessage } from 'kafkajs';
 import type { Log } from '#observability';
+import { LogContinuity, type Fetched } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
-import type { Position } from './watermark.js';
+import { reportMissed, reportReplaced } from './lost-records.js';
+import { clockAfter, type Position } from './watermark.js';
 
 /** Thrown by `handle` if another process has advanced the position of the partition; it is then read again from its current position. */
 export class Fenced extends Error {
@@ -10,21 +12,24 @@ export class Fenced extends Error {
 
 export interface LogIntakeOptions {
   topic: string;
+  /** Of the consumer, for logs and metrics. */
+  group?: string;
   /** Returns the stored positions of the partitions; a partition without one is read from the beginning. */
   positions(partitions: number[]): Promise<Map<number, Position>>;
   /**
    * Handles a batch of a partition, in the order of the topic, and stores `after` in the same transaction as its effects,
    * provided that the stored position is still `before`; otherwise throws Fenced. After any other error, the batch is retried.
+   *
+   * Within a batch offsets and clocks ascend. The first record of a batch may have a lower offset than `before` (the log was replaced) or a lower clock
+   * (the clock was wrong, or the log was replaced).
    */
   handle(partition: number, records: LogRecord[], before: Position, after: Position): Promise<void>;
 }
 
-/** The records of a partition in a fetch. `fetchedOffset`: the offset that was requested. */
-export interface FetchedBatch {
+/** The records of a partition in a fetch. */
+export interface FetchedBatch extends Fetched {
   partition: number;
   messages: KafkaMessage[];
-  fetchedOffset: number;
-  highWatermark: number;
 }
 
 /** The maximum size of a batch, as suits a transaction; a fetch is limited only before decompression. */
@@ -44,18 +49,16 @@ class Feed {
   bytes = 0;
   dropped = false;
   working: Promise<void> | undefined;
-  /** The next offset to take, and the clock of the record before it. */
-  next: number;
+  continuity: LogContinuity;
+  /** The clock of the record before the next one. */
   clock: number;
-  /** The offset of a fetch that left a gap. */
-  gapAt: number | undefined;
 
   constructor(
     readonly partition: number,
     /** The stored position: every record below it has been handled. */
     public position: Position,
   ) {
-    this.next = position.offset;
+    this.continuity = new LogContinuity(position);
     this.clock = position.clock;
   }
 
@@ -87,6 +90,14 @@ export class LogIntake {
     await this.begin(partitions, generation);
   }
 
+  /** The log may have been replaced: requests what verifies it. */
+  doubt(): void {
+    for (const { partition, continuity } of this.feeds.values()) {
+      continuity.doubt();
+      this.reread(partition, continuity.from);
+    }
+  }
+
   /** Accepts no more; resolves when the batches in progress have ended. */
   async stop(): Promise<void> {
     this.generation += 1;
@@ -104,14 +115,15 @@ export class LogIntake {
   }
 
   /** Takes the records of a fetch. Returns false if they are not the next ones; then `reread` has requested the right offset. */
-  take({ partition, messages, fetchedOffset, highWatermark }: FetchedBatch): boolean {
+  take(fetched: FetchedBatch): boolean {
+    const { partition, messages } = fetched;
     const feed = this.feeds.get(partition);
-    if (!feed || !this.follows(feed, fetchedOffset, highWatermark)) return false;
+    if (!feed || !this.follows(feed, fetched)) return false;
     for (const message of messages) {
-      const offset = Number(message.offset);
-      if (offset < feed.next) continue;
-      feed.clock = Math.max(feed.clock, Number(message.timestamp));
-      feed.next = offset + 1;
+      const [offset, timestamp] = [Number(message.offset), Number(message.timestamp)];
+      if (offset < feed.continuity.next) continue;
+      feed.clock = clockAfter(feed.clock, timestamp);
+      feed.continuity.took(offset, timestamp);
       const record = new LogRecord(this.options.topic, partition, message, feed.clock);
       feed.waiting.push(record);
       feed.bytes += record.value?.length ?? 0;
@@ -120,25 +132,29 @@ export class LogIntake {
     return true;
   }
 
-  private follows(feed: Feed, fetchedOffset: number, highWatermark: number): boolean {
-    const { partition, next } = feed;
-    const fields = { topic: this.options.topic, partition, expected: next, fetched: fetchedOffset };
-    if (fetchedOffset > next) {
-      if (feed.gapAt !== fetchedOffset) {
-        feed.gapAt = fetchedOffset;
-        this.reread(partition, next);
-        return false;
-      }
-      // requested again and still missing: retention deleted the records first
-      this.log.error({ ...fields, missed: fetchedOffset - next }, 'log.records-missed');
-    } else if (fetchedOffset < next && highWatermark < next) {
-      // a broker that lost its disk, or a topic that was recreated: its present contents are read as they are
-      this.log.error({ ...fields, end: highWatermark }, 'log.shorter-than-position');
-      feed.next = fetchedOffset;
-      feed.clock = 0;
+  private follows(feed: Feed, fetched: FetchedBatch): boolean {
+    const { partition, continuity } = feed;
+    const at = {
+      group: this.options.group,
+      topic: this.options.topic,
+      partition,
+      expected: continuity.next,
+      fetched: fetched.fetchedOffset,
+    };
+    const continuation = continuity.judge(fetched);
+    if (continuation.kind === 'continues') {
+      if (continuation.missed > 0) reportMissed(this.log, { ...at, missed: continuation.missed });
+      return true;
     }
-    feed.gapAt = undefined;
-    return true;
+    if (continuation.kind === 'reread') {
+      this.reread(partition, continuation.from);
+      return false;
+    }
+    reportReplaced(this.log, { ...at, end: fetched.highWatermark });
+    feed.continuity = new LogContinuity({ offset: 0, clock: 0 });
+    feed.clock = 0;
+    this.reread(partition, 0);
+    return false;
   }
 
   private async work(feed: Feed): Promise<void> {
@@ -146,7 +162,7 @@ export class LogIntake {
     while (!feed.dropped && feed.waiting.length > 0) {
       const records = nextBatch(feed.waiting);
       const last = records.at(-1) as LogRecord;
-      const after: Position = { offset: last.offset + 1, clock: last.clock };
+      const after: Position = { offset: last.offset + 1, clock: last.clock, timestamp: last.timestamp };
       const fields = { topic: this.options.topic, partition: feed.partition, offset: feed.position.offset };
       try {
         await this.options.handle(feed.partition, records, feed.position, after);
@@ -180,7 +196,7 @@ export class LogIntake {
         for (const partition of partitions) {
           const feed = new Feed(partition, kept.get(partition) ?? { offset: 0, clock: 0 });
           this.feeds.set(partition, feed);
-          this.reread(partition, feed.next);
+          this.reread(partition, feed.continuity.from);
         }
         return this.wake();
       } catch (error) {
@@ -205,9 +221,11 @@ export class LogIntake {
 
 function nextBatch(waiting: LogRecord[]): LogRecord[] {
   let [count, bytes] = [0, 0];
-  for (const { value } of waiting) {
+  for (const [index, { value, offset, clock }] of waiting.entries()) {
     bytes += value?.length ?? 0;
     if (count === BATCH.records || (count > 0 && bytes > BATCH.bytes)) break;
+    const before = waiting[index - 1];
+    if (before && (offset < before.offset || clock < before.clock)) break;
     count += 1;
   }
   return waiting.slice(0, count);

@@ -3,6 +3,8 @@ import type { IHeaders, KafkaMessage } from 'kafkajs';
 /** A record as it is in the topic. */
 export class LogRecord {
   readonly offset: number;
+  /** In ms, as Kafka returned it. */
+  readonly timestamp: number;
   readonly key: string | null;
   readonly value: Buffer | null;
   private readonly headers: IHeaders;
@@ -15,6 +17,7 @@ export class LogRecord {
     readonly clock: number,
   ) {
     this.offset = Number(message.offset);
+    this.timestamp = Number(message.timestamp);
     this.key = message.key === null ? null : message.key.toString('utf8');
     this.value = message.value;
     this.headers = message.headers ?? {};

@@ -1,11 +1,9 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { Consumers } from './consumers.js';
+import { KAFKA } from './kafka-token.js';
 import type { KafkaClient } from './kafka.js';
 import { Messages } from './messages.js';
 import { Publisher } from './publisher.js';
-
-/** Injection token of the process's Kafka client. */
-export const KAFKA = Symbol('kafka');
 
 /** Kafka, the publisher and `Messages` for the whole app: connected before the app's modules start, closed after they stop. */
 @Module({})

@@ -5,6 +5,7 @@ import type { Consumers } from './consumers.js';
 import type { KafkaClient } from './kafka.js';
 import type { LogRecord } from './log-record.js';
 import type { Publisher } from './publisher.js';
+import type { Restores } from './restores.js';
 
 export interface TransportOptions {
   service: Service;
@@ -12,6 +13,7 @@ export interface TransportOptions {
   publisher: Publisher;
   consumers: Consumers;
   log: Log;
+  restores?: Restores;
   /** For requests that carry secrets. */
   box: SecretBox;
   /** Whether the error of a handler is transient (such as a database that is down): the record is then retried until it succeeds. */

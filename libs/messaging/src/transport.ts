@@ -17,6 +17,7 @@ import { HEADER } from './wire.js';
 
 type Planned = (records: LogRecord[]) => Promise<Task[][]>;
 
+const REQUESTS_GROUP = 'requests';
 const REQUESTS: ConsumerSettings = { concurrency: 64 };
 const DEFAULTS = { concurrency: 32 };
 /** Waiting tasks per task in progress. */
@@ -84,7 +85,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
         // each request has its own lane, so that requests do not wait for each other
         records.map((record) => [{ lane: randomUUID(), run: () => this.outcomes.settle(record, () => requests.answer(record)) }]),
       );
-    return [this.laneConsumer('requests', new Map([[requestsTopic(this.options.service), plan]]), REQUESTS)];
+    return [this.laneConsumer(REQUESTS_GROUP, new Map([[requestsTopic(this.options.service), plan]]), REQUESTS)];
   }
 
   /** One consumer per group, for all topics that its methods handle. */
@@ -129,9 +130,11 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     topics: Map<string, Planned>,
     { concurrency = DEFAULTS.concurrency, ...settings }: ConsumerSettings,
   ): LaneConsumer {
-    const { service, kafka, log, consumers } = this.options;
+    const { service, kafka, log, consumers, restores } = this.options;
     const consumer = new LaneConsumer(kafka, log, {
       maxOutstanding: concurrency * WAITING,
+      // a request is not repeated: its caller has given up
+      restores: group === REQUESTS_GROUP ? undefined : restores,
       ...settings,
       group: `${service}.${group}`,
       topics: [...topics.keys()],

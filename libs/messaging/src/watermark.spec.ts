@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { type Progress, united, Watermark } from './watermark.js';
+import { AHEAD_MS, clockAfter, type Progress, united, Watermark } from './watermark.js';
 
 const knows = ({ offset: low, ended }: Progress, offset: number): boolean =>
   offset < low || ended.some(({ from, to }) => offset >= from && offset < to);
@@ -27,17 +27,27 @@ it('tracks for each record whether it is done, and the clock below the first unf
   );
 });
 
-it('has the clock of the record below the position', () => {
+it('has the clock and the timestamp of the record below the position', () => {
   const watermark = new Watermark({ offset: 5, clock: 100 });
   expect(watermark.progress()).toEqual({ offset: 5, clock: 100, ended: [] });
   const [first, second] = [watermark.begin(5, 300), watermark.begin(7, 200)];
   expect(second.clock).toBe(300);
   expect(watermark.progress()).toEqual({ offset: 5, clock: 100, ended: [{ from: 6, to: 7 }] });
   first.end();
-  expect(watermark.progress()).toEqual({ offset: 7, clock: 300, ended: [] });
+  expect(watermark.progress()).toEqual({ offset: 7, clock: 300, timestamp: 300, ended: [] });
   second.end();
-  expect(watermark.progress()).toEqual({ offset: 8, clock: 300, ended: [] });
+  expect(watermark.progress()).toEqual({ offset: 8, clock: 300, timestamp: 200, ended: [] });
 });
+
+const NOW = 1_700_000_000_000;
+
+it.each([
+  ['follows the timestamps', NOW, NOW + 1, NOW + 1],
+  ['does not step back with them', NOW, NOW - 1000, NOW],
+  ['does not step back to a machine that has lost its clock', NOW, 0, NOW],
+  ['stays where it is while it is less than five minutes ahead', NOW + AHEAD_MS, NOW, NOW + AHEAD_MS],
+  ['forgets a record from the future', Date.UTC(2100), NOW, NOW],
+])('the clock %s', (_, clock, timestamp, expected) => expect(clockAfter(clock, timestamp, NOW)).toBe(expected));
 
 it('merges the progress of two sources', () => {
   fc.assert(

@@ -2,7 +2,20 @@
 export interface Position {
   offset: number;
   clock: number;
+  /** The timestamp of the record just below `offset`, in ms. It identifies the log; undefined if it is unknown. */
+  timestamp?: number;
 }
+
+/** How far a clock may be ahead of this machine. */
+export const AHEAD_MS = 5 * 60_000;
+
+/**
+ * The clock after a record: its timestamp, made monotonic. A clock that is more than five minutes ahead comes from a record with a wrong timestamp and
+ * is not kept: it would hide all later events. `now` is this machine's time, which decides only whether the clock is plausible, so that all readers
+ * compute the same one.
+ */
+export const clockAfter = (clock: number, timestamp: number, now = Date.now()): number =>
+  clock > now + AHEAD_MS ? timestamp : Math.max(clock, timestamp);
 
 /** The offsets from `from`, inclusive, to `to`, exclusive. */
 export interface OffsetRange {
@@ -23,25 +36,28 @@ export interface Progress extends Position {
  * Offsets without a record (compaction, transaction markers) count as done.
  */
 export class Watermark {
-  /** Unfinished records: the clock of the record before each, by offset, in ascending order. */
-  private readonly open = new Map<number, number>();
+  /** Unfinished records by offset, in ascending order: the clock and the timestamp of the record before each. */
+  private readonly open = new Map<number, Pick<Position, 'clock' | 'timestamp'>>();
   /** The next expected offset: lower ones have begun. */
   next: number;
   /** The clock of the newest record that has begun. */
   clock: number;
+  private timestamp: number | undefined;
   /** The number of finished records. */
   endings = 0;
 
   constructor(start: Position) {
     this.next = start.offset;
     this.clock = start.clock;
+    this.timestamp = start.timestamp;
   }
 
   /** Registers the record at `offset` and returns a function that marks it as done. `timestamp`, in ms, advances the clock. */
   begin(offset: number, timestamp: number): { clock: number; end: () => void } {
     if (offset < this.next) throw new Error(`offset ${offset} has begun already: ${this.next} is next`);
-    this.open.set(offset, this.clock);
-    this.clock = Math.max(this.clock, timestamp);
+    this.open.set(offset, { clock: this.clock, timestamp: this.timestamp });
+    this.clock = clockAfter(this.clock, timestamp);
+    this.timestamp = timestamp;
     this.next = offset + 1;
     return {
       clock: this.clock,
@@ -53,11 +69,11 @@ export class Watermark {
 
   /** The progress to commit. */
   progress(): Progress {
-    const low: Position = { offset: this.next, clock: this.clock };
+    const low: Position = { offset: this.next, clock: this.clock, timestamp: this.timestamp };
     const ended: OffsetRange[] = [];
     let from: number | undefined;
-    for (const [offset, clock] of this.open) {
-      if (from === undefined) Object.assign(low, { offset, clock });
+    for (const [offset, before] of this.open) {
+      if (from === undefined) Object.assign(low, { offset, ...before });
       else if (from < offset) ended.push({ from, to: offset });
       from = offset + 1;
     }
@@ -74,6 +90,6 @@ export function united(one: Progress, other: Progress): Progress {
     if (last && range.from <= last.to) last.to = Math.max(last.to, range.to);
     else ended.push({ ...range });
   }
-  const { offset, clock } = one.offset > other.offset ? one : other;
-  return { offset, clock, ended: ended.flatMap(({ from, to }) => (to > offset ? [{ from: Math.max(from, offset), to }] : [])) };
+  const { offset, clock, timestamp } = one.offset > other.offset ? one : other;
+  return { offset, clock, timestamp, ended: ended.flatMap(({ from, to }) => (to > offset ? [{ from: Math.max(from, offset), to }] : [])) };
 }

@@ -21,8 +21,10 @@ import {
 } from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
 import { SecretBox, SecretsConfig, SecretsModule } from '#secrets';
+import { DatabaseRestores } from './database-restores.js';
 import { CannotStart, logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
+import { keepTopics } from './keep-topics.js';
 import { LogModule } from './log.module.js';
 import { Readiness } from './readiness.js';
 import { RpcErrors } from './rpc-errors.js';
@@ -76,11 +78,14 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config.healthPort, readiness);
 
     const clientId = `${name}-${hostname()}-${process.pid}`;
+    // for what is repeated anyway
+    const impatientKafka = new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 });
+    const topics = TopicsConfig.read();
     const database = DatabaseConfig.read();
     await waitForStores({
       ...{ service: name, deadline, readiness, log, brokers: kafkaConfig.brokers },
-      kafka: new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 }),
-      topics: TopicsConfig.read(),
+      kafka: impatientKafka,
+      topics,
       database,
       schema,
     });
@@ -106,13 +111,20 @@ export async function runService({ name, module, schema, settings, http }: Servi
       SecretsModule.with(box),
       MessagingModule.with({ kafka, publisher, messages, consumers }),
     );
-    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient });
-    const app = http ? await startHttp(http, root, log, transport) : await startMicroservice(root, log, transport);
+    const restores = new DatabaseRestores(consumers, log);
+    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient, restores });
+    const beforeConsumers = (context: INestApplicationContext) => restores.start(context.get(Database, { strict: false }));
+    const app = http
+      ? await startHttp(http, root, log, transport, beforeConsumers)
+      : await startMicroservice(root, log, transport, beforeConsumers);
+    const stopKeeping = keepTopics(name, impatientKafka, topics, log);
     const pool = (app as INestApplicationContext).get(Database, { strict: false });
     readiness.started(() => pool.query('SELECT 1'));
     process.off('disconnect', exit).off('SIGTERM', exit).off('SIGINT', exit);
     stopInOrder(log, config.shutdownTimeoutMs, async () => {
       readiness.stopping();
+      stopKeeping();
+      await restores.stop();
       await app.close();
       await messages.close();
       await publisher.close();
@@ -125,11 +137,14 @@ export async function runService({ name, module, schema, settings, http }: Servi
   }
 }
 
+type BeforeConsumers = (context: INestApplicationContext) => Promise<void>;
+
 async function startHttp(
   { create, listen }: NonNullable<ServiceOptions['http']>,
   root: Type,
   log: Log,
   strategy: KafkaTransport,
+  beforeConsumers: BeforeConsumers,
 ): Promise<NestFastifyApplication> {
   const app = await create(root, log);
   // its handlers are registered when it starts, with the pipes and filters that are set here; `init` calls the hooks of both
@@ -137,15 +152,22 @@ async function startHttp(
   microservice.setIsInitHookCalled(true);
   handleRecords(microservice);
   await app.init();
+  await beforeConsumers(app);
   await app.startAllMicroservices();
   await listen(app);
   return app;
 }
 
-async function startMicroservice(root: Type, log: Log, strategy: KafkaTransport): Promise<INestMicroservice> {
+async function startMicroservice(
+  root: Type,
+  log: Log,
+  strategy: KafkaTransport,
+  beforeConsumers: BeforeConsumers,
+): Promise<INestMicroservice> {
   // causes that prevent a start are reported here
   const microservice = await NestFactory.createMicroservice(root, { strategy, logger: new NestLog(log), abortOnError: false });
   handleRecords(microservice);
+  await beforeConsumers(microservice);
   await microservice.listen();
   return microservice;
 }

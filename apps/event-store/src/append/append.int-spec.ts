@@ -225,6 +225,39 @@ describe('the store', () => {
     expect(await kept()).toEqual(['a']);
   });
 
+  it('moves events of the future back before the next event, in their order, once the clock is right again', async () => {
+    const [now, future] = [Date.now(), Date.UTC(2100)];
+    const at = (ms: number, offset: number) => ({ place: { ms, seq: offset * 4096 + PARTITION } });
+    const old = [event('a', at(now - 5, 0)), event('b', at(now, 1)), event('x', { ...at(now, 2), stream: 'x' })];
+    const late = [event('c', at(future, 3)), event('d', at(future, 4)), event('e', { ...at(future, 5), emitterId: 'dc_2' })];
+    await service.append(PARTITION, [...old, ...late], { offset: 0, clock: 0 }, { offset: 6, clock: future });
+    await service.append(PARTITION, [event('f', at(now + 10, 6))], { offset: 6, clock: future }, { offset: 7, clock: now + 10 });
+    const { rows } = await db.database.query<{ emit_id: string; ms: number }>(
+      'SELECT emit_id, ms FROM event ORDER BY emitter_id, stream, ms, seq',
+    );
+    expect(rows).toEqual([
+      { emit_id: 'a', ms: now - 5 },
+      { emit_id: 'b', ms: now },
+      { emit_id: 'c', ms: now + 8 },
+      { emit_id: 'd', ms: now + 9 },
+      { emit_id: 'f', ms: now + 10 },
+      { emit_id: 'x', ms: now },
+      { emit_id: 'e', ms: now + 9 },
+    ]);
+  });
+
+  it('stores another log from its beginning, and its events are the newest', async () => {
+    const now = Date.now();
+    const at = (ms: number, offset: number) => ({ place: { ms, seq: offset * 4096 + PARTITION } });
+    const position = { offset: 500, clock: now, timestamp: now };
+    await service.append(PARTITION, [event('a', at(now, 499))], { offset: 0, clock: 0 }, position);
+    await service.append(PARTITION, [event('b', at(now, 0))], position, { offset: 1, clock: now, timestamp: now + 1 });
+    expect(await kept()).toEqual(['a', 'b']);
+    // the offset is the same, the log is not
+    const stale = { offset: 1, clock: now, timestamp: now };
+    await expect(service.append(PARTITION, [], stale, { offset: 2, clock: now })).rejects.toThrow(Fenced);
+  });
+
   it('begins a partition at its beginning and continues where it stopped', async () => {
     const repository = new AppendRepository(db.database);
     expect(await repository.positions([0])).toEqual(new Map([[0, { offset: 0, clock: 0 }]]));

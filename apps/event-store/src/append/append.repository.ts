@@ -1,6 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { type EmitterId, EVENTS_TOPIC } from '#contracts';
-import { type DeletedRange, type EmittedEvent, type EventPlace, EVERY_STREAM, KEPT_EVENTS, type Stream, WAITING_STREAM } from '#events';
+import {
+  type DeletedRange,
+  type EmittedEvent,
+  eventIdOf,
+  type EventPlace,
+  EVERY_STREAM,
+  KEPT_EVENTS,
+  PARTITIONS,
+  type Stream,
+  WAITING_STREAM,
+} from '#events';
 import { Database, type Session, type Transaction } from '#database';
 import type { Position } from '#messaging';
 import { COPIED_COLUMNS, copyIn, copyRows } from './copy-rows.js';
@@ -23,7 +33,7 @@ const LAST: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INT
 const WITHDRAWN_KEPT = '400 days';
 
 /**
- * The only writer of the tables `event`, `event_progress` and `withdrawn_emit`. Everything that the topic's records change runs in the transaction that
+ * The only writer of the tables `event`, `event_progress`, `deleted_range` and `withdrawn_emit`. Everything that the topic's records change runs in the transaction that
  * moves the partition's position. COPY and prepared SQL: the hot path.
  */
 @Injectable()
@@ -36,17 +46,19 @@ export class AppendRepository {
 
   /** Where the partitions are to be taken up. */
   async positions(partitions: number[]): Promise<Map<number, Position>> {
-    const { rows } = await this.database.query<{ partition: number; next_offset: number; last_ms: number }>({
+    const { rows } = await this.database.query<{ partition: number; next_offset: number; last_ms: number; record_ms: number | null }>({
       name: 'progress-read',
       text: `WITH missing AS (
                INSERT INTO event_progress (topic, partition) SELECT $1, unnest($2::int[])
-               ON CONFLICT DO NOTHING RETURNING partition, next_offset, last_ms
+               ON CONFLICT DO NOTHING RETURNING partition, next_offset, last_ms, record_ms
              )
-             SELECT partition, next_offset, last_ms FROM event_progress WHERE topic = $1 AND partition = ANY($2)
+             SELECT partition, next_offset, last_ms, record_ms FROM event_progress WHERE topic = $1 AND partition = ANY($2)
              UNION ALL SELECT * FROM missing`,
       values: [EVENTS_TOPIC, partitions],
     });
-    return new Map(rows.map((row) => [row.partition, { offset: row.next_offset, clock: row.last_ms }]));
+    return new Map(
+      rows.map((row) => [row.partition, { offset: row.next_offset, clock: row.last_ms, timestamp: row.record_ms ?? undefined }]),
+    );
   }
 
   /**
@@ -56,10 +68,33 @@ export class AppendRepository {
   async advance(transaction: Transaction, partition: number, before: Position, after: Position): Promise<boolean> {
     const { rowCount } = await transaction.query({
       name: 'progress-advance',
-      text: 'UPDATE event_progress SET next_offset = $4, last_ms = $5 WHERE topic = $1 AND partition = $2 AND next_offset = $3',
-      values: [EVENTS_TOPIC, partition, before.offset, after.offset, after.clock],
+      // the offset alone could be that of another log
+      text: `UPDATE event_progress SET next_offset = $5, last_ms = $6, record_ms = $7
+             WHERE topic = $1 AND partition = $2 AND next_offset = $3 AND record_ms IS NOT DISTINCT FROM $4`,
+      values: [
+        ...[EVENTS_TOPIC, partition, before.offset, before.timestamp ?? null],
+        ...[after.offset, after.clock, after.timestamp ?? null],
+      ],
     });
     return rowCount === 1;
+  }
+
+  /**
+   * Moves the partition's events with a time of `from` or later to just before `to`, without a change of their order: what is stored next, at `to`, is
+   * newer. An event whose time is early enough already stays as it is. Reads the whole table: this is rare.
+   */
+  async moveBack(transaction: Transaction, partition: number, { from, to }: { from: number; to: number }): Promise<void> {
+    await transaction.query({
+      name: 'event-move-back',
+      text: `WITH late AS MATERIALIZED (
+               SELECT DISTINCT emitter_id, stream FROM event WHERE ms >= $2 AND seq % ${PARTITIONS} = $1
+             ), ranked AS MATERIALIZED (
+               SELECT event.ctid AS row, $3 - row_number() OVER (PARTITION BY emitter_id, stream ORDER BY ms DESC, seq DESC) AS latest
+               FROM late JOIN event USING (emitter_id, stream) WHERE seq % ${PARTITIONS} = $1
+             )
+             UPDATE event SET ms = latest FROM ranked WHERE event.ctid = ranked.row AND ms > latest`,
+      values: [partition, from, to],
+    });
   }
 
   /** Fails with UNIQUE_VIOLATION when one of the emits is stored already. */
@@ -142,6 +177,24 @@ export class AppendRepository {
     return rows.map((row) => row.emit_id);
   }
 
+  /** Remembers what users have deleted: the log still has it. A batch that is read again notes it once. */
+  async noteDeletions(transaction: Transaction, ranges: DeletedRange[]): Promise<void> {
+    if (ranges.length === 0) return;
+    await transaction.query({
+      name: 'deletions-note',
+      text: `INSERT INTO deleted_range (emitter_id, ms, seq, stream, start_id, end_id)
+             SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[]) ON CONFLICT DO NOTHING`,
+      values: [
+        ranges.map(({ emitterId }) => emitterId),
+        ranges.map(({ place }) => place.ms),
+        ranges.map(({ place }) => place.seq),
+        ranges.map(({ stream }) => stream),
+        ranges.map(({ start }) => start && eventIdOf(start)),
+        ranges.map(({ end }) => end && eventIdOf(end)),
+      ],
+    });
+  }
+
   /** Keeps of these emits that they are not to be emitted when their time comes. */
   async withdraw(transaction: Transaction, emits: WithdrawnEmit[]): Promise<void> {
     if (emits.length === 0) return;
@@ -183,6 +236,11 @@ export class AppendRepository {
   /** Deletes all events of the emitters. Returns how many. Withdrawn emits are kept: the runtime may learn later that the emitter is deleted. */
   deleteAll(emitterIds: string[], session: Session = this.database): Promise<number> {
     return this.deleteBefore(Number.MAX_SAFE_INTEGER, emitterIds, session);
+  }
+
+  /** Deletes the stored deletions of events that have left the topic long ago. */
+  async deleteOldDeletions(): Promise<void> {
+    await this.database.query('DELETE FROM deleted_range WHERE deleted_at < now() - $1::interval', [WITHDRAWN_KEPT]);
   }
 
   /** Deletes the withdrawn emits that the runtime no longer looks up. */

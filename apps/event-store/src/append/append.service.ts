@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { EmitterId } from '#contracts';
-import { type EmittedEvent, type Stream, WAITING_STREAM } from '#events';
+import { type EmittedEvent, eventPlace, type EventPlace, logPlaceOf, type Stream, WAITING_STREAM } from '#events';
 import { type Transaction, UNIQUE_VIOLATION } from '#database';
-import { Fenced, type Position } from '#messaging';
+import { AHEAD_MS, Fenced, type Position } from '#messaging';
 import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';
 import { type Operation, replay } from './replay.js';
 import { splitBatch } from './split-batch.js';
@@ -44,9 +44,15 @@ export class AppendService {
     return this.events.transaction(async (transaction) => {
       if (!(await this.events.advance(transaction, partition, before, after)))
         throw new Fenced(`partition ${partition} is not at ${before.offset}`);
+      const late = lateEvents(before, firstOf(operations, partition, after), Date.now());
+      if (late) await this.events.moveBack(transaction, partition, late);
       const emitted = operations.filter((operation) => operation.kind === 'event');
       const { plain, toReplay } = splitBatch(operations, repeats ? await this.events.repeatingEmitters(transaction, emitted) : undefined);
       const { added, repeated } = await this.replayAll(transaction, [...toReplay]);
+      await this.events.noteDeletions(
+        transaction,
+        operations.filter((operation) => operation.kind === 'delete'),
+      );
       const events = [...plain, ...added];
       await this.events.add(transaction, events);
       await this.events.trim(transaction, this.dueStreams(plain));
@@ -96,6 +102,22 @@ export class AppendService {
     return events.filter(({ emitterId, stream }) => this.trims.isDue(`${emitterId} ${stream}`));
   }
 }
+
+/**
+ * The stored events that would be newer than the next one, which is at `ms`: the clock has stepped back, because it was wrong or the log was replaced.
+ * A log that was restored from a backup begins long before, with events that are stored already: then no event has to move.
+ */
+export function lateEvents(before: Position, first: EventPlace, now: number): { from: number; to: number } | undefined {
+  const [{ clock }, { ms }] = [before, first];
+  const isAnotherLog = logPlaceOf(first).offset < before.offset;
+  if (clock < ms || (clock === ms && !isAnotherLog)) return undefined;
+  if (clock > now + AHEAD_MS) return { from: now + AHEAD_MS, to: ms };
+  return clock <= ms + AHEAD_MS ? { from: ms, to: ms } : undefined;
+}
+
+/** The place of the first event, or of the last record if none is one. */
+const firstOf = ([first]: Operation[], partition: number, { clock, offset }: Position): EventPlace =>
+  first?.place ?? eventPlace({ clock, offset: offset - 1, partition });
 
 /** The streams that the emitter's events of this batch are for, or are taken from. */
 function streamsOf(operations: Operation[]): Stream[] {

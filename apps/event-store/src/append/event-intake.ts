@@ -28,6 +28,8 @@ export class EventIntake {
   async take(partition: number, records: LogRecord[], before: Position, after: Position): Promise<void> {
     const start = performance.now();
     const operations: Operation[] = [];
+    // another log
+    if ((records[0]?.offset ?? before.offset) < before.offset) this.putAsideBelow.delete(partition);
     for (const record of records) {
       const read = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
       if (read.kind === 'malformed') await this.putAside(record, read.reason);

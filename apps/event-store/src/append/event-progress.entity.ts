@@ -15,4 +15,8 @@ export class EventProgress {
 
   @Column('bigint', { default: 0 })
   last_ms!: number;
+
+  /** The timestamp of the record below `next_offset`: it identifies the log. */
+  @Column('bigint', { nullable: true })
+  record_ms!: number | null;
 }

@@ -24,18 +24,21 @@ interface Produced {
 }
 
 /** By partition. */
-const EMITTERS: EmitterId[][] = [['dc_a'], ['dc_b', 'dc_c']];
+export const EMITTERS: EmitterId[][] = [['dc_a'], ['dc_b', 'dc_c']];
 const STREAMS = ['', '', '', 'x'];
 
 /**
  * A log of two partitions in which everything happens: emits twice, floods, deletions of every kind, events that wait,
- * and a clock that steps back.
+ * a clock that steps back, and partitions that lose their records.
  */
 export class TestLog {
   readonly partitions: Produced[][] = EMITTERS.map(() => []);
   private readonly clocks = EMITTERS.map(() => 0);
   private readonly places = new Map<EmitterId, EventPlace[]>();
   private readonly emitted = new Map<string, string[]>();
+  /** The earlier logs of each partition, which were lost. */
+  readonly lost: Produced[][][] = EMITTERS.map(() => []);
+  private readonly stamps = new Set<string>();
   private now = 1_700_000_000_000;
   private count = 0;
 
@@ -49,6 +52,15 @@ export class TestLog {
     const stream = this.pick([...STREAMS, '$in']) ?? '';
     for (let n = 0; n < count; n++)
       this.append(partition, emitterId, count > 8 ? this.newEvent(emitterId, stream) : this.anything(emitterId));
+  }
+
+  /** A partition loses its records and begins again at offset 0; the clock may have stepped back. */
+  replace(): void {
+    const partition = this.random() < 0.6 ? 0 : 1;
+    this.lost[partition]?.push(this.partitions[partition] ?? []);
+    this.partitions[partition] = [];
+    this.clocks[partition] = 0;
+    this.now += this.random() < 0.5 ? -1000 : 1000;
   }
 
   private anything(emitterId: EmitterId): EventToProduce {
@@ -89,6 +101,9 @@ export class TestLog {
     this.now += Math.floor(this.random() * 4) - (this.random() < 0.03 ? Math.floor(this.random() * 3000) : 0);
     const records = this.partitions[partition] ?? [];
     const offset = records.length;
+    // a log is identified by the timestamp of one of its records
+    while (this.stamps.has(`${partition} ${offset} ${this.now}`)) this.now += 1;
+    this.stamps.add(`${partition} ${offset} ${this.now}`);
     const clock = (this.clocks[partition] = Math.max(this.clocks[partition] ?? 0, this.now));
     const message: KafkaMessage = {
       key: Buffer.from(key),

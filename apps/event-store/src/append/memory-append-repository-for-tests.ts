@@ -6,6 +6,7 @@ import {
   type EmittedEvent,
   type EventPlace,
   KEPT_EVENTS,
+  logPlaceOf,
   type Stream,
   WAITING_STREAM,
 } from '#events';
@@ -60,6 +61,8 @@ export type Mutant =
   | 'no trim before a deletion'
   | 'repeats only skipped'
   | 'clock not kept'
+  | 'log not identified'
+  | 'late events not moved'
   | 'withdrawn before the commit'
   | 'surplus of $in withdrawn';
 
@@ -104,7 +107,8 @@ export class MemoryAppendRepository extends AppendRepository {
     return new Map(
       partitions.map((partition) => {
         const position = this.tables.positions.get(partition) ?? { offset: 0, clock: 0 };
-        return [partition, this.mutant === 'clock not kept' ? { ...position, clock: 0 } : position];
+        if (this.mutant === 'clock not kept') return [partition, { ...position, clock: 0 }];
+        return [partition, this.mutant === 'log not identified' ? { ...position, timestamp: undefined } : position];
       }),
     );
   }
@@ -118,7 +122,9 @@ export class MemoryAppendRepository extends AppendRepository {
     // another transaction that has changed the row must end first
     do await this.step('advance');
     while (this.tables.locks.has(partition));
-    if ((this.tables.positions.get(partition)?.offset ?? 0) !== before.offset) return false;
+    const { offset, timestamp } = this.tables.positions.get(partition) ?? { offset: 0, timestamp: undefined };
+    const isSameLog = this.mutant === 'log not identified' || timestamp === before.timestamp;
+    if (offset !== before.offset || !isSameLog) return false;
     if (this.mutant === 'position committed early') {
       this.tables.positions.set(partition, after);
       return true;
@@ -128,6 +134,24 @@ export class MemoryAppendRepository extends AppendRepository {
     // what the other one has committed is seen from here on
     transaction.rows = new Map(this.tables.events);
     return true;
+  }
+
+  override async moveBack(handle: Transaction, partition: number, { from, to }: { from: number; to: number }): Promise<void> {
+    await this.step('move back');
+    if (this.mutant === 'late events not moved') return;
+    const transaction = memory(handle);
+    const own = [...transaction.rows.values()].filter(({ place }) => logPlaceOf(place).partition === partition);
+    const late = new Set(own.filter(({ place }) => place.ms >= from).map(({ emitterId, stream }) => `${emitterId} ${stream}`));
+    for (const stream of late) {
+      const rows = own.filter((row) => `${row.emitterId} ${row.stream}` === stream).sort((a, b) => comparePlaces(b.place, a.place));
+      for (const [index, row] of rows.entries()) {
+        if (row.place.ms < to - index) continue;
+        this.removeRow(transaction, row);
+        const moved = { ...row, place: { ...row.place, ms: to - index - 1 } };
+        transaction.rows.set(rowKey(moved), moved);
+        transaction.added.push(moved);
+      }
+    }
   }
 
   override async add(handle: Transaction, events: EmittedEvent[]): Promise<void> {
@@ -189,6 +213,10 @@ export class MemoryAppendRepository extends AppendRepository {
       withdrawn.push(...shown.filter(isIn).map(({ emitId }) => emitId));
     }
     return withdrawn;
+  }
+
+  override async noteDeletions(): Promise<void> {
+    // readers of deletions are tested on PostgreSQL
   }
 
   override async withdraw(handle: Transaction, emits: WithdrawnEmit[]): Promise<void> {

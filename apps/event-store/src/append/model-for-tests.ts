@@ -4,6 +4,18 @@ import type { Operation } from './replay.js';
 /** By `emitter stream`: what is kept, oldest first. */
 export type Model = Map<string, { place: EventPlace; emitId: string }[]>;
 
+/** The clock steps back to `ms`: events from `from` on move before it, in their order. */
+export function stepBack(model: Model, emitters: readonly string[], { from, ms }: { from: number; ms: number }): void {
+  for (const [key, events] of model) {
+    if (!emitters.includes(key.split(' ')[0] ?? '') || !events.some(({ place }) => place.ms >= from)) continue;
+    const last = events.length - 1;
+    model.set(
+      key,
+      events.map((event, index) => ({ ...event, place: { ...event.place, ms: Math.min(event.place.ms, ms - 1 - (last - index)) } })),
+    );
+  }
+}
+
 /** What the store is, in ten lines: applies one operation of the log. Answers what it withdraws, each as `emitter emit`. */
 export function apply(model: Model, operation: Operation): string[] {
   const streams = [...model.keys()].filter((key) => key.startsWith(`${operation.emitterId} `));

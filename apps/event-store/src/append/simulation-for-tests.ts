@@ -4,17 +4,17 @@ import { createLog } from '#observability';
 import { EventStoreConfig } from '../event-store.config.js';
 import { AppendService } from './append.service.js';
 import { EventIntake } from './event-intake.js';
-import { type Random, seededRandom, TestLog } from './log-for-tests.js';
+import { EMITTERS, type Random, seededRandom, TestLog } from './log-for-tests.js';
 import { MemoryAppendRepository, MemoryTables, type Mutant as RepositoryMutant } from './memory-append-repository-for-tests.js';
-import { apply, type Model } from './model-for-tests.js';
+import { apply, type Model, stepBack } from './model-for-tests.js';
 import type { Operation } from './replay.js';
 import { TrimCounter } from './trim-counter.js';
 
 /*
  * Two processes of the store over one log and one database, and everything that can happen between any two statements:
  * a process dies, a connection breaks before or after the commit, the group reassigns the partitions and one of the
- * processes learns of it late, a fetch returns records from before a seek. After each commit the store must equal what ten
- * lines of code compute from the records up to the position; at the end, from all records.
+ * processes learns of it late, a fetch returns records from before a seek, a partition loses its log and begins another one. After each commit
+ * the store must equal what ten lines of code compute from the records up to the position; at the end, from all records.
  */
 
 const MOMENTS = 800;
@@ -23,7 +23,11 @@ const silent = createLog('test', 'silent');
 
 /** What can be wrong with the store beside its repository. */
 export type Mutant =
-  RepositoryMutant | 'deletion bounded by its time' | 'deletions before the events of their batch' | 'due event left in $in';
+  | RepositoryMutant
+  | 'silence ignored'
+  | 'deletion bounded by its time'
+  | 'deletions before the events of their batch'
+  | 'due event left in $in';
 
 interface Step {
   name: string;
@@ -68,6 +72,8 @@ class Process {
 
   fetch(partition: number, from: number, count: number): void {
     const records = this.world.log.partitions[partition] ?? [];
+    // outside of the log kafkajs begins at the beginning
+    if (from > records.length) this.offsets.set(partition, 0);
     const messages = records.slice(from, from + count).map(({ message }) => message);
     if (messages.length === 0 || !this.intake.hasRoom(partition)) return;
     if (this.intake.take({ partition, messages, fetchedOffset: from, highWatermark: records.length }))
@@ -104,6 +110,14 @@ class MutantService extends AppendService {
   }
 }
 
+/** What the model has applied of a partition: of which of its logs, and up to where. */
+interface State {
+  log: number;
+  offset: number;
+  clock: number;
+  model: Model;
+}
+
 class World {
   readonly tables = new MemoryTables();
   readonly random: Random;
@@ -112,7 +126,7 @@ class World {
   private owners = [0, 1];
   /** The processes that do not know their new partitions yet. */
   private outdated: number[] = [];
-  private readonly models = Array.from({ length: PARTITIONS }, (): { offset: number; model: Model } => ({ offset: 0, model: new Map() }));
+  private readonly models = Array.from({ length: PARTITIONS }, (): State => ({ log: 0, offset: 0, clock: 0, model: new Map() }));
   private readonly withdrawn = new Set<string>();
 
   constructor(
@@ -132,7 +146,7 @@ class World {
       this.check();
     }
     await this.comeToRest();
-    this.check();
+    this.check(this.models.map(({ model }) => model));
   }
 
   private happen(): void {
@@ -146,6 +160,7 @@ class World {
     else if (dice < 0.97) this.die(process);
     else if (dice < 0.975) this.rebalance();
     else if (dice < 0.98) this.informOne();
+    else if (dice < 0.983) this.replaceLog();
     else jest.advanceTimersByTime(5000);
   }
 
@@ -191,6 +206,12 @@ class World {
     if (index !== undefined) this.assign(index);
   }
 
+  /** Who reads notices that something has happened, because the group is assigned again or the broker was silent. */
+  private replaceLog(): void {
+    this.log.replace();
+    if (this.mutant !== 'silence ignored') for (const { intake } of this.processes) intake.doubt();
+  }
+
   private assign(index: number): void {
     this.processes[index]?.assign(this.owners.flatMap((owner, partition) => (owner === index ? [partition] : [])));
   }
@@ -201,28 +222,48 @@ class World {
       for (const process of this.processes) {
         this.fetch(process);
         this.goOn(process);
+        await settle();
+        this.follow();
       }
-      await settle();
       // not a check after each: mutants may be wrong already
       jest.advanceTimersByTime(1000);
-      if (this.log.partitions.every((records, partition) => (this.tables.positions.get(partition)?.offset ?? 0) === records.length)) return;
+      if (this.log.partitions.every((records, partition) => this.isAtEnd(records, partition))) return;
     }
     throw new Error('the store does not come to the end of the log');
   }
 
-  /** The store must be what the model makes of the log up to the position. */
-  private check(): void {
+  private isAtEnd(records: { message: { timestamp: string } }[], partition: number): boolean {
+    const { offset, timestamp } = this.tables.positions.get(partition) ?? { offset: 0, timestamp: undefined };
+    return records.length === 0 || (offset === records.length && Number(records.at(-1)?.message.timestamp) === timestamp);
+  }
+
+  /** Lets the models apply the logs up to the position. Returns those that have changed. */
+  private follow(): Model[] {
+    const changed: Model[] = [];
     for (let partition = 0; partition < PARTITIONS; partition++) {
-      const records = this.log.partitions[partition] ?? [];
       const position = this.tables.positions.get(partition) ?? { offset: 0, clock: 0 };
-      const state = this.models[partition] as { offset: number; model: Model };
-      if (position.offset === state.offset) continue;
-      if (position.offset < state.offset) throw new Error('the position went back');
+      const state = this.models[partition] as State;
+      const logs = [...(this.log.lost[partition] ?? []), this.log.partitions[partition] ?? []];
+      const log = logs.findIndex((records) => Number(records[position.offset - 1]?.message.timestamp) === position.timestamp);
+      if (position.offset === 0 || (position.offset === state.offset && log === state.log)) continue;
+      if (log < state.log || (log === state.log && position.offset < state.offset)) throw new Error('the position went back');
+      if (log > state.log) Object.assign(state, { log, offset: 0 });
+      changed.push(state.model);
       for (; state.offset < position.offset; state.offset++) {
-        const { operation } = records[state.offset] as { operation: Operation };
+        const { operation } = logs[log]?.[state.offset] as { operation: Operation };
+        const { ms } = operation.place;
+        if (state.offset === 0 && ms <= state.clock) stepBack(state.model, EMITTERS[partition] ?? [], { from: ms, ms });
+        state.clock = ms;
         for (const key of apply(state.model, operation)) this.withdrawn.add(key);
       }
-      for (const [key, events] of state.model) {
+    }
+    return changed;
+  }
+
+  /** The store must be what the model makes of the logs up to the position. */
+  private check(models = this.follow()): void {
+    for (const model of models) {
+      for (const [key, events] of model) {
         const [emitterId, stream] = key.split(' ') as [`dc_${string}`, string];
         const shown = this.tables.shown({ emitterId, stream }).map(({ place, emitId }) => ({ place, emitId }));
         expect(shown).toEqual(events);

@@ -1,6 +1,18 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { EmitterReference, type EmitterStream, type EventPage, ListEvents, listEvents, listStreams } from '#contracts';
+import {
+  EmitterReference,
+  type EmitterStream,
+  type EventDeletion,
+  type EventPage,
+  FindEvent,
+  findEvent,
+  listDeletions,
+  ListEvents,
+  listEvents,
+  listStreams,
+  type StoredEvent,
+} from '#contracts';
 import { Answers } from '#messaging';
 import { EventPagesService } from './event-pages.service.js';
 
@@ -11,6 +23,16 @@ export class EventPagesController {
   @Answers(listEvents)
   list(@Payload() request: ListEvents): Promise<EventPage> {
     return this.pages.list(request);
+  }
+
+  @Answers(findEvent)
+  find(@Payload() request: FindEvent): Promise<StoredEvent> {
+    return this.pages.find(request);
+  }
+
+  @Answers(listDeletions)
+  deletions(@Payload() request: EmitterReference): Promise<EventDeletion[]> {
+    return this.pages.deletions(request);
   }
 
   @Answers(listStreams)

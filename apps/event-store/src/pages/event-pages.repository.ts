@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterId, EmitterStream } from '#contracts';
-import { EVERY_STREAM, KEPT_EVENTS, type ShownEvent, type Stream, WAITING_STREAM } from '#events';
+import type { EmitterId, EmitterStream, EventDeletion } from '#contracts';
+import { type EventPlace, EVERY_STREAM, KEPT_EVENTS, type ShownEvent, type Stream, WAITING_STREAM } from '#events';
 import { Database } from '#database';
 import type { PageWindow } from './page-window.js';
 
@@ -90,6 +90,25 @@ export class EventPagesRepository {
     });
     const events = rows.filter((row) => row.ms !== null);
     return { total: rows[0]?.total ?? 0, events, cut: events[0]?.cut ?? false };
+  }
+
+  /** An event of an emitter by its place; undefined if it is not kept. A deletion that the sweep of surplus events has not reached shows it a moment longer. */
+  async find(emitterId: EmitterId, { ms, seq }: EventPlace): Promise<{ stream: string; emit_id: string; event: Buffer } | undefined> {
+    const { rows } = await this.database.query<{ stream: string; emit_id: string; event: Buffer }>({
+      name: 'event-find',
+      text: 'SELECT stream, emit_id, event FROM event WHERE emitter_id = $1 AND ms = $2 AND seq = $3',
+      values: [emitterId, ms, seq],
+    });
+    return rows[0];
+  }
+
+  async deletions(emitterId: EmitterId): Promise<EventDeletion[]> {
+    const { rows } = await this.database.query<EventDeletion>({
+      name: 'event-deletions',
+      text: "SELECT stream, start_id, end_id, ms || '-' || seq AS at_id FROM deleted_range WHERE emitter_id = $1",
+      values: [emitterId],
+    });
+    return rows;
   }
 
   /** The streams that hold events, in the order of their names; what waits for its time is not emitted yet. */

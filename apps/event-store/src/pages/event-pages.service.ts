@@ -3,14 +3,18 @@ import {
   type EmitterId,
   type EmitterReference,
   type EmitterStream,
+  type EventDeletion,
   type EventPage,
+  type FindEvent,
+  Invalid,
   isId,
   type ListEvents,
   NotFound,
   pageOf,
+  type StoredEvent,
   type UserId,
 } from '#contracts';
-import { eventIdOf, eventSummaryJson } from '#events';
+import { coversPlace, eventIdOf, eventSummaryJson, parseEventId } from '#events';
 import { EmitterDirectory } from '#emitters';
 import { EventPagesRepository } from './event-pages.repository.js';
 import { pageWindow } from './page-window.js';
@@ -32,6 +36,22 @@ export class EventPagesService {
     const { total, events, cut } = await this.pages.page(emitter_id, stream, window, { whole: expand, maxBytes: PAGE_BYTES });
     const { page_info } = pageOf(events, total, eventIdOf);
     return { page_info, items: events.map((event) => eventSummaryJson(emitter_id, event)), ...(cut && { cut }) };
+  }
+
+  async find({ owner_id, emitter_id, event_id }: FindEvent): Promise<StoredEvent> {
+    const place = parseEventId(event_id);
+    if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
+    await this.requireOwned(owner_id, emitter_id);
+    const [found, deletions] = await Promise.all([this.pages.find(emitter_id, place), this.pages.deletions(emitter_id)]);
+    return {
+      event: found ? { stream: found.stream, emit_id: found.emit_id, json: found.event.toString('utf8') } : null,
+      deletions: deletions.filter((deletion) => coversPlace(deletion, place)),
+    };
+  }
+
+  async deletions({ owner_id, emitter_id }: EmitterReference): Promise<EventDeletion[]> {
+    await this.requireOwned(owner_id, emitter_id);
+    return this.pages.deletions(emitter_id);
   }
 
   async streams({ owner_id, emitter_id }: EmitterReference): Promise<EmitterStream[]> {

@@ -10,6 +10,11 @@ export class StoredPositionsRepository {
 
   async list(): Promise<StoredPosition[]> {
     const rows = await this.progress.find({ where: { topic: EVENTS_TOPIC }, order: { partition: 'ASC' } });
-    return rows.map(({ partition, next_offset, last_ms }) => ({ partition, offset: next_offset, clock: last_ms }));
+    return rows.map(({ partition, next_offset, last_ms, record_ms }) => ({
+      partition,
+      offset: next_offset,
+      clock: last_ms,
+      timestamp: record_ms ?? undefined,
+    }));
   }
 }

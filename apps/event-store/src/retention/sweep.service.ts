@@ -64,6 +64,7 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
     await this.events.deleteOldWithdrawn();
+    await this.events.deleteOldDeletions();
     return result;
   }
 

@@ -17,7 +17,7 @@ import { GatewayConfig } from '../gateway.config.js';
 import { type AccountRow, type ApiKeyRow, type KeyScope, type OpenedAccount, UNLIMITED, type User } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js';
-import { type ApiKey, apiKeyOf, type CreateKeyBody, type NewApiKey } from './api-keys.js';
+import { type ApiKey, apiKeyOf, type CreateKeyBody, type NewApiKey } from './api-key.dto.js';
 import { KeyUses } from './key-uses.js';
 
 /** An account and one of its keys, at the only moment at which the key is known. */

@@ -2,13 +2,13 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@ne
 import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation } from '@nestjs/swagger';
 import { type Id, type Page, type UserId } from '#contracts';
-import { OwnerId } from '../accounts/account.decorator.js';
+import { OwnerId } from './account.decorator.js';
 import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { PageQuery } from '../http/page.dto.js';
 import { SECRET_ANSWER } from '../idempotency/sealed-answer.js';
 import { AccountsService } from './accounts.service.js';
-import { ApiKey, CreateKeyBody, NewApiKey } from './api-keys.js';
+import { ApiKey, CreateKeyBody, NewApiKey } from './api-key.dto.js';
 
 @Documented('keys')
 @Controller('v1/keys')

@@ -1,19 +1,20 @@
 import { ApiPropertyOptional } from '@nestjs/swagger';
+import { EXTERNAL_ID_LENGTH, SelectsExternalId } from '#contracts';
+import { PageQuery } from './page.dto.js';
 
-/** Documents the member `external_id` of a body. */
-export const ApiExternalId = (): PropertyDecorator =>
+/** The caller's own id of a resource, in a body. */
+export const DescribesExternalId = (): PropertyDecorator =>
   ApiPropertyOptional({
     type: String,
     nullable: true,
     minLength: 1,
-    maxLength: 128,
+    maxLength: EXTERNAL_ID_LENGTH,
     description: 'Your own id of it, unique within the account; null removes it.',
-    example: 'order-feed-7',
   });
 
-/** Documents the parameter `external_id` of a list. */
-export const ApiExternalIdFilter = (): PropertyDecorator => ApiPropertyOptional({ description: 'Only the one with this external id.' });
-
-/** Documents the member `external_id` of a resource. */
-export const ApiShownExternalId = (): PropertyDecorator =>
-  ApiPropertyOptional({ description: 'Your own id of it; omitted if there is none.' });
+/** The parameters of a list whose items may have external ids. */
+export class ExternalIdQuery extends PageQuery {
+  @ApiPropertyOptional({ description: 'Only the one with this external id.' })
+  @SelectsExternalId()
+  external_id?: string;
+}

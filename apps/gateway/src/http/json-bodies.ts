@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { MAX_JSON_DEPTH, nestsTooDeeply, SluiceError } from '#contracts';
-import { scopeProblem } from '../accounts/scope.js';
 import { eventTypeProblem, takesEvents } from './event-bodies.js';
+import { scopeProblem } from './scopes.js';
 
 /** A PATCH is a merge patch (RFC 7396); other kinds of patches are refused rather than misread. */
 export const MERGE_PATCH_TYPES = ['application/merge-patch+json', 'application/json'];

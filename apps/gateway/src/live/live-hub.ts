@@ -35,11 +35,11 @@ export class LiveHub {
   }
 
   /** Takes the next record of a partition; one that it has had already is passed over. */
-  take(record: EventLogRecord): void {
-    const { partition, offset, clock } = record;
+  take(record: EventLogRecord & { timestamp?: number }): void {
+    const { partition, offset, clock, timestamp } = record;
     if (offset < (this.positions.get(partition)?.offset ?? 0)) return;
     // before anyone is told: whoever joins because of an event finds it below the seam
-    this.positions.set(partition, { offset: offset + 1, clock });
+    this.positions.set(partition, { offset: offset + 1, clock, timestamp });
     // most records are of emitters that nobody listens to: they aren't even parsed
     const own = this.listeners.get(record.key ?? record.header('ce_source') ?? '');
     if (!own) return;
@@ -47,6 +47,11 @@ export class LiveHub {
     if (event.kind !== 'event') return;
     const live = new LiveEvent(event);
     for (const listener of [...own]) if (coversStream(listener.stream, event.stream)) listener.take(live);
+  }
+
+  /** The partition has another log, which is handed out from its beginning. */
+  restart(partition: number): void {
+    this.positions.set(partition, { offset: 0, clock: 0 });
   }
 
   /** Forgets where it is, when the log is no longer read. */

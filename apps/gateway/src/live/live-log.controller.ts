@@ -11,8 +11,8 @@ export class LiveLogController {
 
   // the API is as ready without it
   @Follows(EVENTS_TOPIC, LIVE_GROUP, { vital: false, onDemand: true })
-  async handOut(@Payload() { records }: Batch): Promise<void> {
-    await this.reader.handOut(records);
+  async handOut(@Payload() { records, before }: Batch): Promise<void> {
+    await this.reader.handOut(records, before);
   }
 
   @PositionsOf(LIVE_GROUP)

@@ -86,14 +86,16 @@ export class LiveReader {
     const { positions } = this.hub;
     const isNew = (partition: number) => !positions.has(partition);
     if (partitions.some(isNew)) {
-      const stored = new Map((await this.store.read()).map(({ partition, offset, clock }) => [partition, { offset, clock }]));
+      const stored = new Map((await this.store.read()).map(({ partition, ...position }) => [partition, position]));
       for (const partition of partitions.filter(isNew)) positions.set(partition, stored.get(partition) ?? { offset: 0, clock: 0 });
     }
     this.reading?.known();
     return positions;
   }
 
-  async handOut(records: LogRecord[]): Promise<void> {
+  async handOut(records: LogRecord[], before: Position): Promise<void> {
+    const [first] = records;
+    if (first && first.offset < before.offset) this.hub.restart(first.partition);
     for (const [index, record] of records.entries()) {
       this.hub.take(record);
       if (index % RECORDS_AT_ONCE === RECORDS_AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));

@@ -55,8 +55,13 @@ class Options implements PropOptions {
   })
   options!: unknown[];
 
-  @ApiProperty({ description: 'To send as `prev_context` with the request for the next page; null if there is none.' })
-  context!: unknown;
+  @ApiProperty({
+    type: 'object',
+    nullable: true,
+    additionalProperties: true,
+    description: 'To send as `prev_context` with the request for the next page; null if there is none.',
+  })
+  context!: Record<string, unknown> | null;
 }
 
 const DESCRIPTION =

@@ -6,7 +6,7 @@ import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { PageQuery } from '../http/page.dto.js';
-import { Run } from './run.js';
+import { Run } from './run.dto.js';
 
 @Documented('sources')
 @Controller('v1/sources/:id/runs')

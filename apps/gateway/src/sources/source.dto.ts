@@ -1,9 +1,8 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Allow, IsBoolean, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
-import { NewSource, SelectsExternalId, SourcePatch } from '#contracts';
-import { ApiExternalId, ApiExternalIdFilter, ApiShownExternalId } from '../http/external-id.dto.js';
-import { PageQuery } from '../http/page.dto.js';
+import { NewSource, SourcePatch } from '#contracts';
+import { DescribesExternalId } from '../http/external-id.dto.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
 export class Source implements contracts.Source {
@@ -23,7 +22,7 @@ export class Source implements contracts.Source {
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
   @ApiProperty() name!: string;
   @ApiProperty({ description: 'Unique within the account.' }) name_slug!: string;
-  @ApiShownExternalId() external_id?: string;
+  @ApiPropertyOptional({ description: 'Your own id of it; omitted if there is none.' }) external_id?: string;
 }
 
 export class CreateSourceBody extends NewSource {
@@ -39,17 +38,17 @@ export class CreateSourceBody extends NewSource {
   })
   override component_id?: string;
 
-  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
-  override key?: string;
-
   @ApiPropertyOptional({ description: "Default: the slug of the component's name." })
   override name?: string;
 
-  @ApiExternalId()
-  override external_id?: string | null;
-
   @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
   override configured_props?: Record<string, unknown>;
+
+  @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
+  override key?: string;
+
+  @DescribesExternalId()
+  override external_id?: string | null;
 }
 
 export class UpdateSourceBody extends CreateSourceBody {
@@ -66,10 +65,7 @@ export class PatchSourceBody extends SourcePatch {
   @ApiPropertyOptional({ description: 'The http or https URL of the code.' })
   override component_url?: string;
 
-  @ApiPropertyOptional({
-    type: String,
-    description: 'The id of an existing component; takes precedence over the other ways to choose one.',
-  })
+  @ApiPropertyOptional({ type: String, description: 'The id of an existing component.' })
   override component_id?: string;
 
   @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
@@ -78,7 +74,7 @@ export class PatchSourceBody extends SourcePatch {
   @ApiPropertyOptional({ type: String, nullable: true, description: "null resets it to the slug of the component's name." })
   override name?: string | null;
 
-  @ApiExternalId()
+  @DescribesExternalId()
   override external_id?: string | null;
 
   @ApiPropertyOptional({ type: Boolean, description: 'false disables the source, true enables it.' })
@@ -90,12 +86,6 @@ export class PatchSourceBody extends SourcePatch {
     description: 'Values by prop: the value of each given prop is replaced as a whole, null removes it, and other props keep their values.',
   })
   override configured_props?: Record<string, unknown>;
-}
-
-export class SourceListQuery extends PageQuery {
-  @ApiExternalIdFilter()
-  @SelectsExternalId()
-  external_id?: string;
 }
 
 export class RunSourceBody {

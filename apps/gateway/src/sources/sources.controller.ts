@@ -16,10 +16,11 @@ import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { AnswersAccepted, AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { ExternalIdQuery } from '../http/external-id.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
 import { RunNow } from './run-now.js';
-import { CreateSourceBody, PatchSourceBody, RunSourceBody, Source, SourceListQuery, UpdateSourceBody } from './source.dto.js';
+import { CreateSourceBody, PatchSourceBody, RunSourceBody, Source, UpdateSourceBody } from './source.dto.js';
 
 @Documented('sources')
 @Controller('v1')
@@ -33,7 +34,7 @@ export class SourcesController {
   @ApiOperation({ operationId: 'listSources', summary: 'List your sources' })
   @AnswersPage(Source)
   @Problems(400)
-  list(@OwnerId() owner_id: UserId, @Query() page: SourceListQuery): Promise<Page<Source>> {
+  list(@OwnerId() owner_id: UserId, @Query() page: ExternalIdQuery): Promise<Page<Source>> {
     return this.messages.request(listSources, { ...page, owner_id }, { key: owner_id });
   }
 

@@ -4,8 +4,9 @@ import { type Id, listDeliveries, type Page, recoverDeliveries, retryDelivery, t
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { AnswersAccepted, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { sinceMs } from '../http/times.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { DeliveryAttempt, RecoverParameters, sinceMs, WebhookDelivery } from './delivery.dto.js';
+import { DeliveryAttempt, RecoverParameters, WebhookDelivery } from './delivery.dto.js';
 import { PageQuery } from '../http/page.dto.js';
 
 /** An attempt may take as long as the operator allows, by default 15 seconds. */
@@ -30,7 +31,12 @@ export class DeliveriesController {
 
   @Post('deliveries/:deliveryId/retry')
   @HttpCode(202)
-  @ApiOperation({ operationId: 'retryDelivery', summary: 'Retry a delivery now' })
+  @ApiOperation({
+    operationId: 'retryDelivery',
+    summary: 'Retry a delivery now',
+    description:
+      'Also one that has succeeded, as long as its event is in the log or in the store; the `webhook-id` stays the same. 409 if the event is gone.',
+  })
   @AnswersAccepted('The delivery is due now.')
   @Problems(404, 409, 413, 415, 422)
   async retry(
@@ -38,7 +44,9 @@ export class DeliveriesController {
     @Param('id', new IdPipe('webhook')) webhook_id: WebhookId,
     @Param('deliveryId', new IdPipe('delivery')) id: Id<'delivery'>,
   ): Promise<{ data: WebhookDelivery }> {
-    return { data: await this.messages.request(retryDelivery, { owner_id, webhook_id, id }, { key: owner_id }) };
+    return {
+      data: await this.messages.request(retryDelivery, { owner_id, webhook_id, id }, { key: owner_id, timeoutMs: TEST_TIMEOUT_MS }),
+    };
   }
 
   @Post('test')

@@ -1,6 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { IsString } from 'class-validator';
-import { Invalid } from '#contracts';
 import type * as contracts from '#contracts';
 
 /** One attempt of a delivery. */
@@ -28,13 +27,4 @@ export class RecoverParameters {
   @ApiProperty({ description: 'ISO 8601, or Unix seconds.', example: '2026-01-31T12:00:00Z' })
   @IsString({ message: 'since is required: ISO 8601 or Unix seconds' })
   since!: string;
-}
-
-const ISO_8601 = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$/;
-
-/** The time in ms. Throws Invalid. */
-export function sinceMs(text: string): number {
-  const ms = /^\d{1,12}(?:\.\d+)?$/.test(text) ? Number(text) * 1000 : ISO_8601.test(text) ? Date.parse(text) : NaN;
-  if (Number.isNaN(ms)) throw new Invalid([{ field: 'since', message: `since must be ISO 8601 or Unix seconds, not "${text}"` }]);
-  return Math.floor(ms);
 }

@@ -1,9 +1,8 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsBoolean, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
-import { SelectsExternalId, WebhookFields } from '#contracts';
-import { ApiExternalId, ApiExternalIdFilter, ApiShownExternalId } from '../http/external-id.dto.js';
-import { PageQuery } from '../http/page.dto.js';
+import { WebhookFields } from '#contracts';
+import { DescribesExternalId } from '../http/external-id.dto.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
 export class Webhook implements contracts.Webhook {
@@ -14,7 +13,7 @@ export class Webhook implements contracts.Webhook {
   @ApiProperty({ example: 'https://example.com/hooks' }) url!: string;
   @ApiProperty() active!: boolean;
   @ApiPropertyOptional({ type: 'integer', description: 'Deliveries per second; omitted if there is no limit.' }) rate_limit?: number;
-  @ApiShownExternalId() external_id?: string;
+  @ApiPropertyOptional({ description: 'Your own id of it; omitted if there is none.' }) external_id?: string;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
 }
@@ -38,7 +37,7 @@ export class WebhookParameters extends WebhookFields {
   })
   override rate_limit?: number | null;
 
-  @ApiExternalId()
+  @DescribesExternalId()
   override external_id?: string | null;
 }
 
@@ -47,12 +46,6 @@ export class UpdateWebhookBody extends WebhookParameters {
   @IsOptional()
   @IsBoolean({ message: 'active must be true or false' })
   active?: boolean;
-}
-
-export class WebhookListQuery extends PageQuery {
-  @ApiExternalIdFilter()
-  @SelectsExternalId()
-  external_id?: string;
 }
 
 /** `previous_expires_at` (Unix seconds): until then, the previous secret signs, too. */

@@ -17,12 +17,13 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { SHOWS_SECRET } from '../accounts/scope.js';
 import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { ExternalIdQuery } from '../http/external-id.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
+import { SHOWS_SECRET } from '../http/scopes.js';
 import { Parameters } from '../http/parameters.decorator.js';
-import { UpdateWebhookBody, Webhook, WebhookListQuery, WebhookParameters, WebhookSecret } from './webhook.dto.js';
+import { UpdateWebhookBody, Webhook, WebhookParameters, WebhookSecret } from './webhook.dto.js';
 
 @Documented('webhooks')
 @Controller('v1')
@@ -47,7 +48,7 @@ export class WebhooksController {
   @ApiOperation({ operationId: 'listWebhooks', summary: 'List your webhooks' })
   @AnswersPage(Webhook)
   @Problems(400)
-  list(@OwnerId() owner_id: UserId, @Query() page: WebhookListQuery): Promise<Page<Webhook>> {
+  list(@OwnerId() owner_id: UserId, @Query() page: ExternalIdQuery): Promise<Page<Webhook>> {
     return this.messages.request(listWebhooks, { ...page, owner_id }, { key: owner_id });
   }
 

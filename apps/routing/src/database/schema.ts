@@ -3,13 +3,14 @@ import { emittersSchema } from '#emitters';
 import { outboxSchema } from '#outbox';
 import { Delivered } from '../deliveries/history/delivered.entity.js';
 import { Backlog, ParkedDelivery } from '../deliveries/store/delivery-store.entity.js';
+import { ReplayRow } from '../replays/replay.entity.js';
 import { AutoSubscriptionRow, SubscriptionRow } from '../subscriptions/subscription.entity.js';
 import { secretPlace } from '../webhooks/signing-secret.js';
 import { WebhookRow } from '../webhooks/webhook.entity.js';
 import { CreateRouting1795305600005 } from './migrations/0001-create-routing.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, {
-  entities: [WebhookRow, SubscriptionRow, AutoSubscriptionRow, ParkedDelivery, Backlog, Delivered],
+  entities: [WebhookRow, SubscriptionRow, AutoSubscriptionRow, ParkedDelivery, Backlog, Delivered, ReplayRow],
   sealed: ['secret', 'previous_secret'].map((column) => ({ table: 'webhook', key: ['id'], column, place: secretPlace })),
   migrations: [CreateRouting1795305600005],
 });

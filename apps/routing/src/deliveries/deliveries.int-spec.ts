@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { newId, type SluiceError, type UserId, type WebhookDelivery, type WebhookId } from '#contracts';
-import type { EventPlace } from '#events';
+import type { EmittedEvent, EventPlace } from '#events';
+import type { RecordedEvents } from './history/recorded-events.js';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
@@ -9,6 +10,7 @@ import { DeliveredRepository } from './history/delivered.repository.js';
 import { DeliveriesService } from './history/deliveries.service.js';
 import type { Attempt, Delivery } from './delivery.js';
 import { deliveryIdOf } from './history/delivery-id.js';
+import { messageId } from './attempt/delivery-headers.js';
 import { ParkedDeliveriesRepository } from './store/parked-deliveries.repository.js';
 import type { PostgresDeliveryStore } from './store/postgres-delivery-store.js';
 import { postgresDeliveryStore } from './store/postgres-delivery-store-for-tests.js';
@@ -27,12 +29,24 @@ let service: DeliveriesService;
 let owner: UserId;
 let webhook: WebhookId;
 let seq = 0;
+/** The events that the log has. */
+let events: EmittedEvent[] = [];
+const recorded = {
+  find: async (_: UserId, emitterId: string, place: EventPlace) =>
+    events.find((event) => event.emitterId === emitterId && event.place.seq === place.seq),
+} as RecordedEvents;
 beforeAll(async () => {
   routing = await RoutingFixture.open();
   store = postgresDeliveryStore(routing.database, routing.webhooks);
   const deliveredRepository = new DeliveredRepository(routing.database, routing.webhooks);
   delivered = new DeliveredLog(deliveredRepository, log);
-  service = new DeliveriesService(routing.webhooks, new ParkedDeliveriesRepository(routing.database), deliveredRepository, delivered);
+  service = new DeliveriesService(
+    routing.webhooks,
+    new ParkedDeliveriesRepository(routing.database),
+    deliveredRepository,
+    delivered,
+    recorded,
+  );
 });
 afterAll(() => routing.close());
 beforeEach(async () => {
@@ -67,6 +81,7 @@ const errorOf = (promise: Promise<unknown>): Promise<SluiceError | undefined> =>
     () => undefined,
     (error: SluiceError) => error,
   );
+const idOf = (place: EventPlace) => deliveryIdOf(place, webhook);
 const due = async (): Promise<number[]> => (await store.take(webhook, 100)).parked.map((parked) => parked.delivery.place.seq);
 
 describe("a webhook's deliveries", () => {
@@ -74,13 +89,13 @@ describe("a webhook's deliveries", () => {
     const places = [deliver(), await park(LONG), await park(null), deliver()];
     const { data, page_info } = await list();
     expect(data.map(({ id, status }) => [id, status])).toEqual(
-      places.map((place, index) => [deliveryIdOf(place), ['succeeded', 'pending', 'failed', 'succeeded'][index]]).reverse(),
+      places.map((place, index) => [idOf(place), ['succeeded', 'pending', 'failed', 'succeeded'][index]]).reverse(),
     );
     expect(page_info.total_count).toBe(4);
     const [, failed, pending, first] = data as [WebhookDelivery, WebhookDelivery, WebhookDelivery, WebhookDelivery];
     const place = places[0] as EventPlace;
     expect(first).toEqual({
-      id: deliveryIdOf(place),
+      id: idOf(place),
       event_id: `${place.ms}-${place.seq}`,
       emitter_id: 'dc_1',
       status: 'succeeded',
@@ -95,7 +110,7 @@ describe("a webhook's deliveries", () => {
   it('are walked in pages, each of them once', async () => {
     const places: EventPlace[] = [];
     for (let n = 0; n < 11; n++) places.unshift(n % 3 === 0 ? await park(LONG) : deliver());
-    const ids = places.map(deliveryIdOf);
+    const ids = places.map(idOf);
     const walked: string[] = [];
     for (let after: string | undefined; ;) {
       const { data, page_info } = await list({ limit: 4, after });
@@ -113,7 +128,7 @@ describe("a webhook's deliveries", () => {
     const place = await park(null);
     const theirs = newId('user');
     expect((await errorOf(list({ owner_id: theirs })))?.code).toBe('not_found');
-    expect((await errorOf(service.retry({ owner_id: theirs, webhook_id: webhook, id: deliveryIdOf(place) })))?.code).toBe('not_found');
+    expect((await errorOf(service.retry({ owner_id: theirs, webhook_id: webhook, id: idOf(place) })))?.code).toBe('not_found');
     expect((await errorOf(service.recover({ owner_id: theirs, webhook_id: webhook, since_ms: 0 })))?.code).toBe('not_found');
     expect(await due()).toEqual([]);
   });
@@ -144,7 +159,7 @@ describe('what succeeded', () => {
       await delivered.flush();
     }
     const { data } = await list();
-    expect(data.map(({ id }) => id)).toEqual(places.slice(-KEPT).map(deliveryIdOf).reverse());
+    expect(data.map(({ id }) => id)).toEqual(places.slice(-KEPT).map(idOf).reverse());
     const { rows } = await routing.database.query<{ count: number }>(
       'SELECT sum(count)::int AS count FROM delivered WHERE webhook_id = $1',
       [webhook],
@@ -156,7 +171,7 @@ describe('what succeeded', () => {
     const places: EventPlace[] = [];
     for (let n = 0; n < 1234; n++) places.push(deliver());
     await delivered.flush();
-    expect((await list()).data.map(({ id }) => id)).toEqual(places.slice(-KEPT).map(deliveryIdOf).reverse());
+    expect((await list()).data.map(({ id }) => id)).toEqual(places.slice(-KEPT).map(idOf).reverse());
     expect((await routing.database.query('SELECT FROM delivered WHERE webhook_id = $1', [webhook])).rowCount).toBe(1);
   });
 
@@ -171,7 +186,7 @@ describe('what succeeded', () => {
 describe('retrying', () => {
   it('makes a failed delivery due, with a new schedule', async () => {
     const place = await park(null);
-    const retried = await service.retry({ owner_id: owner, webhook_id: webhook, id: deliveryIdOf(place) });
+    const retried = await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) });
     expect(retried).toMatchObject({ status: 'pending', attempts: [ATTEMPT] });
     expect((await store.take(webhook, 10)).parked).toMatchObject([{ fresh: false, tries: 0, attempts: [ATTEMPT] }]);
     expect((await store.claim(100, 'x', 1000)).map(({ webhookId }) => webhookId)).toContain(webhook);
@@ -179,17 +194,29 @@ describe('retrying', () => {
 
   it('makes a pending one due at once', async () => {
     const place = await park(LONG);
-    await service.retry({ owner_id: owner, webhook_id: webhook, id: deliveryIdOf(place) });
+    await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) });
     expect(await due()).toEqual([place.seq]);
   });
 
-  it('is refused for one that succeeded, or never was', async () => {
+  it('makes one that succeeded due again, as the same message, as long as its event is there', async () => {
     const place = deliver();
-    expect((await errorOf(service.retry({ owner_id: owner, webhook_id: webhook, id: deliveryIdOf(place) })))?.code).toBe('conflict');
+    events = [{ kind: 'event', place, emitterId: 'dc_1', stream: 'mine', emitId: 'same', json: Buffer.from('{"b":2}'), hops: 0 }];
+    const retried = await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) });
+    expect(retried).toMatchObject({ id: idOf(place), status: 'pending', attempts: [SUCCESS] });
+    const [parked] = (await store.take(webhook, 10)).parked;
+    expect(parked).toMatchObject({ fresh: false, tries: 0, delivery: { emitId: 'same', json: Buffer.from('{"b":2}') } });
+    expect(messageId(parked!.delivery)).toBe(messageId({ emitterId: 'dc_1', stream: 'mine', emitId: 'same', webhookId: webhook }));
+    await store.settle(webhook, [{ delivery: parked!.delivery, delivered: true, attempts: [SUCCESS, SUCCESS] }]);
+    delivered.add(parked!.delivery, [SUCCESS, SUCCESS]);
+    expect((await list()).data).toMatchObject([{ id: idOf(place), status: 'succeeded', attempts: [SUCCESS, SUCCESS] }]);
+  });
+
+  it('is refused for one whose event is gone, or that never was', async () => {
+    const place = deliver();
+    events = [];
+    expect((await errorOf(service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) })))?.code).toBe('conflict');
     expect((await errorOf(service.retry({ owner_id: owner, webhook_id: webhook, id: 'del_1' })))?.code).toBe('not_found');
-    expect((await errorOf(service.retry({ owner_id: owner, webhook_id: webhook, id: deliveryIdOf({ ms: 1, seq: 1 }) })))?.code).toBe(
-      'not_found',
-    );
+    expect((await errorOf(service.retry({ owner_id: owner, webhook_id: webhook, id: idOf({ ms: 1, seq: 1 }) })))?.code).toBe('not_found');
   });
 });
 
@@ -225,7 +252,7 @@ describe('sweeping', () => {
     await sweeper().deleteGivenUp(LONG);
     expect((await list()).data).toHaveLength(2);
     expect(await sweeper().deleteGivenUp(-1000)).toBeGreaterThanOrEqual(1);
-    expect((await list()).data.map(({ id }) => id)).toEqual([deliveryIdOf(pending)]);
+    expect((await list()).data.map(({ id }) => id)).toEqual([idOf(pending)]);
   });
 });
 

@@ -1,5 +1,7 @@
 import { Module } from '@nestjs/common';
+import { LogReader } from '#messaging';
 import { OutboxRelay } from '#outbox';
+import { RecordedEvents } from './history/recorded-events.js';
 import { RoutingConfig } from '../routing.config.js';
 import { WebhooksModule } from '../webhooks/webhooks.module.js';
 import { Attempts } from './attempt/attempts.js';
@@ -48,8 +50,10 @@ import { WebhookTest } from './direct/webhook-test.js';
     BacklogsRepository,
     Sweeper,
     WebhookTest,
+    LogReader,
+    RecordedEvents,
     OutboxRelay,
   ],
-  exports: [Dispatcher],
+  exports: [Dispatcher, LogReader, RecordedEvents, DeliveredLog, ParkedDeliveriesRepository],
 })
 export class DeliveriesModule {}

@@ -3,13 +3,16 @@ import { executeRun, type SourceId, type UserId, WORKFLOW_TRIGGERS_TOPIC, type W
 import { ceTypeOf, type EmittedEvent, eventIdOf, eventRecord, type EventToProduce } from '#events';
 import { type OutgoingRecord, type Publisher, recordOf, shares } from '#messaging';
 
-/** The run of a source that listens. The same event and listener make the same run, also when a producer's retry put the emit into the log twice. */
-export function runRecord(event: EmittedEvent, ownerId: UserId, sourceId: SourceId): OutgoingRecord {
-  const name = `${event.emitterId}\n${event.stream}\n${event.emitId}\n${sourceId}`;
+/** The id of the run that an event makes of a source: the same one also when a producer's retry put the emit into the log twice. */
+export const runIdOf = ({ emitterId, stream, emitId }: EmittedEvent, sourceId: SourceId): string =>
+  `event-${createHash('sha256').update(`${emitterId}\n${stream}\n${emitId}\n${sourceId}`).digest('hex').slice(0, 40)}`;
+
+/** The run of a source that listens. `runId`: another one than the event's own. */
+export function runRecord(event: EmittedEvent, ownerId: UserId, sourceId: SourceId, runId = runIdOf(event, sourceId)): OutgoingRecord {
   return recordOf(
     executeRun,
     {
-      run_id: `event-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`,
+      run_id: runId,
       owner_id: ownerId,
       source_id: sourceId,
       trigger: 'event',

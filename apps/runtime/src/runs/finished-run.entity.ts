@@ -1,9 +1,10 @@
-import { Column, Entity, PrimaryColumn } from 'typeorm';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { FinishedRun, SourceId } from '#contracts';
 import { BYTEWISE_TEXT } from '#database';
 
 /** A run that has ended, for people to see. */
 @Entity('finished_run')
+@Index('finished_run_id', ['run_id'])
 export class FinishedRunRow {
   @PrimaryColumn(BYTEWISE_TEXT)
   source_id!: SourceId;

@@ -2,9 +2,9 @@ import { EVENTS_TOPIC, runFinished, type SourceId, type UserId } from '#contract
 import { emittedStreamProblem } from '#events';
 import { recordOf, type OutgoingRecord } from '#messaging';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
+import { type RunEntry, runEntry } from './run-history.js';
 import { dedupe, type DedupeState } from '../source-state/dedupe.js';
 import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
-import { type RunEntry, runEntry } from './run-history.js';
 import { deploymentIdOf, type DueRun, emitRecord, errorRecord, hopsAfter, logRecord, waitingRecords } from './run-events.js';
 
 /** All effects of a run: written together or not at all. */

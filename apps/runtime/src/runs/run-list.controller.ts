@@ -1,6 +1,6 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { type FinishedRun, Invalid, ListRuns, listRuns, NotFound, type Page, pageOf } from '#contracts';
+import { FindRuns, findRuns, type FinishedRun, Invalid, ListRuns, listRuns, NotFound, type Page, pageOf } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Answers } from '#messaging';
 import { finishedRunOf } from './finished-run.entity.js';
@@ -22,6 +22,11 @@ export class RunListController {
     const cursors = new Map(rows.map((row) => [row, cursorOf(row.position)]));
     const { page_info } = pageOf(rows, total, (row) => cursors.get(row) ?? '');
     return { page_info, data: rows.map(finishedRunOf) };
+  }
+
+  @Answers(findRuns)
+  find(@Payload() { owner_id, run_ids }: FindRuns): Promise<{ id: string; status: FinishedRun['status'] | null }[]> {
+    return this.runs.findEnded(owner_id, run_ids);
   }
 }
 

@@ -104,7 +104,7 @@ describe('the effects of a run', () => {
     await finish('r2', { entry: { ...entry, method: 'deactivate' }, final: true });
     expect((await runs.page(SOURCE, { limit: 9 })).total).toBe(0);
     await finish('r3', { entry });
-    await runs.deleteOfDeletedSources();
+    await runs.deleteOfDeleted();
     expect((await runs.page(SOURCE, { limit: 9 })).total).toBe(0);
   });
 

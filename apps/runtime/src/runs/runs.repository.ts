@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { RunRequest } from '#contracts';
+import type { FinishedRun, RunRequest } from '#contracts';
 import { Database, type Session } from '#database';
 import { addToOutbox } from '#outbox';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
@@ -68,7 +68,7 @@ export class RunsRepository {
     });
   }
 
-  /** Ends a run that was not executed. entry: null if its source does not exist. */
+  /** Ends a run that was not executed. @param entry null if its source does not exist */
   async leaveOut(
     { run_id, source_id, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>,
     entry: RunEntry | null,
@@ -87,6 +87,19 @@ export class RunsRepository {
     const within = rows.filter(({ position: at }) => (after === undefined || at < after) && (before === undefined || at > before));
     const backwards = before !== undefined && after === undefined;
     return { rows: backwards ? within.slice(-limit) : within.slice(0, limit), total: rows.length };
+  }
+
+  /** Those of an account's runs that have ended: with their status if they are still listed. */
+  async findEnded(ownerId: string, runIds: string[]): Promise<{ id: string; status: FinishedRun['status'] | null }[]> {
+    const { rows } = await this.database.query<{ id: string; status: FinishedRun['status'] | null }>({
+      name: 'runs-ended',
+      text: `SELECT done.run_id AS id, listed.status
+             FROM run_done done LEFT JOIN (finished_run listed JOIN deployment d ON d.source_id = listed.source_id AND d.owner_id = $1)
+               ON listed.run_id = done.run_id
+             WHERE done.run_id = ANY ($2)`,
+      values: [ownerId, runIds],
+    });
+    return rows;
   }
 
   /** Notes that the run has ended; false when that was noted already. One statement for both rows: every run makes it. */
@@ -126,8 +139,8 @@ export class RunsRepository {
       .catch(() => this.trims.again(sourceId));
   }
 
-  /** Deletes the runs of sources that were deleted. */
-  async deleteOfDeletedSources(): Promise<void> {
+  /** Deletes runs of sources that were deleted while the run was under way. */
+  async deleteOfDeleted(): Promise<void> {
     await this.database.query('DELETE FROM finished_run f WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = f.source_id)');
   }
 

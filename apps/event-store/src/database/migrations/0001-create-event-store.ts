@@ -44,6 +44,23 @@ export class CreateEventStore1795305600006 extends Migration {
     -- "those old enough to be forgotten"
     CREATE INDEX withdrawn_emit_age ON withdrawn_emit (withdrawn_at);
 
+    -- Ranges of events that users have deleted: the log still has the events, and they must not be delivered again.
+    CREATE TABLE deleted_range (
+      emitter_id text COLLATE "C" NOT NULL,
+      -- the place of the deletion in the log
+      ms         bigint NOT NULL,
+      seq        bigint NOT NULL,
+      -- null: every stream; \`*\`: the default one and all custom ones
+      stream     text COLLATE "C",
+      -- event ids, inclusive; null: from the first, to the last
+      start_id   text,
+      end_id     text,
+      deleted_at timestamptz NOT NULL DEFAULT now(),
+      PRIMARY KEY (emitter_id, ms, seq)
+    );
+    -- "those old enough to be forgotten"
+    CREATE INDEX deleted_range_age ON deleted_range (deleted_at);
+
     DO $$
     DECLARE
       setting text;

@@ -124,6 +124,30 @@ export class CreateRouting1795305600005 extends Migration {
       PRIMARY KEY (webhook_id, id)
     ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
+    -- Events of the log that are delivered once more to one listener.
+    CREATE TABLE replay (
+      id           text COLLATE "C" PRIMARY KEY,
+      owner_id     text COLLATE "C" NOT NULL,
+      emitter_id   text COLLATE "C" NOT NULL,
+      stream       text COLLATE "C" NOT NULL,
+      listener_id  text COLLATE "C" NOT NULL,
+      -- event ids, both inclusive
+      from_id      text NOT NULL,
+      to_id        text NOT NULL,
+      status       text NOT NULL DEFAULT 'running',
+      events       integer NOT NULL,
+      delivered    integer NOT NULL DEFAULT 0,
+      failed       integer NOT NULL DEFAULT 0,
+      -- the next offset of each partition
+      offsets      jsonb NOT NULL DEFAULT '{}',
+      -- deliveries of a webhook that are parked and not counted yet, by the ids of their events
+      parked       jsonb NOT NULL DEFAULT '[]',
+      -- until then one replica works on it
+      leased_until timestamptz NOT NULL DEFAULT '-infinity',
+      created_at   timestamptz NOT NULL DEFAULT now()
+    );
+    CREATE INDEX replay_running ON replay (leased_until) WHERE status = 'running';
+
     DO $$
     DECLARE
       setting text;

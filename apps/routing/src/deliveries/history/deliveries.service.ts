@@ -11,12 +11,15 @@ import {
   type RecoverDeliveries,
   SluiceError,
   type WebhookDelivery,
+  type WebhookId,
 } from '#contracts';
 import { comparePlaces, eventIdOf, type EventPlace } from '#events';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { DeliveredLog } from './delivered-log.js';
 import { type DeliveredEntry, DeliveredRepository } from './delivered.repository.js';
 import { deliveryIdOf, placeOfDelivery } from './delivery-id.js';
+import { deliveryOf } from '../delivery.js';
+import { RecordedEvents } from './recorded-events.js';
 import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
 
 const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
@@ -30,10 +33,11 @@ export class DeliveriesService {
     private readonly parked: ParkedDeliveriesRepository,
     private readonly delivered: DeliveredRepository,
     private readonly log: DeliveredLog,
+    private readonly recorded: RecordedEvents,
   ) {}
 
   async list({ owner_id, webhook_id, limit, after, before }: ListDeliveries): Promise<Page<WebhookDelivery>> {
-    const window = placeWindow(limit, after, before);
+    const window = placeWindow(webhook_id, limit, after, before);
     if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
     // the deliveries that this process made a moment ago
     await this.log.flush();
@@ -43,9 +47,12 @@ export class DeliveriesService {
       this.delivered.list(owner_id, webhook_id),
     ]);
     const within = entries.filter((entry) => comparePlaces(entry, window.olderThan) < 0 && comparePlaces(entry, window.newerThan) > 0);
-    // delivered twice, or delivered and parked: still one delivery
+    // delivered twice, or delivered and parked: one delivery, in its last state
     const byPlace = new Map(
-      [...within.map((entry) => succeeded(entry)), ...rows.map(pendingOrFailed)].map((delivery) => [delivery.id, delivery]),
+      [
+        ...within.sort((a, b) => a.attempts.length - b.attempts.length).map((entry) => succeeded(entry, webhook_id)),
+        ...rows.map((row) => pendingOrFailed(row, webhook_id)),
+      ].map((delivery) => [delivery.id, delivery]),
     );
     const newestFirst = [...byPlace.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
     const page = window.from === 'newest' ? newestFirst.slice(0, limit) : newestFirst.slice(-limit);
@@ -54,13 +61,20 @@ export class DeliveriesService {
 
   async retry({ owner_id, webhook_id, id }: DeliveryReference): Promise<WebhookDelivery> {
     if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
-    const place = placeOfDelivery(id);
-    const row = place && (await this.parked.retry(owner_id, webhook_id, place));
-    if (row) return pendingOrFailed(row);
+    const place = placeOfDelivery(id, webhook_id);
+    if (!place) throw new NotFound('delivery', id);
+    const row = await this.parked.retry(owner_id, webhook_id, place);
+    if (row) return pendingOrFailed(row, webhook_id);
     await this.log.flush();
-    const entries = place ? await this.delivered.list(owner_id, webhook_id) : [];
-    if (!entries.some((entry) => comparePlaces(entry, place ?? BEFORE_ALL) === 0)) throw new NotFound('delivery', id);
-    throw new SluiceError('conflict', `delivery ${id} has succeeded; its event is no longer stored`);
+    const [entry] = (await this.delivered.list(owner_id, webhook_id))
+      .filter((each) => comparePlaces(each, place) === 0)
+      .sort((a, b) => b.attempts.length - a.attempts.length);
+    if (!entry) throw new NotFound('delivery', id);
+    const event = await this.recorded.find(owner_id, entry.emitter_id, place);
+    if (!event) throw new SluiceError('conflict', `the event of delivery ${id} is gone`);
+    const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), entry.attempts);
+    if (!again) throw new NotFound('webhook', webhook_id);
+    return pendingOrFailed(again, webhook_id);
   }
 
   async recover({ owner_id, webhook_id, since_ms }: RecoverDeliveries): Promise<{ count: number }> {
@@ -69,11 +83,11 @@ export class DeliveriesService {
   }
 }
 
-function placeWindow(limit: number, after: string | undefined, before: string | undefined): PlaceWindow {
+function placeWindow(webhookId: WebhookId, limit: number, after: string | undefined, before: string | undefined): PlaceWindow {
   const place = (field: 'after' | 'before', cursor: string | undefined): EventPlace | undefined => {
     const id = idOfCursor('delivery', field, cursor);
     if (id === undefined) return undefined;
-    const found = placeOfDelivery(id);
+    const found = placeOfDelivery(id, webhookId);
     if (!found) throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
     return found;
   };
@@ -82,8 +96,8 @@ function placeWindow(limit: number, after: string | undefined, before: string | 
 }
 
 /** As the API returns it. */
-export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: ListedDelivery): WebhookDelivery => ({
-  id: deliveryIdOf({ ms, seq }),
+export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: ListedDelivery, webhookId: WebhookId): WebhookDelivery => ({
+  id: deliveryIdOf({ ms, seq }, webhookId),
   event_id: eventIdOf({ ms, seq }),
   emitter_id,
   status: due_at === null ? 'failed' : 'pending',
@@ -92,8 +106,8 @@ export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: Liste
   attempts,
 });
 
-export const succeeded = ({ ms, seq, emitter_id, attempts }: DeliveredEntry): WebhookDelivery => ({
-  id: deliveryIdOf({ ms, seq }),
+export const succeeded = ({ ms, seq, emitter_id, attempts }: DeliveredEntry, webhookId: WebhookId): WebhookDelivery => ({
+  id: deliveryIdOf({ ms, seq }, webhookId),
   event_id: eventIdOf({ ms, seq }),
   emitter_id,
   status: 'succeeded',

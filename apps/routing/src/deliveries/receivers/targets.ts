@@ -15,13 +15,15 @@ interface Known {
 }
 
 /**
- * A cache of the webhooks that receive deliveries. The state of a webhook never goes back to an older version: a delivery that was parked because its
- * webhook is spilled must not be overtaken by one that still sees the mode `direct`.
+ * A cache of the webhooks that receive deliveries. One statement at a time reads them, so the state of a webhook never goes back to an older one: a
+ * delivery that was parked because its webhook is spilled must not be overtaken by one that still sees the mode `direct`. A row of the database is valid
+ * even if its version is lower: then the database was restored.
  */
 @Injectable()
 export class Targets {
   private readonly known = new LRUCache<WebhookId, Known>({ max: 50_000 });
   private readonly wanted = new Map<WebhookId, PromiseWithResolvers<Target | undefined>>();
+  private loading: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly store: DeliveryStore,
@@ -51,7 +53,7 @@ export class Targets {
   load(id: WebhookId): Promise<Target | undefined> {
     let wanted = this.wanted.get(id);
     if (!wanted) {
-      if (this.wanted.size === 0) setImmediate(() => void this.loadWanted());
+      if (this.wanted.size === 0) setImmediate(() => void (this.loading = this.loading.then(() => this.loadWanted())));
       this.wanted.set(id, (wanted = Promise.withResolvers()));
     }
     return wanted.promise;
@@ -77,8 +79,6 @@ export class Targets {
   }
 
   private keep(target: Target, seenAt: number): Target {
-    const known = this.known.get(target.id);
-    if (known && known.target.version > target.version) return known.target;
     // closing ends at a time, without a new version: such a target is used only once
     this.known.set(target.id, { target, seenAt: target.mode === 'closing' ? 0 : seenAt });
     return target;

@@ -91,6 +91,8 @@ export class CreateRuntime1795305600004 extends Migration {
       error       text,
       PRIMARY KEY (source_id, position)
     ) WITH (autovacuum_vacuum_scale_factor = 0.05);
+    -- "what became of this run?"
+    CREATE INDEX finished_run_id ON finished_run (run_id);
 
     -- Emits that wait for their delivery_ts: the whole record of the event, ready to be produced.
     CREATE TABLE waiting_emit (

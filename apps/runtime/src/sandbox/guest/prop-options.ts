@@ -29,6 +29,8 @@ function inheritedBy(definition: unknown): unknown[] {
 function optionsOf(result: unknown): { options: unknown[]; context: unknown } {
   const { options = result, context = null } = membersOf(result);
   if (!Array.isArray(options)) throw new TypeError('options() must return an array, or an object with an array `options`');
+  if (context !== null && (typeof context !== 'object' || Array.isArray(context)))
+    throw new TypeError('`context` of options() must be an object');
   return { options: options.map(labelled), context };
 }
 

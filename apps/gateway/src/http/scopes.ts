@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { sendProblem } from '../http/problem.js';
+import { sendProblem } from './problem.js';
 
 /** The configuration of a route that shows a secret: a key of scope `read` may not use it. */
 export const SHOWS_SECRET = { showsSecret: true };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { sinceMs } from './delivery.dto.js';
+import { sinceMs } from './times.js';
 
 describe('since', () => {
   it.each([

@@ -1,0 +1,13 @@
+import { Injectable, type PipeTransform } from '@nestjs/common';
+import { Invalid } from '#contracts';
+import { parseEventId } from '#events';
+
+/** A path's event id. */
+@Injectable()
+export class EventIdPipe implements PipeTransform<string> {
+  transform(value: string): string {
+    if (!parseEventId(value))
+      throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
+    return value;
+  }
+}

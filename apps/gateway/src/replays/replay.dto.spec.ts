@@ -1,0 +1,36 @@
+import { describe, expect, it } from '@jest/globals';
+import { type CreateReplayBody, replayedPart } from './replay.dto.js';
+
+const BODY: CreateReplayBody = { emitter_id: 'dc_1', listener_id: 'wh_1', from: '5-1', to: '9-2' };
+const part = (more: object) => replayedPart({ ...BODY, ...more });
+
+describe('the part of the log that a replay reads', () => {
+  it.each([
+    [{}, { stream: '', from_id: '5-1', to_id: '9-2' }],
+    [{ event_name: 'default' }, { stream: '', from_id: '5-1', to_id: '9-2' }],
+    [
+      { event_name: '*', from: 0 },
+      { stream: '*', from_id: '0-0', to_id: '9-2' },
+    ],
+    [
+      { from: '2026-01-31T12:00:00Z', to: 1_769_861_200 },
+      { stream: '', from_id: '1769860800000-0', to_id: '1769861200000-9007199254740991' },
+    ],
+  ])('of %j is %j', (more, expected) => expect(part(more)).toEqual(expected));
+
+  it.each([
+    [{ from: 'yesterday' }, ['from']],
+    [{ from: undefined, to: {} }, ['from', 'to']],
+    [{ from: '9-3' }, ['to']],
+    [{ from: -1 }, ['from']],
+    [{ event_name: '$in' }, ['event_name']],
+    [{ emitter_id: 'wh_1', listener_id: 'sc_1' }, ['emitter_id', 'listener_id']],
+  ])('of %j is refused because of %j', (more, fields) => {
+    try {
+      part(more);
+      throw new Error('it was accepted');
+    } catch (error) {
+      expect((error as { details?: { errors: { field: string }[] } }).details?.errors.map(({ field }) => field)).toEqual(fields);
+    }
+  });
+});

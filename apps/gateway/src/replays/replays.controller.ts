@@ -1,0 +1,70 @@
+import { Body, Controller, Delete, Get, HttpStatus, Param, Post, Res } from '@nestjs/common';
+import { ApiOperation, ApiResponse } from '@nestjs/swagger';
+import type { FastifyReply } from 'fastify';
+import { cancelReplay, createReplay, type EmitterId, getReplay, type ListenerId, newId, type ReplayId, type UserId } from '#contracts';
+import { Messages } from '#messaging';
+import { OwnerId } from '../accounts/account.decorator.js';
+import { AnswersAccepted, AnswersOne, Documented, Problems } from '../http/api-docs.js';
+import { IdPipe } from '../http/id.pipe.js';
+import { CreateReplayBody, Replay, replayedPart } from './replay.dto.js';
+
+/** The part of the log is read to count its events. */
+const LOG_TIMEOUT_MS = 30_000;
+const COUNT = { type: 'object', required: ['events'], properties: { events: { type: 'integer' } } };
+
+@Documented('replays')
+@Controller('v1/replays')
+export class ReplaysController {
+  constructor(private readonly messages: Messages) {}
+
+  @Post()
+  @ApiOperation({
+    operationId: 'createReplay',
+    summary: 'Deliver past events once more to one listener',
+    description:
+      'Reads the log as far back as it reaches, whether or not the events are stored or were delivered before. Deleted events are not delivered. Deliveries keep their `webhook-id`, and live ones go first.',
+  })
+  @ApiResponse({
+    status: 200,
+    description: 'With `dry_run`: how many events there are.',
+    content: { 'application/json': { schema: { type: 'object', required: ['data'], properties: { data: COUNT } } } },
+  })
+  @AnswersAccepted('The replay runs.', {
+    type: 'object',
+    required: ['id', 'events'],
+    properties: { id: { type: 'string', example: 'rpl_0Vg2mXq1Zk3TnB7cYw' }, events: { type: 'integer' } },
+  })
+  @Problems(400, 404, 409, 413, 415, 422)
+  async create(
+    @OwnerId() owner_id: UserId,
+    @Body() body: CreateReplayBody,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<{ data: { id?: ReplayId; events: number } }> {
+    const id = newId('replay');
+    const ends = { emitter_id: body.emitter_id as EmitterId, listener_id: body.listener_id as ListenerId };
+    const command = { id, owner_id, ...ends, ...replayedPart(body), dry_run: body.dry_run ?? false };
+    const { events } = await this.messages.request(createReplay, command, { key: owner_id, timeoutMs: LOG_TIMEOUT_MS });
+    void reply.status(command.dry_run ? HttpStatus.OK : HttpStatus.ACCEPTED);
+    return { data: command.dry_run ? { events } : { id, events } };
+  }
+
+  @Get(':id')
+  @ApiOperation({ operationId: 'getReplay', summary: 'Get the progress of a replay' })
+  @AnswersOne(Replay)
+  @Problems(404)
+  async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('replay')) id: ReplayId): Promise<{ data: Replay }> {
+    return { data: await this.messages.request(getReplay, { owner_id, id }, { key: owner_id }) };
+  }
+
+  @Delete(':id')
+  @ApiOperation({
+    operationId: 'cancelReplay',
+    summary: 'Cancel a replay',
+    description: 'Returns its progress. A few deliveries that are under way are still made; a replay that is done stays so.',
+  })
+  @AnswersOne(Replay)
+  @Problems(404)
+  async cancel(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('replay')) id: ReplayId): Promise<{ data: Replay }> {
+    return { data: await this.messages.request(cancelReplay, { owner_id, id }, { key: owner_id }) };
+  }
+}

@@ -1,0 +1,62 @@
+import { Injectable } from '@nestjs/common';
+import { type EmitterId, EVENTS_TOPIC, findEvent, type StoredEvent, SluiceError, type UserId } from '#contracts';
+import { type EmittedEvent, type EventPlace, eventIdOf, isDeleted, logPlaceOf, readEventRecord } from '#events';
+import { LogReader, Messages } from '#messaging';
+import { RoutingConfig } from '../../routing.config.js';
+
+/** Events of the past: from the log, which has all of what their producers stated, or else from the store. */
+@Injectable()
+export class RecordedEvents {
+  constructor(
+    private readonly messages: Messages,
+    private readonly reader: LogReader,
+    private readonly config: RoutingConfig,
+  ) {}
+
+  /** The event as it was emitted; undefined if it is deleted, or neither in the log nor in the store. */
+  async find(ownerId: UserId, emitterId: EmitterId, place: EventPlace): Promise<EmittedEvent | undefined> {
+    const known = await this.inStore(ownerId, emitterId, place);
+    if (!known) return undefined;
+    const { deletions } = known;
+    const event = (await this.inLog(emitterId, place)) ?? eventOf(emitterId, place, known);
+    return event && !isDeleted(deletions, event.stream, place) ? event : undefined;
+  }
+
+  /** The same, without what only the log has where the store has the event: that is faster. */
+  async look(ownerId: UserId, emitterId: EmitterId, place: EventPlace): Promise<EmittedEvent | undefined> {
+    const known = await this.inStore(ownerId, emitterId, place);
+    if (!known) return undefined;
+    const event = eventOf(emitterId, place, known) ?? (await this.inLog(emitterId, place));
+    return event && !isDeleted(known.deletions, event.stream, place) ? event : undefined;
+  }
+
+  /** Undefined if the emitter does not exist any more: its events went with it. */
+  private async inStore(owner_id: UserId, emitter_id: EmitterId, place: EventPlace): Promise<StoredEvent | undefined> {
+    try {
+      return await this.messages.request(findEvent, { owner_id, emitter_id, event_id: eventIdOf(place) }, { key: emitter_id });
+    } catch (error) {
+      if (error instanceof SluiceError && error.code === 'not_found') return undefined;
+      throw error;
+    }
+  }
+
+  private async inLog(emitterId: EmitterId, place: EventPlace): Promise<EmittedEvent | undefined> {
+    const { partition, offset } = logPlaceOf(place);
+    const bounds = (await this.reader.bounds(EVENTS_TOPIC)).get(partition);
+    if (!bounds || offset < bounds.from || offset >= bounds.to) return undefined;
+    let found: EmittedEvent | undefined;
+    const range = new Map([[partition, { from: offset, to: offset + 1 }]]);
+    await this.reader.read('routing', EVENTS_TOPIC, range, (_, [record]) => {
+      const event = record && readEventRecord(record, { maxBytes: this.config.maxEventBytes });
+      // its clock is only known to who has read the partition from before it
+      if (event?.kind === 'event' && event.emitterId === emitterId) found = { ...event, place };
+      return false;
+    });
+    return found;
+  }
+}
+
+const eventOf = (emitterId: EmitterId, place: EventPlace, { event }: StoredEvent): EmittedEvent | undefined =>
+  event === null
+    ? undefined
+    : { kind: 'event', place, emitterId, stream: event.stream, emitId: event.emit_id, json: Buffer.from(event.json), hops: 0 };

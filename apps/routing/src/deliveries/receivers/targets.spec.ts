@@ -1,0 +1,48 @@
+import { expect, it } from '@jest/globals';
+import type { WebhookId } from '#contracts';
+import { SecretBox } from '#secrets';
+import { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
+import { Targets } from './targets.js';
+
+const ID: WebhookId = 'wh_1';
+
+/** A store that returns only when it is released. */
+class SlowStore extends DeliveryStoreInMemory {
+  readonly reads: (() => void)[] = [];
+
+  override async findTargets(ids: WebhookId[]): ReturnType<DeliveryStoreInMemory['findTargets']> {
+    const rows = await super.findTargets(ids);
+    await new Promise<void>((resolve) => this.reads.push(resolve));
+    return rows;
+  }
+}
+
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+it('takes what the database returns, even an older version: the database was restored', async () => {
+  const store = new DeliveryStoreInMemory();
+  const targets = new Targets(store, new SecretBox([]));
+  store.addWebhook(ID, 'u_1', { version: 9, spilled: true });
+  expect(await targets.load(ID)).toMatchObject({ version: 9, mode: 'spilled' });
+  store.addWebhook(ID, 'u_1', { version: 4, spilled: false });
+  expect(await targets.load(ID)).toMatchObject({ version: 4, mode: 'direct' });
+  expect(await targets.get(ID)).toMatchObject({ version: 4, mode: 'direct' });
+});
+
+it('does not replace what it has read by what an earlier read returns later', async () => {
+  const store = new SlowStore();
+  const targets = new Targets(store, new SecretBox([]));
+  store.addWebhook(ID, 'u_1', { version: 1 });
+  const first = targets.load(ID);
+  await settle();
+  store.addWebhook(ID, 'u_1', { version: 2 });
+  const second = targets.load(ID);
+  await settle();
+  // a second read begins when the first one has ended
+  expect(store.reads).toHaveLength(1);
+  store.reads.shift()?.();
+  expect(await first).toMatchObject({ version: 1 });
+  await settle();
+  store.reads.shift()?.();
+  expect(await second).toMatchObject({ version: 2 });
+});

@@ -1,0 +1,67 @@
+import { Injectable } from '@nestjs/common';
+import type { EmitterId, ListenerId, UserId, WebhookId } from '#contracts';
+import type { EventPlace, Stream } from '#events';
+import { EVERY_STREAM } from '#events';
+import { Database } from '#database';
+import type { Attempt } from '../deliveries/delivery.js';
+
+/** A delivery of an event that is stored. */
+export interface StoredDelivery {
+  webhook_id: WebhookId;
+  status: 'succeeded' | 'pending' | 'failed';
+  attempts: Attempt[];
+}
+
+/** Who gets the stream of an emitter now, also those that are not active. */
+export interface Subscriber {
+  listener_id: ListenerId;
+  active: boolean;
+}
+
+/** SQL: joins over the tables of several features, for a rare request of a user. */
+@Injectable()
+export class EventListenersRepository {
+  constructor(private readonly database: Database) {}
+
+  async deliveries(ownerId: UserId, emitterId: EmitterId, { ms, seq }: EventPlace): Promise<StoredDelivery[]> {
+    const [parked, delivered] = await Promise.all([
+      this.database.query<StoredDelivery>({
+        name: 'event-parked',
+        text: `SELECT p.webhook_id, p.attempts, CASE WHEN p.due_at IS NULL THEN 'failed' ELSE 'pending' END AS status
+               FROM webhook JOIN parked_delivery p ON p.webhook_id = webhook.id AND p.ms = $2 AND p.seq = $3 WHERE webhook.owner_id = $1`,
+        values: [ownerId, ms, seq],
+      }),
+      // a row holds many deliveries as JSON: those of other events are not parsed
+      this.database.query<{ webhook_id: WebhookId; deliveries: Buffer }>({
+        name: 'event-delivered',
+        text: `SELECT d.webhook_id, d.deliveries FROM webhook JOIN delivered d ON d.webhook_id = webhook.id
+               WHERE webhook.owner_id = $1 AND position(convert_to($2, 'UTF8') IN d.deliveries) > 0`,
+        values: [ownerId, `{"ms":${ms},"seq":${seq},"emitter_id":"${emitterId}"`],
+      }),
+    ]);
+    const succeeded = delivered.rows.flatMap(({ webhook_id, deliveries }) =>
+      (JSON.parse(deliveries.toString('utf8')) as (EventPlace & { attempts: Attempt[] })[])
+        .filter((entry) => entry.ms === ms && entry.seq === seq)
+        .map(({ attempts }): StoredDelivery => ({ webhook_id, status: 'succeeded', attempts })),
+    );
+    return [...succeeded, ...parked.rows];
+  }
+
+  async subscribers(ownerId: UserId, emitterId: EmitterId, stream: Stream): Promise<Subscriber[]> {
+    const { rows } = await this.database.query<Subscriber>({
+      name: 'event-subscribers',
+      text: `SELECT DISTINCT s.listener_id, coalesce(webhook.active, listener.active AND NOT listener.deleted) AS active
+             FROM subscription s LEFT JOIN webhook ON webhook.id = s.listener_id LEFT JOIN emitter AS listener ON listener.id = s.listener_id
+             WHERE s.owner_id = $1 AND s.emitter_id = ANY (ARRAY[$2, $3, $1]) AND s.stream = ANY ($4)
+               AND (s.emitter_id = $2 OR s.listener_id <> $2) AND (webhook.id IS NOT NULL OR listener.id IS NOT NULL)
+             ORDER BY s.listener_id`,
+      values: [
+        ownerId,
+        emitterId,
+        emitterId.startsWith('dc_') ? 'dc_*' : 'p_*',
+        stream.startsWith('$') ? [stream] : [stream, EVERY_STREAM],
+      ],
+    });
+    return rows;
+  }
+}

@@ -1,0 +1,104 @@
+import { Injectable } from '@nestjs/common';
+import { type EmitterId, EVENTS_TOPIC, listDeletions, type UserId } from '#contracts';
+import {
+  comparePlaces,
+  coversStream,
+  type EmittedEvent,
+  type EventPlace,
+  isDeleted,
+  parseEventId,
+  readEventRecord,
+  WAITING_STREAM,
+} from '#events';
+import { type LogRanges, LogReader, type LogRecord, Messages } from '#messaging';
+import { RoutingConfig } from '../routing.config.js';
+
+/** The events that a replay delivers. */
+export interface ReplayedPart {
+  owner_id: UserId;
+  emitter_id: EmitterId;
+  stream: string;
+  from_id: string;
+  to_id: string;
+  /** The next offset of each partition; a partition that is absent is read from the beginning of the part. */
+  offsets: Record<string, number>;
+}
+
+export interface ReplayedChunk {
+  events: EmittedEvent[];
+  /** As above, behind what was read. */
+  offsets: Record<string, number>;
+  /** There is nothing behind it. */
+  last: boolean;
+}
+
+/** As many records are read before the part, because an event's clock never falls behind that of the records before it. */
+const RECORDS_BEFORE = 200;
+const FIRST: EventPlace = { ms: 0, seq: 0 };
+
+/** Reads from the log what is to be delivered once more: stored or not, matched or not, but nothing that was deleted. */
+@Injectable()
+export class ReplayLog {
+  constructor(
+    private readonly messages: Messages,
+    private readonly reader: LogReader,
+    private readonly config: RoutingConfig,
+  ) {}
+
+  async count(part: ReplayedPart): Promise<number> {
+    return (await this.read(part, Infinity, { keep: false })).count;
+  }
+
+  /** The next events, in the order of the log, at most `limit`. */
+  next(part: ReplayedPart, limit: number): Promise<ReplayedChunk> {
+    return this.read(part, limit, { keep: true });
+  }
+
+  private async read(part: ReplayedPart, limit: number, { keep }: { keep: boolean }): Promise<ReplayedChunk & { count: number }> {
+    const { owner_id, emitter_id, stream } = part;
+    const [from, to] = [parseEventId(part.from_id) ?? FIRST, parseEventId(part.to_id) ?? FIRST];
+    const deletions = await this.messages.request(listDeletions, { owner_id, emitter_id }, { key: emitter_id });
+    const offsets = { ...part.offsets };
+    const events: EmittedEvent[] = [];
+    let count = 0;
+    const isMeant = (event: EmittedEvent): boolean =>
+      event.stream !== WAITING_STREAM &&
+      coversStream(stream, event.stream) &&
+      comparePlaces(from, event.place) <= 0 &&
+      comparePlaces(event.place, to) <= 0 &&
+      !isDeleted(deletions, event.stream, event.place);
+    const take = (partition: number, records: LogRecord[]): boolean => {
+      for (const record of records) {
+        if (count >= limit) return false;
+        const event = record.key === emitter_id && record.offset >= (part.offsets[partition] ?? 0) ? this.eventOf(record) : undefined;
+        offsets[partition] = Math.max(offsets[partition] ?? 0, record.offset + 1);
+        if (!event || !isMeant(event)) continue;
+        count += 1;
+        if (keep) events.push(event);
+      }
+      return count < limit;
+    };
+    await this.reader.read('routing', EVENTS_TOPIC, await this.ranges(from, to, part.offsets), take);
+    return { events, offsets, count, last: count < limit };
+  }
+
+  private eventOf(record: LogRecord): EmittedEvent | undefined {
+    const event = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
+    return event.kind === 'event' ? event : undefined;
+  }
+
+  private async ranges(from: EventPlace, to: EventPlace, offsets: Record<string, number>): Promise<LogRanges> {
+    const [bounds, since, until] = await Promise.all([
+      this.reader.bounds(EVENTS_TOPIC),
+      this.reader.since(EVENTS_TOPIC, from.ms),
+      to.ms < Date.now() ? this.reader.since(EVENTS_TOPIC, to.ms + 1) : undefined,
+    ]);
+    return new Map(
+      [...bounds].map(([partition, bound]) => {
+        const begin = Math.max(since.get(partition)?.from ?? bound.from, offsets[partition] ?? 0);
+        const end = until?.get(partition)?.from ?? bound.to;
+        return [partition, { from: begin >= end ? end : Math.max(bound.from, begin - RECORDS_BEFORE), to: end }];
+      }),
+    );
+  }
+}

@@ -1,0 +1,145 @@
+import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isId, type SourceId, type WebhookId, type WorkflowId } from '#contracts';
+import { type EmittedEvent, eventIdOf, logPlaceOf } from '#events';
+import { Publisher } from '#messaging';
+import { LOG, type Log } from '#observability';
+import { deliveryOf } from '../deliveries/delivery.js';
+import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
+import { runRecord, workflowRecord } from '../routes/trigger-records.js';
+import type { ReplayRow } from './replay.entity.js';
+import { ReplayLog } from './replay-log.js';
+import { ReplaysRepository } from './replays.repository.js';
+
+/** Replays are looked for in this interval. */
+const LOOK_MS = 1000;
+/** Between two steps of a replay. */
+const PAUSE_MS = 200;
+/** Read from the log at once. */
+const CHUNK = 500;
+/** Delivered at once: a live delivery may have to wait for as many. */
+const BATCH = 20;
+const HOUR_MS = 3_600_000;
+
+/** A replay that this replica works on. */
+interface Work {
+  row: ReplayRow;
+  /** Read, and not delivered yet; `offsets` is behind each. */
+  ahead: { event: EmittedEvent; offset: number; partition: number }[];
+  /** Behind all that is ahead. */
+  behind: Record<string, number>;
+  last: boolean;
+}
+
+/**
+ * Carries out replays, one at a time, a few deliveries at a time:
+ *
+ *   claimed ─► wait until nothing live is due ─► park a batch ─► wait for its first attempts ─► …
+ *
+ * What is parked is delivered by the webhook's backlog, at its rate, with the same message id as before. How far a replay is, is stored with each batch:
+ * another replica continues when this one stops.
+ */
+@Injectable()
+export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private stopping = false;
+  private work: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly replays: ReplaysRepository,
+    private readonly log: ReplayLog,
+    private readonly parked: ParkedDeliveriesRepository,
+    private readonly publisher: Publisher,
+    @Inject(LOG) private readonly logger: Log,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.work = this.loop();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    this.stopping = true;
+    await this.work;
+  }
+
+  private async loop(): Promise<void> {
+    let swept = Date.now();
+    while (!this.stopping) {
+      try {
+        const row = await this.replays.claim();
+        if (row) await this.carryOut(row);
+        if (Date.now() - swept > HOUR_MS) {
+          swept = Date.now();
+          await this.replays.deleteOld();
+        }
+      } catch (error) {
+        this.logger.warn({ err: error }, 'replay.interrupted');
+      }
+      await sleep(LOOK_MS, undefined, { ref: false });
+    }
+  }
+
+  private async carryOut(row: ReplayRow): Promise<void> {
+    const work: Work = { row, ahead: [], behind: row.offsets, last: false };
+    while (!this.stopping && isRunning(row)) {
+      if (await this.step(work)) await sleep(PAUSE_MS);
+      // false: it was cancelled
+      if (!(await this.replays.save(row, { release: !isRunning(row) }))) return;
+    }
+    if (isRunning(row)) await this.replays.save(row, { release: true });
+    else this.logger.info({ replay_id: row.id, events: row.events, delivered: row.delivered, failed: row.failed }, 'replay.done');
+  }
+
+  /** Returns whether to pause before the next step. */
+  private async step(work: Work): Promise<boolean> {
+    const { row } = work;
+    const { listener_id: listener } = row;
+    if (isId('webhook', listener) && row.parked.length > 0) {
+      const { waiting, failed } = await this.replays.outcomes(listener, row.parked);
+      if (waiting > 0) return true;
+      row.delivered += row.parked.length - failed;
+      row.failed += failed;
+      row.parked = [];
+    }
+    if (work.ahead.length === 0 && !work.last) await this.readOn(work);
+    if (work.ahead.length === 0) {
+      row.offsets = work.behind;
+      if (work.last) row.status = 'done';
+      return false;
+    }
+    if (isId('webhook', listener) && (await this.replays.hasDue(listener))) return true;
+    const batch = work.ahead.slice(0, BATCH);
+    await this.deliver(
+      row,
+      batch.map(({ event }) => event),
+    );
+    work.ahead = work.ahead.slice(BATCH);
+    for (const { partition, offset } of batch) row.offsets = { ...row.offsets, [partition]: offset + 1 };
+    return true;
+  }
+
+  private async readOn(work: Work): Promise<void> {
+    const { events, offsets, last } = await this.log.next({ ...work.row, offsets: work.behind }, CHUNK);
+    work.ahead = events.map((event) => ({ event, ...logPlaceOf(event.place) }));
+    work.behind = offsets;
+    work.last = last;
+  }
+
+  private async deliver(row: ReplayRow, events: EmittedEvent[]): Promise<void> {
+    const { id, owner_id, listener_id: listener } = row;
+    if (isId('webhook', listener)) {
+      for (const event of events) {
+        // the webhook may be deleted meanwhile
+        if (!(await this.parked.parkAgain(owner_id, deliveryOf(event, listener), []))) return void (row.status = 'cancelled');
+      }
+      row.parked = events.map(({ place }) => eventIdOf(place));
+      return;
+    }
+    const records = events.map((event) =>
+      isId('source', listener) ? runRecord(event, owner_id, listener, `${id}-${eventIdOf(event.place)}`) : workflowRecord(event, listener),
+    );
+    await this.publisher.send(records);
+    row.delivered += events.length;
+  }
+}
+
+const isRunning = ({ status }: ReplayRow): boolean => status === 'running';

@@ -1,0 +1,84 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { LessThan, Not, Repository } from 'typeorm';
+import type { ReplayId, UserId, WebhookId } from '#contracts';
+import { Database } from '#database';
+import { parseEventId } from '#events';
+import { ReplayRow } from './replay.entity.js';
+
+const LEASE = "interval '30 s'";
+/** How long a replay is listed after its end. */
+const KEPT_MS = 30 * 24 * 3_600_000;
+
+@Injectable()
+export class ReplaysRepository {
+  constructor(
+    private readonly database: Database,
+    @InjectRepository(ReplayRow) private readonly replays: Repository<ReplayRow>,
+  ) {}
+
+  async add(
+    row: Pick<ReplayRow, 'id' | 'owner_id' | 'emitter_id' | 'stream' | 'listener_id' | 'from_id' | 'to_id' | 'events'>,
+  ): Promise<void> {
+    await this.replays.createQueryBuilder().insert().values(row).orIgnore().execute();
+  }
+
+  async find(ownerId: UserId, id: ReplayId): Promise<ReplayRow | undefined> {
+    return (await this.replays.findOneBy({ owner_id: ownerId, id })) ?? undefined;
+  }
+
+  async cancel(ownerId: UserId, id: ReplayId): Promise<void> {
+    await this.replays.update({ owner_id: ownerId, id, status: 'running' }, { status: 'cancelled' });
+  }
+
+  /** A replay that no replica works on. SQL: the database's clock, and rows that others hold are skipped. */
+  async claim(): Promise<ReplayRow | undefined> {
+    const { rows } = await this.database.query<ReplayRow>({
+      name: 'replay-claim',
+      text: `UPDATE replay SET leased_until = now() + ${LEASE} WHERE id = (
+               SELECT id FROM replay WHERE status = 'running' AND leased_until < now() ORDER BY leased_until LIMIT 1 FOR UPDATE SKIP LOCKED
+             ) RETURNING *`,
+      values: [],
+    });
+    return rows[0];
+  }
+
+  /** Stores how far it is and keeps the lease, or ends it. False if it was cancelled. */
+  async save({ id, status, delivered, failed, offsets, parked }: ReplayRow, { release = false } = {}): Promise<boolean> {
+    const { rowCount } = await this.database.query({
+      name: 'replay-save',
+      text: `UPDATE replay SET status = $2, delivered = $3, failed = $4, offsets = $5, parked = $6,
+               leased_until = CASE WHEN $7 THEN '-infinity' ELSE now() + ${LEASE} END
+             WHERE id = $1 AND status = 'running'`,
+      values: [id, status, delivered, failed, JSON.stringify(offsets), JSON.stringify(parked), release],
+    });
+    return rowCount === 1;
+  }
+
+  /** What became of parked deliveries: how many wait for their first attempt, and how many have failed it. The others were delivered. */
+  async outcomes(webhookId: WebhookId, eventIds: string[]): Promise<{ waiting: number; failed: number }> {
+    const places = eventIds.map((id) => parseEventId(id) ?? { ms: 0, seq: 0 });
+    const { rows } = await this.database.query<{ waiting: number; failed: number }>({
+      name: 'replay-outcomes',
+      text: `SELECT count(*) FILTER (WHERE due_at IS NOT NULL AND tries = 0)::int AS waiting,
+                    count(*) FILTER (WHERE due_at IS NULL OR tries > 0)::int AS failed
+             FROM unnest($2::bigint[], $3::bigint[]) AS asked (ms, seq) JOIN parked_delivery p ON p.webhook_id = $1 AND p.ms = asked.ms AND p.seq = asked.seq`,
+      values: [webhookId, places.map(({ ms }) => ms), places.map(({ seq }) => seq)],
+    });
+    return rows[0] ?? { waiting: 0, failed: 0 };
+  }
+
+  /** Whether the webhook has live deliveries that are due: those go first. */
+  async hasDue(webhookId: WebhookId): Promise<boolean> {
+    const { rowCount } = await this.database.query({
+      name: 'replay-live-due',
+      text: 'SELECT FROM parked_delivery WHERE webhook_id = $1 AND due_at <= now() LIMIT 1',
+      values: [webhookId],
+    });
+    return rowCount !== 0;
+  }
+
+  async deleteOld(): Promise<void> {
+    await this.replays.delete({ status: Not('running'), created_at: LessThan(new Date(Date.now() - KEPT_MS)) });
+  }
+}

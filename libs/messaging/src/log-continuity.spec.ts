@@ -1,0 +1,117 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { LogContinuity } from './log-continuity.js';
+
+/** A log: the timestamp of each record, and the offset of the first one that retention has left. */
+interface Log {
+  timestamps: number[];
+  start: number;
+}
+
+/** What kafkajs does with a request: outside of the log, it begins at the beginning. null: no records yet. */
+function fetch({ timestamps, start }: Log, from: number) {
+  const fetchedOffset = from < start || from > timestamps.length ? start : from;
+  const messages = timestamps
+    .map((timestamp, offset) => ({ offset: String(offset), timestamp: String(timestamp) }))
+    .slice(fetchedOffset, fetchedOffset + 5);
+  return messages.length === 0 ? null : { messages, fetchedOffset, highWatermark: timestamps.length };
+}
+
+/** Reads on for as long as there is something to read. Returns the timestamps of what it has read. */
+function readOn(continuity: LogContinuity, log: Log, first?: number) {
+  const read: number[] = [];
+  let [current, from, replaced, missed] = [continuity, first ?? continuity.from, 0, 0];
+  for (let fetches = 0; fetches < 100; fetches++) {
+    const fetched = fetch(log, from);
+    if (fetched === null && from !== current.from) {
+      from = current.from;
+      continue;
+    }
+    if (fetched === null) break;
+    const continuation = current.judge(fetched);
+    if (continuation.kind === 'reread') from = continuation.from;
+    else if (continuation.kind === 'replaced') {
+      current = new LogContinuity({ offset: 0, clock: 0 });
+      replaced += 1;
+      from = 0;
+    } else {
+      missed += continuation.missed;
+      for (const { offset, timestamp } of fetched.messages) {
+        if (Number(offset) < current.next) continue;
+        read.push(Number(timestamp));
+        current.took(Number(offset), Number(timestamp));
+      }
+      from = current.next;
+    }
+  }
+  return { read, replaced, missed };
+}
+
+const range = (from: number, to: number): number[] => Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index);
+const position = (timestamps: number[], offset: number) => ({ offset, clock: 0, timestamp: timestamps[offset - 1] });
+
+describe('the continuity of a log', () => {
+  it('is found in the log that was read, wherever the first fetch begins, and no record is read twice or left out', () => {
+    fc.assert(
+      fc.property(fc.nat(30), fc.nat(30), fc.option(fc.nat(40), { nil: undefined }), (length, offset, first) => {
+        fc.pre(offset <= length);
+        const log = { timestamps: range(1000, 1000 + length), start: 0 };
+        expect(readOn(new LogContinuity(position(log.timestamps, offset)), log, first)).toEqual({
+          read: range(1000 + offset, 1000 + length),
+          replaced: 0,
+          missed: 0,
+        });
+      }),
+    );
+  });
+
+  it('counts the records that retention has deleted', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 30 }), fc.nat(30), fc.nat(30), (offset, start, more) => {
+        const end = Math.max(offset, start) + more + 1;
+        const log = { timestamps: range(1000, 1000 + end), start };
+        expect(readOn(new LogContinuity(position(log.timestamps, offset)), log)).toEqual({
+          read: range(1000 + Math.max(offset, start), 1000 + end),
+          replaced: 0,
+          missed: Math.max(0, start - offset),
+        });
+      }),
+    );
+  });
+
+  it('ends with another log, shorter or longer than what was read, which is then read as a whole', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 30 }), fc.nat(60), fc.option(fc.nat(40), { nil: undefined }), (offset, length, first) => {
+        // until the record that identifies the log is there, or cannot be there, nothing is known
+        fc.pre(length > 0 && length !== offset - 1);
+        const log = { timestamps: range(2000, 2000 + length), start: 0 };
+        const found = readOn(new LogContinuity(position(range(1000, 1100), offset)), log, first);
+        expect(found).toEqual({ read: range(2000, 2000 + length), replaced: 1, missed: 0 });
+      }),
+    );
+  });
+
+  it('ends with another log that appears while a reader follows the first one, if it is in doubt', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, max: 60 }), (before, after) => {
+        fc.pre(after !== before - 1);
+        const continuity = new LogContinuity({ offset: 0, clock: 0 });
+        expect(readOn(continuity, { timestamps: range(1000, 1000 + before), start: 0 }).replaced).toBe(0);
+        continuity.doubt();
+        const found = readOn(continuity, { timestamps: range(2000, 2000 + after), start: 0 });
+        expect(found).toEqual({ read: range(2000, 2000 + after), replaced: 1, missed: 0 });
+      }),
+    );
+  });
+
+  it('is not questioned for a position of an earlier version, which does not identify its log', () => {
+    const log = { timestamps: range(1000, 1010), start: 0 };
+    expect(readOn(new LogContinuity({ offset: 4, clock: 1003 }), log)).toEqual({ read: range(1004, 1010), replaced: 0, missed: 0 });
+  });
+
+  it('is not broken by a marker of a transaction just below the position', () => {
+    const continuity = new LogContinuity({ offset: 4, clock: 1003, timestamp: 1003 });
+    const fetched = { messages: [{ offset: '4', timestamp: '1004' }], fetchedOffset: 3, highWatermark: 5 };
+    expect(continuity.judge(fetched)).toEqual({ kind: 'continues', missed: 0 });
+  });
+});

@@ -1,0 +1,91 @@
+import type { KafkaMessage } from 'kafkajs';
+import type { Position } from './watermark.js';
+
+/** The records of a partition in a fetch. `fetchedOffset`: the offset that was requested. */
+export interface Fetched {
+  messages: readonly Pick<KafkaMessage, 'offset' | 'timestamp'>[];
+  fetchedOffset: number;
+  /** The offset of the next record that the partition will get. */
+  highWatermark: number;
+}
+
+/** What a fetch means to a reader. */
+export type Continuation =
+  /** Take its records from `next` on. `missed`: retention deleted this many records before they were read. */
+  | { kind: 'continues'; missed: number }
+  /** These are not the next records: fetch again from this offset. */
+  | { kind: 'reread'; from: number }
+  /** The partition has other records than those that were read: it must be read from its beginning. */
+  | { kind: 'replaced' };
+
+/**
+ * Verifies that the fetches of a partition continue the log that its reader has read. A position is an offset, and offsets start again from 0 when a
+ * topic is recreated, a broker loses its disk or a volume is restored. The timestamp of the record just below the position identifies the log, because
+ * another log has another record there:
+ *
+ *   unverified ── a fetch from next - 1 ──► same timestamp ──► verified ── fetches from next, next, … ──► verified
+ *       ▲                                 └► another one ───► replaced
+ *       └── an assignment, a silence of the broker, or a fetch from elsewhere
+ */
+export class LogContinuity {
+  /** The offset of the next record. */
+  next: number;
+  private timestamp: number | undefined;
+  private verified: boolean;
+  /** Nothing has been read before: whatever the log begins with is its beginning. */
+  private readonly isFresh: boolean;
+  /** The offset of an unexpected fetch, which is repeated once: it may have been requested before the position was known. */
+  private repeated: number | undefined;
+
+  constructor({ offset, timestamp }: Position) {
+    this.next = offset;
+    this.timestamp = timestamp;
+    this.verified = timestamp === undefined;
+    this.isFresh = offset === 0;
+  }
+
+  /** The offset from which to fetch. */
+  get from(): number {
+    return this.verified ? this.next : this.next - 1;
+  }
+
+  /** The log may have been replaced: the next fetch is verified. */
+  doubt(): void {
+    this.verified = this.timestamp === undefined;
+  }
+
+  /** The record has been taken. */
+  took(offset: number, timestamp: number): void {
+    this.next = offset + 1;
+    this.timestamp = timestamp;
+  }
+
+  judge({ messages, fetchedOffset, highWatermark }: Fetched): Continuation {
+    const { next } = this;
+    if (fetchedOffset > next || (fetchedOffset === next && !this.verified)) {
+      if (this.isRepeated(fetchedOffset)) return this.continues(this.isFresh ? 0 : fetchedOffset - next);
+      return { kind: 'reread', from: this.from };
+    }
+    if (fetchedOffset === next) return this.continues(0);
+    this.doubt();
+    if (highWatermark < next) return this.isRepeated(fetchedOffset) ? { kind: 'replaced' } : { kind: 'reread', from: this.from };
+    if (this.timestamp === undefined) return this.continues(0);
+    const before = messages.find(({ offset }) => Number(offset) === next - 1);
+    if (before && Number(before.timestamp) !== this.timestamp) return { kind: 'replaced' };
+    if (before) return this.continues(0);
+    // it ends below the record that identifies the log, or that record is a marker of a transaction, which is not returned
+    return messages.some(({ offset }) => Number(offset) >= next) ? this.continues(0) : { kind: 'reread', from: this.from };
+  }
+
+  private continues(missed: number): Continuation {
+    this.verified = true;
+    this.repeated = undefined;
+    return { kind: 'continues', missed };
+  }
+
+  private isRepeated(fetchedOffset: number): boolean {
+    const isRepeated = this.repeated === fetchedOffset;
+    this.repeated = isRepeated ? undefined : fetchedOffset;
+    return isRepeated;
+  }
+}

@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { schemaOf } from '#database';
+import type { Consumers, GroupPosition } from '#messaging';
+import { createLog } from '#observability';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { DatabaseRestores } from './database-restores.js';
+
+const at = { group: 'routing.events', topic: 'events', partition: 2 };
+
+describe('a database that was restored', () => {
+  let db: FreshDatabase;
+  /** The positions of this process, and those to which it must return. */
+  let positions: GroupPosition[];
+  let rewound: GroupPosition[][];
+
+  beforeAll(async () => {
+    db = await freshDatabase(schemaOf('restored'));
+  });
+  afterAll(() => db.drop());
+  beforeEach(async () => {
+    await db.database.query('TRUNCATE restore_tick, consumer_position');
+    [positions, rewound] = [[], []];
+  });
+
+  const started = async (): Promise<DatabaseRestores> => {
+    const consumers = { positions: () => positions, rewind: (to: GroupPosition[]) => void rewound.push(to) } as unknown as Consumers;
+    const restores = new DatabaseRestores(consumers, createLog('test', 'silent'));
+    await restores.start(db.database);
+    await restores.stop();
+    return restores;
+  };
+  const move = (offset: number): GroupPosition => ({ ...at, offset, clock: 1000 + offset, timestamp: 900 + offset });
+
+  it('sends a running process back to the positions in it', async () => {
+    positions = [move(10)];
+    const restores = await started();
+    const backup = (await db.database.query('SELECT * FROM restore_tick')).rows[0]?.ticks as number;
+    positions = [move(20)];
+    await restores.look();
+    await restores.look();
+    await db.database.query('UPDATE restore_tick SET ticks = $1', [backup]);
+    await db.database.query('UPDATE consumer_position SET next_offset = 10, last_ms = 1010, record_ms = 910');
+    expect(rewound).toEqual([]);
+    positions = [move(30)];
+    await restores.look();
+    expect(rewound).toEqual([[move(10)]]);
+    await restores.look();
+    expect(rewound).toHaveLength(1);
+  });
+
+  it('has the position that is valid instead of a commit that it does not know', async () => {
+    positions = [move(10)];
+    const before = await started();
+    await before.look();
+    const restores = await started();
+    expect(await restores.positionFor(at, restores.ticks)).toBeUndefined();
+    expect(await restores.positionFor(at, restores.ticks + 100)).toEqual(move(10));
+    expect(await restores.positionFor({ ...at, partition: 3 }, restores.ticks + 100)).toBeUndefined();
+  });
+
+  it('is not suspected because another process has counted further', async () => {
+    positions = [move(10)];
+    const [one, other] = [await started(), await started()];
+    for (let n = 0; n < 3; n++) await other.look();
+    expect(await one.positionFor(at, other.ticks)).toBeUndefined();
+    expect(rewound).toEqual([]);
+  });
+});

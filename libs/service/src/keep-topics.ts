@@ -1,0 +1,38 @@
+import { topicAccess, topicSpecs, type Service } from '#contracts';
+import { createTopics, explainKafkaError, type KafkaClient, type TopicSettings } from '#messaging';
+import { counter, type Log } from '#observability';
+
+const EVERY_MS = 5000;
+
+const recreated = counter('topics_recreated_total', 'Topics that a running service missed and created again.');
+
+/**
+ * Creates the topics of a running service again if somebody deletes them or the brokers lose their disks. Without them, nobody could send
+ * and no consumer could run.
+ * @returns a function that stops it
+ */
+export function keepTopics(service: Service, kafka: KafkaClient, settings: TopicSettings, log: Log): () => void {
+  const { reads, writes } = topicAccess(service);
+  const specs = topicSpecs().filter(({ topic }) => reads.includes(topic) || writes.includes(topic));
+  let looking = false;
+  const look = async (): Promise<void> => {
+    if (looking) return;
+    looking = true;
+    try {
+      const topics = await createTopics(kafka, specs, settings);
+      if (topics.length === 0) return;
+      // those of services that are down, which wait for them before they start; only the brokers know whether this one may create them
+      topics.push(...(await createTopics(kafka, topicSpecs(), settings).catch(() => [])));
+      recreated.inc(topics.length);
+      log.error({ topics }, 'topics.recreated');
+    } catch (error) {
+      const reason = explainKafkaError(error);
+      // brokers that are down are reported by the consumers
+      if (reason !== undefined) log.error({ reason }, 'topics.missing');
+    } finally {
+      looking = false;
+    }
+  };
+  const timer = setInterval(() => void look(), EVERY_MS).unref();
+  return () => clearInterval(timer);
+}

@@ -1,0 +1,106 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import type { Api } from '../support/api.js';
+import { eventually } from '../support/eventually.js';
+import { needing } from '../support/target.js';
+import { keysOf, QUIET, type World } from './world.js';
+
+const PATHS = 'history';
+
+/** What became of events: their deliveries, and delivering them again. */
+export const history = (world: () => World) =>
+  needing('receiver').describe('the deliveries of an event', () => {
+    let api: Api;
+    let emitter: any;
+    let listening: any;
+    let webhook: string;
+    let failing: string;
+    let eventId: string;
+    const path = (id: string) => `/sources/${emitter.id}/events/${id}/deliveries`;
+    const received = (at: string) => world().receiver.received.filter((request) => request.path === `/${PATHS}/${at}`);
+    const list = async (): Promise<any[]> => (await api.get(path(eventId))).body.data;
+    const listed = async (id: string) => (await list()).find(({ listener_id }) => listener_id === id);
+    beforeAll(async () => {
+      api = await world().system.account();
+      emitter = await api.source(QUIET);
+      listening = await api.source("export default { name: 'L', run() { throw new Error('no') } }");
+      webhook = await api.webhook(`${world().receiver.url}${PATHS}/ok`);
+      failing = await api.webhook('http://localhost:1/');
+      const inactive = await api.webhook(`${world().receiver.url}${PATHS}/off`);
+      await api.put(`/webhooks/${inactive}`, { active: false });
+      for (const id of [webhook, failing, inactive, listening.id]) await api.subscribe(emitter.id, id);
+      await api.post(`/sources/${emitter.id}/events?id=kept`, { order: 1 });
+      eventId = await eventually(async () => (await api.get(`/sources/${emitter.id}/event_summaries`)).body.data[0].id as string);
+    });
+
+    it('are every listener with its state, in exactly these fields', async () => {
+      await eventually(async () => expect((await listed(webhook))?.status).toBe('succeeded'));
+      await eventually(async () => expect((await listed(listening.id)).status).toBe('failed'));
+      await eventually(async () => expect((await listed(failing)).attempts).toHaveLength(1));
+      const all = await list();
+      expect(all).toHaveLength(4);
+      for (const each of all) expect(keysOf(each)).toEqual(['attempts', 'delivery_id', 'kind', 'listener_id', 'run_id', 'status']);
+      expect(await listed(webhook)).toMatchObject({ kind: 'webhook', run_id: null, attempts: [{ status_code: 200 }] });
+      expect(await listed(failing)).toMatchObject({ kind: 'webhook', status: 'pending', attempts: [{ status_code: null }] });
+      expect(await listed(listening.id)).toMatchObject({ kind: 'source', delivery_id: null, attempts: [] });
+      expect(all.filter(({ status }) => status === 'skipped')).toMatchObject([{ kind: 'webhook', delivery_id: null }]);
+      const { run_id } = await listed(listening.id);
+      expect((await api.get(`/sources/${listening.id}/runs`)).body.data.map(({ id }: any) => id)).toContain(run_id);
+    });
+
+    it('have ids that differ, and are those of the list of the webhook', async () => {
+      const [one, other] = [await listed(webhook), await listed(failing)];
+      expect(one.delivery_id).not.toBe(other.delivery_id);
+      expect((await api.get(`/webhooks/${webhook}/deliveries`)).body.data[0].id).toBe(one.delivery_id);
+      expect((await api.post(`/webhooks/${webhook}/deliveries/${other.delivery_id}/retry`)).status).toBe(404);
+    });
+
+    it('that succeeded are made again on request, with the same webhook-id and the attributes of the producer', async () => {
+      const { delivery_id } = await listed(webhook);
+      const again = await api.post(`/webhooks/${webhook}/deliveries/${delivery_id}/retry`);
+      expect([again.status, again.body.data.id, again.body.data.status]).toEqual([202, delivery_id, 'pending']);
+      await eventually(() => expect(received('ok')).toHaveLength(2));
+      const [first, second] = received('ok');
+      expect(second!.headers['webhook-id']).toBe(first!.headers['webhook-id']);
+      expect(second!.headers['ce-id']).toBe('kept');
+      expect(second!.text).toBe(first!.text);
+      await eventually(async () => expect((await listed(webhook)).attempts).toHaveLength(2));
+    });
+
+    it('return 400 for an invalid event id, and 404 for an event or emitter that does not exist', async () => {
+      expect((await api.get(path('nope'))).status).toBe(400);
+      expect((await api.get(path('1-1'))).status).toBe(404);
+      expect((await api.get(`/sources/dc_000000000000000000/events/${eventId}/deliveries`)).status).toBe(404);
+      expect((await api.get(`/workflows/p_000000000000000000/events/${eventId}/deliveries`)).status).toBe(404);
+    });
+
+    it('are gone with the event: 404, and 409 for a retry', async () => {
+      const { delivery_id } = await listed(webhook);
+      expect((await api.delete(`/sources/${emitter.id}/events?start_id=${eventId}&end_id=${eventId}`)).status).toBe(202);
+      await eventually(async () => expect((await api.get(path(eventId))).status).toBe(404));
+      expect((await api.post(`/webhooks/${webhook}/deliveries/${delivery_id}/retry`)).status).toBe(409);
+      expect(received('ok')).toHaveLength(2);
+    });
+
+    describe('beyond the last 100 of its stream', () => {
+      it('are made again from the log', async () => {
+        const source = await api.source(QUIET);
+        const target = await api.webhook(`${world().receiver.url}${PATHS}/old`);
+        await api.subscribe(source.id, target);
+        await world().producer.emit(
+          source.id,
+          Array.from({ length: 101 }, (_, n) => ({ n })),
+        );
+        await eventually(() => expect(received('old')).toHaveLength(101));
+        const oldest = received('old').find(({ body }) => body.n === 0)!;
+        const { data } = await eventually(async () => {
+          const { body } = await api.get(`/webhooks/${target}/deliveries?limit=100`);
+          expect(body.page_info.total_count).toBe(101);
+          return (await api.get(`/webhooks/${target}/deliveries?after=${body.page_info.end_cursor}`)).body;
+        });
+        expect(data[0].event_id).toBe(oldest.headers['ce-sluiceevent']);
+        expect((await api.post(`/webhooks/${target}/deliveries/${data[0].id}/retry`)).status).toBe(202);
+        await eventually(() => expect(received('old')).toHaveLength(102));
+        expect(received('old').at(-1)!.headers['webhook-id']).toBe(oldest.headers['webhook-id']);
+      });
+    });
+  });

@@ -1,0 +1,123 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import type { Api } from '../support/api.js';
+import { eventually } from '../support/eventually.js';
+import { needing } from '../support/target.js';
+import { keysOf, QUIET, type World } from './world.js';
+
+export const replays = (world: () => World) =>
+  needing('receiver').describe('replays', () => {
+    let api: Api;
+    let emitter: any;
+    let webhook: string;
+    let ids: string[];
+    const EVENTS = 120;
+    const received = (path: string) => world().receiver.received.filter((request) => request.path === `/replays/${path}`);
+    const hook = (path: string) => api.webhook(`${world().receiver.url}replays/${path}`);
+    const create = (body: object) =>
+      api.post('/replays', { emitter_id: emitter.id, from: 0, to: '9999999999999-0', listener_id: webhook, ...body });
+    const done = (id: string) =>
+      eventually(
+        async () => {
+          const { data } = (await api.get(`/replays/${id}`)).body;
+          expect(data.status).toBe('done');
+          return data;
+        },
+        { withinMs: 60_000 },
+      );
+    beforeAll(async () => {
+      api = await world().system.account();
+      emitter = await api.source(QUIET);
+      webhook = await hook('main');
+      const original = await hook('original');
+      await api.subscribe(emitter.id, original);
+      await world().producer.emit(
+        emitter.id,
+        Array.from({ length: EVENTS }, (_, n) => ({ n })),
+      );
+      await api.post(`/sources/${emitter.id}/events?event_name=mine`, { mine: true });
+      await eventually(() => expect(received('original')).toHaveLength(EVENTS));
+      ids = received('original').map(({ headers }) => String(headers['ce-sluiceevent']));
+    });
+
+    it('only count the events in a dry run', async () => {
+      const { status, body } = await create({ dry_run: true });
+      expect([status, body]).toEqual([200, { data: { events: EVENTS } }]);
+      expect((await create({ dry_run: true, event_name: '*' })).body.data.events).toBe(EVENTS + 1);
+      expect((await create({ dry_run: true, event_name: 'mine' })).body.data.events).toBe(1);
+      expect((await create({ dry_run: true, from: ids[10], to: ids[19] })).body.data.events).toBe(10);
+      expect((await create({ dry_run: true, to: '2020-01-01T00:00:00Z' })).body.data.events).toBe(0);
+      expect(received('main')).toEqual([]);
+    });
+
+    it('deliver all events of the log in order, also those that are no longer stored', async () => {
+      const { status, body } = await create({});
+      expect([status, body.data.events, keysOf(body.data)]).toEqual([202, EVENTS, ['events', 'id']]);
+      const progress = await done(body.data.id);
+      expect(progress).toEqual({ id: body.data.id, status: 'done', events: EVENTS, delivered: EVENTS, failed: 0 });
+      const events = received('main').map(({ headers }) => String(headers['ce-sluiceevent']));
+      expect(new Set(events)).toEqual(new Set(ids));
+      expect(received('main')).toHaveLength(EVENTS);
+      expect((await api.delete(`/replays/${body.data.id}`)).body.data).toEqual(progress);
+    });
+
+    it('keep the webhook-id of each delivery', async () => {
+      const first = (await api.get(`/webhooks/${webhook}/deliveries?limit=1`)).body.data[0];
+      const before = received('main').find(({ headers }) => headers['ce-sluiceevent'] === first.event_id)!;
+      const { data } = (await create({ from: first.event_id, to: first.event_id })).body;
+      await done(data.id);
+      const again = received('main').filter(({ headers }) => headers['ce-sluiceevent'] === first.event_id);
+      expect(again.map(({ headers }) => headers['webhook-id'])).toEqual([before.headers['webhook-id'], before.headers['webhook-id']]);
+    });
+
+    it('do not deliver deleted events', async () => {
+      await api.delete(`/sources/${emitter.id}/events?start_id=${ids[5]}&end_id=${ids[7]}`);
+      await eventually(async () => expect((await create({ dry_run: true })).body.data.events).toBe(EVENTS - 3));
+    });
+
+    it('run a source that listens', async () => {
+      const listening = await api.source("export default { name: 'R', run(event) { this.$emit(event) } }");
+      const { data } = (await create({ listener_id: listening.id, from: ids[20], to: ids[22] })).body;
+      await done(data.id);
+      await eventually(async () => {
+        const page = (await api.get(`/sources/${listening.id}/event_summaries`)).body;
+        expect(page.data.map(({ event }: any) => event.n).sort()).toEqual([20, 21, 22]);
+      });
+    });
+
+    it('are cancelled by DELETE', async () => {
+      const dead = await api.webhook('http://localhost:1/');
+      const { data } = (await create({ listener_id: dead })).body;
+      const cancelled = await api.delete(`/replays/${data.id}`);
+      expect([cancelled.status, cancelled.body.data.status]).toEqual([200, 'cancelled']);
+      expect((await api.get(`/replays/${data.id}`)).body.data.status).toBe('cancelled');
+    });
+
+    it.each([
+      ['no ends', { from: undefined, to: undefined }],
+      ['an end that is not a time', { from: 'yesterday' }],
+      ['an end before the beginning', { from: '5-1', to: '4-1' }],
+      ['a stream that cannot be replayed', { event_name: '$in' }],
+      ['an unknown field', { until: 5 }],
+      ['a listener of another kind', { listener_id: 'sc_000000000000000000' }],
+    ])('return 400 for %s', async (_, body) => expect((await create(body)).status).toBe(400));
+
+    it('return 400 for an inactive listener, and 404 for one that does not exist', async () => {
+      const inactive = await hook('inactive');
+      await api.put(`/webhooks/${inactive}`, { active: false });
+      expect((await create({ listener_id: inactive })).status).toBe(400);
+      expect((await create({ listener_id: 'wh_000000000000000000' })).status).toBe(404);
+      expect((await create({ emitter_id: 'dc_000000000000000000' })).status).toBe(404);
+      for (const id of ['rpl_000000000000000000', 'nope']) expect((await api.get(`/replays/${id}`)).status).toBe(404);
+    });
+
+    describe('of another account', () => {
+      needing('accounts').it('do not exist, and its listeners get nothing', async () => {
+        const stranger = await world().system.account();
+        const theirs = await stranger.webhook('https://example.com/');
+        expect((await create({ listener_id: theirs })).status).toBe(404);
+        const { data } = (await create({ to: 1 })).body;
+        expect((await stranger.get(`/replays/${data.id}`)).status).toBe(404);
+        expect((await stranger.delete(`/replays/${data.id}`)).status).toBe(404);
+      });
+    });
+  });
