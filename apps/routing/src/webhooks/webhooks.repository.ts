@@ -23,6 +23,7 @@ export const MODE = "CASE WHEN NOT spilled THEN 'direct' WHEN closing_until > cl
 /** The changed columns; the others keep their values. */
 export type WebhookChange = Partial<Pick<WebhookRow, 'name' | 'description' | 'url' | 'active' | 'rate_limit' | 'external_id'>>;
 
+/** The only writer of the table `webhook`: the users' settings and the state of deliveries. */
 @Injectable()
 export class WebhooksRepository {
   constructor(

@@ -4,7 +4,7 @@ import type { EventContext, EventPlace } from '#events';
 import { Database, type Transaction } from '#database';
 import type { Attempt, Delivery } from '../delivery.js';
 import { WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
-import { Backlog, ParkedDelivery } from './delivery-store.entity.js';
+import { ParkedDelivery } from './delivery-store.entity.js';
 import type { Parked, Settlement } from './delivery-store.js';
 import type { Mode } from '../../webhooks/target.js';
 import { MODE } from '../../webhooks/webhooks.repository.js';
@@ -66,10 +66,9 @@ interface ExpiredRow {
   body: Buffer;
 }
 
-/** Deletes the parked deliveries and the backlog of a deleted webhook. */
+/** Deletes the parked deliveries of a deleted webhook. */
 export async function deleteParkedDeliveries(transaction: Transaction, webhookId: WebhookId): Promise<void> {
   await transaction.rows(ParkedDelivery).delete({ webhook_id: webhookId });
-  await transaction.rows(Backlog).delete({ webhook_id: webhookId });
 }
 
 /**
