@@ -119,7 +119,7 @@ async function goOn() {
  * @param {string | undefined} apiKey
  */
 async function checkApiKey(apiKey) {
-  const { isMistypedKey, MISTYPED } = await import('../dist/apps/gateway/src/accounts/api-key.js');
+  const { isMistypedKey, MISTYPED } = await import(inRoot('dist', 'apps', 'gateway', 'src', 'accounts', 'api-key.js'));
   if (apiKey && isMistypedKey(apiKey)) throw new ExplainedError(`SLUICE_API_KEY ${MISTYPED}.`);
 }
 

@@ -19,6 +19,7 @@ const never: Record<string, string> = {
   workflows: 'p_000000000000000000',
   components: 'sc_000000000000000000',
   deliveries: 'del_000000000000000000',
+  connections: 'apn_000000000000000000',
   keys: 'key_000000000000000000',
   replays: 'rpl_000000000000000000',
   props: 'prop',
@@ -43,6 +44,7 @@ beforeAll(async () => {
     events: '1763715600123-40960',
     keys: (await owner.post('/keys', {})).body.data.id as string,
   });
+  ids.connections = (await owner.post('/connections', { app: 'island', credentials: { key: 'x' } })).body.data.id;
   await owner.subscribe(source.id, ids.webhooks!);
   ownComponent = (await stranger.source(CODE)).component_id;
   const producer = outsideKafka(system.brokers).producer();

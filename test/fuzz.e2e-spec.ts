@@ -27,6 +27,7 @@ const PREFIXES: Record<string, string> = {
   users: 'u_',
   keys: 'key_',
   replays: 'rpl_',
+  connections: 'apn_',
 };
 
 let system: System;
@@ -50,6 +51,7 @@ async function knownThings(): Promise<string[]> {
     await api.webhook('http://localhost:1/'),
     api.account.id,
     (await api.post('/keys', {})).body.data.id as string,
+    (await api.post('/connections', { app: 'fuzz', credentials: { key: 'x' } })).body.data.id as string,
     'dc_000000000000000000',
     'p_000000000000000000',
     'http-request',

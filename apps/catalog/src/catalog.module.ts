@@ -10,6 +10,10 @@ import { ComponentsController } from './components/components.controller.js';
 import { ComponentsRepository } from './components/components.repository.js';
 import { ComponentsService } from './components/components.service.js';
 import { RemoteCode } from './components/remote-code.js';
+import { ConnectionRow } from './connections/connection.entity.js';
+import { ConnectionsController } from './connections/connections.controller.js';
+import { ConnectionsRepository } from './connections/connections.repository.js';
+import { ConnectionsService } from './connections/connections.service.js';
 import { schema } from './database/schema.js';
 import { EmittersController } from './emitters/emitters.controller.js';
 import { OwnComponents } from './registry/own-components.js';
@@ -26,14 +30,23 @@ import { WorkflowsRepository } from './workflows/workflows.repository.js';
 
 /** Components, sources and the registry of workflows, with their owners. */
 @Module({
-  imports: [ProtectedBrokersModule, DatabaseModule.forApp(schema), TypeOrmModule.forFeature([Code, ComponentRow, SourceRow, WorkflowRow])],
-  controllers: [ComponentsController, SourcesController, EmittersController, RegistryController, WorkflowsController],
+  imports: [ProtectedBrokersModule, DatabaseModule.forApp(schema), TypeOrmModule.forFeature([Code, ComponentRow, ConnectionRow, SourceRow, WorkflowRow])],
+  controllers: [
+    ComponentsController,
+    ConnectionsController,
+    SourcesController,
+    EmittersController,
+    RegistryController,
+    WorkflowsController,
+  ],
   providers: [
     { provide: CatalogConfig, useFactory: () => CatalogConfig.read() },
     CodeFetcher,
     RemoteCode,
     ComponentsRepository,
     ComponentsService,
+    ConnectionsRepository,
+    ConnectionsService,
     RegistryRepository,
     RegistryService,
     OwnComponents,

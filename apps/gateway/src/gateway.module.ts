@@ -7,6 +7,7 @@ import { EmittersModule } from '#emitters';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { ComponentsController } from './components/components.controller.js';
 import { RegistryController } from './components/registry.controller.js';
+import { ConnectionsController } from './connections/connections.controller.js';
 import { schema } from './database/schema.js';
 import { ErrorMailController } from './error-mail/error-mail.controller.js';
 import { SeenError } from './error-mail/error-notice.entity.js';
@@ -49,6 +50,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
   controllers: [
     ComponentsController,
     RegistryController,
+    ConnectionsController,
     SourcesController,
     RunsController,
     PropOptionsController,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type EmitterId, ksuid, type UserId } from '#contracts';
-import { errorEventJson, ERRORS_STREAM, eventIdOf, type EventPlace, eventRecord, type EventToProduce } from '#events';
+import { type Cause, errorEventJson, ERRORS_STREAM, eventIdOf, type EventPlace, eventRecord, type EventToProduce } from '#events';
 
 /** An error that routing reports on the `$errors` stream of an emitter. Times are ISO 8601. */
 export interface ErrorReport {
@@ -13,10 +13,11 @@ export interface ErrorReport {
   context: { id: string; ts: string; [name: string]: unknown };
   ownerId?: UserId;
   hops?: number;
+  cause?: Cause;
 }
 
 /** The record of the event on the emitter's `$errors`. */
-export function errorReport({ emitterId, code, message, ts, emitId, originalEvent, context, ownerId, hops }: ErrorReport): EventToProduce {
+export function errorReport({ emitterId, code, message, ts, emitId, originalEvent, context, ownerId, hops, cause }: ErrorReport): EventToProduce {
   const json = errorEventJson({
     ...{ code, message, stack: `${code}: ${message}`, ts, originalEvent },
     context: {
@@ -26,7 +27,7 @@ export function errorReport({ emitterId, code, message, ts, emitId, originalEven
       owner_id: ownerId,
     },
   });
-  return eventRecord({ emitterId, stream: ERRORS_STREAM, emitId, json, time: ts, hops });
+  return eventRecord({ emitterId, stream: ERRORS_STREAM, emitId, json, time: ts, hops, cause });
 }
 
 /** The emit id of a report about the record at this place: a repeated report is the same emit. */

@@ -24,6 +24,8 @@ export interface Deployment {
    * The configured values; the defaults of other props are in the code. See StoredProps.
    */
   configured_props: StoredProps;
+  /** The credentials of the connections that `app` props name by `authProvisionId`, encrypted (`connectionPlace`), by id. */
+  credentials?: Record<string, string> | null;
   /** By timer prop. */
   schedules: Record<string, Schedule>;
   /** The secret part of the endpoint's URL; null if the component has no HTTP interface. */

@@ -14,6 +14,7 @@ const prefixes = {
   apiKey: 'key_',
   delivery: 'del_',
   replay: 'rpl_',
+  connection: 'apn_',
 } as const;
 
 export type IdKind = keyof typeof prefixes;

@@ -1,4 +1,5 @@
 export * from './components.js';
+export * from './connections.js';
 export * from './contract.js';
 export * from './emitters.js';
 export * from './errors.js';

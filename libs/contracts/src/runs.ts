@@ -29,6 +29,8 @@ export class RunRequest {
   @IsInt() due_at_ms!: number;
   /** The number of sources and workflows that the event passed through. */
   @IsOptional() @IsInt() hops?: number;
+  /** What caused the event. */
+  @IsOptional() @IsObject() cause?: { root: string; spread: number };
   @IsOptional() @IsObject() hook?: HookRun;
 }
 /** Written in the transaction that makes the run due (a timer's tick, a change with hooks); executed when its turn comes. */

@@ -44,6 +44,8 @@ export interface EmittedEvent {
   context?: EventContext;
   /** The number of sources and workflows that it passed through. */
   hops: number;
+  /** What caused it, unless it came from outside. */
+  cause?: Cause;
   /** Only on `$in`: when the event will be emitted, in ms, and on which stream. */
   dueAt?: number;
   dueStream?: Stream;
@@ -83,6 +85,23 @@ export interface EventToProduce {
   headers: Record<string, string>;
 }
 
+/** What an event or a run was caused by: a request, a tick, or an event from outside. */
+export interface Cause {
+  /** The run or the emit at the beginning. */
+  root: string;
+  /** How many events and runs it has become so far: grows by every fan-out on the way, by the listeners of an event and the events of a run. */
+  spread: number;
+}
+
+/** Beyond it, a spread is only large. */
+const LARGEST_SPREAD = 1e9;
+
+/** The cause of each of `branches` that the cause becomes; `root`: of one that begins here. */
+export const spreadOver = (cause: Cause | undefined, branches: number, root: string): Cause => ({
+  root: cause?.root ?? root,
+  spread: Math.min((cause?.spread ?? 1) * Math.max(branches, 1), LARGEST_SPREAD),
+});
+
 /** Builds the record of an event in CloudEvents' binary mode. */
 export function eventRecord(event: Omit<EmittedEvent, 'kind' | 'place' | 'hops'> & { hops?: number }): EventToProduce {
   const { attributes, traceparent, tracestate } = event.context ?? {};
@@ -102,6 +121,10 @@ export function eventRecord(event: Omit<EmittedEvent, 'kind' | 'place' | 'hops'>
   if (event.itemId !== undefined) headers.ce_itemid = storableText(event.itemId);
   if (event.itemTs !== undefined) headers.ce_itemts = String(event.itemTs);
   if (event.hops) headers.ce_hops = String(event.hops);
+  if (event.cause) {
+    headers.ce_sluiceroot = event.cause.root;
+    headers.ce_sluicespread = String(event.cause.spread);
+  }
   if (event.dueAt !== undefined) headers.ce_sluicedueat = String(event.dueAt);
   if (event.dueStream !== undefined) headers.ce_sluiceduestream = ceTypeOf(event.dueStream);
   return { key: event.emitterId, value: event.json, headers };
@@ -184,10 +207,16 @@ export function readEventRecord(
     time: attributes.time,
     context: contextOf(producers, record.header('traceparent'), record.header('tracestate')),
     hops: integer(attributes.hops) ?? 0,
+    ...causeOf(attributes),
     dueAt,
     dueStream: dueAt === undefined ? undefined : streamOf(attributes.sluiceduestream),
     waited: due !== undefined && stream !== WAITING_STREAM,
   };
+}
+
+function causeOf({ sluiceroot: root, sluicespread }: Record<string, string>): { cause?: Cause } {
+  const spread = integer(sluicespread);
+  return root && root.length <= MAX_EMIT_ID_LENGTH && spread !== undefined && spread >= 1 ? { cause: { root, spread } } : {};
 }
 
 /** If the producer sets no id, it is derived from the record's position, so that every reader computes the same one. */

@@ -1,13 +1,17 @@
-import { propsPlace } from '#contracts';
+import { connectionPlace, propsPlace } from '#contracts';
 import { schemaOf } from '#database';
 import { outboxSchema } from '#outbox';
 import { Code, ComponentRow } from '../components/component.entity.js';
+import { ConnectionRow } from '../connections/connection.entity.js';
 import { SourceRow } from '../sources/source.entity.js';
 import { WorkflowRow } from '../workflows/workflow.entity.js';
 import { CreateCatalog1795305600002 } from './migrations/0001-create-catalog.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
-  entities: [Code, ComponentRow, SourceRow, WorkflowRow],
-  sealed: [{ table: 'source', key: ['id'], column: 'configured_props', json: true, place: propsPlace }],
+  entities: [Code, ComponentRow, ConnectionRow, SourceRow, WorkflowRow],
+  sealed: [
+    { table: 'connection', key: ['id'], column: 'credentials', place: connectionPlace },
+    { table: 'source', key: ['id'], column: 'configured_props', json: true, place: propsPlace },
+  ],
   migrations: [CreateCatalog1795305600002],
 });

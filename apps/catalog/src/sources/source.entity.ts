@@ -1,10 +1,11 @@
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, type Relation, Unique } from 'typeorm';
-import type { ComponentId, EmitterState, PropDefinition, Schedule, Source, SourceId, StoredProps, UserId } from '#contracts';
+import type { ComponentId, ConnectionId, EmitterState, PropDefinition, Schedule, Source, SourceId, StoredProps, UserId } from '#contracts';
 import { endpointUrl } from '#config';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 import { ComponentRow, unixSeconds } from '../components/component.entity.js';
 import { HTTP } from './prop-values.js';
 import { maskedValue } from './secret-props.js';
+import type { InlineConnection, UsedCredentials } from './source-connections.js';
 
 @Entity('source')
 @Unique('source_owner_id_name_slug_key', ['owner_id', 'name_slug'])
@@ -40,6 +41,10 @@ export class SourceRow {
   @Column('json')
   configured_props!: StoredProps;
 
+  /** The encrypted credentials of the connections that it uses, by id; null: none. */
+  @Column('jsonb', { nullable: true })
+  credentials!: UsedCredentials | null;
+
   /** By timer prop. */
   @Column('json')
   schedules!: Record<string, Schedule>;
@@ -64,6 +69,9 @@ export class SourceRow {
 
 /** The fields that a create or an update sets. */
 export type SourceChange = Pick<SourceRow, 'component_id' | 'name' | 'external_id' | 'configured_props' | 'schedules' | 'active'> & {
+  /** The connections that it uses, and those of them that are stored with it. */
+  uses?: ConnectionId[];
+  inline?: InlineConnection[];
   /** Where the slug begins; the repository makes it unique in the account. */
   slug: string;
   /** The new endpoint key, unless the source has one. */
@@ -121,6 +129,7 @@ export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterSt
   deployment: {
     code_hash: row.component.code_hash,
     configured_props: row.configured_props,
+    ...(row.credentials === null ? {} : { credentials: row.credentials }),
     schedules: row.schedules,
     endpoint_key: endpointProp(row) ? row.endpoint_key : null,
     name_slug: row.name_slug,

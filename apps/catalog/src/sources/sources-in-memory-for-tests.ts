@@ -74,7 +74,7 @@ export class SourcesInMemory implements Pick<
   private row(
     owner_id: UserId,
     id: SourceId,
-    { slug, endpoint_key, ...change }: SourceChange,
+    { slug, endpoint_key, uses: _, inline = [], ...change }: SourceChange,
     before: Pick<SourceRow, 'version' | 'endpoint_key' | 'created_at' | 'updated_at'>,
   ): SourceRow {
     const component = this.components.rows.find((row) => row.id === change.component_id);
@@ -84,6 +84,7 @@ export class SourcesInMemory implements Pick<
       ...{ id, owner_id, ...change, version: before.version, created_at: before.created_at, updated_at: before.updated_at },
       name_slug: freeSlug(slug, new Set(others.map(({ name_slug }) => name_slug))),
       endpoint_key: before.endpoint_key ?? endpoint_key,
+      credentials: inline.length === 0 ? null : Object.fromEntries(inline.map((each) => [each.id, each.credentials])),
       component,
     };
   }

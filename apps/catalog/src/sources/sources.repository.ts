@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository, type SelectQueryBuilder } from 'typeorm';
-import { emitterChanged, type EmitterState, SluiceError, type SourceId, type UserId } from '#contracts';
+import { In, Not, Repository, type SelectQueryBuilder } from 'typeorm';
+import { emitterChanged, type EmitterState, Invalid, SluiceError, type SourceId, type UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
+import { ConnectionRow } from '../connections/connection.entity.js';
+import type { UsedCredentials } from './source-connections.js';
 import { freeSlug } from './slug.js';
 import { type SourceChange, SourceRow, sourceState } from './source.entity.js';
 
@@ -39,8 +41,10 @@ export class SourcesRepository {
   /** Creates the source, unless its id exists. Throws a conflict if its external id is taken. */
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
     return this.database.transaction(async (transaction) => {
+      if (change.uses?.length) await this.lockConnections(transaction, ownerId);
       const made =
         (await this.insert(transaction, ownerId, id, change, change.slug)) ?? (await this.insertBeside(transaction, ownerId, id, change));
+      if (made && change.uses?.length) made.credentials = await this.connect(transaction, ownerId, id, change);
       if (made) await this.publish(transaction, sourceState(made));
       return made ?? this.reread(transaction, ownerId, id);
     });
@@ -65,6 +69,7 @@ export class SourcesRepository {
 
   private tryUpdate(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
     return this.database.transaction(async (transaction) => {
+      await this.lockConnections(transaction, ownerId);
       const before = await this.lock(transaction, ownerId, id);
       if (!before) return undefined;
       const change = decide(before);
@@ -85,6 +90,7 @@ export class SourcesRepository {
           updated_at: NOW,
         },
       );
+      if (change.uses?.length || before.credentials !== null) await this.connect(transaction, ownerId, id, change);
       const row = await this.reread(transaction, ownerId, id);
       await this.publish(transaction, sourceState(row));
       return row;
@@ -110,6 +116,7 @@ export class SourcesRepository {
       const row = await this.lock(transaction, ownerId, id);
       if (!row) return undefined;
       await transaction.rows(SourceRow).delete({ owner_id: ownerId, id });
+      await transaction.rows(ConnectionRow).delete({ owner_id: ownerId, source_id: id });
       const state = sourceState({ ...row, version: row.version + 1 }, { deleted: true });
       await this.publish(transaction, state);
       return state;
@@ -124,7 +131,9 @@ export class SourcesRepository {
     for (let [count, after] = [0, '']; ;) {
       const ids = await this.database.transaction(async (transaction) => {
         const { rows } = await transaction.query<{ id: SourceId; owner_id: UserId }>(
-          'UPDATE source SET version = version + 1 WHERE id IN (SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT 100) RETURNING id, owner_id',
+          `UPDATE source SET version = version + 1, credentials = CASE WHEN credentials IS NULL THEN NULL
+             ELSE (SELECT jsonb_object_agg(c.id, c.credentials) FROM connection c WHERE source.credentials ? c.id) END
+           WHERE id IN (SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT 100) RETURNING id, owner_id`,
           [after],
         );
         for (const { id, owner_id } of rows) await this.publish(transaction, sourceState(await this.reread(transaction, owner_id, id)));
@@ -222,7 +231,35 @@ export class SourcesRepository {
     return this.findIn(transaction, ownerId, id);
   }
 
-  private async reread(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow> {
+  /** Until the transaction ends, no other changes which connections the account's sources use. */
+  async lockConnections(transaction: Transaction, ownerId: UserId): Promise<void> {
+    await transaction.query("SELECT pg_advisory_xact_lock(hashtext('connections'), hashtext($1))", [ownerId]);
+  }
+
+  /** Stores the inline connections of a source, and copies the credentials that it uses into its row. Returns them. */
+  private async connect(
+    transaction: Transaction,
+    ownerId: UserId,
+    id: SourceId,
+    { uses = [], inline = [] }: SourceChange,
+  ): Promise<UsedCredentials | null> {
+    const connections = transaction.rows(ConnectionRow);
+    await connections.delete({ owner_id: ownerId, source_id: id, id: Not(In(uses)) });
+    if (inline.length > 0)
+      await connections.upsert(
+        inline.map((each) => ({ ...each, owner_id: ownerId, source_id: id })),
+        ['id'],
+      );
+    const used = await connections.findBy({ owner_id: ownerId, id: In(uses) });
+    // between the check and the lock
+    if (used.length < new Set(uses).size) throw new Invalid('configured_props names a connection that does not exist');
+    const credentials = used.length === 0 ? null : Object.fromEntries(used.map((each) => [each.id, each.credentials]));
+    await transaction.query('UPDATE source SET credentials = $3 WHERE owner_id = $1 AND id = $2', [ownerId, id, credentials]);
+    return credentials;
+  }
+
+  /** For those who change sources in the same transaction. */
+  async reread(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow> {
     const row = await this.findIn(transaction, ownerId, id);
     if (!row) throw new Error(`source ${id} is not the owner's`);
     return row;

@@ -21,6 +21,7 @@ import { ComponentsInMemory, describedAs } from '../components/components-in-mem
 import { ComponentsRepository } from '../components/components.repository.js';
 import { ComponentsService } from '../components/components.service.js';
 import { RemoteCode } from '../components/remote-code.js';
+import { ConnectionsRepository } from '../connections/connections.repository.js';
 import { SourcesInMemory } from './sources-in-memory-for-tests.js';
 import { SourcesRepository } from './sources.repository.js';
 import { SourcesService } from './sources.service.js';
@@ -52,6 +53,7 @@ describe('the sources of an account', () => {
         ComponentsService,
         { provide: SourcesRepository, useValue: sources },
         { provide: ComponentsRepository, useValue: components },
+        { provide: ConnectionsRepository, useValue: { named: async () => [] } },
         { provide: RemoteCode, useValue: { read: async (_owner: string, url: string) => `// from ${url}` } },
         { provide: Messages, useValue: messages },
         { provide: CatalogConfig, useValue: config },

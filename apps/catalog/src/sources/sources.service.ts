@@ -32,8 +32,11 @@ import { SecretBox } from '#secrets';
 import { CatalogConfig } from '../catalog.config.js';
 import type { ComponentRow, NewComponent } from '../components/component.entity.js';
 import { ComponentsService } from '../components/components.service.js';
+import type { ConnectionRow } from '../connections/connection.entity.js';
+import { ConnectionsRepository } from '../connections/connections.repository.js';
 import { checkPropValues } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
+import { connected, namedConnections, withInline } from './source-connections.js';
 import { slugOf } from './slug.js';
 import { propsOf, type SourceChange, type SourceRow, sourceOf, sourceState } from './source.entity.js';
 import { SourcesRepository } from './sources.repository.js';
@@ -65,11 +68,15 @@ interface Wanted extends Pick<SourceChange, 'name' | 'external_id' | 'active'> {
   kept?: Record<string, Schedule>;
 }
 
+/** A change, with the values in clear. */
+type Decided = SourceChange & { values: Record<string, unknown> };
+
 @Injectable()
 export class SourcesService {
   constructor(
     private readonly sources: SourcesRepository,
     private readonly components: ComponentsService,
+    private readonly connections: ConnectionsRepository,
     private readonly messages: Messages,
     private readonly config: CatalogConfig,
     private readonly box: SecretBox,
@@ -79,11 +86,13 @@ export class SourcesService {
   async create({ id, owner_id, new_component_id, ...choice }: CreateSource): Promise<Source> {
     requireComponent(choice);
     const component = await this.component(owner_id, new_component_id, choice);
-    const change = this.change(id, component, {
+    const given = choice.configured_props ?? {};
+    const known = await this.connections.named(owner_id, namedConnections(given));
+    const change = this.change(id, component, known, {
       // without a name it's the component's, as a slug
       name: choice.name ?? slugOf(component.description.name),
       external_id: choice.external_id ?? null,
-      given: choice.configured_props ?? {},
+      given,
       active: true,
     });
     await this.sources.requireFree(owner_id, change.external_id, id);
@@ -96,9 +105,10 @@ export class SourcesService {
     requireComponent(choice);
     const found = await this.found(owner_id, id);
     const component = await this.component(owner_id, new_component_id, choice);
+    const known = await this.connections.named(owner_id, namedConnections(choice.configured_props ?? {}, this.values(found)));
     return this.save(found, component.fresh, (before) => {
       const { name, external_id, configured_props } = choice;
-      return this.change(id, component, {
+      return this.change(id, component, known, {
         name: name ?? slugOf(component.description.name),
         external_id: external_id === undefined ? before.external_id : external_id,
         given: configured_props ?? {},
@@ -116,8 +126,9 @@ export class SourcesService {
     const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch) : undefined;
     // code that the source runs already is not a new component
     const component = given?.fresh?.code.hash === found.component.code_hash ? undefined : given;
+    const known = await this.connections.named(owner_id, namedConnections(patch.configured_props ?? {}, this.values(found)));
     return this.save(found, component?.fresh, (before) => {
-      const change = this.patched(component ?? currentOf(before), patch, before);
+      const change = this.patched(component ?? currentOf(before), known, patch, before);
       return this.isAsBefore(change, before) ? null : change;
     });
   }
@@ -178,12 +189,13 @@ export class SourcesService {
 
   private patched(
     component: ChosenComponent,
+    known: ConnectionRow[],
     { name, external_id, configured_props = {}, active }: SourcePatch,
     before: SourceRow,
-  ): SourceChange {
+  ): Decided {
     const isGivenProp = ([prop]: [string, unknown]) => Object.hasOwn(configured_props, prop);
     const renamed = name !== undefined && name !== before.name;
-    return this.change(before.id, component, {
+    return this.change(before.id, component, known, {
       name: name === undefined ? before.name : (name ?? slugOf(component.description.name)),
       slug: renamed ? undefined : before.name_slug,
       external_id: external_id === undefined ? before.external_id : external_id,
@@ -199,8 +211,9 @@ export class SourcesService {
   private change(
     sourceId: SourceId,
     { id, description }: ChosenComponent,
+    known: ConnectionRow[],
     { kept, slug, given, keptValues, before, ...wanted }: Wanted,
-  ): SourceChange {
+  ): Decided {
     const secrets = keptSecrets(
       description.configurable_props,
       { given, kept: keptValues },
@@ -210,14 +223,23 @@ export class SourcesService {
       minSeconds: this.config.minIntervalSeconds,
       kept,
     });
-    const named = new Set(secrets.problems.map(({ field }) => field));
-    const all = [...secrets.problems, ...problems.filter(({ field }) => !named.has(field))];
+    const { values, uses, inline, ...connections } = connected(description.configurable_props, secrets.values, {
+      before: before ? this.stored(before) : {},
+      known,
+      box: this.box,
+    });
+    const first = [...secrets.problems, ...connections.problems];
+    const named = new Set(first.map(({ field }) => field));
+    const all = [...first, ...problems.filter(({ field }) => !named.has(field))];
     if (all.length > 0) throw new Invalid(all);
     return {
       ...wanted,
       component_id: id,
       slug: slug ?? slugOf(wanted.name),
-      configured_props: this.box.seal(JSON.stringify(secrets.values), propsPlace(sourceId)),
+      values: secrets.values,
+      uses,
+      inline,
+      configured_props: this.box.seal(JSON.stringify(values), propsPlace(sourceId)),
       schedules,
       endpoint_key: hasEndpoint ? randomText(ENDPOINT_KEY_LENGTH) : null,
     };
@@ -233,18 +255,21 @@ export class SourcesService {
     return this.messages.announce(emitterChanged, state, state.emitter_id);
   }
 
-  private isAsBefore(change: SourceChange, before: SourceRow): boolean {
-    const values = this.values({ id: before.id, configured_props: change.configured_props });
+  private isAsBefore(change: Decided, before: SourceRow): boolean {
     return (
-      isDeepStrictEqual(values, this.values(before)) &&
+      isDeepStrictEqual(change.values, this.values(before)) &&
       (['component_id', 'name', 'external_id', 'active', 'schedules'] as const).every((field) =>
         isDeepStrictEqual(change[field], before[field]),
       )
     );
   }
 
-  /** What the user configured. */
-  private values({ id, configured_props }: Pick<SourceRow, 'id' | 'configured_props'>): Record<string, unknown> {
+  /** What the user configured, with the credentials of inline connections. */
+  private values(row: SourceRow): Record<string, unknown> {
+    return withInline(this.stored(row), row.credentials, this.box);
+  }
+
+  private stored({ id, configured_props }: SourceRow): Record<string, unknown> {
     return typeof configured_props === 'string'
       ? (JSON.parse(this.box.open(configured_props, propsPlace(id))) as Record<string, unknown>)
       : configured_props;

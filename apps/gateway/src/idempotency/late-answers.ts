@@ -7,6 +7,7 @@ import { withPatience } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { problemBody, problemOf } from '../http/problem.js';
 import { IdempotencyRepository, type StoredAnswer } from './idempotency.repository.js';
+import { answersSecret, seal } from './sealed-answer.js';
 
 /**
  * A request with an `Idempotency-Key` whose service does not reply in time:
@@ -40,7 +41,8 @@ export class LateAnswers implements NestInterceptor {
           (body) => {
             resolve(body);
             const text = body === undefined ? null : JSON.stringify(body);
-            void store({ status, content_type: text === null ? null : 'application/json; charset=utf-8', body: text });
+            const kept = text !== null && answersSecret(request) ? seal(text, caller.apiKey) : text;
+            void store({ status, content_type: text === null ? null : 'application/json; charset=utf-8', body: kept });
           },
           (error: Error) => {
             reject(error);

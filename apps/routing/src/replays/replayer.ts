@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isId, type SourceId, type WebhookId, type WorkflowId } from '#contracts';
+import { isId } from '#contracts';
 import { type EmittedEvent, eventIdOf, logPlaceOf } from '#events';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
@@ -135,7 +135,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
       return;
     }
     const records = events.map((event) =>
-      isId('source', listener) ? runRecord(event, owner_id, listener, `${id}-${eventIdOf(event.place)}`) : workflowRecord(event, listener),
+      isId('source', listener) ? runRecord(event, owner_id, listener, { runId: `${id}-${eventIdOf(event.place)}` }) : workflowRecord(event, listener),
     );
     await this.publisher.send(records);
     row.delivered += events.length;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { type EmittedEvent, readEventRecord } from '#events';
-import { loopReport, MAX_HOPS, mayTrigger } from './loop-guard.js';
+import { loopReport, MAX_HOPS, MAX_SPREAD, mayTrigger } from './loop-guard.js';
 
 const event = (change: Partial<EmittedEvent> = {}): EmittedEvent => ({
   kind: 'event',
@@ -53,6 +53,22 @@ describe('the loop guard', () => {
     );
     expect(twice).toBe(once);
     expect(other).not.toBe(once);
+  });
+
+  it('lets one cause become ten thousand events and runs, whatever the ways it branches', () => {
+    const at = (spread: number) => ({ hops: 2, cause: { root: 'r', spread } });
+    expect([mayTrigger(at(MAX_SPREAD)), mayTrigger(at(MAX_SPREAD / 10), 10), mayTrigger({ hops: 2 }, 16)]).toEqual([true, true, true]);
+    expect([mayTrigger(at(MAX_SPREAD + 1)), mayTrigger(at(MAX_SPREAD / 10), 11)]).toEqual([false, false]);
+  });
+
+  it('says of a tree that is too wide why it ends, in an event that triggers nothing either', () => {
+    const report = read(loopReport(event({ hops: 3, cause: { root: 'r', spread: 9000 } }), 'u_1', 2));
+    expect(JSON.parse(report.json.toString()).error).toMatchObject({
+      code: 'LoopDetected',
+      message: expect.stringMatching(/more than 10000/),
+    });
+    expect(report.cause?.root).toBe('r');
+    expect(mayTrigger(report)).toBe(false);
   });
 
   it('speaks of an error that loops too', () => {

@@ -82,6 +82,8 @@ describe('an event goes', () => {
         event: '{"a":1}',
         due_at_ms: 1_700_000_000_000,
         hops: 2,
+        // it begins here, and becomes two
+        cause: { root: 'emit', spread: 2 },
       },
     ]);
     const trigger = sent.find(({ topic }) => topic === 'workflow-triggers');
@@ -93,6 +95,8 @@ describe('an event goes', () => {
         ce_type: 'x',
         ce_summary: 'S',
         ce_hops: '2',
+        ce_sluiceroot: 'emit',
+        ce_sluicespread: '2',
         ce_eventid: `1700000000000-${offset * 4096 + 3}`,
       },
     });
@@ -161,6 +165,28 @@ describe('past 16 hops an event', () => {
     listeners.dc_1 = ['wh_1'];
     await run(await router.plan([record('dc_1', '1', { ce_hops: '99' })]));
     expect(sent).toEqual([]);
+  });
+});
+
+describe('an event whose cause has become too many events and runs', () => {
+  const wide = (root: string) => record('dc_1', '1', { ce_hops: '3', ce_sluiceroot: root, ce_sluicespread: '6000' });
+
+  it('goes to webhooks and triggers nothing; $errors says so once for each cause', async () => {
+    listeners.dc_1 = ['wh_1', 'dc_2', 'p_3'];
+    await run(await router.plan([wide('a'), wide('a'), wide('a'), wide('b')]));
+    expect(attempted).toHaveLength(4);
+    const { headers } = sent[0] as OutgoingRecord;
+    expect(sent.map(({ topic, key }) => [topic, key])).toEqual([
+      ['events', 'dc_1'],
+      ['events', 'dc_1'],
+    ]);
+    expect(headers).toMatchObject({ ce_type: '$errors', ce_sluiceroot: 'a' });
+  });
+
+  it('triggers those that are few enough', async () => {
+    listeners.dc_1 = ['dc_2'];
+    await run(await router.plan([wide('c')]));
+    expect(payload('runtime.run.execute')).toMatchObject([{ cause: { root: 'c', spread: 6000 } }]);
   });
 });
 

@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { EVENTS_TOPIC, isId } from '#contracts';
 import { type EmittedEvent, eventIdOf, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
@@ -7,7 +8,7 @@ import { deliveryOf } from '../deliveries/delivery.js';
 import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
 import { errorFact, malformedReport } from './error-records.js';
-import { loopReport, mayTrigger } from './loop-guard.js';
+import { isTooWide, loopReport, mayTrigger } from './loop-guard.js';
 import { type Match, MatchService } from './match.service.js';
 import { UnknownEmitters } from './unknown-emitters.js';
 import { runRecord, TriggerBatch, workflowRecord } from './trigger-records.js';
@@ -22,6 +23,8 @@ const loops = counter(
 @Injectable()
 export class Router {
   private readonly unknownEmitters: UnknownEmitters;
+  /** Those that were reported. */
+  private readonly wideTrees = new LRUCache<string, true>({ max: 10_000 });
 
   constructor(
     @Inject(LOG) private readonly log: Log,
@@ -99,16 +102,19 @@ export class Router {
     if (fact) batch.add(fact);
     const triggered = listeners.filter(({ id }) => !isId('webhook', id));
     if (triggered.length === 0) return fact !== undefined;
-    if (mayTrigger(event)) {
+    if (mayTrigger(event, triggered.length)) {
       for (const { id } of triggered) {
-        if (isId('source', id)) batch.add(runRecord(event, ownerId, id));
-        else if (isId('workflow', id)) batch.add(workflowRecord(event, id));
+        if (isId('source', id)) batch.add(runRecord(event, ownerId, id, { triggered: triggered.length }));
+        else if (isId('workflow', id)) batch.add(workflowRecord(event, id, triggered.length));
       }
       return true;
     }
     loops.inc();
-    const report = loopReport(event, ownerId);
+    // of a wide tree, one event of each emitter is enough: its events come through one partition, and so to one replica
+    const tree = isTooWide(event, triggered.length) && event.cause ? `${event.cause.root} ${event.emitterId}` : undefined;
+    const report = tree !== undefined && this.wideTrees.has(tree) ? undefined : loopReport(event, ownerId, triggered.length);
     if (!report) return fact !== undefined;
+    if (tree !== undefined) this.wideTrees.set(tree, true);
     this.log.warn({ emitter_id: event.emitterId, event_id: eventIdOf(event.place), hops: event.hops }, 'event.loop-detected');
     batch.add({ topic: EVENTS_TOPIC, ...report });
     return true;

@@ -1,14 +1,27 @@
 import { createHash } from 'node:crypto';
 import { executeRun, type SourceId, type UserId, WORKFLOW_TRIGGERS_TOPIC, type WorkflowId } from '#contracts';
-import { ceTypeOf, type EmittedEvent, eventIdOf, eventRecord, type EventToProduce } from '#events';
+import { type Cause, ceTypeOf, type EmittedEvent, eventIdOf, eventRecord, type EventToProduce, spreadOver } from '#events';
 import { type OutgoingRecord, type Publisher, recordOf, shares } from '#messaging';
 
 /** The id of the run that an event makes of a source: the same one also when a producer's retry put the emit into the log twice. */
 export const runIdOf = ({ emitterId, stream, emitId }: EmittedEvent, sourceId: SourceId): string =>
   `event-${createHash('sha256').update(`${emitterId}\n${stream}\n${emitId}\n${sourceId}`).digest('hex').slice(0, 40)}`;
 
-/** The run of a source that listens. `runId`: another one than the event's own. */
-export function runRecord(event: EmittedEvent, ownerId: UserId, sourceId: SourceId, runId = runIdOf(event, sourceId)): OutgoingRecord {
+/** What caused the runs of the sources and workflows that an event triggers. */
+const causeOf = (event: EmittedEvent, triggered: number): Cause => spreadOver(event.cause, triggered, event.emitId);
+
+/**
+ * The run of a source that listens.
+ *
+ * @param options.triggered how many sources and workflows listen
+ * @param options.runId another id than that of the event's own run
+ */
+export function runRecord(
+  event: EmittedEvent,
+  ownerId: UserId,
+  sourceId: SourceId,
+  { triggered = 1, runId = runIdOf(event, sourceId) }: { triggered?: number; runId?: string } = {},
+): OutgoingRecord {
   return recordOf(
     executeRun,
     {
@@ -19,14 +32,15 @@ export function runRecord(event: EmittedEvent, ownerId: UserId, sourceId: Source
       event: event.json.toString('utf8'),
       due_at_ms: event.place.ms,
       hops: event.hops,
+      cause: causeOf(event, triggered),
     },
     ownerId,
   );
 }
 
 /** The event for a workflow that listens, with its producer's `ce_*` headers and, as a webhook gets them, ours. */
-export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId): OutgoingRecord {
-  const { value, headers }: EventToProduce = eventRecord(event);
+export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId, triggered = 1): OutgoingRecord {
+  const { value, headers }: EventToProduce = eventRecord({ ...event, cause: causeOf(event, triggered) });
   const { ce_sluicemade: _, ...ofEvent } = headers;
   const eventId = eventIdOf(event.place);
   const own = { ce_sluiceemitter: event.emitterId, ce_sluiceevent: eventId, ce_sluicestream: ceTypeOf(event.stream), ce_eventid: eventId };

@@ -24,6 +24,9 @@ export class DeploymentRow implements Deployment {
   @Column('json')
   configured_props!: StoredProps;
 
+  @Column('jsonb', { nullable: true })
+  credentials?: Record<string, string> | null;
+
   @Column('json')
   schedules!: Record<string, Schedule>;
 

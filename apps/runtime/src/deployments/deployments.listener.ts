@@ -12,7 +12,7 @@ import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import { deployedState, DeploymentsRepository } from './deployments.repository.js';
 import { type DeployedState, hookRuns } from './hook-runs.js';
-import { openedProps } from './opened-props.js';
+import { comparedProps } from './opened-props.js';
 
 /** Deploys, changes and deletes sources as the catalog's facts state: the row, its timers and the runs of its hooks are one transaction. */
 @Injectable()
@@ -58,7 +58,7 @@ export class DeploymentsListener extends EmitterChangeHandler {
   }
 
   private async runHooks(transaction: Transaction, before: DeployedState | undefined, after: DeployedState | undefined): Promise<number> {
-    const runs = hookRuns(before, after, ({ source_id, deployment }) => openedProps(this.box, source_id, deployment));
+    const runs = hookRuns(before, after, ({ source_id, deployment }) => comparedProps(this.box, source_id, deployment));
     await addToOutbox(
       transaction,
       runs.map((run) => recordOf(executeRun, run, run.owner_id)),

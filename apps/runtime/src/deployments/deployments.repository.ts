@@ -50,7 +50,9 @@ export class DeploymentsRepository {
   async put(transaction: Transaction, row: Omit<DeploymentRow, 'kills_in_row'>): Promise<void> {
     await transaction
       .rows(DeploymentRow)
-      .upsert({ ...(row as object), hooks: row.hooks ?? (null as never), kills_in_row: 0 }, ['source_id']);
+      .upsert({ ...(row as object), credentials: row.credentials ?? null, hooks: row.hooks ?? (null as never), kills_in_row: 0 }, [
+        'source_id',
+      ]);
   }
 
   /** Deletes the source, and its timers by the foreign key. Its state remains for its last hook. */

@@ -1,12 +1,35 @@
-import { type Deployment, MASK, propsPlace, type SourceId } from '#contracts';
+import { connectionPlace, type Deployment, MASK, propsPlace, type SourceId } from '#contracts';
 import type { SecretBox } from '#secrets';
 
 type Values = Record<string, unknown>;
 const AUTH = '$auth';
 
-/** The configured values of a source, decrypted. */
-export const openedProps = (box: SecretBox, sourceId: SourceId, { configured_props }: Pick<Deployment, 'configured_props'>): Values =>
-  typeof configured_props === 'string' ? (JSON.parse(box.open(configured_props, propsPlace(sourceId))) as Values) : configured_props;
+type Stored = Pick<Deployment, 'configured_props' | 'credentials'>;
+
+/** The configured values of a source, decrypted, with the credentials of its connections as `$auth`. */
+export const openedProps = (box: SecretBox, sourceId: SourceId, stored: Stored): Values =>
+  connectedProps(box, sourceId, stored, () => true);
+
+/** As the hooks compare them: with the credentials that were given with the source, but not with those of other connections. */
+export const comparedProps = (box: SecretBox, sourceId: SourceId, stored: Stored): Values =>
+  connectedProps(box, sourceId, stored, (value) => Object.hasOwn(value, AUTH));
+
+function connectedProps(
+  box: SecretBox,
+  sourceId: SourceId,
+  { configured_props, credentials }: Stored,
+  isWanted: (value: Values) => boolean,
+): Values {
+  const values =
+    typeof configured_props === 'string' ? (JSON.parse(box.open(configured_props, propsPlace(sourceId))) as Values) : configured_props;
+  if (!credentials) return values;
+  return mapValues(values, (value) => {
+    if (!isObject(value) || !isWanted(value)) return value;
+    const id = String(value.authProvisionId);
+    const sealed = Object.hasOwn(credentials, id) ? credentials[id] : undefined;
+    return sealed === undefined ? value : { ...value, [AUTH]: JSON.parse(box.open(sealed, connectionPlace(id))) as unknown };
+  });
+}
 
 /** Values that were sent, with the source's own in place of masks. */
 export const withoutMasks = (sent: Values, own: Values): Values =>

@@ -46,6 +46,16 @@ it('what a run says of itself has as many hops as what it emits', () => {
   expect(records.map(({ headers }) => headers?.ce_hops)).toEqual(['5', '5', undefined]);
 });
 
+it('each event of a run inherits its cause, shared among all of them', () => {
+  const emits = Array.from({ length: 200 }, () => ({ event: '1' }));
+  const causes = (run: Partial<typeof RUN> & { cause?: { root: string; spread: number } }) => {
+    const { records } = runEffects({ ...RUN, ...run }, SOURCE, { dedupe: null }, outcome(emits), {}, { counted: false });
+    return new Set(records.slice(0, 200).map(({ headers }) => `${headers?.ce_sluiceroot} ${headers?.ce_sluicespread}`));
+  };
+  expect(causes({})).toEqual(new Set([`${RUN.run_id} 200`]));
+  expect(causes({ cause: { root: 'tick', spread: 200 } })).toEqual(new Set(['tick 40000']));
+});
+
 it('instead of what the database refuses there is an error, and the run has ended', () => {
   const refused = runEffects(RUN, SOURCE, { dedupe: null }, notKept(outcome([{ event: '1' }])), {}, { counted: true });
   expect(streamsOf(refused)).toEqual(['$errors', 'runtime.run.finished']);

@@ -5,7 +5,7 @@ import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
 import { type RunEntry, runEntry } from './run-history.js';
 import { dedupe, type DedupeState } from '../source-state/dedupe.js';
 import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
-import { deploymentIdOf, type DueRun, emitRecord, errorRecord, hopsAfter, logRecord, waitingRecords } from './run-events.js';
+import { deploymentIdOf, type DueRun, emitRecord, errorRecord, logRecord, passedOn, waitingRecords } from './run-events.js';
 
 /** All effects of a run: written together or not at all. */
 export interface RunEffects {
@@ -41,7 +41,6 @@ export function runEffects(
   const nameProblems = outcome.emits.map(nameProblem);
   const named = outcome.emits.filter((_, index) => nameProblems[index] === null);
   const { emits, state, refused } = dedupe(named, strategy, before);
-  const hops = hopsAfter(run);
   const isLate = ({ deliveryTs = 0 }: { deliveryTs?: number }) => deliveryTs > now + YEAR_MS;
   const errors = [
     ...(outcome.error ? [outcome.error] : []),
@@ -59,13 +58,14 @@ export function runEffects(
     ),
   ];
   const isWaiting = ({ deliveryTs = 0 }: { deliveryTs?: number }) => deliveryTs > now + NOW_MS && deliveryTs <= now + YEAR_MS;
+  const passed = passedOn(run, emits.length + outcome.logs.length + errors.length);
   const emittedNow = emits.filter((emit) => !isWaiting(emit) && !isLate(emit));
-  const waits = emits.filter(isWaiting).map((emit) => waitingRecords(sourceId, emit, hops));
+  const waits = emits.filter(isWaiting).map((emit) => waitingRecords(sourceId, emit, passed));
   const events = [
-    ...emittedNow.map((emit) => emitRecord(sourceId, emit, hops)),
+    ...emittedNow.map((emit) => emitRecord(sourceId, emit, passed)),
     ...waits.map(({ shown }) => shown),
-    ...outcome.logs.map((line) => logRecord(sourceId, line, hops)),
-    ...errors.map((error) => errorRecord(run, error, deploymentIdOf(sourceId, version))),
+    ...outcome.logs.map((line) => logRecord(sourceId, line, passed)),
+    ...errors.map((error) => errorRecord(run, error, deploymentIdOf(sourceId, version), passed)),
   ];
   const compute_ms = Math.ceil(outcome.wallMs);
   const finished = { run_id: run.run_id, owner_id: ownerId, source_id: sourceId, status: outcome.status, compute_ms, finished_at_ms: now };

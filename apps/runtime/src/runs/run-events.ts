@@ -8,6 +8,8 @@ import {
   originalEvent,
   streamOf,
   WAITING_STREAM,
+  type Cause,
+  spreadOver,
 } from '#events';
 import type { Emit, LogLine, RunError } from '../sandbox/sandbox.js';
 import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
@@ -18,7 +20,7 @@ const PLATFORM_VERSION = '0.1.0';
 export type DueRun = RunRequest & { event: string };
 
 /** The record of something that a source emitted. */
-export const emitRecord = (sourceId: SourceId, emit: Emit, hops: number): EventToProduce =>
+export const emitRecord = (sourceId: SourceId, emit: Emit, passed: Passed): EventToProduce =>
   eventRecord({
     emitterId: sourceId,
     stream: streamOf(emit.name),
@@ -28,14 +30,14 @@ export const emitRecord = (sourceId: SourceId, emit: Emit, hops: number): EventT
     itemId: emit.id,
     itemTs: emit.ts,
     time: new Date().toISOString(),
-    hops,
+    ...passed,
   });
 
 /**
  * An emit that waits: the record that shows it on `$in`, and the one to produce when its time has come. They share the emit id, and
  * so does the row that waits: the store takes the event from `$in` by it, and knows by it what was deleted there.
  */
-export function waitingRecords(sourceId: SourceId, emit: Emit, hops: number): { shown: EventToProduce; waiting: NewWaitingEmit } {
+export function waitingRecords(sourceId: SourceId, emit: Emit, passed: Passed): { shown: EventToProduce; waiting: NewWaitingEmit } {
   const emitId = ksuid();
   const dueAt = emit.deliveryTs ?? 0;
   const event = {
@@ -45,7 +47,7 @@ export function waitingRecords(sourceId: SourceId, emit: Emit, hops: number): { 
     summary: emit.summary,
     itemId: emit.id,
     itemTs: emit.ts,
-    hops,
+    ...passed,
     dueAt,
   };
   return {
@@ -59,8 +61,8 @@ export function waitingRecords(sourceId: SourceId, emit: Emit, hops: number): { 
 }
 
 /** The record of a line that a source logged. */
-export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogLine, hops: number): EventToProduce =>
-  ownRecord(sourceId, LOGS_STREAM, hops, Buffer.from(withArgs(JSON.stringify({ level, ts: new Date(ts).toISOString(), message }), args)));
+export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogLine, passed: Passed): EventToProduce =>
+  ownRecord(sourceId, LOGS_STREAM, passed, Buffer.from(withArgs(JSON.stringify({ level, ts: new Date(ts).toISOString(), message }), args)));
 
 /** The arguments are JSON text of a component's making: they were checked, and parsing all of a run's would hold up every other account. */
 const withArgs = (line: string, args: string | undefined): string => (args === undefined ? line : `${line.slice(0, -1)},"args":${args}}`);
@@ -69,7 +71,7 @@ const withArgs = (line: string, args: string | undefined): string => (args === u
 export const deploymentIdOf = (sourceId: SourceId, version?: number): string => `d_${sourceId.slice('dc_'.length)}${version ?? ''}`;
 
 /** The record of an error of a run, as `$errors` shows it. */
-export function errorRecord(run: DueRun, error: RunError, deploymentId: string): EventToProduce {
+export function errorRecord(run: DueRun, error: RunError, deploymentId: string, passed = passedOn(run, 1)): EventToProduce {
   const ts = new Date().toISOString();
   const json = errorEventJson({
     ...{ code: error.code ?? error.name, message: error.message, stack: error.stack, ts, originalEvent: originalEvent(run.event) },
@@ -85,18 +87,27 @@ export function errorRecord(run: DueRun, error: RunError, deploymentId: string):
       platform_version: PLATFORM_VERSION,
     },
   });
-  return ownRecord(run.source_id, ERRORS_STREAM, hopsAfter(run), json);
+  return ownRecord(run.source_id, ERRORS_STREAM, passed, json);
 }
 
-/** With the hops of what the run emits: a source that hears of its own errors must come to an end. */
-export const hopsAfter = ({ hops = 0 }: Pick<DueRun, 'hops'>): number => hops + 1;
+/** What each event of a run inherits. */
+interface Passed {
+  hops: number;
+  cause: Cause;
+}
 
-const ownRecord = (sourceId: SourceId, stream: string, hops: number, json: Buffer): EventToProduce =>
+/** What each of a run's events inherits, errors and logs too: a source that listens to its own errors must come to an end. */
+export const passedOn = ({ hops = 0, cause, run_id }: Pick<DueRun, 'hops' | 'cause' | 'run_id'>, events: number): Passed => ({
+  hops: hops + 1,
+  cause: spreadOver(cause, events, run_id),
+});
+
+const ownRecord = (sourceId: SourceId, stream: string, passed: Passed, json: Buffer): EventToProduce =>
   eventRecord({
     emitterId: sourceId,
     stream,
     emitId: ksuid(),
     json,
     time: new Date().toISOString(),
-    hops,
+    ...passed,
   });

@@ -41,6 +41,8 @@ export class CreateCatalog1795305600002 extends Migration {
       external_id      text COLLATE "C",
       -- what the user configured, without defaults
       configured_props json NOT NULL,
+      -- the encrypted credentials of the connections that it uses, by id; null: none
+      credentials      jsonb,
       -- by timer prop; fixed when the source is created, so that a new default in the code changes no running source
       schedules        json NOT NULL,
       -- the secret part of the endpoint's URL; kept when a component without an HTTP interface comes between
@@ -55,6 +57,22 @@ export class CreateCatalog1795305600002 extends Migration {
     -- "the owner's sources, newest first"
     CREATE INDEX source_by_owner ON source (owner_id, id);
     CREATE UNIQUE INDEX source_external_id ON source (owner_id, external_id) WHERE external_id IS NOT NULL;
+
+    -- Credentials for an app.
+    CREATE TABLE connection (
+      id          text COLLATE "C" PRIMARY KEY,
+      owner_id    text COLLATE "C" NOT NULL,
+      app         text NOT NULL,
+      name        text NOT NULL,
+      -- encrypted JSON
+      credentials text NOT NULL,
+      -- the source with whose inline credentials it was made; deleted with it
+      source_id   text COLLATE "C",
+      created_at  timestamptz NOT NULL DEFAULT now()
+    );
+    -- "the owner's connections, newest first"
+    CREATE INDEX connection_by_owner ON connection (owner_id, id);
+    CREATE INDEX connection_of_source ON connection (source_id) WHERE source_id IS NOT NULL;
 
     -- Workflows run elsewhere: the topic \`workflows\` describes them.
     CREATE TABLE workflow (

@@ -10,6 +10,8 @@ export class CreateRuntime1795305600004 extends Migration {
       version          bigint NOT NULL,
       code_hash        text COLLATE "C" NOT NULL,
       configured_props json NOT NULL,
+      -- the encrypted credentials of its connections, by id; null: none
+      credentials      jsonb,
       schedules        json NOT NULL,
       endpoint_key     text COLLATE "C" UNIQUE,
       name_slug        text NOT NULL,

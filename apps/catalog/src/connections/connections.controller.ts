@@ -1,0 +1,47 @@
+import { Controller } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import {
+  type Connection,
+  ConnectionReference,
+  CreateConnection,
+  createConnection,
+  deleteConnection,
+  getConnection,
+  ListConnections,
+  listConnections,
+  type Page,
+  PatchConnection,
+  patchConnection,
+} from '#contracts';
+import { Answers } from '#messaging';
+import { ConnectionsService } from './connections.service.js';
+
+@Controller()
+export class ConnectionsController {
+  constructor(private readonly connections: ConnectionsService) {}
+
+  @Answers(createConnection)
+  create(@Payload() command: CreateConnection): Promise<Connection> {
+    return this.connections.create(command);
+  }
+
+  @Answers(getConnection)
+  get(@Payload() reference: ConnectionReference): Promise<Connection> {
+    return this.connections.get(reference);
+  }
+
+  @Answers(listConnections)
+  list(@Payload() request: ListConnections): Promise<Page<Connection>> {
+    return this.connections.list(request);
+  }
+
+  @Answers(patchConnection)
+  patch(@Payload() command: PatchConnection): Promise<Connection> {
+    return this.connections.patch(command);
+  }
+
+  @Answers(deleteConnection)
+  delete(@Payload() reference: ConnectionReference): Promise<void> {
+    return this.connections.delete(reference);
+  }
+}

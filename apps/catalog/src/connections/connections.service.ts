@@ -1,0 +1,98 @@
+import { Injectable } from '@nestjs/common';
+import {
+  type Connection,
+  connectionPlace,
+  type ConnectionReference,
+  type CreateConnection,
+  cursorOf,
+  emitterChanged,
+  idOfCursor,
+  Invalid,
+  type ListConnections,
+  NotFound,
+  type Page,
+  pageOf,
+  type PatchConnection,
+} from '#contracts';
+import { Messages } from '#messaging';
+import { SecretBox } from '#secrets';
+import { unixSeconds } from '../components/component.entity.js';
+import { keptCredentials, maskedCredentials } from '../sources/secret-props.js';
+import type { ConnectionRow } from './connection.entity.js';
+import { ConnectionsRepository } from './connections.repository.js';
+
+const MAX_BYTES = 64 * 1024;
+
+type Credentials = Record<string, unknown>;
+
+@Injectable()
+export class ConnectionsService {
+  constructor(
+    private readonly connections: ConnectionsRepository,
+    private readonly messages: Messages,
+    private readonly box: SecretBox,
+  ) {}
+
+  async create({ id, owner_id, app, name, credentials }: CreateConnection): Promise<Connection> {
+    if (app === '') throw new Invalid([{ field: 'app', message: 'app must not be empty' }]);
+    const row = await this.connections.create({
+      ...{ id, owner_id, app, name: name || app },
+      credentials: this.sealed(id, this.merged({}, credentials)),
+    });
+    if (!row) throw new NotFound('connection', id);
+    return this.answer(row);
+  }
+
+  async get({ owner_id, id }: ConnectionReference): Promise<Connection> {
+    const row = await this.connections.find(owner_id, id);
+    if (!row) throw new NotFound('connection', id);
+    return this.answer(row);
+  }
+
+  async list({ owner_id, limit, after, before }: ListConnections): Promise<Page<Connection>> {
+    const page = { limit, after: idOfCursor('connection', 'after', after), before: idOfCursor('connection', 'before', before) };
+    const { rows, total } = await this.connections.list(owner_id, page);
+    return pageOf(
+      rows.map((row) => this.answer(row)),
+      total,
+      ({ id }) => cursorOf(id),
+    );
+  }
+
+  async patch({ owner_id, id, name, credentials }: PatchConnection): Promise<Connection> {
+    const changed = await this.connections.update(owner_id, id, (before) => ({
+      name: name === undefined ? before.name : name || before.app,
+      credentials: credentials === undefined ? before.credentials : this.sealed(id, this.merged(this.opened(before), credentials)),
+    }));
+    if (!changed) throw new NotFound('connection', id);
+    await Promise.all(changed.states.map((state) => this.messages.announce(emitterChanged, state, state.emitter_id)));
+    return this.answer(changed.row);
+  }
+
+  async delete({ owner_id, id }: ConnectionReference): Promise<void> {
+    if (!(await this.connections.delete(owner_id, id))) throw new NotFound('connection', id);
+  }
+
+  private merged(before: Credentials, sent: Credentials): Credentials {
+    const [values, missing] = keptCredentials(sent, before);
+    const bad = (message: string) => new Invalid([{ field: 'credentials', message: `credentials ${message}` }]);
+    if (missing.length > 0) throw bad(`has no values that could be kept: send ${missing.join(', ')}`);
+    const merged = Object.fromEntries(Object.entries({ ...before, ...values }).filter(([, value]) => value !== null));
+    if (Object.keys(merged).length === 0) throw bad('must not be empty');
+    if (Buffer.byteLength(JSON.stringify(merged)) > MAX_BYTES) throw bad(`must be at most ${MAX_BYTES} bytes of JSON`);
+    return merged;
+  }
+
+  private sealed(id: string, credentials: Credentials): string {
+    return this.box.seal(JSON.stringify(credentials), connectionPlace(id));
+  }
+
+  private opened({ id, credentials }: ConnectionRow): Credentials {
+    return JSON.parse(this.box.open(credentials, connectionPlace(id))) as Credentials;
+  }
+
+  private answer(row: ConnectionRow): Connection {
+    const { id, app, name, created_at } = row;
+    return { id, app, name, credentials: maskedCredentials(this.opened(row)) as Credentials, created_at: unixSeconds(created_at) };
+  }
+}

@@ -1,0 +1,60 @@
+import { describe, expect, it } from '@jest/globals';
+import type { PropDefinition } from '#contracts';
+import { SecretBox } from '#secrets';
+import type { ConnectionRow } from '../connections/connection.entity.js';
+import { connected, namedConnections, withInline } from './source-connections.js';
+
+const box = new SecretBox([Buffer.alloc(32, 1)]);
+const PROPS: PropDefinition[] = [
+  { name: 'chat', type: 'app', app: 'slack' },
+  { name: 'text', type: 'object' },
+];
+const row = (id: `apn_${string}`, app: string) => ({ id, app }) as ConnectionRow;
+const known = [row('apn_slack', 'slack'), row('apn_other', 'github')];
+const connect = (chat: unknown, before: Record<string, unknown> = {}) => connected(PROPS, { chat }, { before, known, box });
+
+describe('the app props of a source', () => {
+  it('use the connection that they name', () => {
+    expect(connect({ authProvisionId: 'apn_slack', more: 1 })).toEqual({
+      values: { chat: { authProvisionId: 'apn_slack', more: 1 } },
+      uses: ['apn_slack'],
+      inline: [],
+      problems: [],
+    });
+  });
+
+  it('store inline credentials as a connection of the source, and show them again', () => {
+    const { values, uses, inline } = connect({ $auth: { key: 'secret' }, more: 1 });
+    expect(JSON.stringify([values, uses, inline])).not.toContain('secret');
+    expect(inline).toMatchObject([{ id: uses[0], app: 'slack', name: 'slack' }]);
+    const credentials = { [uses[0]!]: inline[0]!.credentials };
+    const shown = withInline(values, credentials, box);
+    expect(shown).toEqual({ chat: { authProvisionId: uses[0], $auth: { key: 'secret' }, more: 1 } });
+
+    // as it was shown, with other credentials: the same connection
+    const changed = connect({ authProvisionId: uses[0], $auth: { key: 'new' } }, values);
+    expect(changed).toMatchObject({ uses, inline: [{ id: uses[0] }], problems: [] });
+    expect(connect({ $auth: { key: 'new' } }, values).uses).toEqual(uses);
+    // only its id: it keeps what it has
+    expect(connect({ authProvisionId: uses[0] }, values)).toMatchObject({ uses, inline: [], values: { chat: { $auth: {} } } });
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['a connection that does not exist', { authProvisionId: 'apn_nothing' }, /does not exist/],
+    ['no id of a connection', { authProvisionId: 5 }, /does not exist/],
+    ['a connection of another app', { authProvisionId: 'apn_other' }, /of the app github, not slack/],
+    ['a connection and credentials', { authProvisionId: 'apn_slack', $auth: { a: 1 } }, /must not have both/],
+  ])('reject %s', (_, value, message) => {
+    expect(connect(value).problems).toEqual([{ field: 'configured_props.chat', message: expect.stringMatching(message) }]);
+  });
+
+  it.each([[{}], [{ $auth: {} }], [{ more: 1 }], [null], ['text']])('need no connection for %j', (value) => {
+    expect(connect(value)).toEqual({ values: { chat: value }, uses: [], inline: [], problems: [] });
+  });
+
+  it('are the only ones that use connections', () => {
+    const value = { authProvisionId: 'apn_nothing', $auth: { a: 1 } };
+    expect(connected(PROPS, { text: value }, { before: {}, known, box })).toMatchObject({ uses: [], inline: [], problems: [] });
+    expect(namedConnections({ text: value, chat: { authProvisionId: 'no id' } })).toEqual(['apn_nothing']);
+  });
+});

@@ -1,0 +1,84 @@
+import { type ConnectionId, connectionPlace, type FieldProblem, isId, newId, type PropDefinition } from '#contracts';
+import type { SecretBox } from '#secrets';
+import type { ConnectionRow } from '../connections/connection.entity.js';
+import { isObject } from './secret-props.js';
+
+type Values = Record<string, unknown>;
+/** The credentials that a source uses, encrypted, by connection. */
+export type UsedCredentials = Record<string, string>;
+/** A connection that is stored with its source. */
+export type InlineConnection = Pick<ConnectionRow, 'id' | 'app' | 'name' | 'credentials'>;
+
+const ID = 'authProvisionId';
+const AUTH = '$auth';
+
+/** How a source uses connections. */
+export interface Connected {
+  /** The values to store: credentials are replaced by the ids of connections. */
+  values: Values;
+  uses: ConnectionId[];
+  inline: InlineConnection[];
+  problems: FieldProblem[];
+}
+
+/** The ids of the connections that the values name, whatever they are. */
+export const namedConnections = (...values: Values[]): ConnectionId[] =>
+  values.flatMap((each) => Object.values(each).flatMap((value) => (isObject(value) && isId('connection', value[ID]) ? [value[ID]] : [])));
+
+/**
+ * Resolves the values of `app` props:
+ *
+ *     {"authProvisionId": "apn_…"}     the connection with this id
+ *     {"$auth": {…}}                   a connection that is stored with the source and deleted with it
+ *     both                             as an answer shows the latter: its new credentials
+ *
+ * before: the stored values so far; known: the connections of the owner that the values name.
+ */
+export function connected(
+  props: PropDefinition[],
+  values: Values,
+  { before, known, box }: { before: Values; known: readonly ConnectionRow[]; box: SecretBox },
+): Connected {
+  const result: Connected = { values: { ...values }, uses: [], inline: [], problems: [] };
+  for (const prop of props) {
+    const { name } = prop;
+    const value = Object.hasOwn(values, name) ? values[name] : undefined;
+    if (prop.type !== 'app' || !isObject(value)) continue;
+    const app = typeof prop.app === 'string' && prop.app !== '' ? prop.app : name;
+    const stored = Object.hasOwn(before, name) ? before[name] : undefined;
+    const own = isObject(stored) && Object.hasOwn(stored, AUTH) ? stored[ID] : undefined;
+    const bad = (message: string) =>
+      result.problems.push({ field: `configured_props.${name}`, message: `configured_props.${name} ${message}` });
+    const { [ID]: given, [AUTH]: auth, ...rest } = value;
+    const hasAuth = isObject(auth) && Object.keys(auth).length > 0;
+    if (given === undefined || given === null) {
+      if (!hasAuth) continue;
+    } else if (given !== own) {
+      const row = known.find(({ id }) => id === given);
+      if (hasAuth) bad(`must not have both ${ID} and ${AUTH}`);
+      else if (!row) bad(`names a connection that does not exist`);
+      else if (row.app !== app) bad(`names a connection of the app ${row.app}, not ${app}`);
+      else result.uses.push(row.id);
+      continue;
+    }
+    const id = isId('connection', own) ? own : newId('connection');
+    // without credentials, the id of the source's own connection keeps those that it has
+    if (hasAuth) result.inline.push({ id, app, name: app, credentials: box.seal(JSON.stringify(auth), connectionPlace(id)) });
+    result.uses.push(id);
+    result.values[name] = { ...rest, [ID]: id, [AUTH]: {} };
+  }
+  return result;
+}
+
+/** Stored values with the credentials of inline connections in place. */
+export function withInline(values: Values, credentials: UsedCredentials | null, box: SecretBox): Values {
+  if (credentials === null) return values;
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => {
+      const sealed = isObject(value) && Object.hasOwn(value, AUTH) ? credentials[String(value[ID])] : undefined;
+      if (sealed === undefined) return [name, value];
+      const auth: unknown = JSON.parse(box.open(sealed, connectionPlace(String((value as Values)[ID]))));
+      return [name, { ...(value as Values), [AUTH]: auth }];
+    }),
+  );
+}

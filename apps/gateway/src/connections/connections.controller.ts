@@ -1,0 +1,86 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import { ApiConsumes, ApiOperation } from '@nestjs/swagger';
+import {
+  type ConnectionId,
+  createConnection,
+  deleteConnection,
+  getConnection,
+  listConnections,
+  newId,
+  type Page,
+  patchConnection,
+  type UserId,
+} from '#contracts';
+import { Messages } from '#messaging';
+import { OwnerId } from '../accounts/account.decorator.js';
+import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { IdPipe } from '../http/id.pipe.js';
+import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
+import { PageQuery } from '../http/page.dto.js';
+import { Connection, CreateConnectionBody, PatchConnectionBody } from './connection.dto.js';
+
+@Documented('connections')
+@Controller('v1/connections')
+export class ConnectionsController {
+  constructor(private readonly messages: Messages) {}
+
+  @Post()
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'createConnection',
+    summary: 'Create a connection',
+    description: 'Credentials for an app. A source takes them by `{"authProvisionId": "apn_…"}` as the value of an `app` prop.',
+  })
+  @AnswersOne(Connection)
+  @Problems(400, 409, 413, 415, 422)
+  async create(@OwnerId() owner_id: UserId, @Body() { app, name, credentials }: CreateConnectionBody): Promise<{ data: Connection }> {
+    const command = { id: newId('connection'), owner_id, app, name, credentials };
+    return { data: await this.messages.request(createConnection, command, { key: owner_id }) };
+  }
+
+  @Get()
+  @ApiOperation({ operationId: 'listConnections', summary: 'List your connections' })
+  @AnswersPage(Connection)
+  @Problems(400)
+  list(@OwnerId() owner_id: UserId, @Query() page: PageQuery): Promise<Page<Connection>> {
+    return this.messages.request(listConnections, { ...page, owner_id }, { key: owner_id });
+  }
+
+  @Get(':id')
+  @ApiOperation({ operationId: 'getConnection', summary: 'Get a connection' })
+  @AnswersOne(Connection)
+  @Problems(404)
+  async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('connection')) id: ConnectionId): Promise<{ data: Connection }> {
+    return { data: await this.messages.request(getConnection, { owner_id, id }, { key: owner_id }) };
+  }
+
+  @Patch(':id')
+  @ApiConsumes(...MERGE_PATCH_TYPES)
+  @ApiOperation({
+    operationId: 'patchConnection',
+    summary: 'Change parts of a connection',
+    description: 'Credentials are merged by name. The sources that use the connection have them at their next run.',
+  })
+  @AnswersOne(Connection)
+  @Problems(400, 404, 413, 415)
+  async patch(
+    @OwnerId() owner_id: UserId,
+    @Param('id', new IdPipe('connection')) id: ConnectionId,
+    @Body() { name, credentials }: PatchConnectionBody,
+  ): Promise<{ data: Connection }> {
+    return { data: await this.messages.request(patchConnection, { owner_id, id, name, credentials }, { key: owner_id }) };
+  }
+
+  @Delete(':id')
+  @HttpCode(204)
+  @ApiOperation({
+    operationId: 'deleteConnection',
+    summary: 'Delete a connection',
+    description: 'Refused with 409 while a source uses it.',
+  })
+  @AnswersNothing(204, 'The connection has been deleted.')
+  @Problems(404, 409)
+  async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('connection')) id: ConnectionId): Promise<void> {
+    await this.messages.request(deleteConnection, { owner_id, id }, { key: owner_id });
+  }
+}

@@ -1,0 +1,76 @@
+import { IsObject, IsOptional, MaxLength, ValidateIf } from 'class-validator';
+import { command, query } from './contract.js';
+import { type Id, IsId, type UserId } from './ids.js';
+import { type Page, PageRequest } from './page.js';
+import { IsText } from './values.js';
+
+export type ConnectionId = Id<'connection'>;
+
+/** What the encrypted credentials of a connection are bound to (libs/secrets). */
+export const connectionPlace = (id: string): string => `connection ${id}`;
+
+const MAX_NAME = 255;
+
+/** A connection as the API returns it. Times are Unix seconds. */
+export interface Connection {
+  id: ConnectionId;
+  app: string;
+  name: string;
+  /** The names of the credentials; the values are masked. */
+  credentials: Record<string, unknown>;
+  created_at: number;
+}
+
+export class NewConnection {
+  @IsText()
+  @MaxLength(MAX_NAME, { message: `app must be at most ${MAX_NAME} characters long` })
+  app!: string;
+
+  @IsOptional()
+  @IsText()
+  @MaxLength(MAX_NAME, { message: `name must be at most ${MAX_NAME} characters long` })
+  name?: string | null;
+
+  @IsObject({ message: 'credentials must be an object' })
+  credentials!: Record<string, unknown>;
+}
+
+export class CreateConnection extends NewConnection {
+  /** The id of the new connection, so that a repeated command creates one connection. */
+  @IsId('connection') id!: ConnectionId;
+  @IsId('user') owner_id!: UserId;
+}
+export const createConnection = command<Connection>()('catalog.connection.create', CreateConnection, { secret: true });
+
+/** Credentials are merged by name; null removes a value, and a mask keeps it. A name of null is reset to the app. */
+export class ConnectionPatch {
+  @IsOptional()
+  @IsText()
+  @MaxLength(MAX_NAME, { message: `name must be at most ${MAX_NAME} characters long` })
+  name?: string | null;
+
+  @ValidateIf((_, value) => value !== undefined)
+  @IsObject({ message: 'credentials must be an object' })
+  credentials?: Record<string, unknown>;
+}
+
+export class PatchConnection extends ConnectionPatch {
+  @IsId('user') owner_id!: UserId;
+  @IsId('connection') id!: ConnectionId;
+}
+/** The sources that use it have the new credentials at their next run. */
+export const patchConnection = command<Connection>()('catalog.connection.patch', PatchConnection, { secret: true });
+
+/** One connection of an owner. */
+export class ConnectionReference {
+  @IsId('user') owner_id!: UserId;
+  @IsId('connection') id!: ConnectionId;
+}
+export const getConnection = query<Connection>()('catalog.connection.get', ConnectionReference);
+/** Rejected with `conflict` while a source uses it. */
+export const deleteConnection = command<void>()('catalog.connection.delete', ConnectionReference);
+
+export class ListConnections extends PageRequest {
+  @IsId('user') owner_id!: UserId;
+}
+export const listConnections = query<Page<Connection>>()('catalog.connection.list', ListConnections);
