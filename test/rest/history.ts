@@ -66,7 +66,7 @@ export const history = (world: () => World) =>
       await eventually(async () => expect((await listed(webhook)).attempts).toHaveLength(2));
     });
 
-    it('return 400 for a malformed event id, and 404 for an event or emitter that does not exist', async () => {
+    it('return 400 for an invalid event id, and 404 for an event or emitter that does not exist', async () => {
       expect((await api.get(path('nope'))).status).toBe(400);
       expect((await api.get(path('1-1'))).status).toBe(404);
       expect((await api.get(`/sources/dc_000000000000000000/events/${eventId}/deliveries`)).status).toBe(404);

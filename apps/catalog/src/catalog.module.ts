@@ -28,7 +28,7 @@ import { WorkflowRow } from './workflows/workflow.entity.js';
 import { WorkflowsController } from './workflows/workflows.controller.js';
 import { WorkflowsRepository } from './workflows/workflows.repository.js';
 
-/** What exists, and whose it is: components, sources, the registry of workflows. */
+/** Components, sources and the registry of workflows, with their owners. */
 @Module({
   imports: [
     ProtectedBrokersModule,

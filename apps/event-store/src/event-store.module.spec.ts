@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { handledMessages, ownedRequests, testApp } from '#testing';
 import { EventStoreModule } from './event-store.module.js';
 
-it('constructs every provider of the service, which answers each of its commands and queries once', async () => {
+it('constructs every provider of the service, which handles each of its commands and queries once', async () => {
   const app = await testApp(EventStoreModule).compile();
   expect(
     handledMessages(app)

@@ -41,7 +41,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
   imports: [
     DatabaseModule.forApp(schema),
     TypeOrmModule.forFeature([CountedRun, IdempotentRequest, SeenError]),
-    EmittersModule.forRoom(),
+    EmittersModule.forApp(),
     ScheduleModule.forRoot(),
     AccountsModule,
     LiveModule,

@@ -2,11 +2,11 @@ import { Injectable } from '@nestjs/common';
 import type { WebhookId } from '#contracts';
 import type { Transaction } from '#database';
 import { deleteDelivered } from './deliveries/history/delivered.repository.js';
-import { restartBacklog } from './deliveries/store/backlogs.repository.js';
+import { deleteBacklog, restartBacklog } from './deliveries/store/backlogs.repository.js';
 import { deleteParkedDeliveries } from './deliveries/store/parked-deliveries.repository.js';
 import { deleteAutoSubscriptionsTo } from './subscriptions/auto-subscriptions.repository.js';
 import { deleteSubscriptionsTo } from './subscriptions/subscriptions.repository.js';
-import { WebhookDependents } from './webhooks/webhook-dependents.js';
+import { WebhookDependents } from './webhooks/webhooks.repository.js';
 
 /** What a change of a webhook means for its subscriptions and deliveries. */
 @Injectable()
@@ -19,6 +19,7 @@ export class RoutingWebhookDependents extends WebhookDependents {
     await deleteSubscriptionsTo(transaction, id);
     await deleteAutoSubscriptionsTo(transaction, id);
     await deleteParkedDeliveries(transaction, id);
+    await deleteBacklog(transaction, id);
     await deleteDelivered(transaction, id);
   }
 }

@@ -10,7 +10,7 @@ import { RoutingConfig } from './routing.config.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
 import { SubscriptionsModule } from './subscriptions/subscriptions.module.js';
 import { RoutingWebhookDependents } from './routing-webhook-dependents.js';
-import { WebhookDependents } from './webhooks/webhook-dependents.js';
+import { WebhookDependents } from './webhooks/webhooks.repository.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
 
 @Global()
@@ -29,7 +29,7 @@ class SharedModule {}
     SharedModule,
     ProtectedBrokersModule,
     DatabaseModule.forApp(schema, { max: 20 }),
-    EmittersModule.forRoom({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),
+    EmittersModule.forApp({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),
     WebhooksModule,
     SubscriptionsModule,
     RoutesModule,

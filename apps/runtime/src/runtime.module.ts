@@ -38,7 +38,7 @@ import { Releaser } from './waiting/releaser.js';
     DatabaseModule.forApp(schema, { max: 20 }),
     DeploymentsModule,
     ScheduleModule.forRoot(),
-    EmittersModule.forRoom({ useClass: DeploymentsListener, imports: [DeploymentsModule] }),
+    EmittersModule.forApp({ useClass: DeploymentsListener, imports: [DeploymentsModule] }),
   ],
   controllers: [ComponentsController, PropOptionsController, RunsController, RunListController],
   providers: [

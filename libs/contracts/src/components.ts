@@ -4,7 +4,7 @@ import { command, query } from './contract.js';
 import type { Hook } from './emitters.js';
 import { type ComponentId, IsId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText } from './text.js';
+import { IsText } from './values.js';
 
 /** A prop as `configurable_props` shows it: in declaration order, unknown attributes passed through. */
 export interface PropDefinition {

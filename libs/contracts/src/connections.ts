@@ -2,7 +2,7 @@ import { IsObject, IsOptional, MaxLength, ValidateIf } from 'class-validator';
 import { command, query } from './contract.js';
 import { type Id, IsId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText } from './text.js';
+import { IsText } from './values.js';
 
 export type ConnectionId = Id<'connection'>;
 

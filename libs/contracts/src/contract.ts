@@ -1,5 +1,5 @@
 import type { Type } from '@nestjs/common';
-import { kafkaName } from './kafka-name.js';
+import { BadValue, variable } from '#config';
 
 export const SERVICES = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'] as const;
 export type Service = (typeof SERVICES)[number];
@@ -88,3 +88,19 @@ export const fact = <Payload>(
   payload,
   ...options,
 });
+
+/** Lets several installations share a cluster. */
+export const topicPrefix = variable('SLUICE_TOPIC_PREFIX', {
+  fallback: '',
+  description:
+    'Prefix of the names of all topics and consumer groups, such as `staging.`, so that several installations can share a cluster.',
+  parse: (value) => {
+    if (!/^[\w.-]{0,64}$/.test(value)) throw new BadValue('must consist of at most 64 letters, digits, dots, underscores and hyphens');
+    return value;
+  },
+});
+
+/** The name of a topic or consumer group in Kafka. The whole process has one prefix, because the names of topics are constants. */
+export function kafkaName(name: string): string {
+  return `${process.env[topicPrefix.name] ?? ''}${name}`;
+}

@@ -11,7 +11,7 @@ export type Schedule = { interval_seconds: number; cron: null } | { interval_sec
 /** Encrypted JSON, bound to its source; a plain object in rows and messages of older versions. */
 export type StoredProps = string | Record<string, unknown>;
 
-/** What responses show instead of a secret. Sent back, it keeps the value. */
+/** Responses show it instead of a secret. If it is sent back, the value is kept. */
 export const MASK = '••••••••';
 
 /** What the encrypted props of a source are bound to (libs/secrets). */

@@ -3,7 +3,7 @@ import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsExternalId, IsText, SelectsExternalId } from './text.js';
+import { IsExternalId, IsText, SelectsExternalId } from './values.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
 export interface Source {

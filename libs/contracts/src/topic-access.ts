@@ -1,9 +1,8 @@
 import { emitterChanged } from './emitters.js';
-import { kafkaName } from './kafka-name.js';
+import { kafkaName, type Service, SERVICES } from './contract.js';
 import { errorRaised } from './raised-errors.js';
 import { runFinished, executeRun } from './runs.js';
 import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, requestsTopic, WORKFLOW_TRIGGERS_TOPIC, WORKFLOWS_TOPIC } from './topics.js';
-import { type Service, SERVICES } from './contract.js';
 
 /** How a service uses Kafka, apart from handling its own requests. */
 interface Conversation {

@@ -1,9 +1,7 @@
-import type { Fact, QueuedCommand } from './contract.js';
+import { type Fact, kafkaName, type QueuedCommand, type Service, SERVICES } from './contract.js';
 import { emitterChanged } from './emitters.js';
-import { kafkaName } from './kafka-name.js';
 import { errorRaised } from './raised-errors.js';
 import { runFinished, executeRun } from './runs.js';
-import { type Service, SERVICES } from './contract.js';
 
 /** A header of the records that come from an outbox: a relay may send the same record twice. */
 export const OUTBOX_HEADER = 'sluice-outbox';

@@ -3,7 +3,7 @@ import { IsBoolean, IsInt, IsOptional, IsString, Max, Min } from 'class-validato
 import { command, query } from './contract.js';
 import { type EmitterId, type Id, IsId, type ListenerId, type UserId, type WebhookId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsExternalId, SelectsExternalId } from './text.js';
+import { IsExternalId, SelectsExternalId } from './values.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
 export interface Webhook {

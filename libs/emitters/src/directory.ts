@@ -6,8 +6,9 @@ import { Database, type Transaction } from '#database';
 import { Messages } from '#messaging';
 import { Emitter } from './emitter.entity.js';
 
-/** The room's own work in the transaction that applies a change; `first` if the room did not know the emitter. */
-export abstract class EmitterListener {
+/** An app's additional work in the transaction that applies a change of an emitter. */
+export abstract class EmitterChangeHandler {
+  /** `first`: the app did not know the emitter. */
   abstract emitterChanged(transaction: Transaction, state: EmitterState, first: boolean): Promise<void>;
 }
 
@@ -16,7 +17,7 @@ const UNKNOWN_FOR_MS = 1000;
 const ASK_TIMEOUT_MS = 4000;
 
 /**
- * The room's own table of emitters: owner, active or not. The facts of the catalog keep it current. An emitter
+ * The app's table of emitters: owner, active or not. The facts of the catalog keep it current. An emitter
  * that is missing here is looked up in the catalog before it counts as unknown, because a fact can arrive later than an event.
  */
 @Injectable()
@@ -27,7 +28,7 @@ export class EmitterDirectory {
   constructor(
     private readonly database: Database,
     private readonly messages: Messages,
-    @Optional() private readonly listener?: EmitterListener,
+    @Optional() private readonly handler?: EmitterChangeHandler,
   ) {}
 
   /** The given emitters that exist or have existed, by id. Looks up missing ones in the catalog with one query. */
@@ -38,8 +39,8 @@ export class EmitterDirectory {
     if (missing.length === 0) return found;
     const states = await this.messages.request(findEmitters, { ids: missing }, { key: missing[0] ?? '', timeoutMs: ASK_TIMEOUT_MS });
     for (const state of states) await this.learn(state);
-    const told = new Set(states.map((state) => state.emitter_id as string));
-    for (const id of missing) if (!told.has(id)) this.unknown.set(id, true);
+    const existing = new Set(states.map((state) => state.emitter_id as string));
+    for (const id of missing) if (!existing.has(id)) this.unknown.set(id, true);
     return new Map([...found, ...(await this.known(missing))]);
   }
 
@@ -62,7 +63,7 @@ export class EmitterDirectory {
         values: [state.emitter_id, state.owner_id, state.kind, state.active, state.deleted, state.version, state.created_at_ms],
       });
       const learnt = rows[0];
-      if (learnt) await this.listener?.emitterChanged(transaction, state, learnt.first);
+      if (learnt) await this.handler?.emitterChanged(transaction, state, learnt.first);
       return learnt !== undefined;
     });
   }

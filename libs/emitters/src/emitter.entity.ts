@@ -1,8 +1,8 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { UserId } from '#contracts';
-import { BYTEWISE_TEXT } from '#database';
+import { BYTEWISE_TEXT, Migration, type SchemaPart } from '#database';
 
-/** A room's copy of an emitter. */
+/** An app's copy of an emitter. */
 @Entity('emitter')
 export class Emitter {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -27,3 +27,19 @@ export class Emitter {
   @Column('bigint')
   created_at_ms!: number;
 }
+
+class CreateEmitters1795305600001 extends Migration {
+  readonly sql = `
+    CREATE TABLE emitter (
+      id            text COLLATE "C" PRIMARY KEY,
+      owner_id      text COLLATE "C" NOT NULL,
+      kind          text NOT NULL,
+      active        boolean NOT NULL,
+      deleted       boolean NOT NULL,
+      version       bigint NOT NULL,
+      created_at_ms bigint NOT NULL
+    )`;
+}
+
+/** The directory's table, for the schema of an app that has one. */
+export const emittersSchema: SchemaPart = { entities: [Emitter], migrations: [CreateEmitters1795305600001] };

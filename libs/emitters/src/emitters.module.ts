@@ -2,7 +2,7 @@ import { Controller, type DynamicModule, Module, type Provider } from '@nestjs/c
 import { Payload } from '@nestjs/microservices';
 import { emitterChanged, EmitterState } from '#contracts';
 import { Hears, ignored, type Outcome } from '#messaging';
-import { EmitterDirectory, EmitterListener } from './directory.js';
+import { EmitterChangeHandler, EmitterDirectory } from './directory.js';
 
 @Controller()
 class EmitterFactsController {
@@ -14,18 +14,18 @@ class EmitterFactsController {
   }
 }
 
-/** The directory of a room and its handler for the facts of the catalog. The room's database has the table `emitter`. */
+/** The directory of an app and its handler for the facts of the catalog. The app's database has the table `emitter`. */
 @Module({})
 export class EmittersModule {
-  /** listener: additional work when a change is applied; `imports`: the modules that its constructor needs. */
-  static forRoom(listener?: { useClass: new (...args: never[]) => EmitterListener; imports?: DynamicModule['imports'] }): DynamicModule {
-    const listeners: Provider[] = listener ? [{ provide: EmitterListener, useClass: listener.useClass }] : [];
+  /** handler: additional work when a change is applied; `imports`: the modules that its constructor needs. */
+  static forApp(handler?: { useClass: new (...args: never[]) => EmitterChangeHandler; imports?: DynamicModule['imports'] }): DynamicModule {
+    const handlers: Provider[] = handler ? [{ provide: EmitterChangeHandler, useClass: handler.useClass }] : [];
     return {
       module: EmittersModule,
       global: true,
-      imports: listener?.imports ?? [],
+      imports: handler?.imports ?? [],
       controllers: [EmitterFactsController],
-      providers: [EmitterDirectory, ...listeners],
+      providers: [EmitterDirectory, ...handlers],
       exports: [EmitterDirectory],
     };
   }

@@ -1,4 +1,3 @@
-export { EmitterDirectory, type EmitterListener, updateCreation } from './directory.js';
-export { Emitter } from './emitter.entity.js';
+export { EmitterChangeHandler, EmitterDirectory, updateCreation } from './directory.js';
 export { EmittersModule } from './emitters.module.js';
-export { emittersSchema } from './emitters.schema.js';
+export { Emitter, emittersSchema } from './emitter.entity.js';

@@ -10,7 +10,7 @@ it.each<[boolean, string, Partial<EventDeletion>, string]>([
   [true, '', { stream: '' }, 'of the stream'],
   [false, 'mine', { stream: '' }, 'of another stream'],
   [true, 'mine', { stream: '*' }, 'of the default stream and all custom ones'],
-  [false, '$errors', { stream: '*' }, 'of the default stream and all custom ones, for a reserved one'],
+  [false, '$errors', { stream: '*' }, 'of the default stream and all custom ones, for a reserved stream'],
   [true, '', { start_id: '20-2', end_id: '20-2' }, 'of exactly this event'],
   [false, '', { start_id: '20-3' }, 'of later events'],
   [false, '', { end_id: '20-1' }, 'of earlier events'],

@@ -50,3 +50,173 @@ export function eventSummaryJson(emitterId: EmitterId, shown: ShownEvent): strin
   });
   return `{"id":"${eventIdOf(shown)}","indexed_at_ms":${shown.ms},"event":${shown.event.toString('utf8')},"metadata":${metadata}}`;
 }
+
+/** An event larger than this is shown truncated unless the whole event is requested. Also the maximum size of the truncated form. Bytes of UTF-8. */
+export const WHOLE_UP_TO = 1024;
+
+const CODE = {
+  quote: 0x22,
+  comma: 0x2c,
+  colon: 0x3a,
+  openArray: 0x5b,
+  backslash: 0x5c,
+  closeArray: 0x5d,
+  u: 0x75,
+  openObject: 0x7b,
+  closeObject: 0x7d,
+};
+const MARK = '"$truncated":true}';
+const MARK_KEY = '$truncated';
+const UNDER_VALUE = '{"value":';
+
+/**
+ * The truncated form of an event over 1 KB: an object of at most 1 KB with the event's first members and
+ * `"$truncated": true`. For an array it contains the first elements, for a string its beginning, under `"value"`.
+ *
+ * It scans the bytes of the JSON and stops when the space is used up, so its cost does not grow with the event.
+ * @param json valid JSON
+ */
+export function truncateEvent(json: Buffer): Buffer {
+  const start = skipSpace(json, 0);
+  switch (json[start]) {
+    case CODE.openObject:
+      return members(json, start + 1);
+    case CODE.openArray:
+      return elements(json, start + 1);
+    case CODE.quote:
+      return text(json, start);
+    default:
+      return scalar(json, start);
+  }
+}
+
+function members(json: Buffer, start: number): Buffer {
+  const shown = new Shown('{', MARK);
+  for (let at = skipSpace(json, start); json[at] === CODE.quote;) {
+    const keyEnd = endOfValue(json, at, shown.space);
+    if (keyEnd === null) break;
+    const valueStart = skipSpace(json, skipSpace(json, keyEnd) + 1);
+    const valueEnd = endOfValue(json, valueStart, shown.space);
+    if (valueEnd === null) break;
+    const key = json.subarray(at, keyEnd);
+    // the event may have a member of this name: ours must be the one that is read
+    if (JSON.parse(key.toString('utf8')) !== MARK_KEY && !shown.add(key, ':', json.subarray(valueStart, valueEnd), ',')) break;
+    at = next(json, valueEnd);
+  }
+  return shown.end();
+}
+
+function elements(json: Buffer, start: number): Buffer {
+  const shown = new Shown(`${UNDER_VALUE}[`, `],${MARK}`);
+  let comma = '';
+  for (let at = skipSpace(json, start); json[at] !== CODE.closeArray;) {
+    const end = endOfValue(json, at, shown.space);
+    if (end === null || !shown.add(comma, json.subarray(at, end))) break;
+    comma = ',';
+    at = next(json, end);
+  }
+  return shown.end();
+}
+
+function text(json: Buffer, start: number): Buffer {
+  const shown = new Shown(`${UNDER_VALUE}"`, `",${MARK}`);
+  let at = start + 1;
+  while (json[at] !== CODE.quote) {
+    const end = endOfCharacter(json, at);
+    if (end - (start + 1) > shown.space) break;
+    at = end;
+  }
+  shown.add(json.subarray(start + 1, at));
+  return shown.end();
+}
+
+/** A number or a word, with surrounding whitespace, or a number of a thousand digits. */
+function scalar(json: Buffer, start: number): Buffer {
+  const shown = new Shown('{', MARK);
+  const end = endOfValue(json, start, shown.space);
+  if (end !== null) shown.add('"value":', json.subarray(start, end), ',');
+  return shown.end();
+}
+
+/** Collects output while there is space for the closing bytes. */
+class Shown {
+  private readonly parts: Buffer[];
+  private readonly closing: Buffer;
+  space: number;
+
+  constructor(opening: string, closing: string) {
+    this.parts = [Buffer.from(opening)];
+    this.closing = Buffer.from(closing);
+    this.space = WHOLE_UP_TO - opening.length - closing.length;
+  }
+
+  /** Adds all of it or nothing. Returns whether it fitted. */
+  add(...parts: (Buffer | string)[]): boolean {
+    const size = parts.reduce((sum, part) => sum + part.length, 0);
+    if (size > this.space) return false;
+    this.space -= size;
+    this.parts.push(...parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
+    return true;
+  }
+
+  end(): Buffer {
+    return Buffer.concat([...this.parts, this.closing]);
+  }
+}
+
+function skipSpace(json: Buffer, at: number): number {
+  while (isSpace(json[at])) at += 1;
+  return at;
+}
+
+const isSpace = (code: number | undefined): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+
+/** Skips a comma, if there is one. */
+function next(json: Buffer, at: number): number {
+  const end = skipSpace(json, at);
+  return json[end] === CODE.comma ? skipSpace(json, end + 1) : end;
+}
+
+/** The end of the value that begins here; null if the value does not fit. Not recursive, because the nesting of events is not limited here. */
+function endOfValue(json: Buffer, start: number, space: number): number | null {
+  const limit = start + space;
+  let depth = 0;
+  for (let at = start; at <= limit;) {
+    const code = json[at];
+    if (code === CODE.quote) {
+      at += 1;
+      while (json[at] !== CODE.quote) {
+        if (at > limit) return null;
+        at += json[at] === CODE.backslash ? 2 : 1;
+      }
+      at += 1;
+      if (depth === 0) return at <= limit ? at : null;
+      continue;
+    }
+    if (
+      depth === 0 &&
+      at > start &&
+      (code === undefined || code === CODE.comma || code === CODE.closeArray || code === CODE.closeObject || isSpace(code))
+    )
+      return at;
+    if (code === CODE.openArray || code === CODE.openObject) depth += 1;
+    else if (code === CODE.closeArray || code === CODE.closeObject) {
+      depth -= 1;
+      if (depth === 0) return at + 1 <= limit ? at + 1 : null;
+    }
+    at += 1;
+  }
+  return null;
+}
+
+/** The end of the character that begins here. Escapes, escaped surrogate pairs and multi-byte characters are not split. */
+function endOfCharacter(json: Buffer, at: number): number {
+  const code = json[at] ?? 0;
+  if (code === CODE.backslash) {
+    if (json[at + 1] !== CODE.u) return at + 2;
+    const isHighSurrogate = /^[dD][89abAB]/.test(json.toString('latin1', at + 2, at + 4));
+    const pairFollows = json[at + 6] === CODE.backslash && json[at + 7] === CODE.u;
+    return isHighSurrogate && pairFollows ? at + 12 : at + 6;
+  }
+  return at + (code < 0x80 ? 1 : code < 0xe0 ? 2 : code < 0xf0 ? 3 : 4);
+}

@@ -6,4 +6,3 @@ export * from './event-limits.js';
 export * from './event-record.js';
 export * from './event-summary.js';
 export * from './streams.js';
-export * from './truncate-event.js';

@@ -10,7 +10,8 @@ export const WAITING_STREAM: Stream = '$in';
 /** Stands for the default stream and all custom ones of an emitter, never for `$errors`, `$logs` and `$in`. */
 export const EVERY_STREAM = '*';
 
-const OURS = new Set([ERRORS_STREAM, LOGS_STREAM]);
+/** Reserved streams that can be subscribed to. */
+const RESERVED = new Set([ERRORS_STREAM, LOGS_STREAM]);
 const NAME_LENGTH = 128;
 
 /** `default` is an alias of the default stream. */
@@ -30,7 +31,7 @@ export function eventNameProblem(eventName: string): string | null {
   if (eventName.includes('\0')) return 'event_name must not contain a NUL character';
   if (!eventName.isWellFormed()) return 'event_name must not contain an unpaired surrogate';
   if ([...eventName].length > NAME_LENGTH) return `event_name must be at most ${NAME_LENGTH} characters long`;
-  if (eventName.startsWith('$') && !OURS.has(eventName)) return 'event_name may begin with $ only as $errors or $logs';
+  if (eventName.startsWith('$') && !RESERVED.has(eventName)) return 'event_name may begin with $ only as $errors or $logs';
   return null;
 }
 

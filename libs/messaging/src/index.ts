@@ -1,6 +1,6 @@
 export { type ConsumerState, consumerStates } from './consumer-life.js';
 export { Consumers } from './consumers.js';
-export { sendToDeadLetter } from './dead-letter.js';
+export { sendToDeadLetter } from './outcomes.js';
 export { Answers, Batch, Follows, Hears, HearsBatch, ignored, type Outcome, PositionsOf, rejected, retry } from './handlers.js';
 export { explainKafkaError, reasonOf } from './kafka-errors.js';
 export { KafkaClient } from './kafka.js';
@@ -14,9 +14,8 @@ export { recordOf, Messages } from './messages.js';
 export { MessagingModule } from './messaging.module.js';
 export { currentPatience, withPatience } from './patience.js';
 export { fieldsOf, PayloadPipe } from './payload-pipe.js';
-export { type OutgoingRecord, Publisher } from './publisher.js';
+export { type OutgoingRecord, Publisher, shares } from './publisher.js';
 export type { GroupPosition, Restores } from './restores.js';
-export { shares } from './shares.js';
 export { checkTopics, createTopics, type TopicReport, type TopicSettings, wrongTopics } from './topics.js';
 export { TopicsConfig } from './topics.config.js';
 export { KafkaTransport } from './transport.js';

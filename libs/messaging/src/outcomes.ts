@@ -1,12 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
-import { SluiceError } from '#contracts';
+import { deadLetterTopic, type Service, SluiceError } from '#contracts';
 import { counter } from '#observability';
-import { sendToDeadLetter } from './dead-letter.js';
 import { type Outcome, rejected, retry } from './handlers.js';
 import type { Task } from './lanes.js';
 import type { LogRecord } from './log-record.js';
 import { BadRecord } from './payload.js';
 import type { TransportOptions } from './transport-options.js';
+import type { Publisher } from './publisher.js';
 
 const handled = counter('records_handled_total', 'Records that a handler has finished with, by how it ended.', ['topic', 'outcome']);
 
@@ -78,3 +78,24 @@ export class Outcomes {
 }
 
 const whereOf = ({ topic, partition, offset }: LogRecord) => ({ topic, partition, offset });
+
+const deadLetters = counter('dead_letters_total', 'Records that were copied to a dead-letter topic.', ['topic']);
+
+/** Copies a record that cannot be handled, byte for byte, with the reason and its position. */
+export async function sendToDeadLetter(publisher: Publisher, service: Service, record: LogRecord, reason: string): Promise<void> {
+  deadLetters.inc({ topic: record.topic });
+  await publisher.send([
+    {
+      topic: deadLetterTopic(service),
+      key: record.key ?? '',
+      value: record.value,
+      headers: {
+        ...record.headerEntries(),
+        'dead-letter-reason': reason.slice(0, 1000),
+        'dead-letter-topic': record.topic,
+        'dead-letter-partition': String(record.partition),
+        'dead-letter-offset': String(record.offset),
+      },
+    },
+  ]);
+}

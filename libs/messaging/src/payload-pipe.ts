@@ -1,7 +1,7 @@
 import { type ArgumentMetadata, ValidationPipe, type ValidationPipeOptions } from '@nestjs/common';
 import { type ClassConstructor, type ClassTransformOptions, instanceToPlain, plainToInstance } from 'class-transformer';
-import { getMetadataStorage, ValidationTypes } from 'class-validator';
-import { invalidPayload } from './invalid-payload.js';
+import { getMetadataStorage, type ValidationError, ValidationTypes } from 'class-validator';
+import { type FieldProblem, Invalid } from '#contracts';
 
 /** Validates a payload by its contract, or throws Invalid with each invalid field. Users' data in it stays unchanged. */
 export class PayloadPipe extends ValidationPipe {
@@ -53,4 +53,16 @@ function fieldKinds(contract: ClassConstructor<unknown>): Map<string, boolean> {
     fields.set(propertyName, fields.get(propertyName) === true || type === ValidationTypes.NESTED_VALIDATION);
   fieldsByContract.set(contract, fields);
   return fields;
+}
+
+/** One problem per invalid field: the first. */
+export const invalidPayload = (errors: ValidationError[]): Invalid => new Invalid(errors.flatMap((error) => problems(error, '')));
+
+function problems(error: ValidationError, path: string): FieldProblem[] {
+  const field = path + error.property;
+  const first = Object.values(error.constraints ?? {})[0];
+  return [
+    ...(first === undefined ? [] : [{ field, message: first }]),
+    ...(error.children ?? []).flatMap((child) => problems(child, `${field}.`)),
+  ];
 }

@@ -3,7 +3,6 @@ import kafkajs from 'kafkajs';
 import { EVENTS_TOPIC, Unavailable, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
 import { explainKafkaError } from './kafka-errors.js';
 import { javaPartitioner, type KafkaClient } from './kafka.js';
-import { sizeOf } from './shares.js';
 
 /** A record to send. Each has a key, because order is kept per key. */
 export interface OutgoingRecord {
@@ -136,4 +135,30 @@ function byTopic(batch: Waiting[]): { topic: string; messages: Message[] }[] {
     }
   }
   return [...topics].map(([topic, messages]) => ({ topic, messages }));
+}
+
+/** The size of the records that are sent together: the broker rejects a batch larger than the topic's `max.message.bytes`, on every retry. */
+const SHARE_BYTES = 256 * 1024;
+
+/** About the bytes of a record's value and headers. */
+export function sizeOf({ value, headers }: Pick<OutgoingRecord, 'value' | 'headers'>): number {
+  let size = value?.length ?? 0;
+  for (const name in headers) size += name.length + (headers[name] as string).length;
+  return size;
+}
+
+/** The records in their order, as many together as fit into a share; one that is larger goes alone. */
+export function shares<Sent extends Pick<OutgoingRecord, 'value' | 'headers'>>(records: Sent[]): Sent[][] {
+  const found: Sent[][] = [];
+  let bytes = Infinity;
+  for (const record of records) {
+    const size = sizeOf(record);
+    if (bytes + size > SHARE_BYTES) {
+      found.push([]);
+      bytes = 0;
+    }
+    found.at(-1)?.push(record);
+    bytes += size;
+  }
+  return found;
 }

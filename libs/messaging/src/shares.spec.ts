@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { shares } from './shares.js';
+import { shares } from './publisher.js';
 
 const KIB = 1024;
 

@@ -1,4 +1,2 @@
-export { OutboxRecord } from './outbox.entity.js';
-export { addToOutbox } from './outbox.js';
-export { outboxSchema } from './outbox.schema.js';
+export { addToOutbox, OutboxRecord, outboxSchema } from './outbox.js';
 export { OutboxRelay } from './relay.js';

@@ -1,5 +1,6 @@
-import type { Session } from '#database';
+import { Migration, type SchemaPart, type Session } from '#database';
 import type { OutgoingRecord } from '#messaging';
+import { Column, Entity, PrimaryGeneratedColumn } from 'typeorm';
 
 /** The NOTIFY channel that wakes the relay. */
 export const CHANNEL = 'outbox';
@@ -27,3 +28,36 @@ export async function addToOutbox(transaction: Session, records: OutgoingRecord[
     ],
   });
 }
+
+/** A record for Kafka that the relay has not sent yet. */
+@Entity('outbox')
+export class OutboxRecord {
+  @PrimaryGeneratedColumn('identity', { type: 'bigint', generatedIdentity: 'ALWAYS' })
+  id!: number;
+
+  @Column('text')
+  topic!: string;
+
+  @Column('text')
+  key!: string;
+
+  @Column('jsonb')
+  headers!: Record<string, string>;
+
+  @Column('bytea', { nullable: true })
+  value!: Buffer | null;
+}
+
+class CreateOutbox1795305600000 extends Migration {
+  readonly sql = `
+    CREATE TABLE outbox (
+      id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      topic   text NOT NULL,
+      key     text NOT NULL,
+      headers jsonb NOT NULL,
+      value   bytea
+    )`;
+}
+
+/** The table of the outbox, for the schema of an app that has one. */
+export const outboxSchema: SchemaPart = { entities: [OutboxRecord], migrations: [CreateOutbox1795305600000] };

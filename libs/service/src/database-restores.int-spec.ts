@@ -9,7 +9,7 @@ const at = { group: 'routing.events', topic: 'events', partition: 2 };
 
 describe('a database that was restored', () => {
   let db: FreshDatabase;
-  /** The positions of this process, and those to which it had to return. */
+  /** The positions of this process, and those to which it must return. */
   let positions: GroupPosition[];
   let rewound: GroupPosition[][];
 

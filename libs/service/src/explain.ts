@@ -4,7 +4,6 @@ import { explainDatabaseError, isTransient, SchemaTooNew } from '#database';
 import { explainKafkaError, reasonOf } from '#messaging';
 import type { Log } from '#observability';
 import { SecretsKeyProblem } from '#secrets';
-import { CannotStart } from './cannot-start.js';
 
 /** Lines that name the cause of a failure and its remedy, if the reader can fix it; undefined for a bug. */
 export function explain(error: unknown): string[] | undefined {
@@ -38,4 +37,9 @@ export function logFatal(log: Log, error: unknown, name: string): void {
   const lines = explain(error);
   if (lines === undefined) log.fatal({ err: error }, name);
   else for (const line of lines) log.fatal(line);
+}
+
+/** Why a process cannot start or continue, in one line that names the cause and the remedy. Logged without a stack. */
+export class CannotStart extends Error {
+  override readonly name = 'CannotStart';
 }

@@ -1,11 +1,9 @@
 export { closeIdleConnections, letClientsLeave } from './close-idle-connections.js';
-export { runService, type ServiceOptions } from './run-service.js';
+export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.js';
 export { LimitPerKey } from './limit-per-key.js';
 export { LogModule } from './log.module.js';
 export { type OpenCommand, runCommand } from './command-line.js';
-export { explain, logFatal } from './explain.js';
-export { CannotStart } from './cannot-start.js';
-export { COMMON_SETTINGS } from './run-service.js';
+export { CannotStart, explain, logFatal } from './explain.js';
 export { ProtectedBrokersModule } from './protected-brokers.js';
 export { ServiceConfig } from './service.config.js';
 export { untilAnswered } from './wait-for.js';

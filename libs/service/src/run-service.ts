@@ -21,9 +21,8 @@ import {
 } from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
 import { SecretBox, SecretsConfig, SecretsModule } from '#secrets';
-import { CannotStart } from './cannot-start.js';
 import { DatabaseRestores } from './database-restores.js';
-import { logFatal } from './explain.js';
+import { CannotStart, logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
 import { keepTopics } from './keep-topics.js';
 import { LogModule } from './log.module.js';

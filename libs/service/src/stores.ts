@@ -3,7 +3,7 @@ import { type Service, topicAccess, topicSpecs } from '#contracts';
 import { type DatabaseConfig, explainDatabaseError, type Schema, schemaState } from '#database';
 import { checkTopics, explainKafkaError, type KafkaClient, reasonOf, type TopicSettings, wrongTopics } from '#messaging';
 import type { Log } from '#observability';
-import { CannotStart } from './cannot-start.js';
+import { CannotStart } from './explain.js';
 import type { Readiness } from './readiness.js';
 import { waitFor } from './wait-for.js';
 

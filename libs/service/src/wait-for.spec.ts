@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import type { Log } from '#observability';
-import { CannotStart } from './cannot-start.js';
+import { CannotStart } from './explain.js';
 import { waitFor } from './wait-for.js';
 
 beforeEach(() => void jest.useFakeTimers());

@@ -1,6 +1,5 @@
 import type { Log } from '#observability';
-import { CannotStart } from './cannot-start.js';
-import { absence } from './explain.js';
+import { absence, CannotStart } from './explain.js';
 import { ServiceConfig } from './service.config.js';
 
 export interface WaitOptions {

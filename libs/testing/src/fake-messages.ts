@@ -13,7 +13,7 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
   readonly requests: Sent[] = [];
   readonly announced: Sent[] = [];
   readonly published: Sent[] = [];
-  /** The contracts whose replies come late: `onSlow` of `withPatience` is called first. */
+  /** The contracts whose replies come late: a caller with patience is informed first. */
   private readonly late = new Set<string>();
   private readonly replies = new Map<string, (payload: never) => unknown>();
 

@@ -8,14 +8,14 @@ const TIMEOUT_MS = 10_000;
 const MAX_REDIRECTS = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-/** A page of a file on GitHub shows HTML: its code is in the raw file. */
+/** The page of a file on GitHub is HTML; its code is in the raw file. */
 export function rawUrl(url: URL): URL {
   const [, owner, repository, kind, ...rest] = url.pathname.split('/');
   if (url.hostname !== 'github.com' || kind !== 'blob' || rest.length < 2) return url;
   return new URL(`https://raw.githubusercontent.com/${owner}/${repository}/${rest.join('/')}`);
 }
 
-/** Reads component code from public addresses; bounded in size, time and redirects, each of which is checked anew. */
+/** Reads component code from public addresses. Size, time and redirects are limited, and each redirect is checked again. */
 @Injectable()
 export class CodeFetcher implements OnApplicationShutdown {
   private readonly agent: Agent;
@@ -28,7 +28,7 @@ export class CodeFetcher implements OnApplicationShutdown {
     await this.agent.close();
   }
 
-  /** The code at a URL, and where it was found after redirects. Throws Invalid saying why it can't be had. */
+  /** The code at a URL, and its URL after redirects. Throws Invalid with the reason if it cannot be fetched. */
   async fetch(text: string): Promise<{ code: string; url: URL }> {
     const refuse = (why: string) => new Invalid([{ field: 'component_url', message: `component_url ${why}` }]);
     if (!URL.canParse(text)) throw refuse('must be an http or https URL');

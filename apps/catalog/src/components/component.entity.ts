@@ -3,7 +3,7 @@ import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, type Relat
 import type { Component, ComponentDescription, ComponentId, UserId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
-/** Code that the runtime has accepted, and what it read from it. Several components may have the same. */
+/** Code that the runtime has accepted, and its description. Several components may share it. */
 @Entity('code')
 export class Code {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -62,7 +62,7 @@ export class ComponentRow {
   updated_at!: Date;
 }
 
-/** What is written of a new component. */
+/** The fields of a new component. */
 export interface NewComponent {
   id: ComponentId;
   owner_id: UserId | null;

@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type SelectQueryBuilder } from 'typeorm';
-import type { UserId } from '#contracts';
+import type { ComponentId, UserId } from '#contracts';
 import type { Session } from '#database';
 import { Code, ComponentRow, type InspectedCode, type NewComponent } from './component.entity.js';
 
+/** The only writer of the tables `component` and `code`. */
 @Injectable()
 export class ComponentsRepository {
   constructor(
@@ -34,12 +35,12 @@ export class ComponentsRepository {
     return (await usable.getOne()) ?? undefined;
   }
 
-  /** Code that has been inspected before, whoever submitted it. */
+  /** Code that has been inspected before, for any account. */
   async findCode(hash: string): Promise<InspectedCode | undefined> {
     return (await this.codes.findOne({ select: { hash: true, code: true, description: true }, where: { hash } })) ?? undefined;
   }
 
-  /** Writes the component and its code; an id that exists already is left as it is. */
+  /** Writes the component and its code, unless its id exists. */
   async add(session: Session, { id, owner_id, code, component_url }: NewComponent): Promise<void> {
     const { hash, description } = code;
     const { key, name, version } = description;
@@ -57,6 +58,19 @@ export class ComponentsRepository {
       .values({ id, owner_id, key, name, version, code_hash: hash, component_url })
       .orIgnore()
       .execute();
+  }
+
+  /** Makes a component the registry's one of its key. */
+  async register(session: Session, key: string, id: ComponentId): Promise<void> {
+    await this.unregister(key, session);
+    await session.rows(ComponentRow).update({ id }, { registered: true });
+  }
+
+  /** Removes a key from the registry. False if there is no such key. */
+  async unregister(key: string, session?: Session): Promise<boolean> {
+    const rows = session?.rows(ComponentRow) ?? this.components;
+    const { affected } = await rows.update({ registered: true, key }, { registered: false });
+    return affected === 1;
   }
 
   private withCode(): SelectQueryBuilder<ComponentRow> {

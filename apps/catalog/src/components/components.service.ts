@@ -36,7 +36,7 @@ export class ComponentsService {
     return this.get(owner_id, id);
   }
 
-  /** By id or by key: a key answers the newest version. */
+  /** By id, or by key: then the newest version. */
   async get(ownerId: UserId, keyOrId: string): Promise<Component> {
     const byId = isId('component', keyOrId) ? await this.components.findUsable(ownerId, keyOrId) : undefined;
     const row = byId ?? (await this.components.findNewest(ownerId, keyOrId));
@@ -56,7 +56,7 @@ export class ComponentsService {
     return { code: found.code, description: found.description };
   }
 
-  /** A component that the owner may make a source of. */
+  /** A component of which the owner may create a source. */
   async usable(ownerId: UserId, id: string): Promise<ComponentRow> {
     const row = isId('component', id) ? await this.components.findUsable(ownerId, id) : undefined;
     if (!row) throw new NotFound('component', id);
@@ -69,7 +69,7 @@ export class ComponentsService {
     return row;
   }
 
-  /** The code that was given or is fetched, inspected. The code is preferred: the URL is then only kept. */
+  /** The given or fetched code, inspected. If the code is given, the URL is only stored. */
   async submitted(ownerId: UserId, { component_code, component_url }: CodeSource): Promise<InspectedCode> {
     const code = component_code ?? (component_url ? await this.remote.read(ownerId, component_url) : undefined);
     if (typeof code !== 'string') throw new Invalid([{ field: 'component_code', message: 'component_code or component_url is required' }]);
@@ -88,7 +88,7 @@ export class ComponentsService {
     return { code, hash, description };
   }
 
-  /** A component of code that came with a source: inspected, and not kept yet. */
+  /** A component of code that came with a source: inspected, but not stored yet. */
   async prepare(ownerId: UserId, id: ComponentId, from: CodeSource): Promise<NewComponent> {
     return { id, owner_id: ownerId, code: await this.submitted(ownerId, from), component_url: from.component_url ?? null };
   }

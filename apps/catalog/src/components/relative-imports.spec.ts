@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { candidates, relativeImports } from './relative-imports.js';
+import { candidates, relativeImports } from './remote-code.js';
 
 describe('relativeImports', () => {
   it.each([

@@ -24,7 +24,7 @@ describe('code from a URL', () => {
       const url = new URL(text);
       fetched.push(url.pathname);
       const code = web[url.pathname];
-      if (code === undefined) throw new Invalid(`${text} answered 404`);
+      if (code === undefined) throw new Invalid(`${text} returned 404`);
       return { code, url };
     };
     const module = await Test.createTestingModule({

@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { bundleComponent, Invalid, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { CodeFetcher } from './code-fetcher.js';
-import { candidates, relativeImports } from './relative-imports.js';
 
 const MAX_FILES = 50;
 const BUNDLE_TIMEOUT_MS = 15_000;
@@ -15,7 +14,7 @@ export class RemoteCode {
     private readonly messages: Messages,
   ) {}
 
-  /** Throws Invalid saying what can't be had. */
+  /** Throws Invalid, naming the code that cannot be fetched. */
   async read(ownerId: UserId, componentUrl: string): Promise<string> {
     const entry = await this.fetcher.fetch(componentUrl);
     const waiting = relativeImports(entry.code).map((specifier) => ({ specifier, from: entry.url }));
@@ -39,7 +38,7 @@ export class RemoteCode {
     return (await this.messages.request(bundleComponent, bundle, { key: ownerId, timeoutMs: BUNDLE_TIMEOUT_MS })).code;
   }
 
-  /** Undefined when it's there already, or can't be had: then the bundler says whether it's really needed, with file and line. */
+  /** Undefined if it has been fetched already or cannot be fetched: the bundler reports whether it is really needed, with file and line. */
   private async neighbour(
     specifier: string,
     from: URL,
@@ -56,4 +55,24 @@ export class RemoteCode {
     }
     return undefined;
   }
+}
+
+const patterns = [
+  /\bfrom\s*(["'])(\.{1,2}\/[^"'\n]+)\1/g,
+  /\bimport\s*\(?\s*(["'])(\.{1,2}\/[^"'\n]+)\1/g,
+  /\brequire\s*\(\s*(["'])(\.{1,2}\/[^"'\n]+)\1/g,
+];
+
+/**
+ * The neighbours that a file may import, as it writes them (`../github.app.mjs`), each once. It reads text, not JavaScript: one in a comment is
+ * found, too, so a file that cannot be fetched is not an error until the bundler misses it.
+ */
+export function relativeImports(code: string): string[] {
+  return [...new Set(patterns.flatMap((pattern) => [...code.matchAll(pattern)].map((match) => match[2]!)))];
+}
+
+/** The files that a specifier may denote, in the order of the attempts. */
+export function candidates(specifier: string): string[] {
+  if (/\.(?:m?js|cjs|m?ts|json)$/.test(specifier)) return [specifier];
+  return ['.mjs', '.js', '.ts', '/index.mjs', '/index.js'].map((ending) => specifier.replace(/\/$/, '') + ending);
 }

@@ -5,7 +5,7 @@ import { Answers } from '#messaging';
 import { SourcesRepository } from '../sources/sources.repository.js';
 import { WorkflowsRepository } from '../workflows/workflows.repository.js';
 
-/** Tells the other rooms of emitters that no fact has told them of yet. */
+/** Looks up emitters for services whose fact about them has not arrived yet. */
 @Controller()
 export class EmittersController {
   constructor(

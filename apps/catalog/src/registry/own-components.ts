@@ -9,7 +9,7 @@ const FOLDER = fileURLToPath(new URL('../../../../../components', import.meta.ur
 const TRY_FOR_MS = 20_000;
 const PAUSE_MS = 500;
 
-/** Registers the components that ship with Sluice, so that a new account can make a source at once. */
+/** Registers the components that ship with Sluice, so that a new account can create a source at once. */
 @Injectable()
 export class OwnComponents implements OnApplicationBootstrap {
   constructor(
@@ -17,7 +17,7 @@ export class OwnComponents implements OnApplicationBootstrap {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** New code is inspected by the runtime, which may be starting as well: it's waited for, but not for ever. */
+  /** The runtime inspects new code and may be starting, too: the limit of the wait for it. */
   async onApplicationBootstrap(): Promise<void> {
     if (!existsSync(FOLDER)) return this.log.warn({ folder: FOLDER }, 'registry.no-own-components');
     const deadline = Date.now() + TRY_FOR_MS;

@@ -52,23 +52,20 @@ export class RegistryRepository {
     };
   }
 
-  /** Makes this code the registry's component of its key. Sources of the one before keep what they run. */
+  /** Makes this code the registry's component of its key. Sources of the previous one keep running its code. */
   async register(key: string, code: InspectedCode, url: string): Promise<void> {
     await this.database.transaction(async (transaction) => {
-      // two that register the same key at once wait for each other here
+      // serialises registrations of the same key
       await transaction.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`registry ${key}`]);
-      const rows = transaction.rows(ComponentRow);
-      if (await rows.existsBy({ registered: true, key, code_hash: code.hash })) return;
-      await rows.update({ registered: true, key }, { registered: false });
+      if (await transaction.rows(ComponentRow).existsBy({ registered: true, key, code_hash: code.hash })) return;
       const id = newId('component');
       await this.components.add(transaction, { id, owner_id: null, code, component_url: url });
-      await rows.update({ id }, { registered: true });
+      await this.components.register(transaction, key, id);
     });
   }
 
-  /** False when there is no such key. */
-  async remove(key: string): Promise<boolean> {
-    const { affected } = await this.rows.update({ registered: true, key }, { registered: false });
-    return affected === 1;
+  /** False if there is no such key. */
+  remove(key: string): Promise<boolean> {
+    return this.components.unregister(key);
   }
 }

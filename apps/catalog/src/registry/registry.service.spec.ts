@@ -94,7 +94,7 @@ describe('the registry', () => {
     expect(await keys()).toEqual([]);
   });
 
-  it('passes on that the runtime is away as it is', async () => {
+  it('passes the error on if the runtime is unavailable', async () => {
     await write({ 'a.mjs': 'a' });
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     messages.replyTo(inspectComponent, () => {

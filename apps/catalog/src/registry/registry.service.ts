@@ -23,7 +23,7 @@ export class RegistryService {
     return this.registry.list();
   }
 
-  /** Registers a file, or each code file of a folder. Throws Invalid, naming the file, at the first that isn't a component with a key. */
+  /** Registers a file, or each code file of a folder. Throws Invalid, naming the first file that is not a component with a key. */
   async add(path: string): Promise<RegisteredComponent[]> {
     const isFolder = await stat(path).then(
       (found) => found.isDirectory(),

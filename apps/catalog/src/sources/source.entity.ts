@@ -56,7 +56,7 @@ export class SourceRow {
   @Column('boolean', { default: true })
   active!: boolean;
 
-  /** Grows with each change. */
+  /** Increases with each change. */
   @Column('int', { default: 1 })
   version!: number;
 
@@ -67,14 +67,14 @@ export class SourceRow {
   updated_at!: Date;
 }
 
-/** What a create or an update decides of a source. */
+/** The fields that a create or an update sets. */
 export type SourceChange = Pick<SourceRow, 'component_id' | 'name' | 'external_id' | 'configured_props' | 'schedules' | 'active'> & {
   /** The connections that it uses, and those of them that are stored with it. */
   uses?: ConnectionId[];
   inline?: InlineConnection[];
   /** Where the slug begins; the repository makes it unique in the account. */
   slug: string;
-  /** The endpoint key to have from now on, unless there is one already. */
+  /** The new endpoint key, unless the source has one. */
   endpoint_key: string | null;
 };
 
@@ -82,7 +82,7 @@ export const propsOf = (row: SourceRow): PropDefinition[] => row.component.inspe
 
 const endpointProp = (row: SourceRow): PropDefinition | undefined => propsOf(row).find(({ type }) => type === HTTP);
 
-/** As the API answers it; in lists without the owner. values: the configured ones, decrypted. */
+/** As the API returns it; in lists without the owner. values: the configured ones, decrypted. */
 export function sourceOf(row: SourceRow, values: Record<string, unknown>, endpointsUrl: string, { inList = false } = {}): Source {
   return {
     id: row.id,
@@ -116,7 +116,7 @@ function shownProps(row: SourceRow, values: Record<string, unknown>, endpointsUr
   return shown;
 }
 
-/** As the other rooms are told of it. */
+/** As the fact `catalog.emitter.changed` reports it. */
 export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterState => ({
   emitter_id: row.id,
   kind: 'source',

@@ -98,7 +98,7 @@ describe('the sources', () => {
     expect(await facts()).toMatchObject([{ key: id, version: 1, active: true }]);
   });
 
-  it('get slugs of their own, also when they are created at the same time', async () => {
+  it('get unique slugs, also if they are created at the same time', async () => {
     const slugs = (await Promise.all([1, 2, 3, 4].map(() => create()))).map(({ name_slug }) => name_slug);
     expect(slugs.sort()).toEqual(['my-feed', 'my-feed-1', 'my-feed-2', 'my-feed-3']);
   });

@@ -38,7 +38,7 @@ export class SourcesRepository {
     if (taken && taken.id !== id) throw externalIdTaken();
   }
 
-  /** Creates the source; one of this id that exists already is left as it is. Throws a conflict when its external id is taken. */
+  /** Creates the source, unless its id exists. Throws a conflict if its external id is taken. */
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
     return this.database.transaction(async (transaction) => {
       if (change.uses?.length) await this.lockConnections(transaction, ownerId);
@@ -51,8 +51,8 @@ export class SourcesRepository {
   }
 
   /**
-   * Changes the source; `decide` sees the row, locked, and may throw; null leaves the row as it is. Undefined when the owner has no such source. Throws a
-   * conflict when the new external id is taken.
+   * Changes the source; `decide` sees the row, locked, and may throw; null leaves the row as it is. Undefined if the owner has no such source. Throws a
+   * conflict if the new external id is taken.
    */
   async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
     for (;;) {
@@ -110,7 +110,7 @@ export class SourcesRepository {
     });
   }
 
-  /** Removes the source and returns its last state. Undefined when the owner has no such source. */
+  /** Removes the source and returns its last state. Undefined if the owner has no such source. */
   async delete(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
     return this.database.transaction(async (transaction) => {
       const row = await this.lock(transaction, ownerId, id);
@@ -151,7 +151,7 @@ export class SourcesRepository {
     return rows.map((row) => sourceState(row));
   }
 
-  /** The source behind an endpoint, whoever owns it: the key is the secret. */
+  /** The source with an endpoint, of any owner: the key is the secret. */
   async stateByEndpoint(endpointKey: string): Promise<EmitterState | undefined> {
     const found = withComponent(this.sources.createQueryBuilder('source')).where('source.endpoint_key = :endpointKey', { endpointKey });
     const row = await found.getOne();

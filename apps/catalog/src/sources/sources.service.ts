@@ -154,7 +154,7 @@ export class SourcesService {
     await this.announce(state);
   }
 
-  /** What loses by precedence isn't even looked at. */
+  /** Fields without precedence are ignored. */
   private async component(ownerId: UserId, newId: ComponentId, choice: ComponentChoice): Promise<ChosenComponent> {
     if (isGiven(choice.component_id)) return chosen(await this.components.usable(ownerId, choice.component_id));
     if (isGiven(choice.component_code) || isGiven(choice.component_url)) {
@@ -164,7 +164,7 @@ export class SourcesService {
     return chosen(await this.components.registered(choice.key ?? ''));
   }
 
-  /** Before a component is fetched or inspected: what isn't the caller's costs nothing and tells nothing. */
+  /** Runs before a component is fetched or inspected: a source of another account must cost nothing and reveal nothing. */
   private async found(ownerId: UserId, id: SourceId): Promise<SourceRow> {
     const row = await this.sources.find(ownerId, id);
     if (!row) throw new NotFound('source', id);
@@ -248,7 +248,7 @@ export class SourcesService {
     return this.answer(row);
   }
 
-  /** Before the caller is answered, every service acts on the change: runs, matching and endpoints are as the answer says. */
+  /** Before the request returns, every service applies the change to runs, matching and endpoints. */
   private announce(state: EmitterState): Promise<void> {
     return this.messages.announce(emitterChanged, state, state.emitter_id);
   }

@@ -1,6 +1,6 @@
 import { isId, type UserId, type WorkflowId } from '#contracts';
 
-/** What a record of the topic `workflows` says, or a sentence saying why it says nothing. */
+/** The content of a record of the topic `workflows`, or a sentence with the reason why it is invalid. */
 export type WorkflowRecord =
   { id: WorkflowId; ownerId: UserId; name: string; active: boolean } | { id: WorkflowId; removed: true } | string;
 

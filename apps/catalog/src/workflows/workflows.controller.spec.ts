@@ -70,7 +70,7 @@ describe('a record of the topic workflows', () => {
     expect(await take('p_1', REGISTERED)).toMatchObject({ kind: 'rejected' });
   });
 
-  it('is tried again when the database is away', async () => {
+  it('is retried while the database is down', async () => {
     failure = Object.assign(new Error('Connection terminated unexpectedly'), { code: '08006' });
     await expect(take('p_1', REGISTERED)).rejects.toBe(failure);
   });

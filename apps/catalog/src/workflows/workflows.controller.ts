@@ -24,7 +24,7 @@ export class WorkflowsController {
       else await this.workflows.put(workflow.id, workflow.ownerId, workflow.name, workflow.active);
     } catch (error) {
       if (isTransient(error)) throw error;
-      // what the database refuses is the record's fault
+      // the record is the cause of an error of the data
       return rejected((error as Error).message);
     }
     this.log.info({ workflow_id: workflow.id, removed: 'removed' in workflow }, 'workflow.changed');

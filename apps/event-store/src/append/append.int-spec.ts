@@ -6,7 +6,7 @@ import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
 import { AppendService } from './append.service.js';
-import type { Operation } from './operation.js';
+import type { Operation } from './replay.js';
 import { TrimCounter } from './trim-counter.js';
 
 const PARTITION = 1;
@@ -258,7 +258,7 @@ describe('the store', () => {
     await expect(service.append(PARTITION, [], stale, { offset: 2, clock: now })).rejects.toThrow(Fenced);
   });
 
-  it('begins a partition at its beginning and goes on where it stopped', async () => {
+  it('begins a partition at its beginning and continues where it stopped', async () => {
     const repository = new AppendRepository(db.database);
     expect(await repository.positions([0])).toEqual(new Map([[0, { offset: 0, clock: 0 }]]));
     await append(events(1, 2));

@@ -15,5 +15,6 @@ import { TrimCounter } from './trim-counter.js';
     { provide: TrimCounter, useFactory: () => new TrimCounter() },
     { provide: EventStoreConfig, useFactory: () => EventStoreConfig.read() },
   ],
+  exports: [AppendRepository],
 })
 export class AppendModule {}

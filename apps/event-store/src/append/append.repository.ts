@@ -11,10 +11,9 @@ import {
   type Stream,
   WAITING_STREAM,
 } from '#events';
-import { Database, type Transaction } from '#database';
+import { Database, type Session, type Transaction } from '#database';
 import type { Position } from '#messaging';
-import { copyIn } from './copy-in.js';
-import { COPIED_COLUMNS, copyRows } from './copy-rows.js';
+import { COPIED_COLUMNS, copyIn, copyRows } from './copy-rows.js';
 import type { KeptEvent } from './replay.js';
 
 export interface StreamKey {
@@ -30,7 +29,13 @@ export interface WithdrawnEmit {
 const FIRST: EventPlace = { ms: 0, seq: 0 };
 const LAST: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
-/** How the store keeps events: all of it runs in the transaction that moves the partition's position. COPY and prepared SQL: the hot path. */
+/** An emit waits a year at most, and the runtime may be late. */
+const WITHDRAWN_KEPT = '400 days';
+
+/**
+ * The only writer of the tables `event`, `event_progress`, `deleted_range` and `withdrawn_emit`. Everything that the topic's records change runs in the transaction that
+ * moves the partition's position. COPY and prepared SQL: the hot path.
+ */
 @Injectable()
 export class AppendRepository {
   constructor(private readonly database: Database) {}
@@ -151,8 +156,8 @@ export class AppendRepository {
   }
 
   /**
-   * Removes a range of what is kept from the emitter's streams, save those of `except`. What is beyond the last 100 goes
-   * with it: it would come to light again in the place of what is deleted. Answers the emit ids of what was deleted from `$in`.
+   * Deletes a range of the kept events from the emitter's streams, except those of `except`. Also deletes the events beyond the last 100, which would
+   * otherwise reappear in place of the deleted ones. Returns the emit ids of the events deleted from `$in`.
    */
   async removeRange(transaction: Transaction, range: DeletedRange, except: Stream[]): Promise<string[]> {
     const [start, end] = [range.start ?? FIRST, range.end ?? LAST];
@@ -199,6 +204,48 @@ export class AppendRepository {
              ON CONFLICT DO NOTHING`,
       values: [emits.map(({ emitterId }) => emitterId), emits.map(({ emitId }) => emitId)],
     });
+  }
+
+  /** The ids of emitters with stored events, in order, after the given one. */
+  async emittersAfter(emitterId: string, limit: number): Promise<string[]> {
+    const { rows } = await this.database.query<{ emitter_id: string }>({
+      name: 'emitters-after',
+      // from one emitter to the next: DISTINCT would read every event
+      text: `WITH RECURSIVE walk AS (
+               (SELECT emitter_id FROM event WHERE emitter_id > $1 ORDER BY emitter_id LIMIT 1)
+               UNION ALL
+               SELECT (SELECT emitter_id FROM event WHERE emitter_id > walk.emitter_id ORDER BY emitter_id LIMIT 1)
+               FROM walk WHERE walk.emitter_id IS NOT NULL
+             )
+             SELECT emitter_id FROM walk WHERE emitter_id IS NOT NULL LIMIT $2`,
+      values: [emitterId, limit],
+    });
+    return rows.map((row) => row.emitter_id);
+  }
+
+  /** Deletes the emitters' events whose clock is before `ms`. Returns how many. */
+  async deleteBefore(ms: number, emitterIds: string[], session: Session = this.database): Promise<number> {
+    const { rowCount } = await session.query({
+      name: 'events-remove-before',
+      text: 'DELETE FROM event WHERE emitter_id = ANY ($1) AND ms < $2',
+      values: [emitterIds, ms],
+    });
+    return rowCount ?? 0;
+  }
+
+  /** Deletes all events of the emitters. Returns how many. Withdrawn emits are kept: the runtime may learn later that the emitter is deleted. */
+  deleteAll(emitterIds: string[], session: Session = this.database): Promise<number> {
+    return this.deleteBefore(Number.MAX_SAFE_INTEGER, emitterIds, session);
+  }
+
+  /** Deletes the stored deletions of events that have left the topic long ago. */
+  async deleteOldDeletions(): Promise<void> {
+    await this.database.query('DELETE FROM deleted_range WHERE deleted_at < now() - $1::interval', [WITHDRAWN_KEPT]);
+  }
+
+  /** Deletes the withdrawn emits that the runtime no longer looks up. */
+  async deleteOldWithdrawn(): Promise<void> {
+    await this.database.query('DELETE FROM withdrawn_emit WHERE withdrawn_at < now() - $1::interval', [WITHDRAWN_KEPT]);
   }
 }
 

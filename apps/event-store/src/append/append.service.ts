@@ -4,8 +4,7 @@ import { type EmittedEvent, eventPlace, type EventPlace, logPlaceOf, type Stream
 import { type Transaction, UNIQUE_VIOLATION } from '#database';
 import { AHEAD_MS, Fenced, type Position } from '#messaging';
 import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';
-import type { Operation } from './operation.js';
-import { replay } from './replay.js';
+import { type Operation, replay } from './replay.js';
 import { splitBatch } from './split-batch.js';
 import { TrimCounter } from './trim-counter.js';
 

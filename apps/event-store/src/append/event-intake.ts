@@ -4,7 +4,7 @@ import { type LogRecord, type Position, Publisher, sendToDeadLetter } from '#mes
 import { counter, histogram, LOG, type Log } from '#observability';
 import { EventStoreConfig } from '../event-store.config.js';
 import { AppendService } from './append.service.js';
-import type { Operation } from './operation.js';
+import type { Operation } from './replay.js';
 
 const stored = counter('events_stored_total', 'Events stored.');
 const repeated = counter('events_repeated_total', 'Emits that were skipped because they are already stored.');

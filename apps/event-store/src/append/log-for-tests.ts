@@ -2,7 +2,7 @@ import type { KafkaMessage } from 'kafkajs';
 import type { EmitterId } from '#contracts';
 import { deletionRecord, eventIdOf, eventPlace, type EventPlace, eventRecord, type EventToProduce, readEventRecord } from '#events';
 import { LogRecord } from '#messaging';
-import type { Operation } from './operation.js';
+import type { Operation } from './replay.js';
 
 export type Random = () => number;
 

@@ -67,8 +67,8 @@ export type Mutant =
   | 'surplus of $in withdrawn';
 
 /**
- * The repository in memory, for one process: `step` is awaited before each statement, and whoever lets it go on decides
- * what happens meanwhile. What a process had begun when it died is undone by `rollBackAll`, as the server does.
+ * The repository in memory, for one process: `step` is awaited before each statement, so the simulation decides what happens meanwhile. `rollBackAll`
+ * undoes the transactions of a process that has died, as the server does.
  */
 export class MemoryAppendRepository extends AppendRepository {
   private readonly open = new Set<MemoryTransaction>();
@@ -119,7 +119,7 @@ export class MemoryAppendRepository extends AppendRepository {
       transaction.moved.set(partition, after);
       return true;
     }
-    // whoever else has changed the row must end first
+    // another transaction that has changed the row must end first
     do await this.step('advance');
     while (this.tables.locks.has(partition));
     const { offset, timestamp } = this.tables.positions.get(partition) ?? { offset: 0, timestamp: undefined };

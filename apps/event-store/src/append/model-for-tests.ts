@@ -1,5 +1,5 @@
 import { comparePlaces, coversStream, type EventPlace, KEPT_EVENTS, WAITING_STREAM } from '#events';
-import type { Operation } from './operation.js';
+import type { Operation } from './replay.js';
 
 /** By `emitter stream`: what is kept, oldest first. */
 export type Model = Map<string, { place: EventPlace; emitId: string }[]>;

@@ -1,5 +1,13 @@
-import { comparePlaces, coversStream, type EmittedEvent, type EventPlace, KEPT_EVENTS, type Stream, WAITING_STREAM } from '#events';
-import type { Operation } from './operation.js';
+import {
+  comparePlaces,
+  coversStream,
+  type DeletedRange,
+  type EmittedEvent,
+  type EventPlace,
+  KEPT_EVENTS,
+  type Stream,
+  WAITING_STREAM,
+} from '#events';
 
 /** An event that is kept already. */
 export interface KeptEvent {
@@ -89,3 +97,6 @@ function insert(entries: Entry[], entry: Entry): void {
   while (at > 0 && comparePlaces((entries[at - 1] as Entry).place, entry.place) > 0) at -= 1;
   entries.splice(at, 0, entry);
 }
+
+/** A change that a record of the topic `events` asks for. */
+export type Operation = EmittedEvent | DeletedRange;

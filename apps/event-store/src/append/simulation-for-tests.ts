@@ -7,7 +7,7 @@ import { EventIntake } from './event-intake.js';
 import { EMITTERS, type Random, seededRandom, TestLog } from './log-for-tests.js';
 import { MemoryAppendRepository, MemoryTables, type Mutant as RepositoryMutant } from './memory-append-repository-for-tests.js';
 import { apply, type Model, stepBack } from './model-for-tests.js';
-import type { Operation } from './operation.js';
+import type { Operation } from './replay.js';
 import { TrimCounter } from './trim-counter.js';
 
 /*
@@ -65,7 +65,7 @@ class Process {
 
   assign(partitions: number[]): void {
     this.offsets.clear();
-    // as kafkajs does: until it's told to seek it reads from the beginning
+    // as kafkajs does: until it seeks, it reads from the beginning
     for (const partition of partitions) this.offsets.set(partition, 0);
     void this.intake.assign(partitions);
   }
@@ -168,7 +168,7 @@ class World {
     for (const [partition, offset] of process.offsets) process.fetch(partition, offset, 1 + Math.floor(this.random() * 60));
   }
 
-  /** What was asked for before a seek, and is answered after it. */
+  /** A fetch that was requested before a seek and returns after it. */
   private staleFetch(process: Process): void {
     for (const [partition, offset] of [...process.offsets]) {
       process.fetch(partition, Math.max(0, offset + Math.floor(this.random() * 80) - 60), 30);

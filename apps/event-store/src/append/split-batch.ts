@@ -1,6 +1,6 @@
 import type { EmitterId } from '#contracts';
 import { type EmittedEvent, KEPT_EVENTS } from '#events';
-import type { Operation } from './operation.js';
+import type { Operation } from './replay.js';
 
 export interface SplitBatch {
   /** New events of which nothing needs to be known: they are appended as they are. */
@@ -10,8 +10,8 @@ export interface SplitBatch {
 }
 
 /**
- * Tells the emitters whose new events can simply be appended from those whose operations depend on what is kept and on
- * one another: a deletion, an event that waited, an emit twice, or so many events that only the last of them stay.
+ * Separates the emitters whose new events can simply be appended from those whose operations depend on kept events and on one another: a deletion, an
+ * event that waited, a repeated emit, or more events than are kept.
  *
  * @param repeating emitters of which an event is stored already
  */

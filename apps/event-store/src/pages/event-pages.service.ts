@@ -22,7 +22,7 @@ import { pageWindow } from './page-window.js';
 /** An answer travels in one message, in which a JSON text can grow to twice its size: together they have to stay below the topic's limit. */
 const PAGE_BYTES = 1024 * 1024;
 
-/** Answers pages of an emitter's last events. */
+/** Returns pages of an emitter's last events. */
 @Injectable()
 export class EventPagesService {
   constructor(

@@ -3,7 +3,7 @@ import { getStoredPositions, type StoredPosition } from '#contracts';
 import { Answers } from '#messaging';
 import { StoredPositionsRepository } from './stored-positions.repository.js';
 
-/** Tells how far the log is stored: where a live stream of the same log begins, and when what it begins with can be read here. */
+/** Returns how far the topic is stored: a live stream begins there, with the events before it from this store. */
 @Controller()
 export class StoredPositionsController {
   constructor(private readonly positions: StoredPositionsRepository) {}

@@ -6,9 +6,8 @@ import { createLog } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { EventStoreConfig } from '../event-store.config.js';
-import { ForgetDeleted } from './forget-deleted.js';
-import { WithdrawnEmitRow } from '../withdrawn/withdrawn-emit.entity.js';
-import { RetentionRepository } from './retention.repository.js';
+import { DeletedEmitters } from './deleted-emitters.js';
+import { AppendRepository } from '../append/append.repository.js';
 import { SweepService } from './sweep.service.js';
 
 const HOUR_MS = 3_600_000;
@@ -50,8 +49,8 @@ describe('retention', () => {
   beforeEach(async () => {
     await db.database.query('TRUNCATE event, emitter, withdrawn_emit');
     catalog = new FakeCatalog();
-    const repository = new RetentionRepository(db.database, db.database.rows(WithdrawnEmitRow));
-    directory = new EmitterDirectory(db.database, catalog as unknown as Messages, new ForgetDeleted(repository, log));
+    const repository = new AppendRepository(db.database);
+    directory = new EmitterDirectory(db.database, catalog as unknown as Messages, new DeletedEmitters(repository, log));
     sweep = new SweepService(repository, directory, EventStoreConfig.read({}), log);
   });
 
@@ -67,7 +66,7 @@ describe('retention', () => {
     return Object.fromEntries(rows.map((row) => [row.emitter_id, row.count]));
   };
 
-  it('forgets the events of an emitter with the emitter', async () => {
+  it('deletes the events of a deleted emitter', async () => {
     await emit('dc_a', 5);
     await emit('dc_b', 5);
     await directory.learn(state('dc_a'));
@@ -77,7 +76,7 @@ describe('retention', () => {
     expect(await counts()).toEqual({ dc_b: 5 });
   });
 
-  it('sweeps what was emitted in the name of a deleted emitter afterwards', async () => {
+  it('deletes events that were emitted in the name of a deleted emitter afterwards', async () => {
     await directory.learn(state('dc_a', { deleted: true }));
     await directory.learn(state('dc_b'));
     await emit('dc_a', 3);
@@ -86,7 +85,7 @@ describe('retention', () => {
     expect(await counts()).toEqual({ dc_b: 3 });
   });
 
-  it('forgets withdrawn emits once their time is long past, and not before, for the runtime may still ask', async () => {
+  it('deletes withdrawn emits long after their time, because the runtime may still look them up', async () => {
     await db.database.query(
       `INSERT INTO withdrawn_emit (emitter_id, emit_id, withdrawn_at) SELECT emitter, days, now() - days * interval '1 day'
        FROM unnest(ARRAY['dc_a', 'dc_b']) AS emitter, unnest(ARRAY[1, 370, 401]) AS days`,
@@ -102,14 +101,14 @@ describe('retention', () => {
     ]);
   });
 
-  it('keeps events of an id that nobody knows for a day', async () => {
+  it('keeps events of an unknown id for a day', async () => {
     await emit('dc_old', 3, Date.now() - 25 * HOUR_MS);
     await emit('dc_new', 3, Date.now() - 23 * HOUR_MS);
     expect(await sweep.sweep()).toEqual({ emitters: 2, deleted: 0, unknown: 3 });
     expect(await counts()).toEqual({ dc_new: 3 });
   });
 
-  it('asks the catalog about an id before it is taken for unknown', async () => {
+  it('looks an id up in the catalog before it counts as unknown', async () => {
     await emit('dc_a', 3, 1);
     catalog.emitters = [state('dc_a')];
     expect(await sweep.sweep()).toEqual({ emitters: 1, deleted: 0, unknown: 0 });
@@ -117,7 +116,7 @@ describe('retention', () => {
     expect(catalog.asked).toEqual(['dc_a']);
   });
 
-  it('walks over more emitters than it looks at at once', async () => {
+  it('walks over more emitters than fit into one step', async () => {
     await db.database.query(
       `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event) SELECT 1, n, 'dc_' || n / 3, '', n, '1' FROM generate_series(0, 1499) AS n`,
     );

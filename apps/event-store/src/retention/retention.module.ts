@@ -1,13 +1,11 @@
 import { Module } from '@nestjs/common';
-import { TypeOrmModule } from '@nestjs/typeorm';
 import { EventStoreConfig } from '../event-store.config.js';
-import { WithdrawnEmitRow } from '../withdrawn/withdrawn-emit.entity.js';
-import { RetentionRepository } from './retention.repository.js';
+import { AppendModule } from '../append/append.module.js';
 import { SweepService } from './sweep.service.js';
 
 @Module({
-  imports: [TypeOrmModule.forFeature([WithdrawnEmitRow])],
-  providers: [RetentionRepository, SweepService, { provide: EventStoreConfig, useFactory: () => EventStoreConfig.read() }],
-  exports: [RetentionRepository],
+  imports: [AppendModule],
+  providers: [SweepService, { provide: EventStoreConfig, useFactory: () => EventStoreConfig.read() }],
+  exports: [AppendModule],
 })
 export class RetentionModule {}

@@ -2,26 +2,25 @@ import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationB
 import { EmitterDirectory } from '#emitters';
 import { counter, LOG, type Log } from '#observability';
 import { EventStoreConfig } from '../event-store.config.js';
-import { RetentionRepository } from './retention.repository.js';
+import { AppendRepository } from '../append/append.repository.js';
 
 const swept = counter('events_swept_total', 'Events deleted because their emitter is deleted or unknown.', ['emitter']);
 
 const EMITTERS_AT_ONCE = 200;
-/** Between two steps: the sweep has time, and events come first. */
+/** Between two steps, because appending events comes first. */
 const PAUSE_MS = 100;
 
 export interface Swept {
   emitters: number;
   /** Events of emitters that are deleted. */
   deleted: number;
-  /** Events of ids that are no emitter's. */
+  /** Events of unknown ids. */
   unknown: number;
 }
 
 /**
- * Every so often walks over all emitters that have events here: those of deleted emitters go, and those of ids that
- * nobody knows once they are older than a while; a workflow may be registered after its first events. Whoever appends
- * never asks whether an emitter exists.
+ * Periodically walks over all emitters with stored events: deletes the events of deleted emitters, and older events of unknown ids. A workflow may be
+ * registered after its first events. Appending never checks whether an emitter exists.
  */
 @Injectable()
 export class SweepService implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -30,7 +29,7 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
   private work: Promise<void> = Promise.resolve();
 
   constructor(
-    private readonly events: RetentionRepository,
+    private readonly events: AppendRepository,
     private readonly directory: EmitterDirectory,
     private readonly config: EventStoreConfig,
     @Inject(LOG) private readonly log: Log,
@@ -56,16 +55,16 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
       if (ids.length === 0) break;
       const emitters = await this.directory.find(ids);
       result.emitters += ids.length;
-      result.deleted += await this.events.removeAll(ids.filter((id) => emitters.get(id)?.deleted));
-      result.unknown += await this.events.removeBefore(
+      result.deleted += await this.events.deleteAll(ids.filter((id) => emitters.get(id)?.deleted));
+      result.unknown += await this.events.deleteBefore(
         Date.now() - this.config.unknownEmittersKeptMs,
         ids.filter((id) => !emitters.has(id)),
       );
       last = ids.at(-1) ?? last;
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
-    await this.events.forgetWithdrawn();
-    await this.events.forgetDeletions();
+    await this.events.deleteOldWithdrawn();
+    await this.events.deleteOldDeletions();
     return result;
   }
 
@@ -77,7 +76,7 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
       swept.inc({ emitter: 'unknown' }, result.unknown);
       this.log.info({ ...result, duration_ms: Math.round(performance.now() - start) }, 'events.swept');
     } catch (error) {
-      // the catalog or the database is away: there's another walk
+      // the catalog or the database is down: the next walk retries
       this.log.warn({ err: error }, 'events.sweep-interrupted');
     }
   }

@@ -4,7 +4,7 @@ import { FindWithdrawnEmits, findWithdrawnEmits, type WaitingEmitKey } from '#co
 import { Answers } from '#messaging';
 import { WithdrawnEmitsRepository } from './withdrawn-emits.repository.js';
 
-/** Tells which emits that wait are not wanted any more: the runtime asks before it lets them go. */
+/** Returns which waiting emits are withdrawn. The runtime queries it before it emits them. */
 @Controller()
 export class WithdrawnEmitsController {
   constructor(private readonly withdrawn: WithdrawnEmitsRepository) {}

@@ -3,7 +3,7 @@ import { newId, type SluiceError, type UserId, type WebhookDelivery, type Webhoo
 import type { EmittedEvent, EventPlace } from '#events';
 import type { RecordedEvents } from './history/recorded-events.js';
 import { createLog } from '#observability';
-import { RoutingRoom } from '../routing-room-for-tests.js';
+import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { DeliveredLog, KEPT } from './history/delivered-log.js';
 import { DeliveredRepository } from './history/delivered.repository.js';
 import { DeliveriesService } from './history/deliveries.service.js';
@@ -21,7 +21,7 @@ const log = createLog('test', 'silent');
 const ATTEMPT: Attempt = { ts: 5, status_code: 500, duration_ms: 2, error: null, response_body: 'no' };
 const SUCCESS: Attempt = { ...ATTEMPT, status_code: 200 };
 
-let room: RoutingRoom;
+let routing: RoutingFixture;
 let store: PostgresDeliveryStore;
 let delivered: DeliveredLog;
 let service: DeliveriesService;
@@ -35,16 +35,22 @@ const recorded = {
     events.find((event) => event.emitterId === emitterId && event.place.seq === place.seq),
 } as RecordedEvents;
 beforeAll(async () => {
-  room = await RoutingRoom.open();
-  store = postgresDeliveryStore(room.database, room.webhooks);
-  const deliveredRepository = new DeliveredRepository(room.database, room.webhooks);
+  routing = await RoutingFixture.open();
+  store = postgresDeliveryStore(routing.database, routing.webhooks);
+  const deliveredRepository = new DeliveredRepository(routing.database, routing.webhooks);
   delivered = new DeliveredLog(deliveredRepository, log);
-  service = new DeliveriesService(room.webhooks, new ParkedDeliveriesRepository(room.database), deliveredRepository, delivered, recorded);
+  service = new DeliveriesService(
+    routing.webhooks,
+    new ParkedDeliveriesRepository(routing.database),
+    deliveredRepository,
+    delivered,
+    recorded,
+  );
 });
-afterAll(() => room.close());
+afterAll(() => routing.close());
 beforeEach(async () => {
   owner = newId('user');
-  webhook = await room.webhook(owner);
+  webhook = await routing.webhook(owner);
 });
 
 const delivery = (change: Partial<Delivery> = {}): Delivery => {
@@ -135,11 +141,11 @@ describe("a webhook's deliveries", () => {
     await park(LONG);
     deliver();
     await delivered.flush();
-    await room.webhooksService.delete({ owner_id: owner, id: webhook });
+    await routing.webhooksService.delete({ owner_id: owner, id: webhook });
     deliver();
     await delivered.flush();
     for (const table of ['parked_delivery', 'backlog', 'delivered']) {
-      expect((await room.database.query(`SELECT FROM ${table} WHERE webhook_id = $1`, [webhook])).rowCount).toBe(0);
+      expect((await routing.database.query(`SELECT FROM ${table} WHERE webhook_id = $1`, [webhook])).rowCount).toBe(0);
     }
   });
 });
@@ -153,9 +159,10 @@ describe('what succeeded', () => {
     }
     const { data } = await list();
     expect(data.map(({ id }) => id)).toEqual(places.slice(-KEPT).map(idOf).reverse());
-    const { rows } = await room.database.query<{ count: number }>('SELECT sum(count)::int AS count FROM delivered WHERE webhook_id = $1', [
-      webhook,
-    ]);
+    const { rows } = await routing.database.query<{ count: number }>(
+      'SELECT sum(count)::int AS count FROM delivered WHERE webhook_id = $1',
+      [webhook],
+    );
     expect(rows[0]?.count).toBeLessThanOrEqual(KEPT + 20 * 10);
   });
 
@@ -164,7 +171,7 @@ describe('what succeeded', () => {
     for (let n = 0; n < 1234; n++) places.push(deliver());
     await delivered.flush();
     expect((await list()).data.map(({ id }) => id)).toEqual(places.slice(-KEPT).map(idOf).reverse());
-    expect((await room.database.query('SELECT FROM delivered WHERE webhook_id = $1', [webhook])).rowCount).toBe(1);
+    expect((await routing.database.query('SELECT FROM delivered WHERE webhook_id = $1', [webhook])).rowCount).toBe(1);
   });
 
   it('shows that the endpoint does not fail any more', async () => {
@@ -225,10 +232,10 @@ describe('recovering', () => {
 });
 
 describe('sweeping', () => {
-  const sweeper = () => new ParkedDeliveriesRepository(room.database);
+  const sweeper = () => new ParkedDeliveriesRepository(routing.database);
 
   it('gives up what has waited too long, and shows an example of each webhook', async () => {
-    const other = await room.webhook(owner);
+    const other = await routing.webhook(owner);
     const places = [await park(LONG), await park(LONG)];
     await park(LONG, delivery({ webhookId: other }));
     const { count, examples } = await sweeper().giveUpExpired(-1000);
@@ -250,19 +257,19 @@ describe('sweeping', () => {
 
 describe('the owner', () => {
   const outbox = async () => {
-    const { rows } = await room.database.query<{ topic: string; key: string; value: Buffer }>(
+    const { rows } = await routing.database.query<{ topic: string; key: string; value: Buffer }>(
       'DELETE FROM outbox RETURNING topic, key, value',
     );
     return rows.map(({ topic, key, value }) => ({ topic, key, value: JSON.parse(value.toString()) as Record<string, unknown> }));
   };
   const target = async () => {
-    const found = await new Targets(store, room.box).load(webhook);
+    const found = await new Targets(store, routing.box).load(webhook);
     if (!found) throw new Error('no target');
     return found;
   };
 
-  it('is told by $errors of a delivery that was given up, once per webhook and hour', async () => {
-    const notices = new OwnerAlerts(log, room.database, room.webhooks);
+  it('gets an event on $errors about a delivery that was given up, once per webhook and hour', async () => {
+    const notices = new OwnerAlerts(log, routing.database, routing.webhooks);
     await outbox();
     const each = delivery({ emitterId: 'p_1', stream: 'x' });
     await notices.gaveUp(await target(), each, ATTEMPT);
@@ -280,8 +287,8 @@ describe('the owner', () => {
     ]);
   });
 
-  it('is not told of a failed delivery of just that', async () => {
-    const notices = new OwnerAlerts(log, room.database, room.webhooks);
+  it('gets no event about the failed delivery of such an event', async () => {
+    const notices = new OwnerAlerts(log, routing.database, routing.webhooks);
     await outbox();
     await notices.gaveUp(
       await target(),
@@ -293,8 +300,8 @@ describe('the owner', () => {
     expect(await outbox()).toHaveLength(1);
   });
 
-  it('is told of a webhook that was switched off', async () => {
-    const notices = new OwnerAlerts(log, room.database, room.webhooks);
+  it('gets a fact about a webhook that was disabled', async () => {
+    const notices = new OwnerAlerts(log, routing.database, routing.webhooks);
     await outbox();
     await notices.disabled(await target(), 'failing');
     expect(await outbox()).toEqual([
@@ -349,6 +356,6 @@ describe('parking while the backlog ends', () => {
     expect(parked).toBeGreaterThan(50);
     expect(direct).toBeGreaterThan(5);
     expect((await store.findTargets([webhook]))[0]?.mode).toBe('direct');
-    expect((await room.database.query('SELECT FROM backlog WHERE webhook_id = $1', [webhook])).rowCount).toBe(0);
+    expect((await routing.database.query('SELECT FROM backlog WHERE webhook_id = $1', [webhook])).rowCount).toBe(0);
   });
 });

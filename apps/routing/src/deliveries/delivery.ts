@@ -1,7 +1,7 @@
 import type { EmitterId, WebhookId } from '#contracts';
 import type { EmittedEvent, EventContext, EventPlace, Stream } from '#events';
 
-/** An event on its way to a webhook: all that it takes to send it, now or later. */
+/** An event on its way to a webhook: everything needed to send it, now or later. */
 export interface Delivery {
   webhookId: WebhookId;
   place: EventPlace;
@@ -10,7 +10,7 @@ export interface Delivery {
   emitId: string;
   /** The event's JSON, byte for byte. */
   json: Buffer;
-  /** When it happened, where the emitter says so. */
+  /** When it happened, if the emitter states it. */
   time?: string;
   /** What the event's producer states about it. */
   context?: EventContext;
@@ -27,13 +27,13 @@ export const deliveryOf = ({ place, emitterId, stream, emitId, json, time, conte
   context,
 });
 
-/** One try, as the API shows it. */
+/** One attempt, as the API returns it. */
 export interface Attempt {
   /** When it began, in ms. */
   ts: number;
   status_code: number | null;
   duration_ms: number;
   error: string | null;
-  /** The first KB of the answer. */
+  /** The first KB of the response. */
   response_body: string | null;
 }

@@ -18,7 +18,7 @@ export interface Subscriber {
   active: boolean;
 }
 
-/** SQL: joins over what several features keep, for a page that a user opens sometimes. */
+/** SQL: joins over the tables of several features, for a rare request of a user. */
 @Injectable()
 export class EventListenersRepository {
   constructor(private readonly database: Database) {}

@@ -7,7 +7,7 @@ import { parseEventId } from '#events';
 import { ReplayRow } from './replay.entity.js';
 
 const LEASE = "interval '30 s'";
-/** How long a replay that has ended is shown. */
+/** How long a replay is listed after its end. */
 const KEPT_MS = 30 * 24 * 3_600_000;
 
 @Injectable()

@@ -4,12 +4,12 @@ import { type EmittedEvent, ERRORS_STREAM, eventIdOf, type EventToProduce, type 
 import { type LogRecord, type OutgoingRecord, recordOf } from '#messaging';
 import { errorReport, reportEmitId } from '../error-report.js';
 
-/** The fact of an event on `$errors`, from which its owner gets a mail; undefined for any other event. */
+/** The fact of an event on `$errors`, which the gateway mails to its owner; undefined for any other event. */
 export function errorFact(event: EmittedEvent, ownerId: UserId): OutgoingRecord | undefined {
   if (event.stream !== ERRORS_STREAM) return undefined;
   const { code, message } = readErrorEvent(event.json);
   const fact = {
-    // made of the emit: a producer's retry raises no second error
+    // derived from the emit: a producer's retry does not raise a second error
     id: hash('sha256', `${event.emitterId}\n${event.emitId}`, 'hex').slice(0, 32),
     owner_id: ownerId,
     subject_id: event.emitterId,
@@ -24,8 +24,8 @@ export function errorFact(event: EmittedEvent, ownerId: UserId): OutgoingRecord 
 const CODE = 'MalformedEvent';
 
 /**
- * What an emitter's `$errors` says of a record in its name that is no event; undefined where that can't be told, or is such an error
- * itself. Told of twice, it's the same emit.
+ * The report on an emitter's `$errors` about a malformed record with its key. Undefined if the emitter is unknown, or the record is on `$errors`. A
+ * repeated report is the same emit.
  */
 export function malformedReport(record: LogRecord, { emitterId, place, reason }: MalformedRecord): EventToProduce | undefined {
   if (emitterId === undefined || record.header('ce_type') === ERRORS_STREAM) return undefined;

@@ -2,7 +2,7 @@ import type { UserId } from '#contracts';
 import { type EmittedEvent, eventIdOf, type EventToProduce, isErrorEvent, originalEvent, spreadOver } from '#events';
 import { errorReport, reportEmitId } from '../error-report.js';
 
-/** How many sources and workflows an event may have come through and still trigger another one. */
+/** The number of sources and workflows that an event may have passed through and still trigger another one. */
 export const MAX_HOPS = 16;
 
 /** How many events and runs one cause may become and still trigger sources and workflows: a tree as wide as it is deep would be 10 000^16. */
@@ -19,8 +19,8 @@ export const mayTrigger = (event: Path, triggered = 1): boolean => event.hops <=
 export const isTooWide = ({ cause }: Path, triggered: number): boolean => (cause?.spread ?? 1) * triggered > MAX_SPREAD;
 
 /**
- * What the emitter's `$errors` says of an event that triggers nothing any more; undefined for an event that says so
- * itself, or one loop would be told of for ever. Told of twice, it's the same emit.
+ * The report on the emitter's `$errors` about an event that triggers nothing because of its hops. Undefined for such a report: one loop would be reported
+ * forever. A repeated report is the same emit.
  */
 export function loopReport(event: EmittedEvent, ownerId: UserId, triggered = 1): EventToProduce | undefined {
   if (isErrorEvent(event, CODE)) return undefined;
@@ -37,7 +37,7 @@ export function loopReport(event: EmittedEvent, ownerId: UserId, triggered = 1):
     originalEvent: originalEvent(json),
     context: { id: emitId, ts, event_id: eventIdOf(place), event_name: stream },
     ownerId,
-    // those of the event, so that it triggers nothing either
+    // the hops of the event, so that the report triggers nothing either
     hops,
     ...(isTooWide(event, triggered) ? { cause: spreadOver(event.cause, MAX_SPREAD + 1, emitId) } : {}),
   });

@@ -2,18 +2,18 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { type EmitterId, newId, type UserId } from '#contracts';
 import type { EmittedEvent } from '#events';
 import { createLog } from '#observability';
-import { RoutingRoom } from '../routing-room-for-tests.js';
+import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { MatchRepository } from './match.repository.js';
 import { MatchService } from './match.service.js';
 
-let room: RoutingRoom;
+let routing: RoutingFixture;
 let matching: MatchService;
 let owner: UserId;
 beforeAll(async () => {
-  room = await RoutingRoom.open();
-  matching = new MatchService(new MatchRepository(room.database), room.directory, createLog('test', 'silent'));
+  routing = await RoutingFixture.open();
+  matching = new MatchService(new MatchRepository(routing.database), routing.directory, createLog('test', 'silent'));
 });
-afterAll(() => room.close());
+afterAll(() => routing.close());
 beforeEach(() => {
   owner = newId('user');
 });
@@ -28,18 +28,18 @@ const event = (emitterId: EmitterId, stream = ''): EmittedEvent => ({
   hops: 0,
 });
 const subscribe = (emitter_id: string, listener_id: string, event_name = '') =>
-  room.service.create({ owner_id: owner, emitter_id, listener_id, event_name });
+  routing.service.create({ owner_id: owner, emitter_id, listener_id, event_name });
 const listeners = async (emitterId: EmitterId, stream = '') =>
   (await matching.match([event(emitterId, stream)]))[0]?.listeners.map(({ id }) => id);
 
 describe('an event is matched with', () => {
   it('who subscribes to its emitter, to all of its kind, or to all of the account', async () => {
-    const [source, workflow] = [await room.source(owner), await room.workflow(owner)];
+    const [source, workflow] = [await routing.source(owner), await routing.workflow(owner)];
     const [exact, sources, workflows, all] = [
-      await room.webhook(owner),
-      await room.webhook(owner),
-      await room.webhook(owner),
-      await room.webhook(owner),
+      await routing.webhook(owner),
+      await routing.webhook(owner),
+      await routing.webhook(owner),
+      await routing.webhook(owner),
     ];
     await subscribe(source, exact);
     await subscribe('dc_*', sources);
@@ -47,22 +47,22 @@ describe('an event is matched with', () => {
     await subscribe(owner, all);
     expect(await listeners(source)).toEqual([exact, sources, all]);
     expect(await listeners(workflow)).toEqual([workflows, all]);
-    expect(await listeners(await room.source(owner))).toEqual([sources, all]);
+    expect(await listeners(await routing.source(owner))).toEqual([sources, all]);
   });
 
   it('a listener once, however many of its subscriptions match', async () => {
-    const [source, webhook] = [await room.source(owner), await room.webhook(owner)];
+    const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
     for (const emitter of [source, 'dc_*', owner]) for (const name of ['', 'default']) await subscribe(emitter, webhook, name);
     expect(await listeners(source)).toEqual([webhook]);
   });
 
   it('who listens to its stream: the default one by either name', async () => {
     const [source, unnamed, named, errors, orders] = [
-      await room.source(owner),
-      await room.webhook(owner),
-      await room.webhook(owner),
-      await room.webhook(owner),
-      await room.webhook(owner),
+      await routing.source(owner),
+      await routing.webhook(owner),
+      await routing.webhook(owner),
+      await routing.webhook(owner),
+      await routing.webhook(owner),
     ];
     await subscribe(source, unnamed);
     await subscribe(source, named, 'default');
@@ -75,7 +75,7 @@ describe('an event is matched with', () => {
   });
 
   it('who listens to *: to the default stream and the custom ones, once, and not to ours', async () => {
-    const [source, webhook] = [await room.source(owner), await room.webhook(owner)];
+    const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
     for (const name of ['*', '', 'orders']) await subscribe(source, webhook, name);
     await subscribe('dc_*', webhook, '*');
     for (const stream of ['', 'orders', 'other']) expect(await listeners(source, stream)).toEqual([webhook]);
@@ -84,25 +84,25 @@ describe('an event is matched with', () => {
 
   it('nobody of another account', async () => {
     const other = newId('user');
-    const webhook = await room.webhook(owner);
+    const webhook = await routing.webhook(owner);
     for (const emitter of ['dc_*', 'p_*', owner]) await subscribe(emitter, webhook);
-    expect(await listeners(await room.source(other))).toEqual([]);
+    expect(await listeners(await routing.source(other))).toEqual([]);
   });
 
   it('active listeners that exist: sources, workflows and webhooks', async () => {
-    const emitter = await room.source(owner);
-    const [source, workflow, webhook] = [await room.source(owner), await room.workflow(owner), await room.webhook(owner)];
+    const emitter = await routing.source(owner);
+    const [source, workflow, webhook] = [await routing.source(owner), await routing.workflow(owner), await routing.webhook(owner)];
     const [idleSource, idleWorkflow, idleWebhook] = [
-      await room.source(owner, { active: false }),
-      await room.workflow(owner, { active: false }),
-      await room.webhook(owner, { active: false }),
+      await routing.source(owner, { active: false }),
+      await routing.workflow(owner, { active: false }),
+      await routing.webhook(owner, { active: false }),
     ];
     for (const listener of [source, workflow, webhook, idleSource, idleWorkflow, idleWebhook]) await subscribe(emitter, listener);
     expect((await listeners(emitter))?.toSorted()).toEqual([source, workflow, webhook].toSorted());
   });
 
   it('its emitter only when that subscribes to itself by name', async () => {
-    const [source, other] = [await room.source(owner), await room.source(owner)];
+    const [source, other] = [await routing.source(owner), await routing.source(owner)];
     for (const emitter of ['dc_*', owner]) for (const listener of [source, other]) await subscribe(emitter, listener);
     expect(await listeners(source)).toEqual([other]);
     await subscribe(source, source);
@@ -110,29 +110,29 @@ describe('an event is matched with', () => {
   });
 
   it('its listeners though its emitter is inactive, and with nobody when that is deleted', async () => {
-    const webhook = await room.webhook(owner);
+    const webhook = await routing.webhook(owner);
     await subscribe('dc_*', webhook);
-    expect(await listeners(await room.source(owner, { active: false }))).toEqual([webhook]);
-    expect(await listeners(await room.source(owner, { deleted: true }))).toEqual([]);
+    expect(await listeners(await routing.source(owner, { active: false }))).toEqual([webhook]);
+    expect(await listeners(await routing.source(owner, { deleted: true }))).toEqual([]);
   });
 
   it('the newest version of a webhook', async () => {
-    const [source, webhook] = [await room.source(owner), await room.webhook(owner)];
+    const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
     await subscribe(source, webhook);
     const version = async () => (await matching.match([event(source)]))[0]?.listeners[0]?.version ?? NaN;
     const before = await version();
-    await room.webhooksService.update({ owner_id: owner, id: webhook, name: 'x' });
+    await routing.webhooksService.update({ owner_id: owner, id: webhook, name: 'x' });
     expect(await version()).toBe(before + 1);
   });
 });
 
 describe('a batch of events', () => {
-  it('is answered in its order, though many have the same emitter', async () => {
+  it('returns matches in the order of the events, even if many have the same emitter', async () => {
     const [one, two, webhook, other] = [
-      await room.source(owner),
-      await room.source(owner),
-      await room.webhook(owner),
-      await room.webhook(owner),
+      await routing.source(owner),
+      await routing.source(owner),
+      await routing.webhook(owner),
+      await routing.webhook(owner),
     ];
     await subscribe(one, webhook);
     await subscribe(two, other, 'x');
@@ -144,11 +144,11 @@ describe('a batch of events', () => {
 
 describe('an event of an emitter that is not known yet', () => {
   it('is matched when the catalog knows it: globs and auto-subscriptions reach it', async () => {
-    const [webhook, auto] = [await room.webhook(owner), await room.webhook(owner)];
+    const [webhook, auto] = [await routing.webhook(owner), await routing.webhook(owner)];
     await subscribe('dc_*', webhook);
-    await room.service.createAuto({ owner_id: owner, listener_id: auto, event_name: 'x' });
+    await routing.service.createAuto({ owner_id: owner, listener_id: auto, event_name: 'x' });
     const source = newId('source');
-    room.catalog.set(source, room.state(owner, source, { created_at_ms: Date.now() + 10 }));
+    routing.catalog.set(source, routing.state(owner, source, { created_at_ms: Date.now() + 10 }));
     expect(await matching.match([event(source)])).toEqual([undefined]);
     const matches = await matching.introduce([event(source), event(source, 'x'), event(newId('source'))]);
     expect(matches.map((match) => match?.listeners.map(({ id }) => id))).toEqual([[webhook], [auto], undefined]);

@@ -7,8 +7,8 @@ import { counter, LOG, type Log } from '#observability';
 import { MatchRepository } from './match.repository.js';
 
 const unknownEmitters = counter('events_of_unknown_emitters_total', 'Events that were not routed because their emitter does not exist.');
-/** An unknown emitter is told of once in this time. */
-const TELL_EVERY_MS = 60_000;
+/** An unknown emitter is logged once in this time. */
+const LOG_EVERY_MS = 60_000;
 
 export interface Match {
   ownerId: UserId;
@@ -19,10 +19,10 @@ export interface Match {
 type Pair = Pick<EmittedEvent, 'emitterId' | 'stream'>;
 const keyOf = ({ emitterId, stream }: Pair): string => `${emitterId} ${stream}`;
 
-/** Finds out where events go. */
+/** Finds the listeners of events. */
 @Injectable()
 export class MatchService {
-  private readonly told = new LRUCache<string, true>({ max: 1000, ttl: TELL_EVERY_MS });
+  private readonly logged = new LRUCache<string, true>({ max: 1000, ttl: LOG_EVERY_MS });
 
   constructor(
     private readonly repository: MatchRepository,
@@ -30,9 +30,9 @@ export class MatchService {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** The match of each event, in their order; undefined where the emitter isn't known yet. */
+  /** The match of each event, in order; undefined if its emitter is not known yet. */
   async match(events: EmittedEvent[]): Promise<(Match | undefined)[]> {
-    // events of one emitter and stream go the same ways: they are asked for once
+    // events of one emitter and stream have the same listeners: one lookup
     const pairs = new Map<string, Pair>();
     for (const event of events) pairs.set(keyOf(event), event);
     if (pairs.size === 0) return [];
@@ -47,18 +47,18 @@ export class MatchService {
     return events.map((event) => matches.get(keyOf(event)));
   }
 
-  /** The same for events of emitters that aren't known yet: an event can be faster than the fact of its emitter, so the catalog is asked before it's called unknown. */
+  /** The same for events of emitters that are not known yet. An event can arrive before the fact of its emitter, so the catalog is queried first. */
   async introduce(events: EmittedEvent[]): Promise<(Match | undefined)[]> {
     await this.emitters.find(events.map(({ emitterId }) => emitterId));
     const matches = await this.match(events);
-    events.forEach((event, index) => matches[index] ?? this.tellOfUnknown(event));
+    events.forEach((event, index) => matches[index] ?? this.logUnknown(event));
     return matches;
   }
 
-  private tellOfUnknown({ emitterId, place }: EmittedEvent): void {
+  private logUnknown({ emitterId, place }: EmittedEvent): void {
     unknownEmitters.inc();
-    if (this.told.has(emitterId)) return;
-    this.told.set(emitterId, true);
+    if (this.logged.has(emitterId)) return;
+    this.logged.set(emitterId, true);
     this.log.warn({ emitter_id: emitterId, event_id: eventIdOf(place) }, 'event.of-unknown-emitter');
   }
 }

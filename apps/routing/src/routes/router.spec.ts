@@ -32,7 +32,7 @@ beforeEach(() => {
   [sent, attempted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], {}, new Set(), [], false, false];
   const publisher = {
     send: async (records: OutgoingRecord[]) => {
-      if (kafkaIsAway) throw new Error('Kafka is away');
+      if (kafkaIsAway) throw new Error('Kafka is down');
       sent.push(...records);
     },
   } as unknown as Publisher;
@@ -40,7 +40,7 @@ beforeEach(() => {
     match: async (events: EmittedEvent[]) => events.map((event) => (unknown.has(event.emitterId) ? undefined : match(event))),
     introduce: async (events: EmittedEvent[]) => {
       introduced.push(events.map(({ emitterId }) => emitterId));
-      if (catalogIsAway) throw new Error('the catalog is away');
+      if (catalogIsAway) throw new Error('the catalog is down');
       for (const { emitterId } of events) unknown.delete(emitterId);
       return events.map(match);
     },
@@ -155,7 +155,7 @@ describe('an event goes', () => {
       'the key is not the id of a source or workflow',
       expect.stringMatching(/not JSON/),
     ]);
-    // its emitter is told, but not of an error that is malformed
+    // reported to its emitter, except a malformed error
     const told = sent.filter(({ topic }) => topic === 'events');
     expect(told).toMatchObject([{ key: 'dc_1', headers: { ce_type: '$errors' } }]);
     expect(JSON.parse(String(told[0]?.value))).toMatchObject({
@@ -184,7 +184,7 @@ describe('past 16 hops an event', () => {
     expect(sent.map(({ topic }) => topic)).toEqual(['routing.error.raised']);
   });
 
-  it('is no loop when nothing would be triggered', async () => {
+  it('does not count as a loop if nothing would be triggered', async () => {
     listeners.dc_1 = ['wh_1'];
     await run(await router.plan([record('dc_1', '1', { ce_hops: '99' })]));
     expect(sent).toEqual([]);
@@ -214,20 +214,20 @@ describe('an event whose cause has become too many events and runs', () => {
 });
 
 describe('what goes to Kafka', () => {
-  it('is sent once for a batch, in order, and again when Kafka was away', async () => {
+  it('is sent once for a batch, in order, and again after Kafka was down', async () => {
     listeners.dc_1 = ['p_1'];
     const plans = await router.plan([record('dc_1', '1'), record('dc_1', '2'), record('dc_1', '3')]);
     const lanes = new Set(plans.flat().map(({ lane }) => lane));
     expect(lanes.size).toBe(1);
     kafkaIsAway = true;
-    await expect(plans[0]?.[0]?.run()).rejects.toThrow('Kafka is away');
+    await expect(plans[0]?.[0]?.run()).rejects.toThrow('Kafka is down');
     kafkaIsAway = false;
     await run(plans);
     expect(sent.map(({ value }) => String(value))).toEqual(['1', '2', '3']);
   });
 });
 
-describe('an event of a stranger', () => {
+describe('an event of an unknown emitter', () => {
   it('waits for the catalog, and those that follow it wait behind it', async () => {
     listeners.dc_1 = ['wh_1'];
     listeners.dc_2 = ['wh_1'];
@@ -236,10 +236,10 @@ describe('an event of a stranger', () => {
     unknown.delete('dc_1');
     const second = await router.plan([record('dc_1', '4')]);
     expect([...first, ...second].map((tasks) => tasks.map(({ lane }) => lane))).toEqual([
-      ['stranger dc_1'],
+      ['unknown-emitter dc_1'],
       ['wh_1 dc_2'],
-      ['stranger dc_1'],
-      ['stranger dc_1'],
+      ['unknown-emitter dc_1'],
+      ['unknown-emitter dc_1'],
     ]);
     await run([...first, ...second]);
     expect(attempted.filter((each) => !each.startsWith('2'))).toEqual(['1 to wh_1', '3 to wh_1', '4 to wh_1']);
@@ -247,12 +247,12 @@ describe('an event of a stranger', () => {
     expect((await router.plan([record('dc_1', '5')])).flat().map(({ lane }) => lane)).toEqual(['wh_1 dc_1']);
   });
 
-  it('is asked for again when the catalog was away', async () => {
+  it('is looked up again after the catalog was down', async () => {
     listeners.dc_1 = ['wh_1'];
     unknown.add('dc_1');
     const plans = await router.plan([record('dc_1', '1')]);
     catalogIsAway = true;
-    await expect(plans[0]?.[0]?.run()).rejects.toThrow('the catalog is away');
+    await expect(plans[0]?.[0]?.run()).rejects.toThrow('the catalog is down');
     catalogIsAway = false;
     await run(plans);
     expect(attempted).toEqual(['1 to wh_1']);

@@ -11,7 +11,7 @@ import { errorFact, malformedReport } from './error-records.js';
 import { isTooWide, loopReport, mayTrigger } from './loop-guard.js';
 import { type Match, MatchService } from './match.service.js';
 import { RepeatedEmits } from './repeated-emits.js';
-import { Strangers } from './strangers.js';
+import { UnknownEmitters } from './unknown-emitters.js';
 import { runRecord, TriggerBatch, workflowRecord } from './trigger-records.js';
 
 const routed = counter('events_routed_total', 'Events that were matched with listeners.');
@@ -24,10 +24,10 @@ const loops = counter(
   'Events that triggered nothing because they had passed through too many sources and workflows.',
 );
 
-/** Says of the records of the topic `events` what is to be done: the step from the log to the listeners. */
+/** Turns records of the topic `events` into tasks for their listeners. */
 @Injectable()
 export class Router {
-  private readonly strangers: Strangers;
+  private readonly unknownEmitters: UnknownEmitters;
   private readonly repeated = new RepeatedEmits();
   /** Those that were reported. */
   private readonly wideTrees = new LRUCache<string, true>({ max: 10_000 });
@@ -39,21 +39,21 @@ export class Router {
     private readonly dispatcher: Dispatcher,
     private readonly config: RoutingConfig,
   ) {
-    this.strangers = new Strangers({
+    this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
       onFailure: (error, lane) => log.error({ lane, err: error }, 'lane.task-failed'),
     });
   }
 
-  /** Of records of one partition, in their order. */
+  /** The tasks of records of one partition, in order. */
   async plan(records: LogRecord[]): Promise<Task[][]> {
     const tasks: Task[][] = records.map(() => []);
     const events: { event: EmittedEvent; tasks: Task[] }[] = [];
     records.forEach((record, index) => {
       const read = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
       const own = tasks[index] as Task[];
-      if (read.kind === 'malformed') own.push(this.putAside(record, read));
-      // what waits for its time isn't emitted yet
+      if (read.kind === 'malformed') own.push(this.deadLetter(record, read));
+      // a waiting emit is not emitted yet
       else if (read.kind === 'event' && read.stream !== WAITING_STREAM) {
         if (this.repeated.isRepeated(record, read)) repeats.inc();
         else events.push({ event: read, tasks: own });
@@ -62,17 +62,20 @@ export class Router {
     const matches = await this.matching.match(events.map(({ event }) => event));
     const triggers = new TriggerBatch(this.publisher);
     const introduce = this.introduction(events.filter((_, index) => !matches[index]).map(({ event }) => event));
-    // one lane for all of a partition: batch after batch
+    // one lane per partition, so that batches keep their order
     const triggerLane = `triggers ${records[0]?.partition}`;
     events.forEach(({ event, tasks: own }, index) => {
       const match = matches[index];
-      if (match && !this.strangers.has(event.emitterId)) own.push(...this.ways(event, match, triggers, triggerLane));
-      else own.push(this.strangers.task(event.emitterId, async () => this.strangerWays(event, match ?? (await introduce()).get(event))));
+      if (match && !this.unknownEmitters.has(event.emitterId)) own.push(...this.tasksOf(event, match, triggers, triggerLane));
+      else
+        own.push(
+          this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, match ?? (await introduce()).get(event))),
+        );
     });
     return tasks;
   }
 
-  /** Asks for all emitters of a batch that aren't known at once, when the first of their events has its turn; again after a failure. */
+  /** Looks up all unknown emitters of a batch at once, when the first of their events has its turn; again after a failure. */
   private introduction(events: EmittedEvent[]): () => Promise<Map<EmittedEvent, Match | undefined>> {
     let asking: Promise<Map<EmittedEvent, Match | undefined>> | undefined;
     const ask = async () => {
@@ -87,12 +90,12 @@ export class Router {
     return () => (asking ??= ask());
   }
 
-  private strangerWays(event: EmittedEvent, match: Match | undefined): Task[] {
-    return match ? this.ways(event, match, new TriggerBatch(this.publisher), `triggers ${event.emitterId}`) : [];
+  private tasksOfUnknown(event: EmittedEvent, match: Match | undefined): Task[] {
+    return match ? this.tasksOf(event, match, new TriggerBatch(this.publisher), `triggers ${event.emitterId}`) : [];
   }
 
-  /** What is to be done for the event: a task for each webhook, and one for all that goes to Kafka. */
-  private ways(event: EmittedEvent, match: Match, triggers: TriggerBatch, triggerLane: string): Task[] {
+  /** The tasks of an event: one per webhook, and one for all records to Kafka. */
+  private tasksOf(event: EmittedEvent, match: Match, triggers: TriggerBatch, triggerLane: string): Task[] {
     routed.inc();
     const tasks: Task[] = [];
     if (this.trigger(event, match, triggers)) tasks.push({ lane: triggerLane, run: () => triggers.send() });
@@ -102,7 +105,7 @@ export class Router {
     return tasks;
   }
 
-  /** Adds what the event sends to sources, workflows and the mail. False when that is nothing. */
+  /** Adds the event's records for sources, workflows and the mail. Returns false if there are none. */
   private trigger(event: EmittedEvent, { ownerId, listeners }: Match, batch: TriggerBatch): boolean {
     const fact = errorFact(event, ownerId);
     if (fact) batch.add(fact);
@@ -126,7 +129,7 @@ export class Router {
     return true;
   }
 
-  private putAside(record: LogRecord, malformed: MalformedRecord): Task {
+  private deadLetter(record: LogRecord, malformed: MalformedRecord): Task {
     const { reason } = malformed;
     const report = malformedReport(record, malformed);
     return {

@@ -7,10 +7,10 @@ import { RoutingConfig } from '../routing.config.js';
 import { Router } from './router.js';
 
 const EVENTS_GROUP = 'events';
-/** Above this many outstanding deliveries no more events are taken: what bounds the memory. */
+/** Above this many outstanding deliveries no more events are read. This bounds the memory. */
 const MAX_OUTSTANDING = 3000;
 
-/** Reads the topic `events` and sends each event on its ways. */
+/** Reads the topic `events` and routes each event to its listeners. */
 @Controller()
 export class RoutesController implements BeforeApplicationShutdown {
   constructor(
@@ -28,7 +28,7 @@ export class RoutesController implements BeforeApplicationShutdown {
       groupConcurrency: webhookConcurrency,
       maxOutstanding: MAX_OUTSTANDING,
       commitEveryMs: 50,
-      // half of the fetches for a millisecond or two
+      // halves the number of fetches, for one or two milliseconds
       gatherMs: 3,
     };
   })
@@ -36,7 +36,7 @@ export class RoutesController implements BeforeApplicationShutdown {
     return this.router.plan(records);
   }
 
-  /** A slow attempt goes on after its event is committed; cut off, it would be repeated. */
+  /** A slow attempt continues after its event is committed. If it were interrupted, it would be repeated. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.dispatcher.idle();
   }

@@ -48,8 +48,8 @@ export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId, trig
 }
 
 /**
- * The records that a batch of events makes, sent together and in their order. Each of the events waits for all of them:
- * that costs nothing, for they travel in one request anyway.
+ * The records that a batch of events causes, sent together and in order. Each event waits for all of them, which costs nothing because they are sent in
+ * one request anyway.
  */
 export class TriggerBatch {
   private readonly records: OutgoingRecord[] = [];
@@ -61,7 +61,7 @@ export class TriggerBatch {
     this.records.push(record);
   }
 
-  /** Resolves when Kafka has them all. A call after a failure sends them all again. */
+  /** Resolves when Kafka has stored all records. A call after a failure sends all of them again. */
   send(): Promise<void> {
     this.sending ??= Promise.all(shares(this.records).map((share) => this.publisher.send(share))).then(
       () => undefined,

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EmitterState } from '#contracts';
 import type { Transaction } from '#database';
-import { type EmitterListener, updateCreation } from '#emitters';
+import { EmitterChangeHandler, updateCreation } from '#emitters';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
@@ -10,11 +10,13 @@ import { SubscriptionsRepository } from './subscriptions.repository.js';
  * auto-subscriptions to a new one.
  */
 @Injectable()
-export class EmitterChanges implements EmitterListener {
+export class EmitterChanges extends EmitterChangeHandler {
   constructor(
     private readonly subscriptions: SubscriptionsRepository,
     private readonly autoSubscriptions: AutoSubscriptionsRepository,
-  ) {}
+  ) {
+    super();
+  }
 
   async emitterChanged(transaction: Transaction, state: EmitterState, first: boolean): Promise<void> {
     const { owner_id, emitter_id, deleted, created_at_ms } = state;

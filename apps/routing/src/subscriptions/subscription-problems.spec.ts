@@ -28,7 +28,7 @@ describe('a subscription', () => {
     expect(fields('dc_1', 'wh_1', name)).toEqual(['event_name']);
   });
 
-  it('has all its problems told at once', () => {
+  it('has all its problems reported at once', () => {
     expect(fields('x', 'y', '$z')).toEqual(['emitter_id', 'listener_id', 'event_name']);
   });
 });

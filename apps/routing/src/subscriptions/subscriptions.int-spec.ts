@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { newId, type SluiceError, type UserId } from '#contracts';
-import { RoutingRoom } from '../routing-room-for-tests.js';
+import { RoutingFixture } from '../routing-fixture-for-tests.js';
 
-let room: RoutingRoom;
+let routing: RoutingFixture;
 let owner: UserId;
 beforeAll(async () => {
-  room = await RoutingRoom.open();
+  routing = await RoutingFixture.open();
 });
-afterAll(() => room.close());
+afterAll(() => routing.close());
 beforeEach(() => {
   owner = newId('user');
 });
@@ -18,154 +18,162 @@ const codeOf = (promise: Promise<unknown>) =>
     (error: SluiceError) => error.code,
   );
 const names = async () =>
-  (await room.service.list(owner)).map(({ emitter_id, listener_id, event_name }) => `${emitter_id} ${listener_id} ${event_name}`);
+  (await routing.service.list(owner)).map(({ emitter_id, listener_id, event_name }) => `${emitter_id} ${listener_id} ${event_name}`);
 const soon = () => Date.now() + 1000;
 
 describe('a subscription', () => {
   it('is made once, and listed newest first', async () => {
-    const [source, webhook] = [await room.source(owner), await room.webhook(owner)];
-    const first = await room.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook });
+    const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
+    const first = await routing.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook });
     expect(first).toEqual({ id: expect.stringMatching(/^sub_/), emitter_id: source, listener_id: webhook, event_name: '' });
-    const alias = await room.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook, event_name: 'default' });
+    const alias = await routing.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook, event_name: 'default' });
     expect(alias.id).not.toBe(first.id);
-    expect(await room.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook, event_name: '' })).toEqual(first);
-    expect(await room.service.list(owner)).toEqual([alias, first]);
-    expect(await room.service.list(newId('user'))).toEqual([]);
+    expect(await routing.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook, event_name: '' })).toEqual(first);
+    expect(await routing.service.list(owner)).toEqual([alias, first]);
+    expect(await routing.service.list(newId('user'))).toEqual([]);
   });
 
   it('takes sources, workflows, globs and the account itself as emitters, and sources, workflows and webhooks as listeners', async () => {
-    const [source, workflow, webhook] = [await room.source(owner), await room.workflow(owner), await room.webhook(owner)];
+    const [source, workflow, webhook] = [await routing.source(owner), await routing.workflow(owner), await routing.webhook(owner)];
     for (const emitter_id of [source, workflow, 'dc_*', 'p_*', owner]) {
-      for (const listener_id of [source, workflow, webhook]) await room.service.create({ owner_id: owner, emitter_id, listener_id });
+      for (const listener_id of [source, workflow, webhook]) await routing.service.create({ owner_id: owner, emitter_id, listener_id });
     }
-    expect(await room.service.list(owner)).toHaveLength(15);
+    expect(await routing.service.list(owner)).toHaveLength(15);
   });
 
   it('is refused for what does not exist or is not the own', async () => {
     const other = newId('user');
-    const [source, webhook] = [await room.source(owner), await room.webhook(owner)];
-    const [theirs, theirWebhook, gone] = [await room.source(other), await room.webhook(other), await room.source(owner, { deleted: true })];
+    const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
+    const [theirs, theirWebhook, gone] = [
+      await routing.source(other),
+      await routing.webhook(other),
+      await routing.source(owner, { deleted: true }),
+    ];
     for (const emitter_id of [theirs, gone, newId('source'), newId('workflow'), other]) {
-      expect(await codeOf(room.service.create({ owner_id: owner, emitter_id, listener_id: webhook }))).toBe('not_found');
+      expect(await codeOf(routing.service.create({ owner_id: owner, emitter_id, listener_id: webhook }))).toBe('not_found');
     }
     for (const listener_id of [theirs, gone, theirWebhook, newId('webhook'), newId('workflow')]) {
-      expect(await codeOf(room.service.create({ owner_id: owner, emitter_id: source, listener_id }))).toBe('not_found');
+      expect(await codeOf(routing.service.create({ owner_id: owner, emitter_id: source, listener_id }))).toBe('not_found');
     }
-    expect(await codeOf(room.service.create({ owner_id: owner, emitter_id: 'x', listener_id: webhook }))).toBe('invalid');
+    expect(await codeOf(routing.service.create({ owner_id: owner, emitter_id: 'x', listener_id: webhook }))).toBe('invalid');
     expect(await names()).toEqual([]);
   });
 
   it('is made with an emitter that only the catalog knows', async () => {
-    const [source, webhook] = [newId('source'), await room.webhook(owner)];
-    room.catalog.set(source, room.state(owner, source));
-    expect(await codeOf(room.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook }))).toBe('no error');
+    const [source, webhook] = [newId('source'), await routing.webhook(owner)];
+    routing.catalog.set(source, routing.state(owner, source));
+    expect(await codeOf(routing.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook }))).toBe('no error');
   });
 
   it('is deleted by the name that it was made with', async () => {
-    const [source, webhook] = [await room.source(owner), await room.webhook(owner)];
-    const made = await room.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook, event_name: 'default' });
+    const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
+    const made = await routing.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook, event_name: 'default' });
     const reference = { owner_id: owner, emitter_id: source, listener_id: webhook };
-    expect(await codeOf(room.service.delete(reference))).toBe('not_found');
-    expect(await codeOf(room.service.delete({ ...reference, owner_id: newId('user'), event_name: 'default' }))).toBe('not_found');
-    expect(await room.service.delete({ ...reference, event_name: 'default' })).toEqual([made]);
-    expect(await codeOf(room.service.delete({ ...reference, event_name: 'default' }))).toBe('not_found');
+    expect(await codeOf(routing.service.delete(reference))).toBe('not_found');
+    expect(await codeOf(routing.service.delete({ ...reference, owner_id: newId('user'), event_name: 'default' }))).toBe('not_found');
+    expect(await routing.service.delete({ ...reference, event_name: 'default' })).toEqual([made]);
+    expect(await codeOf(routing.service.delete({ ...reference, event_name: 'default' }))).toBe('not_found');
   });
 
   it('goes with its emitter and with its listener', async () => {
-    const [source, workflow, webhook] = [await room.source(owner), await room.workflow(owner), await room.webhook(owner)];
-    await room.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook });
-    await room.service.create({ owner_id: owner, emitter_id: 'dc_*', listener_id: workflow });
-    await room.service.create({ owner_id: owner, emitter_id: workflow, listener_id: source });
-    await room.service.createAuto({ owner_id: owner, listener_id: workflow, event_name: '' });
-    await room.service.createAuto({ owner_id: owner, listener_id: webhook, event_name: '' });
-    await room.directory.learn(room.state(owner, source, { deleted: true, version: 2 }));
+    const [source, workflow, webhook] = [await routing.source(owner), await routing.workflow(owner), await routing.webhook(owner)];
+    await routing.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook });
+    await routing.service.create({ owner_id: owner, emitter_id: 'dc_*', listener_id: workflow });
+    await routing.service.create({ owner_id: owner, emitter_id: workflow, listener_id: source });
+    await routing.service.createAuto({ owner_id: owner, listener_id: workflow, event_name: '' });
+    await routing.service.createAuto({ owner_id: owner, listener_id: webhook, event_name: '' });
+    await routing.directory.learn(routing.state(owner, source, { deleted: true, version: 2 }));
     expect(await names()).toEqual([`dc_* ${workflow} `]);
-    await room.directory.learn(room.state(owner, workflow, { deleted: true, version: 2 }));
+    await routing.directory.learn(routing.state(owner, workflow, { deleted: true, version: 2 }));
     expect(await names()).toEqual([]);
-    await room.service.create({ owner_id: owner, emitter_id: owner, listener_id: webhook });
-    await room.webhooksService.delete({ owner_id: owner, id: webhook });
+    await routing.service.create({ owner_id: owner, emitter_id: owner, listener_id: webhook });
+    await routing.webhooksService.delete({ owner_id: owner, id: webhook });
     expect(await names()).toEqual([]);
-    expect(await room.service.listAuto(owner)).toEqual([]);
+    expect(await routing.service.listAuto(owner)).toEqual([]);
   });
 
   it('is not left behind when it is made while its listener goes', async () => {
     for (let n = 0; n < 20; n++) {
-      const [source, webhook] = [await room.source(owner), await room.webhook(owner)];
+      const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
       await Promise.allSettled([
-        room.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook }),
-        room.service.createAuto({ owner_id: owner, listener_id: source }),
-        room.webhooksService.delete({ owner_id: owner, id: webhook }),
-        room.directory.learn(room.state(owner, source, { deleted: true, version: 2 })),
+        routing.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook }),
+        routing.service.createAuto({ owner_id: owner, listener_id: source }),
+        routing.webhooksService.delete({ owner_id: owner, id: webhook }),
+        routing.directory.learn(routing.state(owner, source, { deleted: true, version: 2 })),
       ]);
     }
     expect(await names()).toEqual([]);
-    expect(await room.service.listAuto(owner)).toEqual([]);
+    expect(await routing.service.listAuto(owner)).toEqual([]);
   });
 });
 
 describe('an auto-subscription', () => {
   it('is made once, listed, and deleted by its names', async () => {
-    const webhook = await room.webhook(owner);
+    const webhook = await routing.webhook(owner);
     const reference = { owner_id: owner, listener_id: webhook, event_name: 'default' };
-    const made = await room.service.createAuto(reference);
+    const made = await routing.service.createAuto(reference);
     expect(made).toEqual({ id: expect.stringMatching(/^asub_/), event_name: 'default', listener_id: webhook });
-    expect(await room.service.createAuto(reference)).toEqual(made);
-    expect(await room.service.listAuto(owner)).toEqual([made]);
-    expect(await codeOf(room.service.deleteAuto({ ...reference, event_name: '' }))).toBe('not_found');
-    expect(await room.service.deleteAuto(reference)).toEqual([made]);
-    expect(await room.service.listAuto(owner)).toEqual([]);
+    expect(await routing.service.createAuto(reference)).toEqual(made);
+    expect(await routing.service.listAuto(owner)).toEqual([made]);
+    expect(await codeOf(routing.service.deleteAuto({ ...reference, event_name: '' }))).toBe('not_found');
+    expect(await routing.service.deleteAuto(reference)).toEqual([made]);
+    expect(await routing.service.listAuto(owner)).toEqual([]);
   });
 
   it('covers what is created later, and nothing else', async () => {
-    const webhook = await room.webhook(owner);
-    const old = await room.source(owner);
-    await room.service.createAuto({ owner_id: owner, listener_id: webhook, event_name: '$errors' });
-    const learntLate = await room.source(owner, { created_at_ms: Date.now() - 60_000 });
-    const [later, workflow] = [await room.source(owner, { created_at_ms: soon() }), await room.workflow(owner, { created_at_ms: soon() })];
-    await room.source(newId('user'), { created_at_ms: soon() });
+    const webhook = await routing.webhook(owner);
+    const old = await routing.source(owner);
+    await routing.service.createAuto({ owner_id: owner, listener_id: webhook, event_name: '$errors' });
+    const learntLate = await routing.source(owner, { created_at_ms: Date.now() - 60_000 });
+    const [later, workflow] = [
+      await routing.source(owner, { created_at_ms: soon() }),
+      await routing.workflow(owner, { created_at_ms: soon() }),
+    ];
+    await routing.source(newId('user'), { created_at_ms: soon() });
     expect(await names()).toEqual([`${workflow} ${webhook} $errors`, `${later} ${webhook} $errors`]);
     expect(await names()).not.toContain(old);
     expect(await names()).not.toContain(learntLate);
   });
 
   it('leaves what it made when it goes, and makes it once', async () => {
-    const webhook = await room.webhook(owner);
-    await room.service.createAuto({ owner_id: owner, listener_id: webhook });
+    const webhook = await routing.webhook(owner);
+    await routing.service.createAuto({ owner_id: owner, listener_id: webhook });
     const created_at_ms = soon();
-    const source = await room.source(owner, { created_at_ms });
-    await room.service.delete({ owner_id: owner, emitter_id: source, listener_id: webhook });
+    const source = await routing.source(owner, { created_at_ms });
+    await routing.service.delete({ owner_id: owner, emitter_id: source, listener_id: webhook });
     // a later change of the emitter doesn't bring back what the user has removed
-    await room.directory.learn(room.state(owner, source, { active: false, version: 2, created_at_ms }));
+    await routing.directory.learn(routing.state(owner, source, { active: false, version: 2, created_at_ms }));
     expect(await names()).toEqual([]);
-    const other = await room.source(owner, { created_at_ms: soon() });
-    await room.service.deleteAuto({ owner_id: owner, listener_id: webhook });
+    const other = await routing.source(owner, { created_at_ms: soon() });
+    await routing.service.deleteAuto({ owner_id: owner, listener_id: webhook });
     expect(await names()).toEqual([`${other} ${webhook} `]);
   });
 
   it('covers a workflow that was removed and registered again, and what named it before is gone', async () => {
-    const webhook = await room.webhook(owner);
-    const workflow = await room.workflow(owner, { created_at_ms: 1000 });
-    await room.service.create({ owner_id: owner, emitter_id: workflow, listener_id: webhook, event_name: 'x' });
-    await room.service.createAuto({ owner_id: owner, listener_id: webhook });
-    await room.directory.learn(room.state(owner, workflow, { version: 3, created_at_ms: soon() }));
+    const webhook = await routing.webhook(owner);
+    const workflow = await routing.workflow(owner, { created_at_ms: 1000 });
+    await routing.service.create({ owner_id: owner, emitter_id: workflow, listener_id: webhook, event_name: 'x' });
+    await routing.service.createAuto({ owner_id: owner, listener_id: webhook });
+    await routing.directory.learn(routing.state(owner, workflow, { version: 3, created_at_ms: soon() }));
     expect(await names()).toEqual([`${workflow} ${webhook} `]);
-    expect((await room.directory.find([workflow])).get(workflow)?.deleted).toBe(false);
+    expect((await routing.directory.find([workflow])).get(workflow)?.deleted).toBe(false);
   });
 
   it('misses no emitter that is learnt of while it is made', async () => {
     for (let n = 0; n < 20; n++) {
-      const webhook = await room.webhook(owner);
+      const webhook = await routing.webhook(owner);
       const source = newId('source');
       const [made] = await Promise.all([
-        room.service.createAuto({ owner_id: owner, listener_id: webhook, event_name: String(n) }),
-        room.directory.learn(room.state(owner, source, { created_at_ms: Date.now() + 10_000 })),
+        routing.service.createAuto({ owner_id: owner, listener_id: webhook, event_name: String(n) }),
+        routing.directory.learn(routing.state(owner, source, { created_at_ms: Date.now() + 10_000 })),
       ]);
       // its time is that of its turn: either the emitter saw it, or it's the younger of the two, which it isn't here
       expect(made.event_name).toBe(String(n));
       const covered = (await names()).includes(`${source} ${webhook} ${n}`);
-      const { rows } = await room.database.query<{ created_at_ms: number }>('SELECT created_at_ms FROM auto_subscription WHERE id = $1', [
-        made.id,
-      ]);
+      const { rows } = await routing.database.query<{ created_at_ms: number }>(
+        'SELECT created_at_ms FROM auto_subscription WHERE id = $1',
+        [made.id],
+      );
       expect(covered || (rows[0]?.created_at_ms ?? 0) > 0).toBe(true);
     }
   });

@@ -70,7 +70,7 @@ describe('a subscription', () => {
   });
 
   it.each([
-    ['an emitter that is no id', 'x', WEBHOOK],
+    ['an emitter that is not an id', 'x', WEBHOOK],
     ['a pattern as its listener', SOURCE, 'dc_*'],
   ])('is malformed with %s, and nothing is looked up', async (_, emitter, listener) => {
     for (const attempt of [subscribe(emitter, listener), service.delete({ owner_id: ME, emitter_id: emitter, listener_id: listener })])
@@ -98,7 +98,7 @@ describe('a subscription', () => {
 
     it.each([
       ['another account’s webhook', THEIRS.webhook, 'not_found'],
-      ['what is no listener', 'dc_*', 'invalid'],
+      ['a listener that is not an id', 'dc_*', 'invalid'],
     ])('is not created for %s', async (_, listener, code) => {
       await expect(auto(listener)).rejects.toMatchObject({ code });
       await expect(service.deleteAuto({ owner_id: ME, listener_id: listener, event_name: '$errors' })).rejects.toMatchObject({ code });

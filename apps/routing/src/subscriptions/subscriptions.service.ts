@@ -29,7 +29,7 @@ export class SubscriptionsService {
   async create({ owner_id, emitter_id, listener_id, event_name = '' }: SubscriptionReference): Promise<Subscription> {
     const problems = subscriptionProblems(emitter_id, listener_id, event_name);
     if (problems.length > 0) throw new Invalid(problems);
-    // asks the catalog for what is only just there
+    // looks up emitters that were created a moment ago in the catalog
     await this.emitters.find([emitter_id, listener_id].filter((id) => !isPattern(id) && !isId('webhook', id)));
     return this.database.transaction(async (transaction) => {
       await this.holdEmitter(transaction, owner_id, emitter_id);

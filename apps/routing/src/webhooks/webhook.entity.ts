@@ -58,11 +58,11 @@ export class WebhookRow {
   @Column('bigint', { default: 1, select: false })
   version!: number;
 
-  /** What arrives is parked and delivered from the backlog, in order. */
+  /** New deliveries are parked and delivered from the backlog, in order. */
   @Column('boolean', { default: false, select: false })
   spilled!: boolean;
 
-  /** Until then what arrives waits, because the backlog is about to be empty. */
+  /** Until then new deliveries wait, because the backlog is about to be empty. */
   @Column('timestamptz', { nullable: true, select: false })
   closing_until!: Date | null;
 
@@ -77,13 +77,13 @@ export class WebhookRow {
 
 export interface SecretRow {
   secret: string;
-  /** Only while it signs too. */
+  /** Only while it signs, too. */
   previous_secret_expires_at: Date | null;
 }
 
 const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 
-/** As the API answers it; in lists without its owner. */
+/** As the API returns it; in lists without its owner. */
 export const webhookOf = (row: WebhookRow, { inList = false } = {}): Webhook => ({
   id: row.id,
   ...(inList ? {} : { user_id: row.owner_id }),

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { cursorOf, newId, type SluiceError, type UserId, type WebhookId } from '#contracts';
-import { RoutingRoom } from '../routing-room-for-tests.js';
+import { RoutingFixture } from '../routing-fixture-for-tests.js';
 
-let room: RoutingRoom;
+let routing: RoutingFixture;
 let owner: UserId;
 beforeAll(async () => {
-  room = await RoutingRoom.open();
+  routing = await RoutingFixture.open();
 });
-afterAll(() => room.close());
+afterAll(() => routing.close());
 beforeEach(() => {
   owner = newId('user');
 });
@@ -18,7 +18,7 @@ const errorOf = (promise: Promise<unknown>): Promise<SluiceError | undefined> =>
     (error: SluiceError) => error,
   );
 const create = (change: object = {}) =>
-  room.webhooksService.create({ id: newId('webhook'), owner_id: owner, url: 'https://example.com/', ...change });
+  routing.webhooksService.create({ id: newId('webhook'), owner_id: owner, url: 'https://example.com/', ...change });
 
 describe('a webhook', () => {
   it('is made as it was sent', async () => {
@@ -26,14 +26,14 @@ describe('a webhook', () => {
     expect(made).toMatchObject({ user_id: owner, url: 'HTTPS://Example.com:443/a?b', name: 'mine', description: null, active: true });
     expect(Math.abs(made.created_at - Date.now() / 1000)).toBeLessThan(60);
     expect(made).not.toHaveProperty('rate_limit');
-    expect(await room.webhooksService.get({ owner_id: owner, id: made.id })).toEqual(made);
+    expect(await routing.webhooksService.get({ owner_id: owner, id: made.id })).toEqual(made);
   });
 
   it('is made once, however often the command comes', async () => {
     const id = newId('webhook');
     const [once, twice] = [await create({ id, name: 'a' }), await create({ id, name: 'b' })];
     expect(twice).toEqual(once);
-    expect((await errorOf(room.webhooksService.create({ id, owner_id: newId('user'), url: 'http://a' })))?.code).toBe('not_found');
+    expect((await errorOf(routing.webhooksService.create({ id, owner_id: newId('user'), url: 'http://a' })))?.code).toBe('not_found');
   });
 
   it('is refused with every bad field named', async () => {
@@ -44,25 +44,25 @@ describe('a webhook', () => {
 
   it('changes what is sent, and nothing else', async () => {
     const { id, ...made } = await create({ name: 'a', description: 'd' });
-    const changed = await room.webhooksService.update({ owner_id: owner, id, name: null, active: false, rate_limit: 5 });
+    const changed = await routing.webhooksService.update({ owner_id: owner, id, name: null, active: false, rate_limit: 5 });
     expect(changed).toMatchObject({ url: made.url, name: null, description: 'd', active: false, rate_limit: 5 });
-    expect(await room.webhooksService.update({ owner_id: owner, id, rate_limit: null, url: 'http://b' })).toMatchObject({
+    expect(await routing.webhooksService.update({ owner_id: owner, id, rate_limit: null, url: 'http://b' })).toMatchObject({
       active: false,
       url: 'http://b',
     });
-    expect((await errorOf(room.webhooksService.update({ owner_id: owner, id, url: '' })))?.code).toBe('invalid');
-    expect((await errorOf(room.webhooksService.update({ owner_id: owner, id, url: null as never })))?.code).toBe('invalid');
-    expect((await errorOf(room.webhooksService.update({ owner_id: newId('user'), id, name: 'x' })))?.code).toBe('not_found');
+    expect((await errorOf(routing.webhooksService.update({ owner_id: owner, id, url: '' })))?.code).toBe('invalid');
+    expect((await errorOf(routing.webhooksService.update({ owner_id: owner, id, url: null as never })))?.code).toBe('invalid');
+    expect((await errorOf(routing.webhooksService.update({ owner_id: newId('user'), id, name: 'x' })))?.code).toBe('not_found');
   });
 
   it('is gone when it is deleted', async () => {
     const { id } = await create();
-    expect((await errorOf(room.webhooksService.delete({ owner_id: newId('user'), id })))?.code).toBe('not_found');
-    await room.webhooksService.delete({ owner_id: owner, id });
+    expect((await errorOf(routing.webhooksService.delete({ owner_id: newId('user'), id })))?.code).toBe('not_found');
+    await routing.webhooksService.delete({ owner_id: owner, id });
     for (const gone of [
-      () => room.webhooksService.get({ owner_id: owner, id }),
-      () => room.webhooksService.delete({ owner_id: owner, id }),
-      () => room.webhooksService.getSecret({ owner_id: owner, id }),
+      () => routing.webhooksService.get({ owner_id: owner, id }),
+      () => routing.webhooksService.delete({ owner_id: owner, id }),
+      () => routing.webhooksService.getSecret({ owner_id: owner, id }),
     ]) {
       expect((await errorOf(gone()))?.code).toBe('not_found');
     }
@@ -72,16 +72,16 @@ describe('a webhook', () => {
 describe('its secret', () => {
   it('is read, and rotated once per rotation, with the old one for a day', async () => {
     const { id } = await create();
-    const { secret, ...rest } = await room.webhooksService.getSecret({ owner_id: owner, id });
+    const { secret, ...rest } = await routing.webhooksService.getSecret({ owner_id: owner, id });
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     expect(rest).toEqual({});
-    const rotated = await room.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r1' });
+    const rotated = await routing.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r1' });
     expect(rotated.secret).not.toBe(secret);
     expect(Math.abs((rotated.previous_expires_at ?? 0) - Date.now() / 1000 - 86_400)).toBeLessThan(60);
-    expect(await room.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r1' })).toEqual(rotated);
-    expect(await room.webhooksService.getSecret({ owner_id: owner, id })).toEqual(rotated);
-    expect((await room.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r2' })).secret).not.toBe(rotated.secret);
-    const theirs = room.webhooksService.rotateSecret({ owner_id: newId('user'), id, rotation_id: 'r3' });
+    expect(await routing.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r1' })).toEqual(rotated);
+    expect(await routing.webhooksService.getSecret({ owner_id: owner, id })).toEqual(rotated);
+    expect((await routing.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r2' })).secret).not.toBe(rotated.secret);
+    const theirs = routing.webhooksService.rotateSecret({ owner_id: newId('user'), id, rotation_id: 'r3' });
     expect((await errorOf(theirs))?.code).toBe('not_found');
   });
 });
@@ -93,7 +93,7 @@ describe('the list', () => {
     for (let n = 0; n < 5; n++) ids.unshift((await create({ name: String(n) })).id);
   });
   const page = (cursors: { limit?: number; after?: string; before?: string }) =>
-    room.webhooksService.list({ owner_id: owner, limit: 2, ...cursors });
+    routing.webhooksService.list({ owner_id: owner, limit: 2, ...cursors });
   const at = (index: number) => cursorOf(ids[index] ?? '');
 
   it.each([
@@ -119,7 +119,7 @@ describe('the list', () => {
   it('does not show the owner, nor the webhooks of others', async () => {
     const { data } = await page({});
     expect(data[0]).not.toHaveProperty('user_id');
-    expect((await room.webhooksService.list({ owner_id: newId('user'), limit: 10 })).page_info).toEqual({
+    expect((await routing.webhooksService.list({ owner_id: newId('user'), limit: 10 })).page_info).toEqual({
       total_count: 0,
       count: 0,
       start_cursor: null,
@@ -127,8 +127,8 @@ describe('the list', () => {
     });
   });
 
-  it('goes on from a cursor whose webhook is gone', async () => {
-    await room.webhooksService.delete({ owner_id: owner, id: ids[1] as WebhookId });
+  it('continues from a cursor whose webhook was deleted', async () => {
+    await routing.webhooksService.delete({ owner_id: owner, id: ids[1] as WebhookId });
     expect((await page({ after: at(1) })).data.map(({ id }) => ids.indexOf(id))).toEqual([2, 3]);
   });
 

@@ -5,7 +5,14 @@ import { SluiceError, type UserId, type WebhookId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIOLATION } from '#database';
 import type { TargetRow } from './target.js';
 import { type SecretRow, WebhookRow } from './webhook.entity.js';
-import { WebhookDependents } from './webhook-dependents.js';
+
+/** What other features do when a webhook changes, so that this one knows none of them. */
+export abstract class WebhookDependents {
+  /** Runs in the transaction that creates or changes a webhook: waiting deliveries may succeed now. */
+  abstract webhookChanged(transaction: Transaction, id: WebhookId): Promise<void>;
+  /** Runs in the transaction that deletes a webhook: deletes everything that belongs to it. */
+  abstract webhookDeleted(transaction: Transaction, id: WebhookId): Promise<void>;
+}
 
 const MS = "interval '1 ms'";
 const SECRET = 'secret, CASE WHEN previous_secret_expires_at > now() THEN previous_secret_expires_at END AS previous_secret_expires_at';
@@ -13,9 +20,10 @@ const SECRET = 'secret, CASE WHEN previous_secret_expires_at > now() THEN previo
 /** SQL: what happens to new deliveries, see Mode. */
 export const MODE = "CASE WHEN NOT spilled THEN 'direct' WHEN closing_until > clock_timestamp() THEN 'closing' ELSE 'spilled' END";
 
-/** What a change sets; what is absent stays. */
+/** The changed columns; the others keep their values. */
 export type WebhookChange = Partial<Pick<WebhookRow, 'name' | 'description' | 'url' | 'active' | 'rate_limit' | 'external_id'>>;
 
+/** The only writer of the table `webhook`: the users' settings and the state of deliveries. */
 @Injectable()
 export class WebhooksRepository {
   constructor(
@@ -24,10 +32,7 @@ export class WebhooksRepository {
     private readonly dependents: WebhookDependents,
   ) {}
 
-  /**
-   * Creates the webhook, or finds that it was created already. Undefined when its id is another account's. Throws a conflict when its external id is
-   * taken.
-   */
+  /** Creates the webhook, unless it exists. Undefined if its id belongs to another account. Throws a conflict if its external id is taken. */
   async create(
     ownerId: UserId,
     webhook: Pick<WebhookRow, 'id' | 'name' | 'description' | 'url' | 'rate_limit' | 'external_id' | 'secret'>,
@@ -74,7 +79,7 @@ export class WebhooksRepository {
       const { affected } = await webhooks.update(found, { ...change, updated_at: () => 'now()', version: () => 'version + 1' });
       if (affected !== 1) return undefined;
       const row = await webhooks.findOneByOrFail(found);
-      // one replica keeps the rate: everything goes through the backlog, which one replica at a time holds
+      // only one replica can enforce the rate: every delivery goes through the backlog, which one replica leases at a time
       if (row.rate_limit !== null) await webhooks.update(found, { spilled: true });
       if (change.active) await webhooks.update(found, { failing_since: null });
       if (change.url !== undefined || change.active || change.rate_limit !== undefined)
@@ -83,7 +88,7 @@ export class WebhooksRepository {
     });
   }
 
-  /** Deletes the webhook and everything that belongs to it. False when the owner has no such webhook. */
+  /** Deletes the webhook and everything that belongs to it. False if the owner has no such webhook. */
   async delete(ownerId: UserId, id: WebhookId): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
       const { affected } = await transaction.rows(WebhookRow).delete({ owner_id: ownerId, id });
@@ -99,7 +104,7 @@ export class WebhooksRepository {
     return rows[0];
   }
 
-  /** Sets the secret and keeps the old one for a while, unless this rotation was carried out already. SQL, for the old secret and the clock. */
+  /** Replaces the secret and keeps the old one for a while, unless this rotation has already happened. SQL, for the old secret and the clock. */
   async rotateSecret(ownerId: UserId, id: WebhookId, secret: string, rotationId: string, keepMs: number): Promise<SecretRow | undefined> {
     await this.database.query(
       `UPDATE webhook SET secret = $3, previous_secret = secret, previous_secret_expires_at = now() + $5 * interval '1 ms', rotation_id = $4,
@@ -110,7 +115,7 @@ export class WebhooksRepository {
     return this.findSecret(ownerId, id);
   }
 
-  /** Locks the webhook against its deletion until the transaction ends. False when the owner has no such webhook. */
+  /** Locks the webhook against its deletion until the transaction ends. False if the owner has no such webhook. */
   async hold(transaction: Transaction, ownerId: UserId, id: string): Promise<boolean> {
     const { rowCount } = await transaction.query('SELECT FROM webhook WHERE owner_id = $1 AND id = $2 FOR KEY SHARE', [ownerId, id]);
     return rowCount === 1;

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type EmitterState, executeRun, type SourceId } from '#contracts';
 import type { Transaction } from '#database';
-import type { EmitterListener } from '#emitters';
+import { EmitterChangeHandler } from '#emitters';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { SecretBox } from '#secrets';
@@ -16,7 +16,7 @@ import { comparedProps } from './opened-props.js';
 
 /** Deploys, changes and deletes sources as the catalog's facts state: the row, its timers and the runs of its hooks are one transaction. */
 @Injectable()
-export class DeploymentsListener implements EmitterListener {
+export class DeploymentsListener extends EmitterChangeHandler {
   constructor(
     private readonly deployments: DeploymentsRepository,
     private readonly timers: TimersRepository,
@@ -24,7 +24,9 @@ export class DeploymentsListener implements EmitterListener {
     private readonly waiting: WaitingEmitsRepository,
     private readonly state: SourceStateRepository,
     private readonly box: SecretBox,
-  ) {}
+  ) {
+    super();
+  }
 
   async emitterChanged(transaction: Transaction, { deployment, ...state }: EmitterState): Promise<void> {
     if (state.kind !== 'source' || !deployment) return;

@@ -11,19 +11,19 @@ import type { Target } from '../../webhooks/target.js';
 const attempted = counter('deliveries_attempted_total', 'Attempts to deliver an event to a webhook.', ['outcome']);
 const seconds = histogram('delivery_attempt_seconds', 'Duration of a delivery attempt until the response.');
 
-/** What became of an attempt. */
+/** The outcome of an attempt. */
 export interface Outcome {
   attempt: Attempt;
-  /** `gone`: the endpoint says that it will never be there again. */
+  /** `gone`: the receiver will never return (410). */
   verdict: 'delivered' | 'failed' | 'gone';
   timeout: boolean;
-  /** Until the next attempt, in ms; null when there is none. */
+  /** Until the next attempt, in ms; null: there is none. */
   pauseMs: number | null;
 }
 
 const GONE = 410;
 
-/** Makes attempts: signs, sends, judges the answer. Writes nothing down but a line in the log. */
+/** Makes attempts: signs, sends, judges the response and logs it. Stores nothing. */
 @Injectable()
 export class Attempts implements OnApplicationShutdown {
   constructor(
@@ -37,7 +37,7 @@ export class Attempts implements OnApplicationShutdown {
     await this.poster.close();
   }
 
-  /** `tries`: how many of the schedule's attempts this one is. */
+  /** `tries`: the number of this attempt in the schedule. */
   async make(target: Target, delivery: Delivery, tries: number): Promise<Outcome> {
     const ts = Date.now();
     const start = performance.now();
@@ -46,7 +46,7 @@ export class Attempts implements OnApplicationShutdown {
     if (target.authorization !== undefined) headers.authorization = target.authorization;
     const answer = await this.poster.post(target, headers, delivery.json);
     const outcome = this.judge(answer, ts, performance.now() - start, tries);
-    this.tell(target, delivery, outcome, tries);
+    this.logAttempt(target, delivery, outcome, tries);
     return outcome;
   }
 
@@ -67,11 +67,11 @@ export class Attempts implements OnApplicationShutdown {
     return nextPause(this.config.retrySchedule, failed, Date.now(), this.random());
   }
 
-  private tell(target: Target, delivery: Delivery, { attempt, verdict, pauseMs }: Outcome, tries: number): void {
+  private logAttempt(target: Target, delivery: Delivery, { attempt, verdict, pauseMs }: Outcome, tries: number): void {
     attempted.inc({ outcome: verdict });
     seconds.observe(attempt.duration_ms / 1000);
     const level = verdict === 'delivered' ? 'debug' : 'info';
-    // building the line costs more than the signature
+    // building the log line costs more than the signature
     if (!this.log.isLevelEnabled(level)) return;
     this.log[level](
       {

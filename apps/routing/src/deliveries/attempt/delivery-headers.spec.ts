@@ -31,7 +31,7 @@ describe('a delivery', () => {
     expect(() => new Webhook(other).verify(DELIVERY.json, headers)).toThrow();
   });
 
-  it('tells of its event as CloudEvents do', () => {
+  it('describe the event as CloudEvents does', () => {
     expect(headersOf()).toMatchObject({
       'content-type': 'application/json',
       'user-agent': 'Sluice/1',
@@ -78,7 +78,7 @@ describe('a delivery', () => {
     },
   );
 
-  it('forwards the trace of its attributes, and nothing that is no header', () => {
+  it('forwards the trace of its attributes, unless it cannot be a header', () => {
     const trace = (context: Delivery['context']) => headersOf({ context }).traceparent;
     expect(trace({ attributes: { traceparent: '00-a-b-01' } })).toBe('00-a-b-01');
     expect(trace({ attributes: { traceparent: '00-a-b-01' }, traceparent: '00-c-d-00' })).toBe('00-c-d-00');

@@ -34,7 +34,7 @@ export function deliveryHeaders(
   return headers;
 }
 
-/** The producer's attributes take the place of ours. */
+/** The producer's attributes replace those of Sluice. */
 function setContext(headers: Record<string, string>, { attributes = {}, traceparent, tracestate }: EventContext): void {
   for (const name in attributes) headers[`ce-${name}`] = percentEncoded(attributes[name] as string);
   const { datacontenttype } = attributes;
@@ -46,24 +46,23 @@ function setContext(headers: Record<string, string>, { attributes = {}, tracepar
   setTrace(headers, 'tracestate', tracestate ?? attributes.tracestate);
 }
 
-/** Forwarded verbatim; what cannot stand in a header is no trace context. */
+/** Forwarded verbatim, unless it cannot be the value of a header. */
 function setTrace(headers: Record<string, string>, name: string, value: string | undefined): void {
   if (value !== undefined && TRACE.test(value)) headers[name] = value;
 }
 
 const TRACE = /^[\x20-\x7e]{1,512}$/;
 
-/** RFC 3339, which CloudEvents asks for. */
+/** RFC 3339, as CloudEvents requires. */
 const TIME = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
 
-/** When the event happened, as the emitter says; what isn't a time gives way to the log's. */
+/** When the event happened, as its emitter states; the time of the record if that is not a time. */
 const timeOf = ({ time, place }: Delivery): string =>
   time !== undefined && TIME.test(time) && !Number.isNaN(Date.parse(time)) ? time : new Date(place.ms).toISOString();
 
 /**
- * The `webhook-id`: the receiver's idempotency key. It's made of the emit and not of the event's place, so it's the same
- * over all attempts, and also when a producer's retry put one emit into the log twice. An emit id is unique only with
- * its emitter and stream.
+ * The `webhook-id`: the receiver's idempotency key. It is derived from the emit rather than from the event's position, so it is the same in all
+ * attempts, and also if a producer's retry wrote the emit twice. An emit id is unique only together with its emitter and stream.
  */
 export const messageId = ({
   emitterId,
@@ -74,8 +73,8 @@ export const messageId = ({
   `msg_${hash('sha256', `${webhookId}\n${emitterId}\n${stream}\n${emitId}`, 'hex').slice(0, 32)}`;
 
 /**
- * The `webhook-signature` header of Standard Webhooks: HMAC-SHA256 over `<id>.<timestamp>.<body>`, one signature a key.
- * A receiver accepts the message when one of them fits, so two live secrets can overlap.
+ * The `webhook-signature` header of Standard Webhooks: HMAC-SHA256 over `<id>.<timestamp>.<body>`, one signature per key.
+ * A receiver accepts the message if one of them is valid, so two secrets can be in use at a time.
  *
  * @param timestamp Unix seconds, as the header `webhook-timestamp` has it
  */
@@ -85,5 +84,5 @@ export const signatureHeader = (id: string, timestamp: number, body: Buffer, key
 const file = findPackageJSON(import.meta.url);
 const { version } = JSON.parse(file === undefined ? '{}' : readFileSync(file, 'utf8')) as { version?: string };
 
-/** How we call ourselves at webhooks. */
+/** The `User-Agent` of deliveries. */
 export const USER_AGENT = `Sluice/${version ?? '0'}`;

@@ -62,18 +62,18 @@ describe('a POST', () => {
     expect(new Set(requests.map(({ socket }) => socket)).size).toBeLessThanOrEqual(2);
   });
 
-  it.each([204, 301, 307, 400, 410, 500, 503])('tells the status %i', async (status) => {
+  it.each([204, 301, 307, 400, 410, 500, 503])('returns the status %i', async (status) => {
     answer = (_, response) => response.writeHead(status, { location: '/elsewhere' }).end();
     expect(await post()).toMatchObject({ kind: 'answered', status });
     expect(requests.map(({ url }) => url)).toEqual(['/hook']);
   });
 
-  it('tells what Retry-After asks', async () => {
+  it('returns the Retry-After header', async () => {
     answer = (_, response) => response.writeHead(429, { 'retry-after': '7' }).end();
     expect(await post()).toMatchObject({ status: 429, retryAfter: '7' });
   });
 
-  it('waits through informational answers', async () => {
+  it('skips informational responses', async () => {
     answer = (_, response) => {
       response.writeEarlyHints({ link: '</x>; rel=preload' });
       response.writeHead(202).end('later');
@@ -99,17 +99,17 @@ describe('a POST', () => {
     expect(written).toBeLessThan(10_000_000);
   });
 
-  it('has text that the database can hold, whatever is answered', async () => {
+  it('has text that the database can store, for any response', async () => {
     answer = (_, response) => response.end(Buffer.from([0x61, 0, 0xff, 0x62]));
     expect(await post()).toMatchObject({ status: 200, body: 'a\uFFFD\uFFFDb' });
   });
 
-  it('has been answered when the status is there, though the rest never comes', async () => {
+  it('is complete once the status has arrived, even if the body never does', async () => {
     answer = (_, response) => void response.writeHead(200, { 'content-length': '10' }).write('half');
     expect(await post(undefined, undefined, impatient)).toMatchObject({ status: 200, body: 'half' });
   });
 
-  it('has been answered when the connection breaks after the status', async () => {
+  it('is complete if the connection breaks after the status', async () => {
     answer = (_, response) => {
       response.writeHead(500, { 'content-length': '10' }).write('half');
       setTimeout(() => response.destroy(), 20);
@@ -119,7 +119,7 @@ describe('a POST', () => {
 });
 
 describe('a POST fails', () => {
-  it('when nothing is answered in time', async () => {
+  it('if there is no response in time', async () => {
     answer = () => {};
     expect(await post(undefined, undefined, impatient)).toEqual({ kind: 'failed', timeout: true, reason: 'no response within 1.5 s' });
   });
@@ -133,7 +133,7 @@ describe('a POST fails', () => {
     });
   });
 
-  it('when nobody listens, without telling where', async () => {
+  it('if the port is closed, without revealing the address', async () => {
     const closed = createTcpServer();
     await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
     const { port } = closed.address() as AddressInfo;
@@ -142,7 +142,7 @@ describe('a POST fails', () => {
     expect(failed).toEqual({ kind: 'failed', timeout: false, reason: 'the connection was refused' });
   });
 
-  it('when what answers speaks no HTTP', async () => {
+  it('if the response is not HTTP', async () => {
     const rude = createTcpServer((socket) => socket.end('220 smtp\r\n', () => socket.destroy()));
     await new Promise<void>((resolve) => rude.listen(0, '127.0.0.1', resolve));
     const { port } = rude.address() as AddressInfo;
@@ -151,7 +151,7 @@ describe('a POST fails', () => {
     await new Promise((resolve) => rude.close(resolve));
   });
 
-  it('when the name leads to a private address, without telling which', async () => {
+  it('if the name resolves to a private address, without revealing it', async () => {
     const guard = AddressGuard.fromConfig('', { lookup: async () => [{ address: '10.1.2.3' }] });
     const guarded = new HttpPoster({ guard, timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
     const failed = await guarded.post({ origin: 'http://intranet.test', path: '/' }, {}, Buffer.from('1'));
@@ -165,7 +165,7 @@ describe('a POST fails', () => {
   });
 });
 
-it('what is under way when the poster closes is never answered: it did not fail', async () => {
+it('a request in progress never gets an outcome when the poster closes, because it did not fail', async () => {
   answer = () => {};
   const closing = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
   let answered = false;

@@ -1,37 +1,36 @@
 import type { Agent, Dispatcher } from 'undici';
 import { type AddressGuard, EgressRefused, guardedAgent } from '#egress';
 
-/** What became of a POST. */
+/** The outcome of a POST. */
 export type Answer =
   | { kind: 'answered'; status: number; retryAfter?: string; body: string }
-  /** `timeout`: the endpoint took the request, or would have, and said nothing in time. `reason` is written for the user. */
+  /** `timeout`: there was no response in time. `reason` is written for the user. */
   | { kind: 'failed'; timeout: boolean; reason: string };
 
-/** How a request leaves: an abstract class, because an interface can't be an injection token. */
+/** Sends requests. An abstract class, because an interface cannot be an injection token. */
 export abstract class Poster {
-  /** Sends the request, once, and never throws. */
+  /** Sends the request once. Never throws. */
   abstract post(to: { origin: string; path: string }, headers: Record<string, string>, body: Buffer): Promise<Answer>;
   abstract close(): Promise<void>;
 }
 
 export interface HttpPosterOptions {
   guard: AddressGuard;
-  /** From the call to the end of the answer. */
+  /** From the call to the end of the response. */
   timeoutMs: number;
   connectTimeoutMs: number;
 }
 
-/** How much of an answer is kept. */
+/** How much of a response is stored. */
 const KEPT_BYTES = 1024;
-/** How much of it is read at most. */
+/** How much of a response is read at most. */
 const READ_BYTES = 64 * 1024;
 const TICK_MS = 100;
 
 /**
  * Sends requests to webhooks, HTTP/1.1 with connections kept alive, follows no redirects and never throws.
  *
- * It speaks to undici's dispatcher directly: `request` makes a stream and a promise of each answer, of which we want
- * a status and a few bytes.
+ * It uses undici's dispatcher directly: `request` creates a stream and a promise per response, and only the status and a few bytes are needed.
  */
 export class HttpPoster extends Poster {
   private readonly agent: Agent;
@@ -43,12 +42,12 @@ export class HttpPoster extends Poster {
     const { guard, timeoutMs, connectTimeoutMs } = options;
     this.agent = guardedAgent(guard, {
       connect: { timeout: connectTimeoutMs },
-      // the ticker below is what counts: these only clean up behind it
+      // the ticker below enforces the limit; these only clean up
       headersTimeout: timeoutMs + 5000,
       bodyTimeout: timeoutMs + 5000,
       pipelining: 1,
     });
-    // one timer for all: a timer or an abort signal for each costs more than the signature
+    // one timer for all requests: a timer or an abort signal per request costs more than the signature
     this.ticker = setInterval(() => this.expire(), TICK_MS).unref();
   }
 
@@ -67,7 +66,7 @@ export class HttpPoster extends Poster {
     });
   }
 
-  /** What is under way is never answered: it didn't fail, we left. */
+  /** Requests in progress never get an outcome: they did not fail, this process stopped. */
   async close(): Promise<void> {
     clearInterval(this.ticker);
     for (const exchange of this.underWay) exchange.abandon();
@@ -98,7 +97,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   ) {}
 
   expire(timeoutMs: number): void {
-    // who has answered with a status has answered, however long the rest takes
+    // a status is a response, however long the rest takes
     this.end(this.status === undefined ? { kind: 'failed', timeout: true, reason: `no response within ${timeoutMs / 1000} s` } : undefined);
     this.controller?.abort(new Error('too late'));
   }
@@ -160,7 +159,7 @@ const SENTENCES: Record<string, string> = {
   UND_ERR_HEADERS_OVERFLOW: 'the response has too many headers',
 };
 
-/** The failure in words for the webhook's owner. The error's own message may tell the address that a name resolved to. */
+/** The failure in words for the webhook's owner. The message of the error may contain the address that a name resolved to. */
 function failure(error: Error): Answer {
   if (error instanceof EgressRefused) return { kind: 'failed', timeout: error.code === 'ETIMEDOUT', reason: error.message };
   const code = (error as { code?: unknown }).code;

@@ -1,16 +1,16 @@
-/** The longest pause that a receiver may ask for. */
+/** The longest pause that a receiver may request. */
 export const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
-/** A failing endpoint is asked again this soon at first, then less and less often. */
+/** The first and the longest pause between probes of a failing receiver. */
 const FIRST_PROBE_MS = 5000;
 const LAST_PROBE_MS = 5 * 60_000;
-/** Each pause varies by this share, so that what failed together doesn't come back together. */
+/** Each pause varies by this share, so that deliveries that failed together are not retried together. */
 const JITTER = 0.1;
 
 export interface FailedAttempt {
   /** Attempts so far, this one included. */
   tries: number;
   status: number | null;
-  /** The answer's `Retry-After`. */
+  /** The response's `Retry-After`. */
   retryAfter?: string;
 }
 
@@ -28,12 +28,12 @@ export function nextPause(
   const pause = schedule[tries - 1];
   if (pause === undefined) return null;
   const wanted = status === 429 || status === 503 ? retryAfterMs(retryAfter, nowMs) : null;
-  // never sooner than the receiver has asked for
+  // never sooner than the receiver requested
   if (wanted !== null) return Math.round(Math.min(wanted, MAX_RETRY_AFTER_MS) * (1 + JITTER * random));
   return Math.round(pause * (1 + JITTER * (2 * random - 1)));
 }
 
-/** What a `Retry-After` header asks for, in ms: it has seconds or a date. Null when it's neither. */
+/** The pause that a `Retry-After` header requests, in ms: it contains seconds or a date. Null if it contains neither. */
 export function retryAfterMs(header: string | undefined, nowMs: number): number | null {
   if (header === undefined) return null;
   const text = header.trim();
@@ -42,16 +42,16 @@ export function retryAfterMs(header: string | undefined, nowMs: number): number 
   return Number.isNaN(date) ? null : Math.max(0, date - nowMs);
 }
 
-/** How long to wait before a failing endpoint is tried again, in ms, when so many tries of this kind have failed. */
+/** The pause before the next probe of a failing receiver, in ms. */
 export function probePause(schedule: readonly number[], failedProbes: number, random: number): number {
   const first = Math.min(FIRST_PROBE_MS, schedule[0] ?? FIRST_PROBE_MS);
   return Math.round(Math.min(first * 2 ** failedProbes, LAST_PROBE_MS) * (1 + JITTER * (2 * random - 1)));
 }
 
-/** From the first attempt to the last, in ms, jitter aside: what was never attempted is given up after this time. */
+/** From the first attempt to the last, in ms, without jitter. A delivery that was never attempted is given up after this time. */
 export const scheduleLength = (schedule: readonly number[]): number => schedule.reduce((sum, pause) => sum + pause, 0);
 
-/** From 0 to 1, like Math.random: what a simulation replaces to be the same each time. */
+/** From 0 to 1, like Math.random. Simulations replace it to be repeatable. */
 export type Random = () => number;
 /** Injection token. */
 export const RANDOM = Symbol('random');

@@ -5,12 +5,12 @@ import { type Claim, DeliveryStore } from '../store/delivery-store.js';
 import { Drainer, LEASE_MS } from './drainer.js';
 
 const LOOK_MS = 100;
-/** Backlogs that are worked on at a time. */
+/** The number of backlogs that are drained at a time. */
 const AT_ONCE = 500;
-/** After an interruption the lease runs out, and somebody takes it up again. */
+/** The lease of an interrupted backlog expires, and another replica continues. */
 const STOP_MS = 5000;
 
-/** Finds backlogs of which something is due and lets them be drained. Replicas share them: each leases its own. */
+/** Finds backlogs with due deliveries and drains them. Replicas share the work: each leases backlogs. */
 @Injectable()
 export class Backlogs implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly underWay = new Set<Promise<void>>();
@@ -37,8 +37,8 @@ export class Backlogs implements OnApplicationBootstrap, BeforeApplicationShutdo
   private async run(): Promise<void> {
     while (!this.stopping) {
       try {
-        const room = AT_ONCE - this.underWay.size;
-        for (const claim of room > 0 ? await this.store.claim(room, randomUUID(), LEASE_MS) : []) this.drain(claim);
+        const capacity = AT_ONCE - this.underWay.size;
+        for (const claim of capacity > 0 ? await this.store.claim(capacity, randomUUID(), LEASE_MS) : []) this.drain(claim);
       } catch (error) {
         this.log.warn({ err: error }, 'backlogs.interrupted');
       }

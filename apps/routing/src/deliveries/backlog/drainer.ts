@@ -17,14 +17,14 @@ import { TokenBucket } from './token-bucket.js';
 
 export const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
-/** What is taken of a backlog at a time. */
+/** The number of deliveries that are taken from a backlog at a time. */
 const TAKEN = 200;
-/** What is shown of a delivery's attempts. */
+/** The number of attempts that are stored per delivery. */
 const KEPT_ATTEMPTS = 20;
-/** How long arrivals may be held up so that the end of a backlog can be reached; and how fast an endpoint must be for that. */
+/** How long new deliveries may be held up so that the end of a backlog can be reached, and how fast a receiver must be for that. */
 const CLOSING_MS = 1000;
 const CLOSING_MAX_DURATION_MS = 50;
-/** When an attempt is in flight elsewhere: its end wakes us, this is for when it doesn't. */
+/** While an attempt is in flight elsewhere: its end wakes the backlog, and this pause is the fallback. */
 const IN_FLIGHT_LOOK_MS = 1000;
 const INACTIVE_LOOK_MS = 3_600_000;
 const AFTER_TROUBLE_MS = 1000;
@@ -38,9 +38,9 @@ const AFTER_TROUBLE_MS = 1000;
  *        │
  *        ▼
  *   take ──► some ──► attempt them, fresh ones in order per emitter ──► take …
- *     │                 └─ the endpoint fails ──► breaker open
- *     ├────► few left, and they go fast ──► hold arrivals up for a moment, take again
- *     └────► none ──► nothing arrived meanwhile: what arrives is attempted directly again
+ *     │                 └─ the receiver fails ──► breaker open
+ *     ├────► few left, and the receiver is fast ──► hold new deliveries up for a moment, take again
+ *     └────► none ──► nothing was parked meanwhile: new deliveries are attempted directly again
  */
 @Injectable()
 export class Drainer {
@@ -59,7 +59,7 @@ export class Drainer {
     private readonly alerts: Alerts,
     @Inject(RANDOM) private readonly random: Random,
   ) {
-    // lanes of its own: what arrives never waits behind what is made up for
+    // separate lanes: a new delivery never waits behind a backlog
     this.lanes = new Lanes({
       concurrency: config.concurrency,
       groupConcurrency: config.webhookConcurrency,
@@ -67,12 +67,12 @@ export class Drainer {
     });
   }
 
-  /** Takes up nothing new any more. */
+  /** Begins no further attempts. */
   stop(): void {
     this.stopping = true;
   }
 
-  /** Works until there is nothing to do for now. Never throws: what is left is somebody's when the lease ends. */
+  /** Drains the backlog until nothing is due. Never throws: another replica continues when the lease expires. */
   async drain(claim: Claim): Promise<void> {
     const receiver = this.receivers.of(claim.webhookId);
     receiver.held += 1;
@@ -85,7 +85,7 @@ export class Drainer {
         if (this.stopping) return await this.store.release(claim, { when: 'next due' });
         if (!target.active) return await this.store.release(claim, { when: 'later', inMs: INACTIVE_LOOK_MS });
         if (lease.failedProbes !== null) {
-          // opened meanwhile, by another replica: its first probe has a time
+          // another replica has opened the breaker: its first probe has a time
           if (probed) return await this.store.release(claim, this.nextProbe(lease.failedProbes));
           probed = true;
           if (!(await this.probe(claim, receiver, target, lease.failedProbes))) return;
@@ -103,25 +103,25 @@ export class Drainer {
     }
   }
 
-  /** Whether to go on. */
+  /** Returns whether to continue. */
   private async drainSome(claim: Claim, receiver: ReceiverState, target: Target): Promise<boolean> {
     const { webhookId } = claim;
-    const room = target.rateLimit === null ? TAKEN : await this.tokens(webhookId, target.rateLimit);
-    let { parked, inFlight } = await this.store.take(webhookId, room);
+    const limit = target.rateLimit === null ? TAKEN : await this.tokens(webhookId, target.rateLimit);
+    let { parked, inFlight } = await this.store.take(webhookId, limit);
     if (inFlight) {
       await this.store.release(claim, { when: 'later', inMs: IN_FLIGHT_LOOK_MS });
       return false;
     }
     if (parked.length === 0) {
-      this.giveBack(webhookId, room);
+      this.giveBack(webhookId, limit);
       return (await this.store.finishClosing(claim)) === 'more';
     }
     const endInSight = parked.length < TAKEN && target.rateLimit === null && target.mode === 'spilled';
     if (endInSight && receiver.duration < CLOSING_MAX_DURATION_MS) {
       await this.store.startClosing(claim, CLOSING_MS);
       this.targets.outdate(webhookId);
-      // with what was parked until just now
-      ({ parked, inFlight } = await this.store.take(webhookId, room));
+      // with the deliveries that were parked until now
+      ({ parked, inFlight } = await this.store.take(webhookId, limit));
       if (inFlight) return true;
     }
     const opened = await this.attemptAll(receiver, target, parked);
@@ -133,7 +133,7 @@ export class Drainer {
     return false;
   }
 
-  /** Attempts them, fresh ones in order per emitter. Whether the endpoint fails: then the rest is left as it was. */
+  /** Attempts the deliveries, fresh ones in order per emitter. Returns whether the receiver fails: then the rest is not attempted. */
   private async attemptAll(receiver: ReceiverState, target: Target, parked: Parked[]): Promise<boolean> {
     const { webhookId } = receiver;
     const batch = new SettlementBatch((settlements) => this.settle(receiver, target, settlements));
@@ -167,7 +167,7 @@ export class Drainer {
     return opened;
   }
 
-  /** Tries a failing endpoint with one delivery. Whether it's well again. */
+  /** Attempts one delivery to a failing receiver. Returns whether it has recovered. */
   private async probe(claim: Claim, receiver: ReceiverState, target: Target, failedProbes: number): Promise<boolean> {
     const { webhookId } = claim;
     const parked = await this.store.takeProbe(webhookId);
@@ -212,7 +212,7 @@ export class Drainer {
     return { when: 'probe', inMs: probePause(this.config.retrySchedule, failedProbes, this.random()), failedProbes };
   }
 
-  /** How many deliveries the webhook's rate allows now, at least one: waits for it. */
+  /** The number of deliveries that the webhook's rate allows now. Waits until it is at least one. */
   private async tokens(webhookId: string, rate: number): Promise<number> {
     let kept = this.buckets.get(webhookId);
     if (kept?.rate !== rate) this.buckets.set(webhookId, (kept = { rate, bucket: new TokenBucket(rate, Date.now()) }));

@@ -1,11 +1,11 @@
 import type { Settlement } from '../store/delivery-store.js';
 
 const SIZE = 50;
-/** What a crash repeats, at most. */
+/** A crash repeats the deliveries of at most this time. */
 const DELAY_MS = 200;
 const PAUSES_MS = [100, 300, 1000, 3000, 5000];
 
-/** Writes down what becomes of deliveries, many at a time: lanes go on meanwhile. */
+/** Stores the outcomes of deliveries in batches, while their lanes continue. */
 export class SettlementBatch {
   private settlements: Settlement[] = [];
   private timer: NodeJS.Timeout | undefined;
@@ -20,7 +20,7 @@ export class SettlementBatch {
     else this.timer ??= setTimeout(() => this.flush(), DELAY_MS);
   }
 
-  /** Resolves when all is written; rejects when something could not be: then it's attempted again some time. */
+  /** Resolves when all outcomes are stored. Rejects if some could not be stored: those deliveries will be repeated. */
   async end(): Promise<void> {
     this.flush();
     await this.writing;
@@ -40,7 +40,7 @@ export class SettlementBatch {
       });
   }
 
-  /** A database that is away for a moment must not make us deliver all of it again. */
+  /** A short outage of the database must not cause all of these deliveries to be repeated. */
   private async persist(settlements: Settlement[]): Promise<void> {
     for (const pause of PAUSES_MS) {
       try {

@@ -7,12 +7,12 @@ import { ParkedDeliveriesRepository } from '../store/parked-deliveries.repositor
 import { Targets } from '../receivers/targets.js';
 
 const EVERY_MS = 60_000;
-/** The schedule's jitter, and an attempt that waits for its turn. */
+/** Allows for the schedule's jitter and for an attempt that waits for its lane. */
 const GRACE = 1.25;
 
 const sweptAt = gauge('deliveries_swept_timestamp_seconds', 'Time of the last sweep of old deliveries.');
 
-/** Ends what has waited too long behind a failing endpoint, and forgets what was given up long ago. */
+/** Gives up deliveries that have waited too long for a failing receiver, and deletes those that were given up long ago. */
 @Injectable()
 export class Sweeper implements OnApplicationBootstrap, OnApplicationShutdown {
   private timer: NodeJS.Timeout | undefined;
@@ -37,7 +37,7 @@ export class Sweeper implements OnApplicationBootstrap, OnApplicationShutdown {
     await this.sweeping;
   }
 
-  /** Never throws: the next time comes. */
+  /** Never throws: the next sweep retries. */
   async sweep(): Promise<void> {
     try {
       const waitedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;

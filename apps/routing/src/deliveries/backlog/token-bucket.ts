@@ -1,4 +1,4 @@
-/** Lets so many through per second, and as many at once after a pause. */
+/** Allows a number of deliveries per second, and the same number at once after a pause. */
 export class TokenBucket {
   private tokens: number;
   private filledAt: number;
@@ -11,7 +11,7 @@ export class TokenBucket {
     this.filledAt = nowMs;
   }
 
-  /** Takes up to so many tokens; answers how many it got. */
+  /** Takes up to `wanted` tokens. Returns how many it took. */
   take(wanted: number, nowMs: number): number {
     this.tokens = Math.min(this.perSecond, this.tokens + ((nowMs - this.filledAt) * this.perSecond) / 1000);
     this.filledAt = nowMs;
@@ -20,12 +20,12 @@ export class TokenBucket {
     return taken;
   }
 
-  /** Gives back what was not used. */
+  /** Returns unused tokens to the bucket. */
   giveBack(tokens: number): void {
     this.tokens = Math.min(this.perSecond, this.tokens + tokens);
   }
 
-  /** Until there is a token, in ms. */
+  /** Until a token is available, in ms. */
   get waitMs(): number {
     return this.tokens >= 1 ? 0 : Math.ceil(((1 - this.tokens) * 1000) / this.perSecond);
   }

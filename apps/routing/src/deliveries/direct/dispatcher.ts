@@ -20,47 +20,47 @@ const parkedUnattempted = counter(
 const spills = counter('webhooks_spilled_total', 'Changes of a webhook to delivery from its backlog.', ['reason']);
 
 /**
- * An attempt that takes longer is parked while it's under way: the log's position, which a crash goes back to, must not
- * wait for it. When all attempts take long, it's us or the machine, and parking them would only make it worse.
+ * An attempt that takes longer is parked while it is in flight, because the committed position, from which a crash continues, must not wait for it.
+ * If all attempts take long, this machine is slow, and parking them would only add load.
  */
 const SLOW_MS = 1000;
 const SLOW_FACTOR = 10;
-/** An attempt in flight belongs to this process for so much longer than it may take. */
+/** An attempt in flight belongs to this process for this long after its time limit. */
 const IN_FLIGHT_MARGIN_MS = 5000;
 const TICK_MS = 100;
 /** While a webhook is closing. */
 const CLOSING_LOOK_MS = 20;
-/** What is parked in one statement. */
+/** The deliveries that are parked in one statement. */
 const PARKED_AT_ONCE = { deliveries: 200, bytes: 4 * 1024 * 1024 };
-/** When room gets short: a webhook whose queue is this long, and whose attempts take so much longer than those of others, makes room. */
+/** Under memory pressure, a webhook is spilled if its queue is this long and its attempts take this many times longer than the mean. */
 const QUEUE = { waiting: 16, durationMs: 20, factor: 4 };
 
-/** An attempt under way. */
+/** An attempt in progress. */
 interface InFlight {
   receiver: ReceiverState;
   delivery: Delivery;
   since: number;
-  /** Parks it while it's in flight. */
+  /** Resolves to whether it has been parked in flight. */
   parking?: Promise<boolean>;
-  /** Lets its lane go on. */
+  /** Releases its lane. */
   done(): void;
 }
 
 /**
- * First attempts, from memory. A lane's task ends when its delivery is answered or parked:
+ * First attempts, from memory. A lane's task ends when its delivery has an outcome or is parked:
  *
  *   direct ──► attempt ──► delivered
- *     │          │ └─────► failed ──► parked on its retry schedule; the endpoint fails ──► spill
- *     │          └─ slow ─► parked in flight + spill; the attempt goes on without its lane
- *   spilled ─► parked unattempted, together with all that waits for the webhook; Drainer takes over
- *   closing ─► waits until it's one of the two
+ *     │          │ └─────► failed ──► parked on its retry schedule; the receiver fails ──► spill
+ *     │          └─ slow ─► parked in flight + spill; the attempt continues without its lane
+ *   spilled ─► parked unattempted, with all waiting deliveries to the webhook; the Drainer takes over
+ *   closing ─► waits until it is one of the two
  */
 @Injectable()
 export class Dispatcher implements OnApplicationShutdown {
   private readonly inFlight = new Set<InFlight>();
   private readonly underWay = new Set<Promise<void>>();
   private readonly ticker = setInterval(() => this.tick(), TICK_MS).unref();
-  /** Whether the room for deliveries in memory gets short. */
+  /** Whether the memory for deliveries becomes scarce. */
   private pressed: () => boolean = () => false;
 
   constructor(
@@ -75,22 +75,22 @@ export class Dispatcher implements OnApplicationShutdown {
     @Inject(RANDOM) private readonly random: Random,
   ) {}
 
-  // not before: until the lanes are empty, slow attempts have to be parked
+  // not earlier: until the lanes are empty, slow attempts must be parked
   onApplicationShutdown(): void {
     clearInterval(this.ticker);
   }
 
-  /** Resolves when no attempt is under way: slow ones, which have left their lanes, included. */
+  /** Resolves when no attempt is in progress, including slow ones that have left their lanes. */
   async idle(): Promise<void> {
     await Promise.all(this.underWay);
   }
 
-  /** Tells how to find out that room gets short. */
+  /** `pressed` returns whether the memory for deliveries becomes scarce. */
   watchPressure(pressed: () => boolean): void {
     this.pressed = pressed;
   }
 
-  /** The first attempt, in order per webhook and emitter. `version`: the webhook's, as it was just seen. */
+  /** The first attempt, in order per webhook and emitter. `version`: the webhook's version as it was just read. */
   firstAttempt(delivery: Delivery, version: number): Task {
     this.targets.see(delivery.webhookId, version);
     const receiver = this.receivers.of(delivery.webhookId);
@@ -115,7 +115,7 @@ export class Dispatcher implements OnApplicationShutdown {
     await waiting.rest();
   }
 
-  /** The target, when it's time to attempt; undefined when there is nothing to attempt any more. */
+  /** The target, when the attempt may begin; undefined if there is nothing left to attempt. */
   private async turn(receiver: ReceiverState, waiting: Waiting): Promise<Target | undefined> {
     while (!waiting.parked) {
       const known = this.targets.get(receiver.webhookId);
@@ -132,7 +132,7 @@ export class Dispatcher implements OnApplicationShutdown {
     return undefined;
   }
 
-  /** Parks what waits for a spilled webhook: all lanes together, as much as goes into one statement. */
+  /** Parks the waiting deliveries to a spilled webhook, of all lanes, as many as fit into one statement. */
   private async parkWaiting(receiver: ReceiverState): Promise<void> {
     const chunk: Waiting[] = [];
     let bytes = 0;
@@ -156,7 +156,7 @@ export class Dispatcher implements OnApplicationShutdown {
     }
   }
 
-  /** Undefined when the attempt takes long: then it's parked, and what becomes of it is seen to elsewhere. */
+  /** Undefined if the attempt takes long: then it is parked, and its outcome is stored by settleParked. */
   private attempt(receiver: ReceiverState, target: Target, delivery: Delivery): Promise<Outcome | undefined> {
     return new Promise((resolve) => {
       const attempt: InFlight = { receiver, delivery, since: performance.now(), done: () => resolve(undefined) };
@@ -180,10 +180,10 @@ export class Dispatcher implements OnApplicationShutdown {
     if (outcome.verdict === 'delivered') return this.delivered.add(delivery, [outcome.attempt]);
     await this.judge(receiver, outcome, failures);
     await this.store.parkFailed({ delivery, delivered: false, attempts: [outcome.attempt], tries: 1, pauseMs: outcome.pauseMs });
-    await this.tell(target, delivery, outcome);
+    await this.alert(target, delivery, outcome);
   }
 
-  /** The same for a delivery that was parked in flight. There is no lane to try again: it's done here, until it's done. */
+  /** The same for a delivery that was parked in flight. It has no lane that retries, so this method does. */
   private async settleParked(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome): Promise<void> {
     const failures = receiver.count(delivery, outcome, false);
     for (let pause = 100; ; pause = Math.min(pause * 2, 5000)) {
@@ -195,7 +195,7 @@ export class Dispatcher implements OnApplicationShutdown {
           await this.judge(receiver, outcome, failures);
           const { attempt, pauseMs } = outcome;
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: false, attempts: [attempt], tries: 1, pauseMs }]);
-          await this.tell(target, delivery, outcome);
+          await this.alert(target, delivery, outcome);
         }
         return;
       } catch (error) {
@@ -205,7 +205,7 @@ export class Dispatcher implements OnApplicationShutdown {
     }
   }
 
-  /** What a failure means for the endpoint. */
+  /** Applies what a failure means for the receiver. */
   private async judge(receiver: ReceiverState, { verdict }: Outcome, { begins, opens }: Failures): Promise<void> {
     const { webhookId } = receiver;
     if (verdict === 'gone') {
@@ -216,7 +216,7 @@ export class Dispatcher implements OnApplicationShutdown {
     if (opens) await this.spill(receiver, 'failing');
   }
 
-  private async tell(target: Target, delivery: Delivery, { verdict, pauseMs, attempt }: Outcome): Promise<void> {
+  private async alert(target: Target, delivery: Delivery, { verdict, pauseMs, attempt }: Outcome): Promise<void> {
     if (verdict === 'gone') await this.alerts.disabled(target, 'gone');
     if (pauseMs === null) await this.alerts.gaveUp(target, delivery, attempt);
   }
@@ -231,16 +231,16 @@ export class Dispatcher implements OnApplicationShutdown {
 
   private tick(): void {
     const slow = performance.now() - Math.max(SLOW_MS, SLOW_FACTOR * this.receivers.duration);
-    // in the order in which they began
+    // in the order of their start
     for (const attempt of this.inFlight) {
       if (attempt.since > slow) break;
       attempt.parking ??= this.parkInFlight(attempt);
     }
-    if (this.pressed()) this.makeRoom();
+    if (this.pressed()) this.spillSlowReceivers();
     this.receivers.deleteIdle();
   }
 
-  private makeRoom(): void {
+  private spillSlowReceivers(): void {
     const slow = Math.max(QUEUE.durationMs, QUEUE.factor * this.receivers.duration);
     for (const receiver of this.receivers) {
       if (receiver.parking !== undefined || receiver.waiting.size < QUEUE.waiting || receiver.duration < slow) continue;
@@ -250,7 +250,7 @@ export class Dispatcher implements OnApplicationShutdown {
     }
   }
 
-  /** Whether it's parked now; otherwise it stays with its lane. */
+  /** Returns whether the delivery is parked; otherwise it keeps its lane. */
   private async parkInFlight(attempt: InFlight): Promise<boolean> {
     const { receiver, delivery } = attempt;
     try {

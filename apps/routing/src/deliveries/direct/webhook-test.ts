@@ -6,10 +6,10 @@ import { Attempts } from '../attempt/attempts.js';
 import type { Delivery } from '../delivery.js';
 import { Targets } from '../receivers/targets.js';
 
-/** Of one account at a time: each holds a request to this service until the endpoint has answered. */
+/** Per account: each test occupies a request to this service until the receiver responds. */
 const AT_ONCE = 4;
 
-/** Tries a webhook with a sample event: one attempt, of which nothing is kept. */
+/** Delivers a sample event to a webhook: one attempt, which is not stored. */
 @Injectable()
 export class WebhookTest {
   private readonly limit = new LimitPerKey<UserId>(AT_ONCE);
@@ -33,7 +33,7 @@ export class WebhookTest {
   }
 }
 
-/** An event of no emitter. */
+/** An event without an emitter. */
 const sampleFor = ({ id }: { id: Delivery['webhookId'] }): Delivery => ({
   webhookId: id,
   place: { ms: Date.now(), seq: 0 },

@@ -4,13 +4,13 @@ import { LOG, type Log } from '#observability';
 import { type DeliveredEntry, DeliveredRepository } from './delivered.repository.js';
 import type { Attempt, Delivery } from '../delivery.js';
 
-/** Of each webhook at least so many of the newest are kept. */
+/** At least this many of the newest deliveries are kept per webhook. */
 export const KEPT = 100;
 const FLUSH_MS = 2000;
 
 /**
- * What was delivered, for users to look at. It's gathered in memory and written now and then, of each webhook only what
- * will be kept: under load a delivery costs a push into an array. A crash loses the newest of it, and no delivery.
+ * The successful deliveries that users can list. They are gathered in memory and written periodically, per webhook only those that will be kept: under
+ * load, a delivery costs a push into an array. A crash loses the newest entries of this list, but no delivery.
  */
 @Injectable()
 export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -35,13 +35,13 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
   add({ webhookId, place, emitterId }: Delivery, attempts: Attempt[]): void {
     let entries = this.recent.get(webhookId);
     if (!entries) this.recent.set(webhookId, (entries = []));
-    // without the event: its bytes would keep all that was fetched with it
+    // without the event: its bytes would keep the whole fetched batch in memory
     entries.push({ ms: place.ms, seq: place.seq, emitter_id: emitterId, attempts });
-    // half of it goes at a time, so that it's moved rarely
+    // half of them at a time, so that entries are rarely moved
     if (entries.length >= 2 * KEPT) entries.splice(0, KEPT);
   }
 
-  /** Writes what was gathered. */
+  /** Writes the gathered entries. */
   flush(): Promise<void> {
     this.flushing = this.flushing.then(async () => {
       if (this.recent.size === 0) return;

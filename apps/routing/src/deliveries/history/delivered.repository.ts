@@ -13,7 +13,7 @@ export interface DeliveredEntry {
   attempts: Attempt[];
 }
 
-/** Rows that a webhook gets before its surplus is looked for. */
+/** The number of rows that a webhook gets before surplus ones are deleted. */
 const TRIM_AFTER_ROWS = 20;
 
 /** Deletes what is listed of a deleted webhook. */
@@ -21,7 +21,7 @@ export async function deleteDelivered(transaction: Transaction, webhookId: Webho
   await transaction.rows(Delivered).delete({ webhook_id: webhookId });
 }
 
-/** The newest deliveries that succeeded, of each webhook a row for all of one flush. SQL: a statement for all webhooks of a flush. */
+/** The only writer of the table `delivered`: the newest successful deliveries, one row per webhook and flush. SQL: one statement for all webhooks of a flush. */
 @Injectable()
 export class DeliveredRepository {
   private readonly sinceTrim = new Map<WebhookId, number>();
@@ -31,14 +31,14 @@ export class DeliveredRepository {
     private readonly webhooks: WebhooksRepository,
   ) {}
 
-  /** Adds entries and lets go of surplus ones: at least `kept` stay. An endpoint that has answered doesn't fail. */
+  /** Adds entries and deletes surplus ones: at least `kept` remain. A receiver that responded is not failing. */
   async add(entries: Map<WebhookId, DeliveredEntry[]>, kept: number): Promise<void> {
     const ids = [...entries.keys()];
     await this.database.query(
       `INSERT INTO delivered (webhook_id, count, deliveries)
        SELECT webhook.id, added.count, added.deliveries
        FROM unnest($1::text[], $2::integer[], $3::bytea[]) AS added (webhook_id, count, deliveries)
-       -- not for one that is gone: nobody would remove them
+       -- not for a deleted webhook: nothing would delete them
        JOIN webhook ON webhook.id = added.webhook_id
        FOR KEY SHARE OF webhook`,
       [ids, ids.map((id) => entries.get(id)?.length), ids.map((id) => Buffer.from(JSON.stringify(entries.get(id))))],

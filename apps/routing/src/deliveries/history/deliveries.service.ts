@@ -25,7 +25,7 @@ import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } fro
 const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
 const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
-/** A webhook's deliveries, as its owner sees and moves them. */
+/** A webhook's deliveries, as its owner lists and retries them. */
 @Injectable()
 export class DeliveriesService {
   constructor(
@@ -39,7 +39,7 @@ export class DeliveriesService {
   async list({ owner_id, webhook_id, limit, after, before }: ListDeliveries): Promise<Page<WebhookDelivery>> {
     const window = placeWindow(webhook_id, limit, after, before);
     if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
-    // what this process has delivered a moment ago
+    // the deliveries that this process made a moment ago
     await this.log.flush();
     const [total, rows, entries] = await Promise.all([
       this.parked.count(owner_id, webhook_id),
@@ -47,7 +47,7 @@ export class DeliveriesService {
       this.delivered.list(owner_id, webhook_id),
     ]);
     const within = entries.filter((entry) => comparePlaces(entry, window.olderThan) < 0 && comparePlaces(entry, window.newerThan) > 0);
-    // delivered twice, or delivered and parked: one delivery, as it was last
+    // delivered twice, or delivered and parked: one delivery, in its last state
     const byPlace = new Map(
       [
         ...within.sort((a, b) => a.attempts.length - b.attempts.length).map((entry) => succeeded(entry, webhook_id)),
@@ -95,7 +95,7 @@ function placeWindow(webhookId: WebhookId, limit: number, after: string | undefi
   return { olderThan: older ?? AFTER_ALL, newerThan: newer ?? BEFORE_ALL, from: newer && !older ? 'oldest' : 'newest', limit };
 }
 
-/** As the API answers it. */
+/** As the API returns it. */
 export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: ListedDelivery, webhookId: WebhookId): WebhookDelivery => ({
   id: deliveryIdOf({ ms, seq }, webhookId),
   event_id: eventIdOf({ ms, seq }),

@@ -6,11 +6,11 @@ const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const MS_LENGTH = 8;
 const SEQ_LENGTH = 10;
 
-/** The id of a delivery: its event's place, so that ids sort by emission, and the webhook, so that no two deliveries have the same. */
+/** The id of a delivery: its event's position, so that ids sort by emission, and its webhook, so that ids are unique. */
 export const deliveryIdOf = ({ ms, seq }: EventPlace, webhookId: WebhookId): Id<'delivery'> =>
   `del_${base62(BigInt(ms), MS_LENGTH)}${base62(BigInt(seq), SEQ_LENGTH)}${webhookId.slice('wh_'.length)}`;
 
-/** The place behind the id of a delivery to this webhook, or null if it isn't one. */
+/** The position in the id of a delivery to this webhook, or null if the text is not such an id. */
 export function placeOfDelivery(id: string, webhookId: WebhookId): EventPlace | null {
   if (!isId('delivery', id)) return null;
   const digits = id.slice('del_'.length);

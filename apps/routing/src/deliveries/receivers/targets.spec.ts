@@ -6,7 +6,7 @@ import { Targets } from './targets.js';
 
 const ID: WebhookId = 'wh_1';
 
-/** A store whose answers are held back until they are released. */
+/** A store that returns only when it is released. */
 class SlowStore extends DeliveryStoreInMemory {
   readonly reads: (() => void)[] = [];
 

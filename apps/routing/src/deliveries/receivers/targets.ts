@@ -5,19 +5,19 @@ import { SecretBox } from '#secrets';
 import { DeliveryStore } from '../store/delivery-store.js';
 import { type Target, targetOf } from '../../webhooks/target.js';
 
-/** How old what is known of a webhook may be when an attempt begins: a deleted or inactive one gets nothing more after that. */
+/** How old the cached state of a webhook may be when an attempt begins: a deleted or inactive webhook gets no deliveries after this time. */
 const FRESH_MS = 1000;
 
 interface Known {
   target: Target;
-  /** When it was last known to be current, in ms; 0: it isn't. */
+  /** When it was last known to be current, in ms; 0: it is outdated. */
   seenAt: number;
 }
 
 /**
- * The webhooks that deliveries go to, in memory. They are read by one statement at a time, so what is known of one never gets older: a delivery that
- * was parked because its webhook is spilled must not be overtaken by one that finds it direct as it was before. What the database returns is
- * valid even if its version is lower: then the database was restored.
+ * A cache of the webhooks that receive deliveries. One statement at a time reads them, so the state of a webhook never goes back to an older one: a
+ * delivery that was parked because its webhook is spilled must not be overtaken by one that still sees the mode `direct`. A row of the database is valid
+ * even if its version is lower: then the database was restored.
  */
 @Injectable()
 export class Targets {
@@ -30,14 +30,14 @@ export class Targets {
     private readonly box: SecretBox,
   ) {}
 
-  /** Somebody has just seen this version of the webhook. */
+  /** This version of the webhook was just read. */
   see(id: WebhookId, version: number): void {
     const known = this.known.get(id);
     if (!known || version < known.target.version) return;
     known.seenAt = version === known.target.version ? Date.now() : 0;
   }
 
-  /** The webhook as it is, or was a moment ago; undefined when it's gone. */
+  /** The webhook as it is, or was a moment ago; undefined if it is deleted. */
   get(id: WebhookId): Target | undefined | Promise<Target | undefined> {
     const known = this.known.get(id);
     return known && Date.now() - known.seenAt < FRESH_MS ? known.target : this.load(id);
@@ -49,7 +49,7 @@ export class Targets {
     if (known) known.seenAt = 0;
   }
 
-  /** The webhook as it is now. What is wanted at the same time is read together. */
+  /** The webhook as it is now. Simultaneous calls share one query. */
   load(id: WebhookId): Promise<Target | undefined> {
     let wanted = this.wanted.get(id);
     if (!wanted) {
@@ -79,7 +79,7 @@ export class Targets {
   }
 
   private keep(target: Target, seenAt: number): Target {
-    // a closing ends by time alone, without a new version: such a target is good for one look
+    // closing ends at a time, without a new version: such a target is used only once
     this.known.set(target.id, { target, seenAt: target.mode === 'closing' ? 0 : seenAt });
     return target;
   }

@@ -6,7 +6,7 @@ export interface Wire {
   chance: Chance;
   /** The replica is dead: no answer ever comes. */
   dead(): boolean;
-  /** The database is away. */
+  /** The database is down. */
   away(): boolean;
   /** Share of calls that fail, half of them after they took effect. */
   faults(): number;

@@ -62,7 +62,7 @@ export const MUTANTS: Mutant[] = [
     },
   },
   {
-    name: 'a backlog is forgotten while something is parked in it',
+    name: 'a backlog is deleted while deliveries are parked in it',
     detectedBy: 1,
     store: (store) => {
       const finishClosing = store.finishClosing.bind(store);
@@ -164,7 +164,7 @@ export const MUTANTS: Mutant[] = [
     },
   },
   {
-    name: 'what another replica has to deliver now goes on waiting here',
+    name: 'new deliveries of another replica keep waiting here',
     detectedBy: 9,
     replica: (replica) => {
       const dispatcher = dispatcherOf(replica);
@@ -173,7 +173,7 @@ export const MUTANTS: Mutant[] = [
     },
   },
   {
-    name: 'a slow attempt lets its lane go on without spilling its webhook',
+    name: 'a slow attempt releases its lane without spilling its webhook',
     detectedBy: 1,
     replica: (replica) => {
       dispatcherOf(replica).parkInFlight = async (attempt) => {
@@ -235,7 +235,7 @@ export const MUTANTS: Mutant[] = [
     },
   },
   {
-    name: 'each attempt has a webhook-id of its own',
+    name: 'each attempt has a different webhook-id',
     detectedBy: 1,
     replica: (replica) => {
       const make = replica.attempts.make.bind(replica.attempts);

@@ -63,7 +63,7 @@ class NoAlerts extends Alerts {
   async disabled(): Promise<void> {}
 }
 
-/** A process of the room, with everything in it but Kafka, PostgreSQL and HTTP. */
+/** A replica of routing, without Kafka, PostgreSQL and HTTP. */
 export class Replica {
   dead = false;
   readonly intake: LaneIntake;

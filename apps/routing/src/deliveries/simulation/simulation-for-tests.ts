@@ -152,7 +152,7 @@ class Simulation implements World {
     const json = Buffer.from(JSON.stringify({ emitter: emitterId, n, at: Date.now() }));
     const { key, value, headers } = eventRecord({ emitterId, stream: '', emitId: `emit-${n}`, json });
     const messages = this.log[emitter % PARTITIONS] as KafkaMessage[];
-    // the broker's clock steps back now and then
+    // the broker's clock sometimes steps back
     const timestamp = String(Date.now() - (this.chance.happens(0.05) ? 200 : 0));
     messages.push({ offset: String(messages.length), timestamp, key: Buffer.from(key), value, headers, attributes: 0 });
   }
@@ -215,7 +215,7 @@ class Simulation implements World {
     };
   }
 
-  /** The group hands the partitions out anew; who had one and lost it may go on with what he has begun. */
+  /** The group assigns the partitions again. A replica that lost a partition may finish the tasks that it has begun. */
   private rebalance(): void {
     const alive = this.replicas;
     this.owners = this.log.map(() => (alive.length === 0 ? undefined : this.chance.pick(alive)));

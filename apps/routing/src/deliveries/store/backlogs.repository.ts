@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { WebhookId } from '#contracts';
 import { Database, type Session, type Transaction } from '#database';
+import { Backlog } from './delivery-store.entity.js';
 import type { Claim, NextLook } from './delivery-store.js';
 
 const MS = "interval '1 ms'";
@@ -28,6 +29,11 @@ export async function restartBacklog(transaction: Session, id: WebhookId): Promi
      ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), failed_probes = NULL`,
     [id],
   );
+}
+
+/** Deletes the backlog of a deleted webhook. */
+export async function deleteBacklog(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+  await transaction.rows(Backlog).delete({ webhook_id: webhookId });
 }
 
 /** The only writer of the table `backlog`: leases, due times and breakers. SQL, because leases are taken with SKIP LOCKED and the database's clock. */

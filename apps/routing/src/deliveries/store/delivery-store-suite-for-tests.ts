@@ -90,7 +90,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(versions).toEqual([1, 2, 3, 4]);
     });
 
-    it('holds arrivals up while it is closing, and only for so long', async () => {
+    it('holds new deliveries up while it is closing, for a limited time', async () => {
       const id = await webhook();
       await store.spill(id, null);
       const own = await claimed(id);
@@ -203,7 +203,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await claim(id)).toBeUndefined();
     });
 
-    it('counts probes, and goes on when one has succeeded', async () => {
+    it('counts probes, and continues after a successful one', async () => {
       const id = await webhook();
       await store.spill(id, { probeInMs: 0 });
       await store.parkFresh(id, [delivery(id)]);

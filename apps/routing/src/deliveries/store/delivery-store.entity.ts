@@ -2,7 +2,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
-/** What could not be delivered at once, with all that it takes to deliver it later. */
+/** A delivery that could not be made at once, with everything needed to make it later. */
 @Entity('parked_delivery')
 @Index('parked_delivery_fresh', ['webhook_id', 'ms', 'seq'], { where: 'fresh AND due_at IS NOT NULL' })
 @Index('parked_delivery_due', ['webhook_id', 'due_at'], { where: 'NOT fresh AND due_at IS NOT NULL' })
@@ -13,7 +13,7 @@ export class ParkedDelivery {
   @PrimaryColumn(BYTEWISE_TEXT)
   webhook_id!: WebhookId;
 
-  /** The event's id, `<ms>-<seq>`: its place in the log. */
+  /** The event's id, `<ms>-<seq>`. */
   @PrimaryColumn('bigint')
   ms!: number;
 
@@ -29,7 +29,7 @@ export class ParkedDelivery {
   @Column(BYTEWISE_TEXT)
   emit_id!: string;
 
-  /** When it happened, where the emitter states it. */
+  /** When it happened, if the emitter states it. */
   @Column('text', { nullable: true })
   time!: string | null;
 
@@ -40,7 +40,7 @@ export class ParkedDelivery {
   @Column('bytea')
   body!: Buffer;
 
-  /** Not attempted yet: to be attempted in order. */
+  /** Not attempted yet: attempted in order. */
   @Column('boolean')
   fresh!: boolean;
 
@@ -48,7 +48,7 @@ export class ParkedDelivery {
   @Column('jsonb')
   attempts!: object[];
 
-  /** How far it is in the retry schedule. */
+  /** The number of attempts in the retry schedule. */
   @Column('integer')
   tries!: number;
 
@@ -56,7 +56,7 @@ export class ParkedDelivery {
   @Column('timestamptz', { nullable: true })
   due_at!: Date | null;
 
-  /** Its first attempt takes long; after this time no replica makes it any more. */
+  /** Its first attempt is in flight until this time at most. */
   @Column('timestamptz', { nullable: true })
   in_flight_until!: Date | null;
 
@@ -67,7 +67,7 @@ export class ParkedDelivery {
   failed_at!: Date | null;
 }
 
-/** A webhook that has something parked, or is spilled. */
+/** A webhook that has parked deliveries or is spilled. */
 @Entity('backlog')
 @Index('backlog_due', ['next_due'])
 export class Backlog {
@@ -81,7 +81,7 @@ export class Backlog {
   @Column('integer', { nullable: true })
   failed_probes!: number | null;
 
-  /** The replica that works on it, and until when it alone does. */
+  /** The lease of the replica that drains it. */
   @Column({ ...BYTEWISE_TEXT, nullable: true })
   lease_id!: string | null;
 

@@ -4,7 +4,7 @@ import type { EventContext, EventPlace } from '#events';
 import { Database, type Transaction } from '#database';
 import type { Attempt, Delivery } from '../delivery.js';
 import { WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
-import { Backlog, ParkedDelivery } from './delivery-store.entity.js';
+import { ParkedDelivery } from './delivery-store.entity.js';
 import type { Parked, Settlement } from './delivery-store.js';
 import type { Mode } from '../../webhooks/target.js';
 import { MODE } from '../../webhooks/webhooks.repository.js';
@@ -24,17 +24,17 @@ interface ParkedRow {
 }
 
 const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries';
-/** What is taken at a time of bodies that may have a megabyte each. */
+/** The bytes that are taken at a time: a body may have a megabyte. */
 const TAKEN_BYTES = 8 * 1024 * 1024;
 const MS = "interval '1 ms'";
 
 const LISTED = 'ms, seq, emitter_id, attempts, due_at';
-/** Behind a failing endpoint a delivery waits at least for the next probe. */
+/** While the receiver is failing, a delivery waits at least for the next probe. */
 const EXPECTED_AT = `CASE WHEN due_at IS NOT NULL THEN greatest(due_at, (SELECT next_due FROM backlog WHERE webhook_id = $2 AND failed_probes IS NOT NULL)) END`;
 const OWNED = 'webhook_id = (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2)';
-/** What is given up starts its schedule anew; it has been attempted, so nothing waits for it. */
+/** A delivery that was given up begins a new retry schedule. It has been attempted, so no other delivery waits for it. */
 const DUE_NOW = 'due_at = now(), failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
-/** What is done in one statement: a million rows at once would hold their locks for too long. */
+/** Rows per statement: a million rows at once would hold their locks for too long. */
 const AT_ONCE = 5000;
 
 /** A parked delivery as its webhook's owner sees it. */
@@ -47,11 +47,11 @@ export interface ListedDelivery {
   due_at: Date | null;
 }
 
-/** Which part of a webhook's deliveries is wanted; both places are exclusive. */
+/** A range of a webhook's deliveries; both bounds are exclusive. */
 export interface PlaceWindow {
   olderThan: EventPlace;
   newerThan: EventPlace;
-  /** At which end of it the page begins. */
+  /** The end at which the page begins. */
   from: 'newest' | 'oldest';
   limit: number;
 }
@@ -66,10 +66,9 @@ interface ExpiredRow {
   body: Buffer;
 }
 
-/** Deletes the parked deliveries and the backlog of a deleted webhook. */
+/** Deletes the parked deliveries of a deleted webhook. */
 export async function deleteParkedDeliveries(transaction: Transaction, webhookId: WebhookId): Promise<void> {
   await transaction.rows(ParkedDelivery).delete({ webhook_id: webhookId });
-  await transaction.rows(Backlog).delete({ webhook_id: webhookId });
 }
 
 /**
@@ -90,7 +89,7 @@ export class ParkedDeliveriesRepository {
           SELECT hook.id, d.*, true, '[]', 0, now()
           FROM hook CROSS JOIN unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[]) AS d
           WHERE hook.mode = 'spilled'
-          -- read again after a crash or a rebalance
+          -- the event may be read again after a crash or a rebalance
           ON CONFLICT (webhook_id, ms, seq) DO NOTHING
         ), woken AS (
           ${wakeBacklogs("SELECT id, now() FROM hook WHERE mode = 'spilled'")}
@@ -191,14 +190,14 @@ export class ParkedDeliveriesRepository {
         WHERE webhook_id = $1 AND (ms, seq) IN (SELECT ms, seq FROM summed WHERE total <= ${TAKEN_BYTES} OR nth = 1) ORDER BY ms, seq`,
       values: [webhookId, limit],
     });
-    // asked again: it may have been parked in flight between the two, and be among these
+    // again: a delivery may have been parked in flight between the two statements, and be among these
     return { parked: rows.map((row) => parkedOf(webhookId, row)), inFlight: await this.hasInFlight(webhookId) };
   }
 
   async takeProbe(webhookId: WebhookId): Promise<Parked | undefined> {
     const { rows } = await this.database.query<ParkedRow>({
       name: 'delivery-take-probe',
-      // a fresh one, or else the one that was tried longest ago: an event that the receiver chokes on must not be the only one it's asked with
+      // a fresh one, or else the one that was attempted longest ago: an event that the receiver rejects must not be the only probe
       text: `SELECT ${COLUMNS} FROM (
                (SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL
                   AND coalesce(in_flight_until, '-infinity') <= now() ORDER BY ms, seq LIMIT 1)
@@ -246,7 +245,7 @@ export class ParkedDeliveriesRepository {
     return rows[0]?.count ?? 0;
   }
 
-  /** Makes a delivery due now. Undefined when it isn't parked. */
+  /** Makes a delivery due now. Undefined if it is not parked. */
   async retry(ownerId: UserId, webhookId: WebhookId, { ms, seq }: EventPlace): Promise<ListedDelivery | undefined> {
     const { rows } = await this.database.query<ListedDelivery>(
       `WITH due AS (UPDATE parked_delivery SET ${DUE_NOW} WHERE ${OWNED} AND ms = $3 AND seq = $4 RETURNING webhook_id, ${LISTED}), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
@@ -256,7 +255,7 @@ export class ParkedDeliveriesRepository {
     return rows[0];
   }
 
-  /** Parks a delivery that was made before, to be made again now, behind what is due. Undefined if the owner has no such webhook. */
+  /** Parks a delivery that was made before, to repeat it now, after those that are due. Undefined if the owner has no such webhook. */
   async parkAgain(ownerId: UserId, delivery: Delivery, attempts: Attempt[]): Promise<ListedDelivery | undefined> {
     const { webhookId, place, emitterId, stream, emitId, time, json } = delivery;
     const { rows } = await this.database.query<ListedDelivery>(
@@ -275,7 +274,7 @@ export class ParkedDeliveriesRepository {
     return rows[0];
   }
 
-  /** Makes all that was given up since then due now; answers how many. */
+  /** Makes all deliveries due now that were given up since then. Returns how many. */
   async recover(ownerId: UserId, webhookId: WebhookId, sinceMs: number): Promise<number> {
     const { rows } = await this.database.query<{ count: number }>(
       `WITH due AS (

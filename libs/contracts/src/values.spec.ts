@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { MAX_JSON_DEPTH, nestsTooDeeply } from './json-nesting.js';
+import { MAX_JSON_DEPTH, nestsTooDeeply } from './values.js';
 
 const arrays = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
 const objects = (levels: number): unknown => JSON.parse('{"a":'.repeat(levels) + '0' + '}'.repeat(levels));

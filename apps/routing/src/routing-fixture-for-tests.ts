@@ -16,9 +16,9 @@ import { WebhookRow } from './webhooks/webhook.entity.js';
 import { WebhooksRepository } from './webhooks/webhooks.repository.js';
 import { WebhooksService } from './webhooks/webhooks.service.js';
 
-/** The part of the room that users talk to, on a database of its own; the catalog knows what `catalog` has. */
-export class RoutingRoom {
-  /** Emitters that the catalog knows, and this room not yet. */
+/** The part of routing that handles users' requests, on a separate database. `catalog` is what the catalog knows. */
+export class RoutingFixture {
+  /** Emitters that the catalog knows and routing does not know yet. */
   readonly catalog = new Map<string, EmitterState>();
   /** Encrypts the signing secrets. */
   readonly box = new SecretBox([randomBytes(32)]);
@@ -40,8 +40,8 @@ export class RoutingRoom {
     this.service = new SubscriptionsService(database, this.subscriptions, autoSubscriptions, this.webhooks, this.directory);
   }
 
-  static async open(): Promise<RoutingRoom> {
-    return new RoutingRoom(await freshDatabase(schema));
+  static async open(): Promise<RoutingFixture> {
+    return new RoutingFixture(await freshDatabase(schema));
   }
 
   get database(): FreshDatabase['database'] {
@@ -74,7 +74,7 @@ export class RoutingRoom {
     };
   }
 
-  /** An emitter that the room knows. */
+  /** An emitter that routing knows. */
   async source(ownerId: UserId, change: Partial<EmitterState> = {}): Promise<SourceId> {
     const id = newId('source');
     await this.directory.learn(this.state(ownerId, id, change));

@@ -43,3 +43,12 @@ export const SelectsExternalId = (): PropertyDecorator =>
 
 /** Text that PostgreSQL and UTF-8 can store: replaces a NUL character or an unpaired surrogate by U+FFFD. */
 export const storableText = (text: string): string => text.toWellFormed().replaceAll('\0', '\uFFFD');
+
+/** The maximum nesting of JSON input. Parsing has no limit, but serializing needs a stack frame per level. */
+export const MAX_JSON_DEPTH = 200;
+
+/** Whether arrays and objects are nested deeper than the maximum. */
+export function nestsTooDeeply(value: unknown, levels = MAX_JSON_DEPTH): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((part) => nestsTooDeeply(part, levels - 1));
+}

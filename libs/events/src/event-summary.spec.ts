@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { truncateEvent, WHOLE_UP_TO } from './truncate-event.js';
+import { truncateEvent, WHOLE_UP_TO } from './event-summary.js';
 
 const truncated = (json: string): unknown => JSON.parse(truncateEvent(Buffer.from(json)).toString('utf8'));
 const long = 'x'.repeat(2000);

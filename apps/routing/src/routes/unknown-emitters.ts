@@ -1,6 +1,6 @@
 import { Lanes, type Task } from '#messaging';
 
-export interface StrangersOptions {
+export interface UnknownEmittersOptions {
   /** Attempts in flight to one webhook. */
   groupConcurrency: number;
   onFailure(error: unknown, lane: string): void;
@@ -9,16 +9,15 @@ export interface StrangersOptions {
 const CONCURRENCY = 64;
 
 /**
- * Events of emitters that nobody here knows yet. The catalog is asked for them, and that must not hold up the others:
- * so they take a lane of their own, and so does every event that comes from the same emitter until the lane is empty,
- * or a later one would overtake them.
+ * Events of emitters that routing does not know yet. Looking them up in the catalog must not delay other events, so each such emitter has a separate
+ * lane. Every further event of the emitter takes this lane until it is empty; otherwise it would overtake them.
  */
-export class Strangers {
+export class UnknownEmitters {
   private readonly waiting = new Map<string, number>();
-  /** What they lead to runs in lanes of its own: their lanes hold their places until it has ended. */
+  /** The resulting tasks run in separate lanes. The emitter's lane waits until they have ended. */
   private readonly lanes: Lanes;
 
-  constructor(options: StrangersOptions) {
+  constructor(options: UnknownEmittersOptions) {
     this.lanes = new Lanes({ concurrency: CONCURRENCY, ...options });
   }
 
@@ -26,11 +25,11 @@ export class Strangers {
     return this.waiting.has(emitterId);
   }
 
-  /** `introduce` finds out what is to be done with the event. It's run again until it doesn't throw. */
+  /** `introduce` determines the tasks of the event. It is retried until it does not throw. */
   task(emitterId: string, introduce: () => Promise<Task[]>): Task {
     this.waiting.set(emitterId, (this.waiting.get(emitterId) ?? 0) + 1);
     return {
-      lane: `stranger ${emitterId}`,
+      lane: `unknown-emitter ${emitterId}`,
       run: async () => {
         const tasks = await introduce();
         await Promise.all(tasks.map((task) => new Promise<void>((resolve) => this.lanes.push(task, resolve))));
