@@ -17,7 +17,18 @@ export interface ErrorReport {
 }
 
 /** The record of the event on the emitter's `$errors`. */
-export function errorReport({ emitterId, code, message, ts, emitId, originalEvent, context, ownerId, hops, cause }: ErrorReport): EventToProduce {
+export function errorReport({
+  emitterId,
+  code,
+  message,
+  ts,
+  emitId,
+  originalEvent,
+  context,
+  ownerId,
+  hops,
+  cause,
+}: ErrorReport): EventToProduce {
   const json = errorEventJson({
     ...{ code, message, stack: `${code}: ${message}`, ts, originalEvent },
     context: {

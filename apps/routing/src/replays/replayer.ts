@@ -135,7 +135,9 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
       return;
     }
     const records = events.map((event) =>
-      isId('source', listener) ? runRecord(event, owner_id, listener, { runId: `${id}-${eventIdOf(event.place)}` }) : workflowRecord(event, listener),
+      isId('source', listener)
+        ? runRecord(event, owner_id, listener, { runId: `${id}-${eventIdOf(event.place)}` })
+        : workflowRecord(event, listener),
     );
     await this.publisher.send(records);
     row.delivered += events.length;
