@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { testSeed } from './scripts/lib/test-seed.mjs';
+import { testSeed } from './scripts/stories/test-seed.mjs';
 
 // The workers inherit it. Randomised tests read it from there.
 process.env.SLUICE_SEED = String(testSeed());

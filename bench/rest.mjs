@@ -2,8 +2,8 @@
 import kafkajs from 'kafkajs';
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { node24 } from '../scripts/lib/node24.mjs';
-import { freePort } from '../scripts/lib/ports.mjs';
+import { node24 } from '../scripts/setup/node24.mjs';
+import { freePort } from '../scripts/shell/ports.mjs';
 import { cpuMs } from './lib/cpu.mjs';
 import { apiClient, startOwnSystem } from './lib/own-system.mjs';
 import { atRate, quantiles } from './lib/quantiles.mjs';

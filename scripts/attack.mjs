@@ -1,13 +1,13 @@
 // npm run attack: runs the hostile components of apps/runtime/src/sandbox/attacks against every rung of the jail that works on this machine; one line of JSON for each.
-import './lib/check-platform.mjs';
+import './setup/check-platform.mjs';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { chown } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { node24 } from './lib/node24.mjs';
-import { inRoot, ROOT } from './lib/paths.mjs';
-import { ensureBuild, ensureDependencies } from './lib/setup.mjs';
+import { node24 } from './setup/node24.mjs';
+import { inRoot, ROOT } from './shell/paths.mjs';
+import { ensureBuild, ensureDependencies } from './setup/setup.mjs';
 
 /** The last one is for containers that run as an ordinary user: as root, each process would also have a separate user. */
 const RUNGS = [{ rung: 'bwrap' }, { rung: 'unshare' }, { rung: 'setpriv-lsm', uid: 65_534 }];

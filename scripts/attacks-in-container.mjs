@@ -1,7 +1,7 @@
 // npm run test:attacks-in-container: runs the hostile components of apps/runtime/src/sandbox/attacks in containers like the runtime's, once for each
 // seccomp profile, and prints how many the jail contained. Needs Docker; builds the image if it does not exist (IMAGE, default sluice:dev).
 import { spawnSync } from 'node:child_process';
-import { ROOT } from './lib/paths.mjs';
+import { ROOT } from './shell/paths.mjs';
 
 const image = process.env.IMAGE ?? 'sluice:dev';
 const environments = [

@@ -1,8 +1,8 @@
 // npm run check:language: finds phrases in documents, comments and messages that have a plainer alternative.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { proseOf } from './lib/prose.mjs';
-import { inRoot, ROOT } from './lib/paths.mjs';
+import { proseOf } from './language/prose.mjs';
+import { inRoot, ROOT } from './shell/paths.mjs';
 
 /**
  * The files to check. Of the gateway and the runtime only messages are checked, until their comments are rewritten.
@@ -15,7 +15,7 @@ const SCOPE = [
 ];
 
 /** Files that quote the phrases, and code or texts of others. */
-const EXCEPT = /^scripts\/(check-language|lib\/prose\.spec)\.mjs$|^docker\/seccomp|real-components|sandbox\/attacks/;
+const EXCEPT = /^scripts\/(check-language|language\/prose\.spec)\.mjs$|^docker\/seccomp|real-components|sandbox\/attacks/;
 
 /** @type {[phrase: RegExp, better: string][]} */
 const PHRASES = [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { CORE_SCHEMA, load, mergeTag } from 'js-yaml';
-import { brokerProperties } from './lib/broker-properties.mjs';
+import { brokerProperties } from './stores/broker-properties.mjs';
 
 const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
 

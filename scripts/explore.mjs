@@ -2,13 +2,13 @@
 import { randomInt } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runScript } from './lib/command.mjs';
-import { ExplainedError } from './lib/explained-error.mjs';
-import { interruptible } from './lib/interruptible.mjs';
-import { inRoot } from './lib/paths.mjs';
-import { runJest } from './lib/run-jest.mjs';
-import { ensureBrokerJars, ensureDependencies } from './lib/setup.mjs';
-import { startTestStack } from './lib/test-stack.mjs';
+import { runScript } from './shell/command.mjs';
+import { ExplainedError } from './shell/explained-error.mjs';
+import { interruptible } from './stories/interruptible.mjs';
+import { inRoot } from './shell/paths.mjs';
+import { runJest } from './stories/run-jest.mjs';
+import { ensureBrokerJars, ensureDependencies } from './setup/setup.mjs';
+import { startTestStack } from './stories/test-stack.mjs';
 
 const USAGE = `Usage: npm run explore -- [--minutes N] [pattern…]
 

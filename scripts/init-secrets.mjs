@@ -4,8 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isMistypedKey, MISTYPED, newApiKey } from '../dist/apps/gateway/src/accounts/api-key.js';
-import { keepSecret } from './lib/secret-file.mjs';
-import { newSecretsKey } from './lib/secrets-key.mjs';
+import { keepSecret } from './shell/secret-file.mjs';
+import { newSecretsKey } from './shell/secrets-key.mjs';
 
 const SECRETS = [
   { name: 'postgres-password', variable: 'POSTGRES_PASSWORD', generate: () => randomBytes(24).toString('base64url') },

@@ -1,15 +1,15 @@
 // npm run --silent sluice -- <command>: the operator's commands, each implemented by the app that owns the data.
-import './lib/check-platform.mjs';
+import './setup/check-platform.mjs';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { appEnvironment } from './lib/apps.mjs';
-import { dataFolder, findRunning } from './lib/data-folder.mjs';
-import { loadDotEnv } from './lib/dot-env.mjs';
-import { explain, ExplainedError } from './lib/explained-error.mjs';
-import { node24 } from './lib/node24.mjs';
-import { inRoot } from './lib/paths.mjs';
-import { dataFolderPath } from './lib/settings.mjs';
-import { ensureBuild, ensureDependencies } from './lib/setup.mjs';
+import { appEnvironment } from './processes/apps.mjs';
+import { dataFolder, findRunning } from './launch/data-folder.mjs';
+import { loadDotEnv } from './launch/dot-env.mjs';
+import { explain, ExplainedError } from './shell/explained-error.mjs';
+import { node24 } from './setup/node24.mjs';
+import { inRoot } from './shell/paths.mjs';
+import { dataFolderPath } from './launch/settings.mjs';
+import { ensureBuild, ensureDependencies } from './setup/setup.mjs';
 
 /**
  * The program of each command, and whether it uses the stores.

@@ -1,27 +1,28 @@
 // npm start: installs what is missing, starts a broker, a database and the five apps, and keeps them running until it is stopped.
-import './lib/check-platform.mjs';
+import './setup/check-platform.mjs';
 import { existsSync } from 'node:fs';
-import { appEnvironment, superviseApps } from './lib/apps.mjs';
-import { banner } from './lib/banner.mjs';
-import { brokerAccess } from './lib/broker-access.mjs';
-import { startBroker } from './lib/broker.mjs';
-import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder, writeSecret } from './lib/data-folder.mjs';
-import { loadDotEnv } from './lib/dot-env.mjs';
-import { explain, ExplainedError } from './lib/explained-error.mjs';
-import { ensureFirstAccount, keyWorks, readKeptKey } from './lib/first-account.mjs';
-import { formatLogLine } from './lib/log-lines.mjs';
-import { node24 } from './lib/node24.mjs';
-import { inRoot, ROOT } from './lib/paths.mjs';
-import { whyNotListen } from './lib/ports.mjs';
-import { startPostgres } from './lib/postgres.mjs';
-import { run, stopCommands } from './lib/run.mjs';
-import { liveServices } from './lib/service-process.mjs';
-import { newSecretsKey } from './lib/secrets-key.mjs';
-import { secretsInFiles } from './lib/secrets-in-files.mjs';
-import { portsInUse, readSettings } from './lib/settings.mjs';
-import { ensureBrokerJars, ensureBuild, ensureDependencies } from './lib/setup.mjs';
-import { stopOnSignals } from './lib/stop-on-signals.mjs';
-import { supervise } from './lib/supervise.mjs';
+import { appEnvironment, superviseApps } from './processes/apps.mjs';
+import { banner } from './launch/banner.mjs';
+import { brokerAccess } from './stores/broker-access.mjs';
+import { startBroker } from './stores/broker.mjs';
+import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder } from './launch/data-folder.mjs';
+import { loadDotEnv } from './launch/dot-env.mjs';
+import { explain, ExplainedError } from './shell/explained-error.mjs';
+import { ensureFirstAccount, keyWorks, readKeptKey } from './launch/first-account.mjs';
+import { formatLogLine } from './launch/log-lines.mjs';
+import { node24 } from './setup/node24.mjs';
+import { inRoot, ROOT } from './shell/paths.mjs';
+import { whyNotListen } from './shell/ports.mjs';
+import { startPostgres } from './stores/postgres.mjs';
+import { run, stopCommands } from './shell/run.mjs';
+import { liveServices } from './processes/service-process.mjs';
+import { writeSecret } from './shell/secret-file.mjs';
+import { newSecretsKey } from './shell/secrets-key.mjs';
+import { secretsInFiles } from './launch/secrets-in-files.mjs';
+import { portsInUse, readSettings } from './launch/settings.mjs';
+import { ensureBrokerJars, ensureBuild, ensureDependencies } from './setup/setup.mjs';
+import { stopOnSignals } from './processes/stop-on-signals.mjs';
+import { supervise } from './processes/supervise.mjs';
 
 /** @param {string} app @param {string} line */
 const printLog = (app, line) => console.log(formatLogLine(app, line, { color: process.stdout.isTTY }));
@@ -30,7 +31,7 @@ const say = (line) => printLog('sluice', line);
 
 /**
  * What has been started so far and must be stopped.
- * @type {{ folder?: import('./lib/data-folder.mjs').DataFolder,
+ * @type {{ folder?: import('./launch/data-folder.mjs').DataFolder,
  *   stores: { stop(): Promise<void> }[], apps?: ReturnType<typeof superviseApps> }}
  */
 const started = { stores: [] };
@@ -100,7 +101,7 @@ async function start() {
 
 /**
  * The key that encrypts secrets: generated at the first start, unless the operator has set one.
- * @param {import('./lib/data-folder.mjs').DataFolder} folder
+ * @param {import('./launch/data-folder.mjs').DataFolder} folder
  * @returns {Record<string, string>}
  */
 function secretsKey({ secretsKey: file }) {
@@ -119,11 +120,11 @@ async function goOn() {
  * @param {string | undefined} apiKey
  */
 async function checkApiKey(apiKey) {
-  const { isMistypedKey, MISTYPED } = await import('../dist/apps/gateway/src/accounts/api-key.js');
+  const { isMistypedKey, MISTYPED } = await import(inRoot('dist', 'apps', 'gateway', 'src', 'accounts', 'api-key.js'));
   if (apiKey && isMistypedKey(apiKey)) throw new ExplainedError(`SLUICE_API_KEY ${MISTYPED}.`);
 }
 
-/** @param {import('./lib/settings.mjs').Settings} settings */
+/** @param {import('./launch/settings.mjs').Settings} settings */
 async function checkPorts(settings) {
   const problems = await Promise.all(
     portsInUse(settings).map(async ({ port, variable }) => {
@@ -137,7 +138,7 @@ async function checkPorts(settings) {
 }
 
 /**
- * @param {import('./lib/data-folder.mjs').DataFolder} folder
+ * @param {import('./launch/data-folder.mjs').DataFolder} folder
  * @param {number} port
  */
 async function runBroker(folder, port) {
@@ -153,7 +154,7 @@ async function runBroker(folder, port) {
 }
 
 /**
- * @param {import('./lib/data-folder.mjs').DataFolder} folder
+ * @param {import('./launch/data-folder.mjs').DataFolder} folder
  * @param {number} port
  */
 async function runPostgres(folder, port) {

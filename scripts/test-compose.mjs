@@ -2,16 +2,16 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runScript } from './lib/command.mjs';
-import { compose, docker, overrideFile } from './lib/compose.mjs';
-import { explain, ExplainedError } from './lib/explained-error.mjs';
-import { interruptible } from './lib/interruptible.mjs';
-import { inRoot } from './lib/paths.mjs';
-import { freePort, isOwnAddress } from './lib/ports.mjs';
-import { runStories } from './lib/run-jest.mjs';
-import { run } from './lib/run.mjs';
-import { ensureDependencies } from './lib/setup.mjs';
-import { timed, times } from './lib/timed.mjs';
+import { runScript } from './shell/command.mjs';
+import { compose, docker, overrideFile } from './stories/compose.mjs';
+import { explain, ExplainedError } from './shell/explained-error.mjs';
+import { interruptible } from './stories/interruptible.mjs';
+import { inRoot } from './shell/paths.mjs';
+import { freePort, isOwnAddress } from './shell/ports.mjs';
+import { runStories } from './stories/run-jest.mjs';
+import { run } from './shell/run.mjs';
+import { ensureDependencies } from './setup/setup.mjs';
+import { timed, times } from './shell/timed.mjs';
 
 const PROJECT = 'sluice-test';
 const DOCKER_DESKTOP = 'host.docker.internal';
@@ -107,7 +107,7 @@ async function fetchImage(image) {
   return code === 0 ? undefined : `the image ${image} is missing and cannot be pulled (${output.trim().split('\n').at(-1)}).`;
 }
 
-/** @param {import('./lib/compose.mjs').ComposeSettings} settings */
+/** @param {import('./stories/compose.mjs').ComposeSettings} settings */
 async function start(settings) {
   const [httpPort, endpointsPort, kafkaPort] = [settings.httpPorts[0], settings.endpointsPorts[0], await freePort()];
   const receiverHost = await hostOfThisMachine();
@@ -170,19 +170,19 @@ async function hostOfThisMachine() {
   return (await isOwnAddress(gateway)) ? gateway : DOCKER_DESKTOP;
 }
 
-/** @param {import('./lib/compose.mjs').ComposeSettings} settings */
+/** @param {import('./stories/compose.mjs').ComposeSettings} settings */
 function targetFile({ folder }) {
   return join(folder, 'target.json');
 }
 
-/** @param {import('./lib/compose.mjs').ComposeSettings} settings */
+/** @param {import('./stories/compose.mjs').ComposeSettings} settings */
 function keptHint(settings) {
   return `Left running.
 Run a story again: SLUICE_E2E_TARGET="$(cat ${targetFile(settings)})" npm test -- test/page-walk --selectProjects e2e
 Remove it:         docker compose --project-name ${settings.project} down --volumes`;
 }
 
-/** @param {import('./lib/compose.mjs').ComposeSettings} settings */
+/** @param {import('./stories/compose.mjs').ComposeSettings} settings */
 async function printErrors(settings) {
   const printed = await compose(settings, ['logs', '--no-color']);
   const errors = printed.split('\n').filter((line) => /"level":"(error|fatal)"/.test(line));

@@ -1,10 +1,10 @@
 // npm run test:e2e -- --url … --key … --kafka … --endpoints … [-- arguments for jest]: runs the stories of test/ against a running instance.
-import { runScript } from './lib/command.mjs';
-import { ExplainedError } from './lib/explained-error.mjs';
-import { describeInstance } from './lib/instance.mjs';
-import { kafkaLoginOptions, kafkaLoginVariables } from './lib/kafka-login.mjs';
-import { runStories, signalJest } from './lib/run-jest.mjs';
-import { ensureDependencies } from './lib/setup.mjs';
+import { runScript } from './shell/command.mjs';
+import { ExplainedError } from './shell/explained-error.mjs';
+import { describeInstance } from './stories/instance.mjs';
+import { kafkaLoginOptions, kafkaLoginVariables } from './stories/kafka-login.mjs';
+import { runStories, signalJest } from './stories/run-jest.mjs';
+import { ensureDependencies } from './setup/setup.mjs';
 
 const USAGE = `Usage: npm run test:e2e -- --url URL --key KEY --kafka HOST:PORT --endpoints URL [options] [-- arguments for jest]
 

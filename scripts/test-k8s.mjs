@@ -4,16 +4,16 @@ import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { runScript } from './lib/command.mjs';
-import { ExplainedError } from './lib/explained-error.mjs';
-import { addressTowards } from './lib/instance.mjs';
-import { interruptible } from './lib/interruptible.mjs';
-import { kubectl } from './lib/kubernetes.mjs';
-import { inRoot } from './lib/paths.mjs';
-import { runStories } from './lib/run-jest.mjs';
-import { run } from './lib/run.mjs';
-import { ensureDependencies } from './lib/setup.mjs';
-import { timed, times } from './lib/timed.mjs';
+import { runScript } from './shell/command.mjs';
+import { ExplainedError } from './shell/explained-error.mjs';
+import { addressTowards } from './stories/instance.mjs';
+import { interruptible } from './stories/interruptible.mjs';
+import { kubectl } from './stories/kubernetes.mjs';
+import { inRoot } from './shell/paths.mjs';
+import { runStories } from './stories/run-jest.mjs';
+import { run } from './shell/run.mjs';
+import { ensureDependencies } from './setup/setup.mjs';
+import { timed, times } from './shell/timed.mjs';
 
 const USAGE = `Usage: npm run test:k8s -- [options] [-- arguments for jest]
 
@@ -76,7 +76,7 @@ async function testKubernetes(options, positionals) {
   return code;
 }
 
-/** @param {import('./lib/kubernetes.mjs').KubernetesSettings} settings */
+/** @param {import('./stories/kubernetes.mjs').KubernetesSettings} settings */
 async function checkCluster(settings) {
   const { code, output, missing } = await run('kubectl', [
     ...(settings.context ? ['--context', settings.context] : []),
@@ -93,7 +93,7 @@ async function checkCluster(settings) {
 }
 
 /**
- * @param {import('./lib/kubernetes.mjs').KubernetesSettings} settings
+ * @param {import('./stories/kubernetes.mjs').KubernetesSettings} settings
  * @param {string} folder
  * @param {{ image?: string, node?: string, 'receiver-host'?: string }} options
  */
@@ -136,7 +136,7 @@ async function start(settings, folder, options) {
   };
 }
 
-/** @param {import('./lib/kubernetes.mjs').KubernetesSettings} settings */
+/** @param {import('./stories/kubernetes.mjs').KubernetesSettings} settings */
 async function addressOfNode(settings) {
   const { items } = JSON.parse(await kubectl(settings, ['get', 'nodes', '--output=json']));
   /** @type {{ type: string, address: string }[]} */
@@ -146,7 +146,7 @@ async function addressOfNode(settings) {
   return found.address;
 }
 
-/** @param {import('./lib/kubernetes.mjs').KubernetesSettings} settings */
+/** @param {import('./stories/kubernetes.mjs').KubernetesSettings} settings */
 async function nodePorts(settings) {
   const { items } = JSON.parse(await kubectl(settings, ['get', 'services', '--output=json']));
   const ports = items.map((/** @type {any} */ { metadata, spec }) => [metadata.name.replace(/-outside$/, ''), spec.ports[0].nodePort]);

@@ -1,7 +1,7 @@
 // npm test [-- arguments for jest]: installs what is missing, runs the tests, and ends with the line "N passed, N failed, N skipped".
-import { explain } from './lib/explained-error.mjs';
-import { runJest, signalJest } from './lib/run-jest.mjs';
-import { ensureDependencies } from './lib/setup.mjs';
+import { explain } from './shell/explained-error.mjs';
+import { runJest, signalJest } from './stories/run-jest.mjs';
+import { ensureDependencies } from './setup/setup.mjs';
 
 // A signal to this process stops jest; Ctrl-C in a terminal reaches jest directly.
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP'])) process.once(signal, () => signalJest(signal));

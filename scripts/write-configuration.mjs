@@ -6,8 +6,8 @@ import { CORE_SCHEMA, load, mergeTag } from 'js-yaml';
 import { SERVICES } from '../dist/libs/contracts/src/index.js';
 import { COMMON_SETTINGS } from '../dist/libs/service/src/index.js';
 import { FirstAccountConfig } from '../dist/apps/gateway/src/gateway.config.js';
-import { inRoot } from './lib/paths.mjs';
-import { LAUNCHER_VARIABLES } from './lib/settings.mjs';
+import { inRoot } from './shell/paths.mjs';
+import { LAUNCHER_VARIABLES } from './launch/settings.mjs';
 
 /** @typedef {{ name: string, fallback?: string, description: string, secret?: boolean, users: string[] }} Documented */
 

@@ -5,9 +5,9 @@ import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { brokerAccess } from '../scripts/lib/broker-access.mjs';
-import { startBroker } from '../scripts/lib/broker.mjs';
-import { freePort } from '../scripts/lib/ports.mjs';
+import { brokerAccess } from '../scripts/stores/broker-access.mjs';
+import { startBroker } from '../scripts/stores/broker.mjs';
+import { freePort } from '../scripts/shell/ports.mjs';
 
 const topics = ['events', 'workflows', 'workflow-triggers', 'routing.requests'];
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { APPS } from '../scripts/lib/apps.mjs';
+import { APPS } from '../scripts/processes/apps.mjs';
 import type { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { outsideProducer } from './support/producer.js';

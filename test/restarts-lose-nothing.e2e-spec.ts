@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { APPS } from '../scripts/lib/apps.mjs';
+import { APPS } from '../scripts/processes/apps.mjs';
 import type { Api } from './support/api.js';
 import { Calls } from './support/calls.js';
 import { Load } from './support/load.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { createServer, type Server } from 'node:http';
-import type { App } from '../scripts/lib/apps.mjs';
+import type { App } from '../scripts/processes/apps.mjs';
 import { type Api, http } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { outsideProducer } from './support/producer.js';

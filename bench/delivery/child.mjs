@@ -1,8 +1,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { appEnvironment } from '../../scripts/lib/apps.mjs';
-import { node24 } from '../../scripts/lib/node24.mjs';
+import { appEnvironment } from '../../scripts/processes/apps.mjs';
+import { node24 } from '../../scripts/setup/node24.mjs';
 
 /**
  * A process of the benchmark, and its first message. It exits when its channel to this process closes.

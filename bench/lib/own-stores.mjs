@@ -3,15 +3,15 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { appEnvironment } from '../../scripts/lib/apps.mjs';
-import { startBroker } from '../../scripts/lib/broker.mjs';
-import { removeAtEnd } from '../../scripts/lib/keeper.mjs';
-import { node24 } from '../../scripts/lib/node24.mjs';
-import { inRoot } from '../../scripts/lib/paths.mjs';
-import { freePort } from '../../scripts/lib/ports.mjs';
-import { startPostgres } from '../../scripts/lib/postgres.mjs';
-import { ensureBrokerJars } from '../../scripts/lib/setup.mjs';
-import { supervise } from '../../scripts/lib/supervise.mjs';
+import { appEnvironment } from '../../scripts/processes/apps.mjs';
+import { startBroker } from '../../scripts/stores/broker.mjs';
+import { removeAtEnd } from '../../scripts/processes/keeper.mjs';
+import { node24 } from '../../scripts/setup/node24.mjs';
+import { inRoot } from '../../scripts/shell/paths.mjs';
+import { freePort } from '../../scripts/shell/ports.mjs';
+import { startPostgres } from '../../scripts/stores/postgres.mjs';
+import { ensureBrokerJars } from '../../scripts/setup/setup.mjs';
+import { supervise } from '../../scripts/processes/supervise.mjs';
 
 const execute = promisify(execFile);
 

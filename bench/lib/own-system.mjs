@@ -1,11 +1,11 @@
 import { rm } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
-import { superviseApps } from '../../scripts/lib/apps.mjs';
-import { startBroker } from '../../scripts/lib/broker.mjs';
-import { freePort } from '../../scripts/lib/ports.mjs';
-import { startPostgres } from '../../scripts/lib/postgres.mjs';
-import { newSecretsKey } from '../../scripts/lib/secrets-key.mjs';
+import { superviseApps } from '../../scripts/processes/apps.mjs';
+import { startBroker } from '../../scripts/stores/broker.mjs';
+import { freePort } from '../../scripts/shell/ports.mjs';
+import { startPostgres } from '../../scripts/stores/postgres.mjs';
+import { newSecretsKey } from '../../scripts/shell/secrets-key.mjs';
 import { ownFolder, runOurs } from './own-stores.mjs';
 
 /**

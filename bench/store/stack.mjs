@@ -1,5 +1,5 @@
-import { startApp } from '../../scripts/lib/apps.mjs';
-import { supervise } from '../../scripts/lib/supervise.mjs';
+import { startApp } from '../../scripts/processes/apps.mjs';
+import { supervise } from '../../scripts/processes/supervise.mjs';
 import { runOurs, startOwnStores } from '../lib/own-stores.mjs';
 
 /**

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { type App, APPS } from '../../scripts/lib/apps.mjs';
-import { compose, type ComposeSettings, docker, overrideFile } from '../../scripts/lib/compose.mjs';
+import { type App, APPS } from '../../scripts/processes/apps.mjs';
+import { compose, type ComposeSettings, docker, overrideFile } from '../../scripts/stories/compose.mjs';
 import { eventually } from './eventually.js';
 import type { Orchestrated } from './running-system.js';
 import type { Variables } from './system.js';

@@ -1,5 +1,5 @@
-import { type App, APPS } from '../../scripts/lib/apps.mjs';
-import { kubectl, type KubernetesSettings } from '../../scripts/lib/kubernetes.mjs';
+import { type App, APPS } from '../../scripts/processes/apps.mjs';
+import { kubectl, type KubernetesSettings } from '../../scripts/stories/kubernetes.mjs';
 import { http } from './api.js';
 import { eventually } from './eventually.js';
 import type { Orchestrated } from './running-system.js';

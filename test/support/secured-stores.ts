@@ -5,14 +5,14 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type App, APPS } from '../../scripts/lib/apps.mjs';
-import { loginProperties } from '../../scripts/lib/broker-properties.mjs';
-import { startBroker } from '../../scripts/lib/broker.mjs';
-import { node24 } from '../../scripts/lib/node24.mjs';
-import { inRoot } from '../../scripts/lib/paths.mjs';
-import { freePort } from '../../scripts/lib/ports.mjs';
-import { startPostgres } from '../../scripts/lib/postgres.mjs';
-import { newSecretsKey } from '../../scripts/lib/secrets-key.mjs';
+import { type App, APPS } from '../../scripts/processes/apps.mjs';
+import { loginProperties } from '../../scripts/stores/broker-properties.mjs';
+import { startBroker } from '../../scripts/stores/broker.mjs';
+import { node24 } from '../../scripts/setup/node24.mjs';
+import { inRoot } from '../../scripts/shell/paths.mjs';
+import { freePort } from '../../scripts/shell/ports.mjs';
+import { startPostgres } from '../../scripts/stores/postgres.mjs';
+import { newSecretsKey } from '../../scripts/shell/secrets-key.mjs';
 import { makeTestCertificate } from '../../libs/testing/src/test-certificate.js';
 
 /** A Kafka and a PostgreSQL as in a company: TLS, a login for each service, and only the permissions that `sluice kafka acls` prints. */

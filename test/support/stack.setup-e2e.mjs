@@ -1,4 +1,4 @@
-import { ensureBuild } from '../../scripts/lib/setup.mjs';
+import { ensureBuild } from '../../scripts/setup/setup.mjs';
 import setUpStack from './stack.setup.mjs';
 
 /** The e2e tests run the built apps, as they are shipped. A running instance needs neither a build nor stores. */

@@ -1,5 +1,5 @@
-import { ensureBrokerJars } from '../../scripts/lib/setup.mjs';
-import { startTestStack } from '../../scripts/lib/test-stack.mjs';
+import { ensureBrokerJars } from '../../scripts/setup/setup.mjs';
+import { startTestStack } from '../../scripts/stories/test-stack.mjs';
 
 /**
  * Starts the broker and the database server of this test run, once, and passes their addresses to the workers.

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { appEnvironment, superviseApps } from '../../scripts/lib/apps.mjs';
-import { node24 } from '../../scripts/lib/node24.mjs';
-import { inRoot } from '../../scripts/lib/paths.mjs';
-import { freePort } from '../../scripts/lib/ports.mjs';
-import { newSecretsKey } from '../../scripts/lib/secrets-key.mjs';
+import { appEnvironment, superviseApps } from '../../scripts/processes/apps.mjs';
+import { node24 } from '../../scripts/setup/node24.mjs';
+import { inRoot } from '../../scripts/shell/paths.mjs';
+import { freePort } from '../../scripts/shell/ports.mjs';
+import { newSecretsKey } from '../../scripts/shell/secrets-key.mjs';
 
 /**
  * Starts the system for the stories that share one. `joinSystem` reads its environment from `SLUICE_TEST_SHARED_SYSTEM`.

@@ -1,4 +1,4 @@
-/** Jest exits much sooner, and scripts/lib/run-jest.mjs kills it only later. */
+/** Jest exits much sooner, and scripts/stories/run-jest.mjs kills it only later. */
 const EXIT_MS = 8000;
 
 /** Stops what `stack.setup.mjs` has started, regardless of the results of the tests. */

@@ -1,4 +1,4 @@
-import type { App } from '../../scripts/lib/apps.mjs';
+import type { App } from '../../scripts/processes/apps.mjs';
 import type { Api } from './api.js';
 import { joinSharedSystem, startLocalSystem } from './local-system.js';
 import { joinRunningSystem } from './running-system.js';

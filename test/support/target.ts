@@ -1,6 +1,6 @@
 import { describe, it } from '@jest/globals';
 import type { AddressInfo, Server } from 'node:net';
-import { isOwnAddress } from '../../scripts/lib/ports.mjs';
+import { isOwnAddress } from '../../scripts/shell/ports.mjs';
 
 /**
  * What a story may need beyond the REST API, the sources' endpoints and Kafka:
@@ -35,8 +35,8 @@ export interface RunningTarget {
   kafkaVariables?: Record<string, string>;
   /** Why the target lacks a capability. */
   lacks: Partial<Record<Capability, string>>;
-  compose?: import('../../scripts/lib/compose.mjs').ComposeSettings;
-  kubernetes?: import('../../scripts/lib/kubernetes.mjs').KubernetesSettings;
+  compose?: import('../../scripts/stories/compose.mjs').ComposeSettings;
+  kubernetes?: import('../../scripts/stories/kubernetes.mjs').KubernetesSettings;
 }
 
 /** `local`: each story starts the five apps as processes. */

@@ -63,7 +63,7 @@ describe('the HTTP side of the gateway', () => {
       ],
     })
     class HttpModule {}
-    app = await createHttpApp(HttpModule, silent);
+    app = await createHttpApp({ module: HttpModule }, silent);
     await app.init();
     await app.getHttpAdapter().getInstance().ready();
   };

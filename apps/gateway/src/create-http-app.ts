@@ -1,4 +1,4 @@
-import type { Type } from '@nestjs/common';
+import type { DynamicModule } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { randomUUID } from 'node:crypto';
@@ -44,7 +44,7 @@ const LISTS = new Map(
 );
 
 /** The HTTP side of the gateway: what holds for every route, in the order in which a request meets it. */
-export async function createHttpApp(module: Type, log: Log): Promise<NestFastifyApplication> {
+export async function createHttpApp(module: DynamicModule, log: Log): Promise<NestFastifyApplication> {
   const config = GatewayConfig.read();
   const adapter = new GatewayAdapter({
     bodyLimit: config.maxBodyBytes,

@@ -9,24 +9,16 @@ import { LogModule } from '#service';
 import { GatewayModule } from './gateway.module.js';
 import { openApiDocument } from './http/openapi.js';
 
-/** Writes the API's description to the file that is named: the app is put together, and nothing of it is connected. */
+/** Writes the description of the API to a file. Constructs the app without starting or connecting anything. */
 process.env.DATABASE_URL ??= 'postgres://nowhere';
 const log = createLog('openapi', 'silent');
 const kafka = new KafkaClient(KafkaConfig.read({}), 'openapi', log);
 const publisher = new Publisher(kafka);
 const box = new SecretBox([]);
 class Root {}
-Reflect.defineMetadata(
-  'imports',
-  [
-    LogModule.with(log),
-    SecretsModule.with(box),
-    MessagingModule.with({ kafka, publisher, messages: new Messages('gateway', kafka, publisher, log, box), consumers: new Consumers() }),
-    GatewayModule,
-  ],
-  Root,
-);
-const app = await NestFactory.create(Root, new FastifyAdapter(), { logger: false, preview: true });
+const connections = { kafka, publisher, messages: new Messages('gateway', kafka, publisher, log, box), consumers: new Consumers() };
+const root = { module: Root, imports: [LogModule.with(log), SecretsModule.with(box), MessagingModule.with(connections), GatewayModule] };
+const app = await NestFactory.create(root, new FastifyAdapter(), { logger: false, preview: true });
 const [, , file = 'docs/openapi.yaml'] = process.argv;
 await writeFile(file, dump(openApiDocument(app), { noRefs: true, lineWidth: 140 }));
 process.exit(0);

@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
 import { handledMessages, ownedRequests, testApp } from '#testing';
 import { RuntimeModule } from './runtime.module.js';
-import { SANDBOX } from './sandbox/sandbox.provider.js';
+import { Sandbox } from './sandbox/sandbox.js';
 
 it('constructs every provider of the runtime, which answers each of its commands and queries once', async () => {
   const app = await testApp(RuntimeModule)
-    .overrideProvider(SANDBOX)
+    .overrideProvider(Sandbox)
     .useValue({ close: async () => {} })
     .compile();
   expect(

@@ -1,4 +1,4 @@
-import { Inject, Injectable, Optional } from '@nestjs/common';
+import { Injectable, Optional } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { LessThan } from 'typeorm';
 import { type EmitterState, findEmitters, type UserId } from '#contracts';
@@ -7,11 +7,9 @@ import { Messages } from '#messaging';
 import { Emitter } from './emitter.entity.js';
 
 /** The room's own work in the transaction that applies a change; `first` if the room did not know the emitter. */
-export interface EmitterListener {
-  emitterChanged(transaction: Transaction, state: EmitterState, first: boolean): Promise<void>;
+export abstract class EmitterListener {
+  abstract emitterChanged(transaction: Transaction, state: EmitterState, first: boolean): Promise<void>;
 }
-/** Injection token of the room's EmitterListener, where it has one. */
-export const EMITTER_LISTENER = Symbol('emitter listener');
 
 const UNKNOWN_FOR_MS = 1000;
 /** The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
@@ -29,7 +27,7 @@ export class EmitterDirectory {
   constructor(
     private readonly database: Database,
     private readonly messages: Messages,
-    @Optional() @Inject(EMITTER_LISTENER) private readonly listener?: EmitterListener,
+    @Optional() private readonly listener?: EmitterListener,
   ) {}
 
   /** The given emitters that exist or have existed, by id. Looks up missing ones in the catalog with one query. */

@@ -2,7 +2,7 @@ import { Controller, type DynamicModule, Module, type Provider } from '@nestjs/c
 import { Payload } from '@nestjs/microservices';
 import { emitterChanged, EmitterState } from '#contracts';
 import { Hears, ignored, type Outcome } from '#messaging';
-import { EMITTER_LISTENER, EmitterDirectory, type EmitterListener } from './directory.js';
+import { EmitterDirectory, EmitterListener } from './directory.js';
 
 @Controller()
 class EmitterFactsController {
@@ -19,7 +19,7 @@ class EmitterFactsController {
 export class EmittersModule {
   /** listener: additional work when a change is applied; `imports`: the modules that its constructor needs. */
   static forRoom(listener?: { useClass: new (...args: never[]) => EmitterListener; imports?: DynamicModule['imports'] }): DynamicModule {
-    const listeners: Provider[] = listener ? [{ provide: EMITTER_LISTENER, useClass: listener.useClass }] : [];
+    const listeners: Provider[] = listener ? [{ provide: EmitterListener, useClass: listener.useClass }] : [];
     return {
       module: EmittersModule,
       global: true,

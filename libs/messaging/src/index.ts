@@ -11,7 +11,6 @@ export { type FetchedBatch, Fenced, LogIntake, type LogIntakeOptions } from './l
 export { LogReader, type LogRange, type LogRanges } from './log-reader.js';
 export { LogRecord } from './log-record.js';
 export { recordOf, Messages } from './messages.js';
-export { KAFKA } from './kafka-token.js';
 export { MessagingModule } from './messaging.module.js';
 export { currentPatience, withPatience } from './patience.js';
 export { fieldsOf, PayloadPipe } from './payload-pipe.js';

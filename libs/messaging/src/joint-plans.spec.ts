@@ -67,7 +67,7 @@ describe('JointPlans', () => {
     expect(sizes).toEqual([25, 10, 5]);
   });
 
-  it('reports an error of a call to every partition that shared it, and goes on', async () => {
+  it('reports an error of a call to every partition that shared it, and continues', async () => {
     let calls = 0;
     const plans = new JointPlans((given) => {
       calls += 1;

@@ -4,9 +4,8 @@ import type { Admin, EachBatchPayload } from 'kafkajs';
 import { kafkaName, type Service, Unavailable } from '#contracts';
 import { LOG, type Log } from '#observability';
 import { deleteGroups } from './consumer-life.js';
-import type { KafkaClient } from './kafka.js';
+import { KafkaClient } from './kafka.js';
 import { LogRecord } from './log-record.js';
-import { KAFKA } from './kafka-token.js';
 
 /** A part of a partition: `to` is exclusive. */
 export interface LogRange {
@@ -23,7 +22,7 @@ const READ_MS = 25_000;
 @Injectable()
 export class LogReader {
   constructor(
-    @Inject(KAFKA) private readonly kafka: KafkaClient,
+    private readonly kafka: KafkaClient,
     @Inject(LOG) private readonly log: Log,
   ) {}
 

@@ -1,7 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { Consumers } from './consumers.js';
-import { KAFKA } from './kafka-token.js';
-import type { KafkaClient } from './kafka.js';
+import { KafkaClient } from './kafka.js';
 import { Messages } from './messages.js';
 import { Publisher } from './publisher.js';
 
@@ -13,12 +12,12 @@ export class MessagingModule {
       module: MessagingModule,
       global: true,
       providers: [
-        { provide: KAFKA, useValue: instances.kafka },
+        { provide: KafkaClient, useValue: instances.kafka },
         { provide: Publisher, useValue: instances.publisher },
         { provide: Messages, useValue: instances.messages },
         { provide: Consumers, useValue: instances.consumers },
       ],
-      exports: [KAFKA, Publisher, Messages, Consumers],
+      exports: [KafkaClient, Publisher, Messages, Consumers],
     };
   }
 }

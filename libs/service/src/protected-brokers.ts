@@ -1,6 +1,6 @@
 import { Inject, Injectable, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { ownHosts } from '#egress';
-import { KAFKA, type KafkaClient } from '#messaging';
+import { KafkaClient } from '#messaging';
 import { LOG, type Log } from '#observability';
 
 const EVERY_MS = 5 * 60_000;
@@ -14,7 +14,7 @@ export class ProtectedBrokers implements OnModuleInit, OnApplicationShutdown {
   private timer: NodeJS.Timeout | undefined;
 
   constructor(
-    @Inject(KAFKA) private readonly kafka: Pick<KafkaClient, 'admin'>,
+    private readonly kafka: KafkaClient,
     @Inject(LOG) private readonly log: Log,
   ) {}
 

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { hostname } from 'node:os';
-import type { INestApplicationContext, INestMicroservice, Type } from '@nestjs/common';
+import type { DynamicModule, INestApplicationContext, INestMicroservice, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestMicroservice } from '@nestjs/microservices';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -41,7 +41,7 @@ export interface ServiceOptions {
   settings: readonly ConfigClass[];
   /** For a service that also serves HTTP: makes the HTTP application and says where it listens. */
   http?: {
-    create(module: Type, log: Log): Promise<NestFastifyApplication>;
+    create(module: DynamicModule, log: Log): Promise<NestFastifyApplication>;
     listen(app: NestFastifyApplication): Promise<void>;
   };
 }
@@ -106,12 +106,8 @@ export async function runService({ name, module, schema, settings, http }: Servi
     readiness.starting('its consumers to join');
     await Promise.all([publisher.connect(), messages.connect()]);
 
-    const root = rootModule(
-      module,
-      LogModule.with(log),
-      SecretsModule.with(box),
-      MessagingModule.with({ kafka, publisher, messages, consumers }),
-    );
+    const connections = MessagingModule.with({ kafka, publisher, messages, consumers });
+    const root: DynamicModule = { module: RootModule, imports: [module, LogModule.with(log), SecretsModule.with(box), connections] };
     const restores = new DatabaseRestores(consumers, log);
     const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient, restores });
     const beforeConsumers = (context: INestApplicationContext) => restores.start(context.get(Database, { strict: false }));
@@ -142,7 +138,7 @@ type BeforeConsumers = (context: INestApplicationContext) => Promise<void>;
 
 async function startHttp(
   { create, listen }: NonNullable<ServiceOptions['http']>,
-  root: Type,
+  root: DynamicModule,
   log: Log,
   strategy: KafkaTransport,
   beforeConsumers: BeforeConsumers,
@@ -160,7 +156,7 @@ async function startHttp(
 }
 
 async function startMicroservice(
-  root: Type,
+  root: DynamicModule,
   log: Log,
   strategy: KafkaTransport,
   beforeConsumers: BeforeConsumers,
@@ -179,11 +175,8 @@ function handleRecords(microservice: INestMicroservice): void {
   microservice.useGlobalFilters(new RpcErrors());
 }
 
-function rootModule(...imports: object[]): Type {
-  class RootModule {}
-  Reflect.defineMetadata('imports', imports, RootModule);
-  return RootModule;
-}
+/** The app's module, with the log and the connections that every service has. */
+class RootModule {}
 
 function stopInOrder(log: Log, timeoutMs: number, close: () => Promise<void>): void {
   let stopping = false;

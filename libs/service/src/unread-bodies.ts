@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** How long a client may go on sending a body that is not wanted, in ms. */
+/** How long a client may continue to send a body that is not wanted, in ms. */
 const LINGER_MS = 5000;
 
 /**

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runOurs, startOwnStores } from '../../../bench/lib/own-stores.mjs';
-import { startApp } from '../../../scripts/lib/apps.mjs';
-import { node24 } from '../../../scripts/lib/node24.mjs';
-import { freePort } from '../../../scripts/lib/ports.mjs';
-import { newSecretsKey } from '../../../scripts/lib/secrets-key.mjs';
-import { startServiceProcess } from '../../../scripts/lib/service-process.mjs';
-import { supervise } from '../../../scripts/lib/supervise.mjs';
+import { startApp } from '../../../scripts/processes/apps.mjs';
+import { node24 } from '../../../scripts/setup/node24.mjs';
+import { freePort } from '../../../scripts/shell/ports.mjs';
+import { newSecretsKey } from '../../../scripts/shell/secrets-key.mjs';
+import { startServiceProcess } from '../../../scripts/processes/service-process.mjs';
+import { supervise } from '../../../scripts/processes/supervise.mjs';
 
 /**
  * Replicas of routing and a receiver of webhooks, with their own broker and database server. A process that dies is restarted.

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { type EmitterId, listEvents, SluiceError, Unavailable, type UserId } from '#contracts';
@@ -86,7 +87,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     this.stopping = true;
     const open = [...this.open.keys()];
     await Promise.all(open.map((connection) => connection.endWithin(GOODBYE_MS)));
-    await Promise.race([this.reader.stop(), new Promise((resolve) => setTimeout(resolve, GOODBYE_MS).unref())]);
+    await Promise.race([this.reader.stop(), sleep(GOODBYE_MS, undefined, { ref: false })]);
   }
 
   /** One of the streams that the account may have, until the connection is closed. Throws when there is none left. */

@@ -2,7 +2,7 @@ import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } fro
 import { EVENTS_TOPIC, Unavailable } from '#contracts';
 import type { EventToProduce } from '#events';
 import { LOG, type Log } from '#observability';
-import { KAFKA, type KafkaClient, Publisher, shares } from '#messaging';
+import { KafkaClient, Publisher, shares } from '#messaging';
 
 /** A broker that does not acknowledge events in this time is away. */
 const WITHIN_MS = 5000;
@@ -16,7 +16,7 @@ export class EventLog implements OnModuleInit, OnApplicationShutdown {
   private waitingBytes = 0;
 
   constructor(
-    @Inject(KAFKA) kafka: KafkaClient,
+    kafka: KafkaClient,
     @Inject(LOG) private readonly log: Log,
   ) {
     this.publisher = new Publisher(kafka);

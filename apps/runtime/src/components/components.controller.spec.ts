@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { ComponentRejected } from '../sandbox/component-rejected.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
-import { SANDBOX } from '../sandbox/sandbox.provider.js';
+import { Sandbox } from '../sandbox/sandbox.js';
 import { ComponentsController } from './components.controller.js';
 
 const FILES = { entry: 'a.mjs', files: { 'a.mjs': '' } };
@@ -25,7 +25,7 @@ describe('what the runtime returns about a component', () => {
     };
     const module = await Test.createTestingModule({
       controllers: [ComponentsController],
-      providers: [{ provide: SANDBOX, useValue: sandbox }],
+      providers: [{ provide: Sandbox, useValue: sandbox }],
     }).compile();
     controller = module.get(ComponentsController);
   });

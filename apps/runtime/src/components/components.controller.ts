@@ -1,4 +1,4 @@
-import { Controller, Inject } from '@nestjs/common';
+import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { createHash } from 'node:crypto';
 import {
@@ -14,13 +14,12 @@ import {
 import { Answers } from '#messaging';
 import { ComponentRejected } from '../sandbox/component-rejected.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
-import type { Sandbox } from '../sandbox/sandbox.js';
-import { SANDBOX } from '../sandbox/sandbox.provider.js';
+import { Sandbox } from '../sandbox/sandbox.js';
 
 /** Tells the catalog what a component's code says of itself. */
 @Controller()
 export class ComponentsController {
-  constructor(@Inject(SANDBOX) private readonly sandbox: Sandbox) {}
+  constructor(private readonly sandbox: Sandbox) {}
 
   @Answers(inspectComponent)
   inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<ComponentDescription> {

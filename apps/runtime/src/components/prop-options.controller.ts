@@ -1,4 +1,4 @@
-import { Controller, Inject } from '@nestjs/common';
+import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import {
   ComponentOptions,
@@ -17,8 +17,7 @@ import { Answers } from '#messaging';
 import { SecretBox } from '#secrets';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { openedProps, withoutMasks } from '../deployments/opened-props.js';
-import type { OptionsCall, Sandbox } from '../sandbox/sandbox.js';
-import { SANDBOX } from '../sandbox/sandbox.provider.js';
+import { type OptionsCall, Sandbox } from '../sandbox/sandbox.js';
 import { CodeCache } from './code-cache.js';
 
 /** Less than the caller waits. */
@@ -41,7 +40,7 @@ export class PropOptionsController {
     private readonly deployments: DeploymentsRepository,
     private readonly codes: CodeCache,
     private readonly box: SecretBox,
-    @Inject(SANDBOX) private readonly sandbox: Sandbox,
+    private readonly sandbox: Sandbox,
   ) {}
 
   @Answers(sourceOptions)

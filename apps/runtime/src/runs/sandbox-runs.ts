@@ -6,8 +6,7 @@ import { LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
 import { openedProps } from '../deployments/opened-props.js';
 import { RuntimeConfig } from '../runtime.config.js';
-import { SANDBOX } from '../sandbox/sandbox.provider.js';
-import type { RunError, RunJob, RunOutcome, Sandbox } from '../sandbox/sandbox.js';
+import { type RunError, type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
 import { deploymentIdOf, type DueRun, errorRecord } from './run-events.js';
 import { runsAtATime, type RunSource } from './run-sources.js';
 
@@ -17,7 +16,7 @@ const DEACTIVATE_MS = 10_000;
 @Injectable()
 export class SandboxRuns {
   constructor(
-    @Inject(SANDBOX) private readonly sandbox: Sandbox,
+    private readonly sandbox: Sandbox,
     private readonly config: RuntimeConfig,
     private readonly publisher: Publisher,
     private readonly box: SecretBox,

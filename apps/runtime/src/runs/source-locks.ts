@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { PoolClient, QueryResult } from 'pg';
 import { SluiceError } from '#contracts';
@@ -51,7 +52,7 @@ export class SourceLocks {
       const client = await (this.connection ?? this.connect());
       const { rows } = await this.query(client, 'source-lock', 'pg_try_advisory_lock', sourceId);
       if (rows[0]?.done) return client;
-      await new Promise((resolve) => setTimeout(resolve, pause));
+      await sleep(pause);
     }
   }
 

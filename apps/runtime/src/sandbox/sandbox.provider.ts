@@ -1,15 +1,12 @@
-import { Inject, Injectable, type OnApplicationShutdown, type Provider } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown, type Provider } from '@nestjs/common';
 import { resolve } from 'node:path';
 import { LOG, type Log } from '#observability';
 import { CannotStart } from '#service';
 import { ProcessSandbox } from './process-sandbox.js';
 import { RunnerConfig } from './runner.config.js';
 import { defaultSandboxConfig, type SandboxConfig } from './sandbox-config.js';
-import type { Sandbox } from './sandbox.js';
+import { Sandbox } from './sandbox.js';
 import { SandboxUnavailable } from './sandbox-unavailable.js';
-
-/** Injection token of the sandbox. */
-export const SANDBOX = Symbol('sandbox');
 
 export function readSandboxConfig(): SandboxConfig {
   const config = RunnerConfig.read();
@@ -24,7 +21,7 @@ export function startSandbox(config: SandboxConfig): Promise<ProcessSandbox> {
 }
 
 export const sandboxProvider: Provider = {
-  provide: SANDBOX,
+  provide: Sandbox,
   inject: [LOG],
   useFactory: async (log: Log): Promise<Sandbox> => {
     const sandbox = await startSandbox(readSandboxConfig());
@@ -37,7 +34,7 @@ export const sandboxProvider: Provider = {
 /** Ends the components' processes after everything that runs them has stopped. */
 @Injectable()
 export class SandboxLife implements OnApplicationShutdown {
-  constructor(@Inject(SANDBOX) private readonly sandbox: Sandbox) {}
+  constructor(private readonly sandbox: Sandbox) {}
 
   onApplicationShutdown(): Promise<void> {
     return this.sandbox.close();

@@ -1,28 +1,28 @@
 /**
- * Where users' code runs. Nothing that a component does reaches the caller as an exception or as an object of its own: outcomes carry plain
- * values and JSON text that were checked on this side.
+ * Where users' code runs. A component cannot throw into its caller or pass it an object: outcomes carry only plain values and JSON text that were
+ * checked on this side. The class is the injection token.
  */
-export interface Sandbox {
+export abstract class Sandbox {
   /**
-   * Evaluates the code in a throw-away process and tells what it is.
-   * @throws ComponentRejected when the component is not acceptable; SandboxUnavailable when no process could be had; TooMuchWaiting; CallerGone
+   * Evaluates the code in a temporary process and describes the component.
+   * @throws ComponentRejected if the component is invalid; SandboxUnavailable if no process could be started; TooMuchWaiting; CallerGone
    */
-  inspect(component: ComponentCode, caller?: Caller): Promise<ComponentDescription>;
+  abstract inspect(component: ComponentCode, caller?: Caller): Promise<ComponentDescription>;
 
   /**
-   * Makes one file of an entry file and the neighbours that it imports by relative path, in a throw-away process.
-   * @throws ComponentRejected when an import is missing or a file does not parse; TooMuchWaiting; CallerGone
+   * Bundles an entry file and its relative imports into one file, in a temporary process.
+   * @throws ComponentRejected if an import is missing or a file does not parse; TooMuchWaiting; CallerGone
    */
-  bundle(files: ComponentFiles, caller?: Caller): Promise<string>;
+  abstract bundle(files: ComponentFiles, caller?: Caller): Promise<string>;
 
-  /** Runs `run` or a hook. Never throws for what the component does; SandboxUnavailable when no process could be had. */
-  run(job: RunJob): Promise<RunOutcome>;
+  /** Runs `run` or a hook. Does not throw if the component fails. @throws SandboxUnavailable if no process could be started */
+  abstract run(job: RunJob): Promise<RunOutcome>;
 
   /** Which jail is in force, for the log and the health route. */
-  health(): SandboxHealth;
+  abstract health(): SandboxHealth;
 
   /** Ends every process. Runs in flight end as `killed`. */
-  close(): Promise<void>;
+  abstract close(): Promise<void>;
 }
 
 /** Whose turn an inspection takes, and for how long it is of use. */

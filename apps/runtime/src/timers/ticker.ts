@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { type RunRequest, executeRun } from '#contracts';
 import { recordOf } from '#messaging';
@@ -44,7 +45,7 @@ export class Ticker implements OnApplicationBootstrap, BeforeApplicationShutdown
       } catch (error) {
         this.log.warn({ err: error }, 'timers.interrupted');
       }
-      await new Promise((resolve) => setTimeout(resolve, nap));
+      await sleep(nap);
     }
   }
 

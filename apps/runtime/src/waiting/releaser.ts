@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { findWithdrawnEmits, type WaitingEmitKey } from '#contracts';
 import { Messages } from '#messaging';
@@ -56,7 +57,7 @@ export class Releaser implements OnApplicationBootstrap, BeforeApplicationShutdo
       } catch (error) {
         this.log.warn({ err: error }, 'waiting-emits.interrupted');
       }
-      if (released < BATCH) await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+      if (released < BATCH) await sleep(EVERY_MS);
     }
   }
 }

@@ -1,2 +1,0 @@
-/** Injection token of the process's Kafka client. */
-export const KAFKA = Symbol('kafka');

@@ -1,0 +1,102 @@
+import { chmodSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { APPS } from '../processes/apps.mjs';
+import { stopLeftoverBroker } from '../stores/broker.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { readPidFile, removePidFile, stopLeftover, writePidFile } from '../processes/pid-file.mjs';
+import { stopLeftoverPostgres } from '../stores/postgres.mjs';
+import { writeSecret } from '../shell/secret-file.mjs';
+
+/**
+ * The data folder of an instance:
+ *
+ *     lock            the process that uses it
+ *     running.json    the addresses of the running instance (deleted when it stops)
+ *     api-key         of the first account
+ *     secrets-key     SLUICE_SECRETS_KEY, if the environment has none
+ *     apps/*.pid      the apps' processes
+ *     secrets/        the values of secret variables in the environment
+ *     broker/         Apache Kafka: its data, log, configuration, password
+ *     postgres/       PostgreSQL: its data, log, password
+ *
+ * @param {string} dir
+ */
+export const dataFolder = (dir) => ({
+  dir,
+  lock: join(dir, 'lock'),
+  running: join(dir, 'running.json'),
+  apiKey: join(dir, 'api-key'),
+  secretsKey: join(dir, 'secrets-key'),
+  secrets: join(dir, 'secrets'),
+  broker: join(dir, 'broker'),
+  postgres: join(dir, 'postgres'),
+  /** @param {string} app */
+  appPidFile: (app) => join(dir, 'apps', `${app}.pid`),
+});
+
+/** @typedef {ReturnType<typeof dataFolder>} DataFolder */
+
+/**
+ * Locks a data folder for this process.
+ * @param {DataFolder} folder
+ */
+export async function lockDataFolder(folder) {
+  try {
+    mkdirSync(join(folder.dir, 'apps'), { recursive: true });
+    // Can be traversed but not listed: PostgreSQL may run as another user.
+    chmodSync(folder.dir, 0o711);
+    for (;;) {
+      const holder = readPidFile(folder.lock);
+      if (holder && holder.pid !== process.pid) {
+        throw new ExplainedError(
+          `Sluice is already running on ${folder.dir} (process ${holder.pid}): stop it first, or set another folder in SLUICE_DATA_DIR.`,
+        );
+      }
+      if (holder) return;
+      writePidFile(folder.lock, process.pid);
+      // Two simultaneous starts: the later one has overwritten the lock of the earlier one, which detects it here.
+      await sleep(50);
+    }
+  } catch (error) {
+    if (error instanceof ExplainedError) throw error;
+    throw new ExplainedError(`The data folder ${folder.dir} cannot be used: ${/** @type {Error} */ (error).message}.`);
+  }
+}
+
+/** @param {DataFolder} folder */
+export function unlockDataFolder(folder) {
+  rmSync(folder.running, { force: true });
+  removePidFile(folder.lock);
+}
+
+/**
+ * Stops the processes that a killed launcher has left running on this folder, in order.
+ * @param {DataFolder} folder
+ * @returns {Promise<boolean>} whether there were any
+ */
+export async function stopLeftovers(folder) {
+  const apps = await Promise.all(APPS.map((app) => stopLeftover(folder.appPidFile(app))));
+  const stores = await Promise.all([stopLeftoverBroker(folder.broker), stopLeftoverPostgres(folder.postgres)]);
+  return [...apps, ...stores].includes(true);
+}
+
+/**
+ * Writes down how to reach the stores of a running instance: the variables of a service.
+ * @param {DataFolder} folder
+ * @param {Record<string, string>} stores
+ */
+export const announce = (folder, stores) => writeSecret(folder.running, JSON.stringify(stores, null, 2));
+
+/**
+ * @param {DataFolder} folder
+ * @returns {Record<string, string> | null} null if no instance is running on this folder
+ */
+export function findRunning(folder) {
+  if (!readPidFile(folder.lock)) return null;
+  try {
+    return JSON.parse(readFileSync(folder.running, 'utf8'));
+  } catch {
+    return null;
+  }
+}

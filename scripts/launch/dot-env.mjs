@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs';
+import { inRoot } from '../shell/paths.mjs';
+
+/** Adds the variables of `.env` to the environment, unless they are already set. */
+export function loadDotEnv(file = inRoot('.env')) {
+  let text;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch {
+    return;
+  }
+  for (const [name, value] of Object.entries(parseDotEnv(text))) process.env[name] ??= value;
+}
+
+/**
+ * Parses `NAME=value` lines; the value may be quoted; `#` begins a comment.
+ * @param {string} text
+ * @returns {Record<string, string>}
+ */
+export function parseDotEnv(text) {
+  /** @type {Record<string, string>} */
+  const variables = {};
+  for (const [, name, single, double, bare] of text.matchAll(
+    /^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=[ \t]*(?:'([^']*)'|"([^"]*)"|([^\r\n]*))/gm,
+  )) {
+    if (name) variables[name] = single ?? double?.replaceAll('\\n', '\n') ?? (bare ?? '').replace(/(^|\s+)#.*$/, '').trim();
+  }
+  return variables;
+}

@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { appEnvironment } from '../processes/apps.mjs';
+import { writeSecret } from '../shell/secret-file.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { node24 } from '../setup/node24.mjs';
+import { inRoot, ROOT } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
+
+/**
+ * Creates the first account if there is none yet, and stores its API key.
+ *
+ * @param {object} options
+ * @param {Record<string, string | undefined>} options.env
+ * @param {string} options.keyFile
+ * @param {string} [options.apiKey] the key to use
+ * @returns {Promise<string | null>} its key; null if the account already exists and no key is configured
+ */
+export async function ensureFirstAccount({ env, keyFile, apiKey }) {
+  const cli = inRoot('dist', 'apps', 'gateway', 'src', 'cli.js');
+  const { code, stdout, output } = await run(node24(), [cli, 'account', 'bootstrap', '--json'], {
+    cwd: ROOT,
+    env: { ...appEnvironment(env), SLUICE_API_KEY: apiKey },
+  });
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe first account could not be created, see above.`);
+  const { api_key: key } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
+  if (key) writeSecret(keyFile, key);
+  return key;
+}
+
+/**
+ * The key that an earlier start has stored.
+ * @param {string} keyFile
+ * @returns {string | null}
+ */
+export function readKeptKey(keyFile) {
+  try {
+    return readFileSync(keyFile, 'utf8').trim() || null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Whether the REST API accepts a key: a key that has been revoked must not be shown.
+ * @param {{ host: string, httpPort: number }} settings
+ * @param {string} key
+ */
+export async function keyWorks({ host, httpPort }, key) {
+  const reached = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host);
+  const url = `http://${reached}:${httpPort}/v1/users/me`;
+  try {
+    const response = await fetch(url, { headers: { authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(10_000) });
+    return response.status !== 401;
+  } catch (error) {
+    throw new ExplainedError(`The REST API does not respond at ${url}: ${/** @type {Error} */ (error).message}.`);
+  }
+}

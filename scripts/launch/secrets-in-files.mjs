@@ -1,0 +1,35 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeSecret } from '../shell/secret-file.mjs';
+
+/** The secret variables of the services; scripts/launch/secrets-in-files.spec.mjs compares them with the declared ones. */
+export const SECRET_VARIABLES = [
+  'DATABASE_URL',
+  'DATABASE_PASSWORD',
+  'KAFKA_SASL_PASSWORD',
+  'KAFKA_SASL_OAUTHBEARER_CLIENT_SECRET',
+  'KAFKA_SSL_KEY_PASSWORD',
+  'SLUICE_SMTP_URL',
+  'SLUICE_SECRETS_KEY',
+];
+
+/**
+ * Moves secrets from variables into files, for the processes that are started next: every process of the same user can read a process's
+ * environment, and code that has broken out of a jail may be such a process.
+ *
+ * @param {Record<string, string | undefined>} env
+ * @param {string} folder
+ * @returns {Record<string, string>} the variables that replace them
+ */
+export function secretsInFiles(env, folder) {
+  const given = SECRET_VARIABLES.filter((name) => env[name]);
+  if (given.length > 0) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return Object.assign(
+    {},
+    ...given.map((name) => {
+      const file = join(folder, name);
+      writeSecret(file, env[name] ?? '');
+      return { [name]: '', [`${name}_FILE`]: file };
+    }),
+  );
+}

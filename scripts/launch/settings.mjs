@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { resolve } from 'node:path';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { ROOT } from '../shell/paths.mjs';
+
+// A first trial has its sources and webhooks on this machine, so the loopback addresses are allowed.
+const LOOPBACK = '127.0.0.0/8,::1,localhost';
+
+/** The variables that only `npm start` reads; the services declare theirs. */
+export const LAUNCHER_VARIABLES = [
+  {
+    name: 'SLUICE_HOST',
+    fallback: '127.0.0.1',
+    description:
+      'Address on which the REST API and the endpoints of sources listen; 0.0.0.0 opens them to the network. Compose reads it, too.',
+  },
+  { name: 'SLUICE_KAFKA_PORT', fallback: '9092', description: 'Port of the embedded Kafka broker, on 127.0.0.1.' },
+  { name: 'SLUICE_POSTGRES_PORT', fallback: '5433', description: 'Port of the embedded PostgreSQL server, on 127.0.0.1.' },
+];
+
+/**
+ * The settings of `npm start`.
+ *
+ * @typedef {object} Settings
+ * @property {string} dataDir
+ * @property {string} host
+ * @property {number} httpPort
+ * @property {number} endpointsPort
+ * @property {number} kafkaPort for the embedded broker
+ * @property {number} postgresPort for the embedded server
+ * @property {string} [kafkaBrokers] an existing broker instead
+ * @property {string} [databaseUrl] an existing server instead
+ * @property {string} [apiKey] of the first account
+ * @property {string} allowPrivateHosts
+ * @property {string} protectedHosts beside our own
+ */
+
+/**
+ * @param {Record<string, string | undefined>} given
+ * @returns {Settings}
+ * @throws {ExplainedError} with a sentence for every bad variable
+ */
+export function readSettings(given) {
+  /** @type {string[]} */
+  const problems = [];
+  const env = withSecretsFromFiles(given, problems);
+  /** @param {string} name @param {number} fallback */
+  const port = (name, fallback) => {
+    const text = env[name] || String(fallback);
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= 1 && value <= 65_535) return value;
+    problems.push(`${name} must be a port, a whole number from 1 to 65535, not "${text}".`);
+    return NaN;
+  };
+  /** @param {string} name @param {(text: string) => boolean} isRight @param {string} expected @param {boolean} [secret] */
+  const optional = (name, isRight, expected, secret = false) => {
+    const text = env[name] || undefined;
+    if (text === undefined || isRight(text)) return text;
+    problems.push(`${name} must be ${expected}${secret ? '' : `, not "${text}"`}.`);
+    return undefined;
+  };
+
+  /** @type {Settings} */
+  const settings = {
+    dataDir: dataFolderPath(env),
+    host: optional('SLUICE_HOST', (text) => isIP(text) !== 0, 'an IP address such as 127.0.0.1 or 0.0.0.0') ?? '127.0.0.1',
+    httpPort: port('SLUICE_HTTP_PORT', 3000),
+    endpointsPort: port('SLUICE_ENDPOINTS_PORT', 3001),
+    kafkaPort: port('SLUICE_KAFKA_PORT', 9092),
+    postgresPort: port('SLUICE_POSTGRES_PORT', 5433),
+    kafkaBrokers: optional('KAFKA_BROKERS', isBrokerList, 'a list such as kafka-1:9092,kafka-2:9092'),
+    databaseUrl: optional('DATABASE_URL', isPostgresUrl, 'an address such as postgres://user:password@host:5432/postgres', true),
+    apiKey: optional('SLUICE_API_KEY', (text) => /^[\x21-\x7e]{8,128}$/.test(text), '8 to 128 visible ASCII characters', true),
+    allowPrivateHosts: env['SLUICE_ALLOW_PRIVATE_HOSTS'] ?? LOOPBACK,
+    protectedHosts: env['SLUICE_PROTECTED_HOSTS'] ?? '',
+  };
+  problems.push(...portsGivenTwice(settings));
+  if (problems.length > 0) throw new ExplainedError(problems.join('\n'));
+  return settings;
+}
+
+/**
+ * A secret may be in a file, named by the variable with the suffix `_FILE`.
+ * @param {Record<string, string | undefined>} env
+ * @param {string[]} problems
+ */
+function withSecretsFromFiles(env, problems) {
+  const all = { ...env };
+  for (const name of ['DATABASE_URL', 'SLUICE_API_KEY']) {
+    const file = env[`${name}_FILE`];
+    if (!file) continue;
+    try {
+      all[name] = readFileSync(file, 'utf8').trim();
+    } catch (error) {
+      problems.push(`${name}_FILE cannot be read: ${/** @type {Error} */ (error).message}.`);
+    }
+  }
+  return all;
+}
+
+/** @param {Record<string, string | undefined>} env */
+export const dataFolderPath = (env) => resolve(ROOT, env['SLUICE_DATA_DIR'] || '.sluice');
+
+/**
+ * The ports that must be free, each with the variable that sets it.
+ * @param {Settings} settings
+ */
+export const portsInUse = (settings) => [
+  { variable: 'SLUICE_HTTP_PORT', port: settings.httpPort },
+  { variable: 'SLUICE_ENDPOINTS_PORT', port: settings.endpointsPort },
+  ...(settings.kafkaBrokers ? [] : [{ variable: 'SLUICE_KAFKA_PORT', port: settings.kafkaPort }]),
+  ...(settings.databaseUrl ? [] : [{ variable: 'SLUICE_POSTGRES_PORT', port: settings.postgresPort }]),
+];
+
+/** @param {Settings} settings */
+function portsGivenTwice(settings) {
+  const used = portsInUse(settings);
+  return used.flatMap(({ variable, port }, index) => {
+    const earlier = used.slice(0, index).find((other) => other.port === port);
+    return earlier ? [`${variable} and ${earlier.variable} must not be the same port, ${port}.`] : [];
+  });
+}
+
+/** @param {string} text */
+const isBrokerList = (text) =>
+  text.split(',').every((broker) => {
+    const port = Number(/^[\w.-]+:(\d+)$/.exec(broker.trim())?.[1]);
+    return port >= 1 && port <= 65_535;
+  });
+
+/** @param {string} text */
+function isPostgresUrl(text) {
+  try {
+    const { protocol, hostname } = new URL(text);
+    return ['postgres:', 'postgresql:'].includes(protocol) && hostname !== '';
+  } catch {
+    return false;
+  }
+}

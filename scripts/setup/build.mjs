@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { inRoot, isRepository, ROOT } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
+
+const compiler = inRoot('node_modules', 'typescript', 'bin', 'tsc');
+const compilerNotes = inRoot('dist', 'build.tsbuildinfo');
+const stampFile = inRoot('dist', '.build-stamp.json');
+
+/**
+ * Compiles apps, libraries and benchmarks into dist/ if one of their files has changed since the last build.
+ * Does nothing in an image.
+ * @param {{ say?: (line: string) => void }} [options]
+ */
+export async function ensureBuild({ say = console.log } = {}) {
+  if (!isRepository()) return;
+  const sources = listSources();
+  const state = createHash('sha256').update(JSON.stringify(sources)).digest('hex');
+  const files = sources.map(([file]) => file);
+  const last = readStamp();
+  const gone = last?.files.filter((file) => !files.includes(file)) ?? [];
+  const complete = last?.files.every((file) => gone.includes(file) || !isCompiled(file) || existsSync(outputOf(file))) ?? false;
+  if (complete && last?.state === state) return;
+
+  say(complete ? '… building (sources have changed)' : '… building');
+  // The compiler trusts its own records: it would not write deleted output again.
+  if (!complete) rmSync(compilerNotes, { force: true });
+  gone.forEach(removeOutput);
+  const { code, output } = await run(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: ROOT });
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe build failed, see above.`);
+  mkdirSync(inRoot('dist'), { recursive: true });
+  writeFileSync(stampFile, JSON.stringify({ state, files }));
+}
+
+/**
+ * The files that the build depends on.
+ * @returns {[file: string, size: number, changedAt: number][]}
+ */
+function listSources() {
+  const folders = ['apps', 'libs', 'bench'].filter((folder) => existsSync(inRoot(folder)));
+  const files = folders.flatMap((folder) =>
+    readdirSync(inRoot(folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
+  );
+  return ['package.json', 'tsconfig.json', 'tsconfig.build.json', ...files.sort()].flatMap((file) => {
+    const entry = statSync(inRoot(file), { throwIfNoEntry: false });
+    return entry?.isFile() ? [[file, entry.size, entry.mtimeMs]] : [];
+  });
+}
+
+/**
+ * The compiler keeps the output of a deleted source.
+ * @param {string} source
+ */
+function removeOutput(source) {
+  rmSync(outputOf(source), { force: true });
+  rmSync(`${outputOf(source)}.map`, { force: true });
+}
+
+/** @param {string} source */
+const outputOf = (source) => inRoot('dist', source.replace(/\.ts$/, '.js'));
+
+/** @param {string} source */
+const isCompiled = (source) => source.endsWith('.ts') && !/\.(d|spec|int-spec)\.ts$/.test(source);
+
+/** @returns {{ state: string, files: string[] } | null} */
+function readStamp() {
+  try {
+    return JSON.parse(readFileSync(stampFile, 'utf8'));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { ensureNode24 } from './node24.mjs';
+import { inRoot, isRepository } from '../shell/paths.mjs';
+import { ensureEmbeddedPostgres } from './postgres-binaries.mjs';
+import { run } from '../shell/run.mjs';
+
+/** @typedef {(line: string) => void} Say */
+
+/**
+ * A folder with a separate lock file.
+ * @typedef {object} Installation
+ * @property {string} folder
+ * @property {string} name what it contains, for people
+ * @property {string} duration of the first installation
+ */
+
+/** @type {Installation} */
+const SERVICES = { folder: inRoot(), name: 'dependencies', duration: 'about a minute' };
+/** What components may import: never loaded by the services. @type {Installation} */
+const COMPONENTS = { folder: inRoot('component-packages'), name: 'the packages of components', duration: 'a few seconds' };
+
+/**
+ * Makes sure that both folders contain what their lock files say, and that the files of npm's install scripts exist.
+ * Does nothing in an image.
+ * @param {{ say?: Say }} [options]
+ */
+export async function ensureDependencies({ say = console.log } = {}) {
+  if (!isRepository()) return;
+  await ensureInstalled(SERVICES, say, async () => {
+    await ensureNode24();
+    await ensureEmbeddedPostgres();
+  });
+  await ensureInstalled(COMPONENTS, say);
+}
+
+/**
+ * @param {Installation} installation
+ * @param {Say} say
+ * @param {() => Promise<void>} [complete]
+ */
+async function ensureInstalled(installation, say, complete = async () => {}) {
+  const lockFile = join(installation.folder, 'package-lock.json');
+  const stampFile = join(installation.folder, 'node_modules', '.sluice-lock-hash');
+  const wanted = createHash('sha256').update(readFileSync(lockFile)).digest('hex');
+  if (readIfThere(stampFile) === wanted) return;
+  // npm's own record of the installed packages
+  const installed = readIfThere(join(installation.folder, 'node_modules', '.package-lock.json'));
+  if (installed === null || !contains(installed, readFileSync(lockFile, 'utf8'))) await install(installation, installed !== null, say);
+  await complete();
+  writeFileSync(stampFile, wanted);
+}
+
+/**
+ * @param {Installation} installation
+ * @param {boolean} again
+ * @param {Say} say
+ */
+async function install({ folder, name, duration }, again, say) {
+  say(again ? `… installing ${name} (package-lock.json has changed)` : `… installing ${name} (first time, ${duration})`);
+  const { code, output, missing } = await run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: folder, env: environmentForNpm() });
+  if (missing) throw new ExplainedError('npm is not in the PATH: install Node with npm and start again.');
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe dependencies could not be installed: npm ci failed, see above.`);
+}
+
+/**
+ * Whether a person has installed exactly the packages of the lock file, with npm install or npm ci.
+ * The lock file contains packages for other platforms that are never installed.
+ * @param {string} installed
+ * @param {string} lock
+ */
+function contains(installed, lock) {
+  const actual = JSON.parse(installed).packages;
+  const wanted = Object.entries(JSON.parse(lock).packages).filter(([path]) => path !== '');
+  return wanted.every(([path, entry]) => (actual[path] ? actual[path].version === entry.version : entry.optional === true));
+}
+
+/** npm replaces node_modules, so it must not run on the Node in that folder, which npm scripts have first in their PATH. */
+function environmentForNpm() {
+  const path = (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter((folder) => !folder.startsWith(inRoot('node_modules')))
+    .join(delimiter);
+  return { ...process.env, PATH: path, NODE_OPTIONS: '' };
+}
+
+/** @param {string} file */
+function readIfThere(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,160 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { brokerJars, java } from '../setup/broker-jars.mjs';
+import { BROKER_USER, keptPort, loginProperties } from './broker-properties.mjs';
+import { writeSecret } from '../shell/secret-file.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { loadKafkajs } from './kafka-answers.mjs';
+import { inRoot } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
+
+/** The user that the services log in as. */
+const SERVICES_USER = 'sluice';
+
+/**
+ * The permissions on the broker of `npm start`:
+ *
+ *     PLAINTEXT    clients outside, without a login: write and read the public topics, nothing else
+ *     SERVICES     the services: SCRAM, all permissions
+ *     CONTROLLER   the broker itself
+ *
+ * @typedef {object} BrokerAccess
+ * @property {number} controllerPort
+ * @property {number[]} ports of the internal listeners
+ * @property {import('./broker.mjs').BrokerSecurity} security
+ * @property {Record<string, string>} environment the variables with which a service connects and logs in
+ */
+
+/**
+ * Ports and passwords are chosen once per data folder, and kept.
+ * @param {string} dir of the broker
+ * @param {number} port for clients outside
+ * @returns {Promise<BrokerAccess>}
+ */
+export async function brokerAccess(dir, port) {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const passwordFile = join(dir, 'password');
+  if (!existsSync(passwordFile)) writeSecret(passwordFile, randomBytes(24).toString('hex'));
+  const password = readFileSync(passwordFile, 'utf8').trim();
+  // of the broker itself: for this process only
+  const ownPassword = randomBytes(24).toString('hex');
+  const config = join(dir, 'server.properties');
+  const controllerPort = await keptPort(config, 'CONTROLLER', [port]);
+  const servicesPort = await keptPort(config, 'SERVICES', [port, controllerPort]);
+  const bootstrap = `127.0.0.1:${servicesPort}`;
+
+  /** @type {import('./broker.mjs').BrokerSecurity['client']} */
+  const services = { sasl: { mechanism: 'scram-sha-512', username: SERVICES_USER, password } };
+  return {
+    controllerPort,
+    ports: [servicesPort, controllerPort],
+    environment: {
+      KAFKA_BROKERS: bootstrap,
+      KAFKA_SECURITY_PROTOCOL: 'sasl_plaintext',
+      KAFKA_SASL_MECHANISM: 'scram-sha-512',
+      KAFKA_SASL_USERNAME: SERVICES_USER,
+      KAFKA_SASL_PASSWORD_FILE: passwordFile,
+    },
+    security: {
+      // Not created with the storage: the passwords would be in the arguments of a program, where every user of this machine can read them
+      users: {},
+      bootstrap,
+      client: { sasl: { mechanism: 'plain', username: BROKER_USER, password: ownPassword } },
+      properties: () => accessProperties({ port, servicesPort, controllerPort, password: ownPassword }),
+      prepare: async () => {
+        if (await grantPublicTopics(bootstrap, services)) return;
+        // The first start, data of a version without logins, or a password file that was removed
+        await setPassword(dir, bootstrap, ownPassword, password);
+        if (!(await grantPublicTopics(bootstrap, services)))
+          throw new ExplainedError(`The broker does not accept the password in ${passwordFile}.`);
+      },
+    },
+  };
+}
+
+/** @param {{ port: number, servicesPort: number, controllerPort: number, password: string }} options */
+function accessProperties({ port, servicesPort, controllerPort, password }) {
+  return `
+# Who may do what: scripts/stores/broker-access.mjs
+listeners=PLAINTEXT://127.0.0.1:${port},SERVICES://127.0.0.1:${servicesPort},CONTROLLER://127.0.0.1:${controllerPort}
+advertised.listeners=PLAINTEXT://127.0.0.1:${port},SERVICES://127.0.0.1:${servicesPort}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SERVICES:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
+${loginProperties({ brokerListener: 'SERVICES', clientListener: 'SERVICES', superUser: SERVICES_USER, password })}`;
+}
+
+/**
+ * Idempotent.
+ * @param {string} brokers
+ * @param {import('./broker.mjs').BrokerSecurity['client']} client
+ * @returns {Promise<boolean>} false: the broker does not know this login
+ */
+async function grantPublicTopics(brokers, client) {
+  const { Kafka, logLevel } = await loadKafkajs();
+  const admin = new Kafka({
+    ...client,
+    brokers: [brokers],
+    clientId: 'sluice-start',
+    logLevel: logLevel.NOTHING,
+    retry: { retries: 0 },
+  }).admin();
+  try {
+    await admin.connect();
+    await admin.createAcls({ acl: await publicAcls() });
+    return true;
+  } catch (error) {
+    if (/** @type {Error} */ (error).name === 'KafkaJSSASLAuthenticationError') return false;
+    throw error;
+  } finally {
+    await admin.disconnect().catch(() => {});
+  }
+}
+
+/** The permissions of clients that do not log in. */
+async function publicAcls() {
+  const { AclOperationTypes: may, AclPermissionTypes, AclResourceTypes: kind, ResourcePatternTypes: pattern } = await loadKafkajs();
+  const contracts = await import(inRoot('dist', 'libs', 'contracts', 'src', 'index.js'));
+  const { EVENTS_TOPIC, WORKFLOWS_TOPIC, WORKFLOW_TRIGGERS_TOPIC, SERVICES, topicAccess } = contracts;
+  const { ALLOW, DENY } = AclPermissionTypes;
+  /** @type {[number, string, number, number, number[]][]} */
+  const rules = [
+    [kind.TOPIC, EVENTS_TOPIC, pattern.LITERAL, ALLOW, [may.READ, may.WRITE, may.DESCRIBE, may.DESCRIBE_CONFIGS]],
+    [kind.TOPIC, WORKFLOWS_TOPIC, pattern.LITERAL, ALLOW, [may.READ, may.WRITE, may.DESCRIBE, may.DESCRIBE_CONFIGS]],
+    [kind.TOPIC, WORKFLOW_TRIGGERS_TOPIC, pattern.LITERAL, ALLOW, [may.READ, may.DESCRIBE, may.DESCRIBE_CONFIGS]],
+    [kind.TRANSACTIONAL_ID, '*', pattern.LITERAL, ALLOW, [may.WRITE, may.DESCRIBE]],
+    [kind.GROUP, '*', pattern.LITERAL, ALLOW, [may.READ, may.DESCRIBE, may.DELETE]],
+    // An outsider that commits an offset in a service's group could make it skip events
+    ...SERVICES.map((/** @type {any} */ service) => [kind.GROUP, topicAccess(service).groupPrefix, pattern.PREFIXED, DENY, [may.ALL]]),
+  ];
+  return rules.flatMap(([resourceType, resourceName, resourcePatternType, permissionType, operations]) =>
+    operations.map((operation) => ({
+      ...{ resourceType, resourceName, resourcePatternType, permissionType, operation },
+      ...{ principal: 'User:ANONYMOUS', host: '*' },
+    })),
+  );
+}
+
+/**
+ * With Kafka's own tool, because kafkajs lacks this request. It takes a second, once per data folder.
+ * @param {string} dir
+ * @param {string} brokers
+ * @param {string} ownPassword
+ * @param {string} password
+ */
+async function setPassword(dir, brokers, ownPassword, password) {
+  const login = join(dir, 'login.properties');
+  writeSecret(
+    login,
+    `security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="${BROKER_USER}" password="${ownPassword}";`,
+  );
+  const change = join(dir, 'password.properties');
+  writeSecret(change, `SCRAM-SHA-512=password=${password}`);
+  const { code, output } = await run(java, [
+    ...['-XX:TieredStopAtLevel=1', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'],
+    ...['-cp', join(brokerJars, '*'), 'kafka.admin.ConfigCommand', '--bootstrap-server', brokers, '--command-config', login],
+    ...['--alter', '--entity-type', 'users', '--entity-name', SERVICES_USER, '--add-config-file', change],
+  ]);
+  await Promise.all([login, change].map((file) => rm(file, { force: true })));
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe password of the broker could not be set, see above.`);
+}

@@ -1,0 +1,136 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { brokerJars, java } from '../setup/broker-jars.mjs';
+import { brokerProperties, keptPort } from './broker-properties.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { kafkaAnswers } from './kafka-answers.mjs';
+import { stopLeftover } from '../processes/pid-file.mjs';
+import { run } from '../shell/run.mjs';
+import { describeExit, openLogFile, startServiceProcess, tailOf } from '../processes/service-process.mjs';
+
+// After kill -9, a broker waits for its old registration to expire (5 to 9 s) and reads its logs again.
+const PATIENCE_MS = 90_000;
+// A graceful stop takes 1 s. A broker that is killed during it checks all its logs at the next start.
+const GRACE_MS = 20_000;
+
+/**
+ * A broker that requires logins.
+ * @typedef {object} BrokerSecurity
+ * @property {(ports: { port: number, controllerPort: number }) => string} properties that take precedence over the usual ones
+ * @property {Record<string, string>} users of SCRAM, with their passwords; created when the storage is formatted
+ * @property {{ ssl?: { ca: string }, sasl?: import('kafkajs').SASLOptions }} client how the readiness check logs in
+ * @property {string} [bootstrap] the listener that requires this login; default: `port` of localhost, which a certificate can name
+ * @property {() => Promise<void>} [prepare] runs before clients connect
+ */
+
+/**
+ * Starts Apache Kafka: one node, on 127.0.0.1 only, with all of its files in one folder.
+ *
+ * @param {object} options
+ * @param {string} options.dir
+ * @param {number} options.port
+ * @param {number} [options.controllerPort] for the controller; default: the previous one, or a free port
+ * @param {BrokerSecurity} [options.security] default: everyone who reaches the port has all permissions
+ * @param {(line: string) => void} [options.log]
+ * @returns {Promise<import('../processes/service-process.mjs').ServiceProcess & { brokers: string }>} once it responds
+ */
+export async function startBroker({ dir, port, controllerPort, security, log = () => {} }) {
+  const config = join(dir, 'server.properties');
+  const data = join(dir, 'data');
+  const scratch = join(dir, 'tmp');
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await stopLeftoverBroker(dir);
+  // Java unpacks native libraries there and does not remove them when killed.
+  await rm(scratch, { recursive: true, force: true });
+  await mkdir(scratch);
+
+  const inner = controllerPort ?? (await keptPort(config, 'CONTROLLER', [port]));
+  const properties = brokerProperties({ port, controllerPort: inner, data });
+  await writeFile(config, `${properties}${security?.properties({ port, controllerPort: inner }) ?? ''}`, { mode: 0o600 });
+  if (!existsSync(join(data, 'meta.properties'))) {
+    log("… preparing the broker's storage");
+    await formatStorage(config, security?.users ?? {});
+  }
+
+  const logFile = join(dir, 'broker.log');
+  const output = openLogFile(logFile);
+  const broker = startServiceProcess({
+    name: 'broker',
+    kind: 'store',
+    command: java,
+    args: [...JVM_FLAGS, `-Djava.io.tmpdir=${scratch}`, '-cp', join(brokerJars, '*'), 'kafka.Kafka', config],
+    spawn: { cwd: dir, stdio: ['ignore', output.fd, output.fd] },
+    pidFile: pidFile(dir),
+    graceMs: GRACE_MS,
+  });
+  output.close();
+
+  const brokers = security?.bootstrap ?? `${security ? 'localhost' : '127.0.0.1'}:${port}`;
+  const exit = await Promise.race([broker.exited, untilServes(brokers, broker, logFile, security?.client)]);
+  if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nThe broker did not start (${describeExit(exit)}); its log is ${logFile}.`);
+  await security?.prepare?.();
+  return { ...broker, brokers };
+}
+
+/**
+ * Stops the broker that a killed launcher has left running on this folder.
+ * @param {string} dir
+ */
+export const stopLeftoverBroker = (dir) => stopLeftover(pidFile(dir), { graceMs: GRACE_MS });
+
+/** @param {string} dir */
+const pidFile = (dir) => join(dir, 'broker.pid');
+
+// A small heap, and only the first compiler: beside five apps on two cores, memory and a quick start
+// matter most. The young generation is small because all of it is used sooner or later.
+const JVM_FLAGS = [
+  ...['-Xms64m', '-Xmx256m', '-Xmn32m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:+ExitOnOutOfMemoryError', '-XX:-UsePerfData'],
+  ...['-Djava.awt.headless=true', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-Dorg.slf4j.simpleLogger.showDateTime=true'],
+  '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS',
+];
+
+/**
+ * @param {string} config
+ * @param {Record<string, string>} users of SCRAM, with their passwords
+ */
+async function formatStorage(config, users) {
+  const scram = Object.entries(users).flatMap(([name, password]) => ['--add-scram', `SCRAM-SHA-512=[name=${name},password=${password}]`]);
+  const { code, output } = await run(java, [
+    ...JVM_FLAGS,
+    ...['-cp', join(brokerJars, '*'), 'kafka.tools.StorageTool', 'format', '--cluster-id', newClusterId(), '--config', config, ...scram],
+  ]);
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe broker's storage could not be formatted, see above.`);
+}
+
+/** Kafka rejects an id that begins with a dash, because it would look like an option on a command line. */
+function newClusterId() {
+  for (;;) {
+    const id = randomBytes(16).toString('base64url');
+    if (!id.startsWith('-')) return id;
+  }
+}
+
+/**
+ * Resolves when the broker responds, which is some time after its port opens.
+ * @param {string} brokers
+ * @param {import('../processes/service-process.mjs').ServiceProcess} broker
+ * @param {string} logFile
+ * @param {BrokerSecurity['client']} [client]
+ */
+async function untilServes(brokers, broker, logFile, client) {
+  const deadline = Date.now() + PATIENCE_MS;
+  let ended = false;
+  void broker.exited.then(() => (ended = true));
+  while (!(await kafkaAnswers(brokers, { groups: true, client }))) {
+    if (ended) return broker.exited;
+    if (Date.now() > deadline) {
+      await broker.kill();
+      throw new ExplainedError(`The broker does not respond after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
+    }
+    await sleep(100);
+  }
+  return null;
+}
