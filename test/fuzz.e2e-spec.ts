@@ -26,8 +26,8 @@ const PREFIXES: Record<string, string> = {
   components: 'sc_',
   users: 'u_',
   keys: 'key_',
-  connections: 'apn_',
   replays: 'rpl_',
+  connections: 'apn_',
 };
 
 let system: System;

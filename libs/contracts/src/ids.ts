@@ -13,8 +13,8 @@ const prefixes = {
   deployment: 'd_',
   apiKey: 'key_',
   delivery: 'del_',
-  connection: 'apn_',
   replay: 'rpl_',
+  connection: 'apn_',
 } as const;
 
 export type IdKind = keyof typeof prefixes;

@@ -2,7 +2,6 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import {
   type EventListener,
-  type Id,
   Invalid,
   isId,
   type ListenerId,

@@ -3,19 +3,24 @@ import { executeRun, type SourceId, type UserId, WORKFLOW_TRIGGERS_TOPIC, type W
 import { type Cause, ceTypeOf, type EmittedEvent, eventIdOf, eventRecord, type EventToProduce, spreadOver } from '#events';
 import { type OutgoingRecord, type Publisher, recordOf, shares } from '#messaging';
 
-/** What caused the runs of the sources and workflows that an event triggers. */
-const causeOf = (event: EmittedEvent, triggered: number): Cause => spreadOver(event.cause, triggered, event.emitId);
-
 /** The id of the run that an event makes of a source: the same one also when a producer's retry put the emit into the log twice. */
 export const runIdOf = ({ emitterId, stream, emitId }: EmittedEvent, sourceId: SourceId): string =>
   `event-${createHash('sha256').update(`${emitterId}\n${stream}\n${emitId}\n${sourceId}`).digest('hex').slice(0, 40)}`;
 
-/** The run of a source that listens. triggered: the number of sources and workflows that do. `runId`: another one than the event's own. */
+/** What caused the runs of the sources and workflows that an event triggers. */
+const causeOf = (event: EmittedEvent, triggered: number): Cause => spreadOver(event.cause, triggered, event.emitId);
+
+/**
+ * The run of a source that listens.
+ *
+ * @param options.triggered how many sources and workflows listen
+ * @param options.runId another id than that of the event's own run
+ */
 export function runRecord(
   event: EmittedEvent,
   ownerId: UserId,
   sourceId: SourceId,
-  { triggered = 1, runId = runIdOf(event, sourceId) } = {},
+  { triggered = 1, runId = runIdOf(event, sourceId) }: { triggered?: number; runId?: string } = {},
 ): OutgoingRecord {
   return recordOf(
     executeRun,
