@@ -54,6 +54,7 @@ async function knownThings(): Promise<string[]> {
     (await api.post('/connections', { app: 'fuzz', credentials: { key: 'x' } })).body.data.id as string,
     'dc_000000000000000000',
     'p_000000000000000000',
+    'rpl_000000000000000000',
     'http-request',
     'fuzz',
   ];
