@@ -29,6 +29,7 @@ import { ReplaysController } from './replays/replays.controller.js';
 import { RunNow } from './sources/run-now.js';
 import { RunsController } from './sources/runs.controller.js';
 import { SourcesController } from './sources/sources.controller.js';
+import { StatsController } from './stats/stats.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
 import { UsageController } from './usage/usage.controller.js';
 import { CountedRun } from './usage/usage.entity.js';
@@ -60,6 +61,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     WebhooksController,
     DeliveriesController,
     ReplaysController,
+    StatsController,
     UsageController,
     ErrorMailController,
   ],

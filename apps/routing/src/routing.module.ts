@@ -2,6 +2,7 @@ import { Global, Module } from '@nestjs/common';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { ProtectedBrokersModule } from '#service';
+import { StatsModule } from '#stats';
 import { schema } from './database/schema.js';
 import { HistoryModule } from './history/history.module.js';
 import { ReplaysModule } from './replays/replays.module.js';
@@ -30,6 +31,7 @@ class SharedModule {}
     ProtectedBrokersModule,
     DatabaseModule.forApp(schema, { max: 20 }),
     EmittersModule.forApp({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),
+    StatsModule,
     WebhooksModule,
     SubscriptionsModule,
     RoutesModule,

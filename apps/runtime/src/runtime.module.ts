@@ -4,6 +4,7 @@ import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { OutboxRelay } from '#outbox';
 import { ProtectedBrokersModule } from '#service';
+import { StatsModule } from '#stats';
 import { schema } from './database/schema.js';
 import { CodeCache } from './components/code-cache.js';
 import { ComponentsController } from './components/components.controller.js';
@@ -18,6 +19,7 @@ import { QuotasRepository } from './quotas/quotas.repository.js';
 import { RunQueue } from './runs/run-queue.js';
 import { KillCounter } from './runs/kill-counter.js';
 import { RunResults } from './runs/run-results.js';
+import { RunStatsController } from './runs/run-stats.controller.js';
 import { RunSources } from './runs/run-sources.js';
 import { RunLanes } from './runs/run-lanes.js';
 import { RunListController } from './runs/run-list.controller.js';
@@ -36,11 +38,12 @@ import { Releaser } from './waiting/releaser.js';
   imports: [
     ProtectedBrokersModule,
     DatabaseModule.forApp(schema, { max: 20 }),
+    StatsModule,
     DeploymentsModule,
     ScheduleModule.forRoot(),
     EmittersModule.forApp({ useClass: DeploymentsListener, imports: [DeploymentsModule] }),
   ],
-  controllers: [ComponentsController, PropOptionsController, RunsController, RunListController],
+  controllers: [ComponentsController, PropOptionsController, RunsController, RunListController, RunStatsController],
   providers: [
     { provide: RuntimeConfig, useFactory: () => RuntimeConfig.read() },
     sandboxProvider,

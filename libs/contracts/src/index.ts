@@ -11,6 +11,7 @@ export * from './raised-errors.js';
 export * from './replays.js';
 export * from './runs.js';
 export * from './sources.js';
+export * from './stats.js';
 export * from './subscriptions.js';
 export * from './topic-access.js';
 export * from './topics.js';

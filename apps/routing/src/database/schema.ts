@@ -1,6 +1,7 @@
 import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
 import { outboxSchema } from '#outbox';
+import { statsSchema } from '#stats';
 import { Delivered } from '../deliveries/history/delivered.entity.js';
 import { Backlog, ParkedDelivery } from '../deliveries/store/delivery-store.entity.js';
 import { ReplayRow } from '../replays/replay.entity.js';
@@ -9,7 +10,7 @@ import { secretPlace } from '../webhooks/signing-secret.js';
 import { WebhookRow } from '../webhooks/webhook.entity.js';
 import { CreateRouting1795305600005 } from './migrations/0001-create-routing.js';
 
-export const schema = schemaOf('routing', outboxSchema, emittersSchema, {
+export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, {
   entities: [WebhookRow, SubscriptionRow, AutoSubscriptionRow, ParkedDelivery, Backlog, Delivered, ReplayRow],
   sealed: ['secret', 'previous_secret'].map((column) => ({ table: 'webhook', key: ['id'], column, place: secretPlace })),
   migrations: [CreateRouting1795305600005],

@@ -1,8 +1,14 @@
 import { Module } from '@nestjs/common';
 import { DeliveriesModule } from '../deliveries/deliveries.module.js';
+import { WebhooksModule } from '../webhooks/webhooks.module.js';
 import { EventListenersController } from './event-listeners.controller.js';
 import { EventListenersRepository } from './event-listeners.repository.js';
+import { StatsController } from './stats.controller.js';
 
 /** What became of the events of the past. */
-@Module({ imports: [DeliveriesModule], controllers: [EventListenersController], providers: [EventListenersRepository] })
+@Module({
+  imports: [DeliveriesModule, WebhooksModule],
+  controllers: [EventListenersController, StatsController],
+  providers: [EventListenersRepository],
+})
 export class HistoryModule {}

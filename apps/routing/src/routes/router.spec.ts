@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
-import type { ListenerId } from '#contracts';
+import type { EmitterId, ListenerId } from '#contracts';
 import type { EmittedEvent } from '#events';
 import { LogRecord, type OutgoingRecord, type Publisher, type Task } from '#messaging';
 import { createLog } from '#observability';
+import type { Stats } from '#stats';
 import type { Delivery } from '../deliveries/delivery.js';
 import type { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { CONFIG } from '../deliveries/simulation/replica-for-tests.js';
@@ -13,6 +14,8 @@ import { Router } from './router.js';
 const OWNER = 'u_1';
 let sent: OutgoingRecord[];
 let attempted: string[];
+/** The emitters of the events that were counted. */
+let counted: EmitterId[];
 /** Who listens to an emitter. */
 let listeners: Record<string, ListenerId[]>;
 /** Emitters that only the catalog knows. */
@@ -29,7 +32,7 @@ const match = (event: EmittedEvent): Match | undefined =>
   };
 
 beforeEach(() => {
-  [sent, attempted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], {}, new Set(), [], false, false];
+  [sent, attempted, counted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], [], {}, new Set(), [], false, false];
   const publisher = {
     send: async (records: OutgoingRecord[]) => {
       if (kafkaIsAway) throw new Error('Kafka is down');
@@ -51,7 +54,8 @@ beforeEach(() => {
       run: async () => void attempted.push(`${json.toString()} to ${webhookId}`),
     }),
   } as unknown as Dispatcher;
-  router = new Router(createLog('test', 'silent'), publisher, matching, dispatcher, CONFIG);
+  const stats = { countEvent: (id: EmitterId) => void counted.push(id) } as unknown as Stats;
+  router = new Router(createLog('test', 'silent'), publisher, matching, dispatcher, CONFIG, stats);
 });
 
 let offset = 0;
@@ -88,6 +92,15 @@ describe('an event that a relay has sent twice', () => {
     const outside = [record('dc_1', '4', { ce_id: 'other' }), record('dc_1', '4', { ce_id: 'other' })];
     await run(await router.plan([record('dc_1', '1', outbox), ...others, ...outside]));
     expect(attempted).toEqual(['1 to wh_1', '2 to wh_2', '3 to wh_1', '4 to wh_1', '4 to wh_1']);
+  });
+});
+
+describe('an event is counted', () => {
+  it('for its emitter once, whether or not anybody listens, unless it is an error or a log', async () => {
+    [listeners.dc_1, listeners.dc_2] = [['wh_1', 'wh_2', 'dc_2'], []];
+    const streams = ['default', 'x', '$errors', '$logs'].map((ce_type) => record('dc_1', '{}', { ce_type }));
+    await run(await router.plan([...streams, record('dc_2', '1'), record('dc_unknown', '1')]));
+    expect(counted).toEqual(['dc_1', 'dc_1', 'dc_2']);
   });
 });
 

@@ -1,9 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { EVENTS_TOPIC, isId } from '#contracts';
-import { type EmittedEvent, eventIdOf, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
+import { coversStream, type EmittedEvent, eventIdOf, EVERY_STREAM, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
+import { Stats } from '#stats';
 import { deliveryOf } from '../deliveries/delivery.js';
 import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
@@ -38,6 +39,7 @@ export class Router {
     private readonly matching: MatchService,
     private readonly dispatcher: Dispatcher,
     private readonly config: RoutingConfig,
+    private readonly stats: Stats,
   ) {
     this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
@@ -97,6 +99,7 @@ export class Router {
   /** The tasks of an event: one per webhook, and one for all records to Kafka. */
   private tasksOf(event: EmittedEvent, match: Match, triggers: TriggerBatch, triggerLane: string): Task[] {
     routed.inc();
+    if (coversStream(EVERY_STREAM, event.stream)) this.stats.countEvent(event.emitterId);
     const tasks: Task[] = [];
     if (this.trigger(event, match, triggers)) tasks.push({ lane: triggerLane, run: () => triggers.send() });
     for (const { id, version } of match.listeners) {

@@ -2,6 +2,7 @@ import { propsPlace } from '#contracts';
 import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
 import { outboxSchema } from '#outbox';
+import { statsSchema } from '#stats';
 import { DeploymentRow } from '../deployments/deployment.entity.js';
 import { QuotaNotice, UsageRow } from '../quotas/quota.entity.js';
 import { QueuedRun, QueueLease } from '../queue/queued-run.entity.js';
@@ -12,7 +13,7 @@ import { TimerRow } from '../deployments/timer.entity.js';
 import { WaitingEmit } from '../waiting/waiting-emit.entity.js';
 import { CreateRuntime1795305600004 } from './migrations/0001-create-runtime.js';
 
-export const schema = schemaOf('runtime', outboxSchema, emittersSchema, {
+export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, {
   entities: [
     DeploymentRow,
     TimerRow,

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { RunRequest } from '#contracts';
 import { LOG, type Log } from '#observability';
+import { Stats } from '#stats';
 import { Quotas } from '../quotas/quotas.js';
 import type { HttpReply, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import { KillCounter } from './kill-counter.js';
@@ -15,7 +16,7 @@ import { SourceLocks } from './source-locks.js';
 /**
  * Carries out a run that is due:
  *
- *   the source and its code ─► quota ─► its turn ─► the sandbox ─► outcome stored in one transaction ─► kills counted
+ *   the source and its code ─► quota ─► its turn ─► the sandbox ─► outcome stored in one transaction ─► counted
  */
 @Injectable()
 export class RunsService {
@@ -27,6 +28,7 @@ export class RunsService {
     private readonly sandbox: SandboxRuns,
     private readonly results: RunResults,
     private readonly kills: KillCounter,
+    private readonly stats: Stats,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
@@ -56,6 +58,7 @@ export class RunsService {
     if (!before) return null;
     const outcome = await this.sandbox.execute(run, source, { db: before.db, onRespond });
     const written = await this.results.store(run, source, outcome, before.dedupe);
+    if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
     await this.kills.count(source, outcome.status);
     this.logFinished(run, outcome, written);
     return outcome.status;

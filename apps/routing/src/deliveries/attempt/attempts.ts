@@ -1,6 +1,7 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { eventIdOf } from '#events';
 import { counter, histogram, LOG, type Log } from '#observability';
+import { Stats } from '#stats';
 import { RoutingConfig } from '../../routing.config.js';
 import type { Attempt, Delivery } from '../delivery.js';
 import { deliveryHeaders, USER_AGENT } from './delivery-headers.js';
@@ -31,6 +32,7 @@ export class Attempts implements OnApplicationShutdown {
     private readonly config: RoutingConfig,
     private readonly poster: Poster,
     @Inject(RANDOM) private readonly random: Random,
+    private readonly stats: Stats,
   ) {}
 
   async onApplicationShutdown(): Promise<void> {
@@ -39,6 +41,14 @@ export class Attempts implements OnApplicationShutdown {
 
   /** `tries`: the number of this attempt in the schedule. */
   async make(target: Target, delivery: Delivery, tries: number): Promise<Outcome> {
+    const outcome = await this.makeUncounted(target, delivery, tries);
+    const { attempt, verdict } = outcome;
+    this.stats.countEnded(delivery.webhookId, { durationMs: attempt.duration_ms, failed: verdict !== 'delivered' });
+    return outcome;
+  }
+
+  /** The same without a trace in the webhook's statistics. */
+  async makeUncounted(target: Target, delivery: Delivery, tries: number): Promise<Outcome> {
     const ts = Date.now();
     const start = performance.now();
     const keys = target.keys.filter(({ until }) => until > ts).map(({ key }) => key);

@@ -83,7 +83,7 @@ export class Replica {
   ) {
     const random = world.chance.next;
     this.targets = new Targets(store, new SecretBox([]));
-    this.attempts = new Attempts(log, CONFIG, new SimulatedPoster(this), random);
+    this.attempts = new Attempts(log, CONFIG, new SimulatedPoster(this), random, { countEnded() {} } as never);
     const delivered = new DeliveredLog({ add: async () => {} } as never, log);
     const notices = new NoAlerts();
     this.dispatcher = new Dispatcher(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random);

@@ -1,0 +1,64 @@
+import { applyDecorators, Controller, Get, Param, Query } from '@nestjs/common';
+import { ApiOperation } from '@nestjs/swagger';
+import { runStats, type SourceId, trafficStats, type UserId, type WebhookId, type WorkflowId } from '#contracts';
+import { Messages } from '#messaging';
+import { OwnerId } from '../accounts/account.decorator.js';
+import { AnswersOne, Documented, Problems } from '../http/api-docs.js';
+import { IdPipe } from '../http/id.pipe.js';
+import { partOf, StatsQuery, StatsView, viewOf } from './stats.dto.js';
+
+const DESCRIPTION =
+  'Counts per bucket. They are at most 30 seconds behind, and a service that is killed loses the counts of its last 10 seconds. Counts that do not apply are 0.';
+
+const AnswersStats = (operationId: string, summary: string): MethodDecorator =>
+  applyDecorators(ApiOperation({ operationId, summary, description: DESCRIPTION }), AnswersOne(StatsView), Problems(400, 404));
+
+const now = (): number => Math.floor(Date.now() / 1000);
+
+@Documented('stats')
+@Controller('v1')
+export class StatsController {
+  constructor(private readonly messages: Messages) {}
+
+  @Get('sources/:id/stats')
+  @AnswersStats('getSourceStats', 'Count the events and runs of a source')
+  async ofSource(
+    @OwnerId() owner_id: UserId,
+    @Param('id', new IdPipe('source')) id: SourceId,
+    @Query() { window }: StatsQuery,
+  ): Promise<{ data: StatsView }> {
+    const part = partOf(window, now());
+    const query = { owner_id, id, from_s: part.from_s, bucket_s: part.bucket_s };
+    const [traffic, runs] = await Promise.all([
+      this.messages.request(trafficStats, query, { key: owner_id }),
+      this.messages.request(runStats, query, { key: owner_id }),
+    ]);
+    return { data: viewOf(part, { traffic, runs }) };
+  }
+
+  @Get('workflows/:id/stats')
+  @AnswersStats('getWorkflowStats', 'Count the events of a workflow')
+  ofWorkflow(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('workflow')) id: WorkflowId,
+    @Query() query: StatsQuery,
+  ): Promise<{ data: StatsView }> {
+    return this.traffic(owner, id, query);
+  }
+
+  @Get('webhooks/:id/stats')
+  @AnswersStats('getWebhookStats', 'Count the deliveries to a webhook')
+  ofWebhook(
+    @OwnerId() owner: UserId,
+    @Param('id', new IdPipe('webhook')) id: WebhookId,
+    @Query() query: StatsQuery,
+  ): Promise<{ data: StatsView }> {
+    return this.traffic(owner, id, query);
+  }
+
+  private async traffic(owner_id: UserId, id: WorkflowId | WebhookId, { window }: StatsQuery): Promise<{ data: StatsView }> {
+    const part = partOf(window, now());
+    const query = { owner_id, id, from_s: part.from_s, bucket_s: part.bucket_s };
+    return { data: viewOf(part, { traffic: await this.messages.request(trafficStats, query, { key: owner_id }), runs: [] }) };
+  }
+}

@@ -1,0 +1,25 @@
+import { Controller } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import { isId, NotFound, type StatBucket, TrafficStats, trafficStats } from '#contracts';
+import { EmitterDirectory } from '#emitters';
+import { Answers } from '#messaging';
+import { Stats } from '#stats';
+import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
+
+/** How many events emitters emitted, and how deliveries to webhooks went. */
+@Controller()
+export class StatsController {
+  constructor(
+    private readonly stats: Stats,
+    private readonly directory: EmitterDirectory,
+    private readonly webhooks: WebhooksRepository,
+  ) {}
+
+  @Answers(trafficStats)
+  async list(@Payload() { owner_id, id, from_s, bucket_s }: TrafficStats): Promise<StatBucket[]> {
+    const isWebhook = isId('webhook', id);
+    if (!(await (isWebhook ? this.webhooks.find(owner_id, id) : this.directory.findOwned(owner_id, id))))
+      throw new NotFound(isWebhook ? 'webhook' : isId('source', id) ? 'source' : 'workflow', id);
+    return this.stats.list(id, from_s, bucket_s);
+  }
+}

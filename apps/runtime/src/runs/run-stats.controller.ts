@@ -1,0 +1,21 @@
+import { Controller } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import { NotFound, RunStats, runStats, type StatBucket } from '#contracts';
+import { EmitterDirectory } from '#emitters';
+import { Answers } from '#messaging';
+import { Stats } from '#stats';
+
+/** How the runs of a source went. */
+@Controller()
+export class RunStatsController {
+  constructor(
+    private readonly stats: Stats,
+    private readonly directory: EmitterDirectory,
+  ) {}
+
+  @Answers(runStats)
+  async list(@Payload() { owner_id, id, from_s, bucket_s }: RunStats): Promise<StatBucket[]> {
+    if (!(await this.directory.findOwned(owner_id, id))) throw new NotFound('source', id);
+    return this.stats.list(id, from_s, bucket_s);
+  }
+}

@@ -1,0 +1,124 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { newId } from '#contracts';
+import { type Database, schemaOf } from '#database';
+import { createLog } from '#observability';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { statsSchema } from './stat.entity.js';
+import { Stats } from './stats.js';
+import { StatsRepository } from './stats.repository.js';
+
+const HOUR_S = 3600;
+/** A full hour. */
+const START = 1_800_000_000;
+let fresh: FreshDatabase;
+let statements: number;
+let databaseIsAway: boolean;
+let now: number;
+
+beforeAll(async () => {
+  fresh = await freshDatabase(schemaOf('stats', statsSchema));
+});
+afterAll(() => fresh?.drop());
+beforeEach(() => {
+  [statements, databaseIsAway, now] = [0, false, START];
+  jest.spyOn(Date, 'now').mockImplementation(() => now * 1000);
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+const replica = (): Stats => {
+  const query = async (...statement: Parameters<Database['query']>) => {
+    statements += 1;
+    if (databaseIsAway) throw new Error('PostgreSQL is down');
+    return fresh.database.query(...statement);
+  };
+  return new Stats(new StatsRepository({ query } as unknown as Database), createLog('test', 'silent'));
+};
+const bucket = (start: number, counts: object) => ({ start, events: 0, ended: 0, failed: 0, p50_ms: null, p99_ms: null, ...counts });
+
+describe('statistics', () => {
+  it('are written by one statement, however much is counted', async () => {
+    const stats = replica();
+    const sources = Array.from({ length: 50 }, () => newId('source'));
+    for (const id of sources) for (let n = 0; n < 10; n++) stats.countEvent(id);
+    expect(statements).toBe(0);
+    await stats.flush();
+    await stats.flush();
+    expect(statements).toBe(1);
+    expect(await stats.list(sources[7]!, START, 60)).toEqual([bucket(START, { events: 10 })]);
+  });
+
+  it('of several replicas and flushes add up, durations included', async () => {
+    const [one, other, id] = [replica(), replica(), newId('webhook')];
+    one.countEnded(id, { durationMs: 1, failed: false });
+    await one.flush();
+    other.countEnded(id, { durationMs: 1, failed: false });
+    other.countEnded(id, { durationMs: 1000, failed: true });
+    await other.flush();
+    one.countEnded(id, { durationMs: 1, failed: false });
+    const [only, ...more] = await one.list(id, START, 60);
+    expect(more).toEqual([]);
+    expect(only).toEqual(bucket(START, { ended: 4, failed: 1, p50_ms: 1, p99_ms: expect.any(Number) }));
+    expect(Math.abs(only!.p99_ms! - 1000)).toBeLessThan(50);
+    expect(await other.list(id, START, 60)).toEqual([only]);
+  });
+
+  it('that replicas write at the same time add up, whatever their order', async () => {
+    const ids = Array.from({ length: 200 }, () => newId('source'));
+    const replicas = Array.from({ length: 4 }, replica);
+    replicas.forEach((stats, n) => (n % 2 === 0 ? ids : ids.toReversed()).forEach((id) => stats.countEvent(id)));
+    await Promise.all(replicas.map((stats) => stats.flush()));
+    for (const id of ids) expect(await replicas[0]!.list(id, START, 60)).toEqual([bucket(START, { events: 4 })]);
+  });
+
+  it('are returned by minutes, hours and multiples of hours, from a given time on', async () => {
+    const [stats, id] = [replica(), newId('source')];
+    for (const at of [0, 59, 60, HOUR_S, 6 * HOUR_S]) {
+      now = START + at;
+      stats.countEvent(id);
+    }
+    const counts = async (fromS: number, bucketS: number) =>
+      (await stats.list(id, fromS, bucketS)).map(({ start, events }) => [start - START, events]).sort(([a], [b]) => a! - b!);
+    expect(await counts(START, 60)).toEqual([
+      [0, 2],
+      [60, 1],
+      [HOUR_S, 1],
+      [6 * HOUR_S, 1],
+    ]);
+    expect(await counts(START + HOUR_S, HOUR_S)).toEqual([
+      [HOUR_S, 1],
+      [6 * HOUR_S, 1],
+    ]);
+    expect((await counts(START - 12 * HOUR_S, 6 * HOUR_S)).reduce((sum, [, events]) => sum + events!, 0)).toBe(5);
+  });
+
+  it('are written by a later flush if the database is away', async () => {
+    const [stats, id] = [replica(), newId('source')];
+    databaseIsAway = true;
+    stats.countEvent(id);
+    await stats.flush();
+    stats.countEvent(id);
+    databaseIsAway = false;
+    expect(await stats.list(id, START, 60)).toEqual([bucket(START, { events: 2 })]);
+  });
+
+  it('are written when the process stops', async () => {
+    const [stats, id] = [replica(), newId('source')];
+    stats.countEvent(id);
+    await stats.onApplicationShutdown();
+    expect(await replica().list(id, START, 60)).toHaveLength(1);
+  });
+
+  it('are deleted after two hours by minutes, and after eight days by hours', async () => {
+    const [stats, id] = [replica(), newId('source')];
+    stats.countEvent(id);
+    await stats.flush();
+    now = START + 3 * HOUR_S;
+    await stats.deleteOld();
+    expect([await stats.list(id, START, 60), (await stats.list(id, START, HOUR_S)).length]).toEqual([[], 1]);
+    now = START + 9 * 24 * HOUR_S;
+    await stats.deleteOld();
+    expect(await stats.list(id, START, HOUR_S)).toEqual([]);
+  });
+});
