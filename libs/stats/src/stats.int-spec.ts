@@ -12,7 +12,7 @@ const HOUR_S = 3600;
 const START = 1_800_000_000;
 let fresh: FreshDatabase;
 let statements: number;
-let databaseIsAway: boolean;
+let databaseIsDown: boolean;
 let now: number;
 
 beforeAll(async () => {
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => fresh?.drop());
 beforeEach(() => {
-  [statements, databaseIsAway, now] = [0, false, START];
+  [statements, databaseIsDown, now] = [0, false, START];
   jest.spyOn(Date, 'now').mockImplementation(() => now * 1000);
 });
 afterEach(() => {
@@ -30,7 +30,7 @@ afterEach(() => {
 const replica = (): Stats => {
   const query = async (...statement: Parameters<Database['query']>) => {
     statements += 1;
-    if (databaseIsAway) throw new Error('PostgreSQL is down');
+    if (databaseIsDown) throw new Error('PostgreSQL is down');
     return fresh.database.query(...statement);
   };
   return new Stats(new StatsRepository({ query } as unknown as Database), createLog('test', 'silent'));
@@ -93,13 +93,13 @@ describe('statistics', () => {
     expect((await counts(START - 12 * HOUR_S, 6 * HOUR_S)).reduce((sum, [, events]) => sum + events!, 0)).toBe(5);
   });
 
-  it('are written by a later flush if the database is away', async () => {
+  it('are written by a later flush if the database is down', async () => {
     const [stats, id] = [replica(), newId('source')];
-    databaseIsAway = true;
+    databaseIsDown = true;
     stats.countEvent(id);
     await stats.flush();
     stats.countEvent(id);
-    databaseIsAway = false;
+    databaseIsDown = false;
     expect(await stats.list(id, START, 60)).toEqual([bucket(START, { events: 2 })]);
   });
 
