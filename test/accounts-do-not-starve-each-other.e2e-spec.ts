@@ -16,7 +16,7 @@ let modest: Api;
 
 beforeAll(async () => {
   system = await startSystem();
-  [greedy, modest] = [await system.account('greedy@example.com'), await system.account('modest@example.com')];
+  [greedy, modest] = [await system.account(), await system.account()];
 });
 afterAll(() => system?.stop());
 

@@ -171,7 +171,7 @@ describe('a live stream', () => {
 
   needing('accounts').it('is refused for an emitter that does not exist, belongs to another account, or is malformed', async () => {
     const id = await source();
-    const stranger = await system.account('stranger@example.com');
+    const stranger = await system.account();
     const status = async (path: string, headers = {}, who = api) => (await who.send('GET', path, undefined, headers)).status;
     expect(await status(`/sources/${id}/sse`, {}, stranger)).toBe(404);
     expect(await status('/sources/dc_000000000000/sse')).toBe(404);
@@ -199,7 +199,7 @@ describe('a live stream', () => {
   });
 
   needing('variables', 'accounts').it('is refused to an account that has reached its limit', async () => {
-    const crowded = await system.account('crowd@example.com');
+    const crowded = await system.account();
     const { id } = await crowded.source(CODE);
     const path = `/sources/${id}/sse`;
     for (let n = 0; n < MAX_STREAMS; n++) streams.push(await EventStream.open(crowded, path));

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { answerProblem } from './openapi.js';
@@ -51,6 +52,9 @@ function exchange(method: string, url: string, { headers = {}, body, agent }: Ou
     outgoing.end(body);
   });
 }
+
+/** The e-mail address of a new account. */
+export const newEmail = (): string => `${randomUUID()}@example.com`;
 
 /** A client of the REST API with one account. */
 export class Api {

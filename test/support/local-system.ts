@@ -9,7 +9,7 @@ import { node24 } from '../../scripts/setup/node24.mjs';
 import { inRoot } from '../../scripts/shell/paths.mjs';
 import { freePort } from '../../scripts/shell/ports.mjs';
 import { SECRETS_KEY } from './secrets-key.mjs';
-import { Api } from './api.js';
+import { Api, newEmail } from './api.js';
 import { logins } from './outside-kafka.js';
 import { startSecuredStores } from './secured-stores.js';
 import { uncontrolled } from './running-system.js';
@@ -71,8 +71,7 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
       loseData: async () => broker?.loseData(),
     },
     sluice,
-    account: async (email = 'someone@example.com') =>
-      new Api(apiUrl, (await sluice('account', 'create', '--email', email)) as Api['account']),
+    account: async (email = newEmail()) => new Api(apiUrl, (await sluice('account', 'create', '--email', email)) as Api['account']),
     stop,
   };
 }
@@ -87,7 +86,7 @@ export async function joinSharedSystem(): Promise<System> {
   const clients: Api[] = [];
   return {
     ...{ apiUrl, endpointsUrl, brokers: env.KAFKA_BROKERS!, apps, broker, sluice },
-    account: async (email = 'someone@example.com') => {
+    account: async (email = newEmail()) => {
       clients.push(new Api(apiUrl, (await sluice('account', 'create', '--email', email)) as Api['account']));
       return clients.at(-1)!;
     },

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { KafkaConfig } from '../../libs/messaging/src/kafka.config.js';
-import { Api } from './api.js';
+import { Api, newEmail } from './api.js';
 import { ComposeApps } from './compose-apps.js';
 import { KubernetesApps } from './kubernetes-apps.js';
 import { logins } from './outside-kafka.js';
@@ -41,7 +41,7 @@ export async function joinRunningSystem(target: RunningTarget, { variables = {} 
     apps,
     broker: apps.broker,
     sluice,
-    account: async (email = 'someone@example.com') => {
+    account: async (email = newEmail()) => {
       if (target.cli) return client((await sluice('account', 'create', '--email', email)) as Api['account']);
       const { data } = (await new Api(target.apiUrl, { id: '', email: '', api_key: target.apiKey }).get('/users/me')).body;
       return client({ id: data.id, email: data.email, api_key: target.apiKey });

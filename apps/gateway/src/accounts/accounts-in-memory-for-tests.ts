@@ -12,6 +12,7 @@ export class AccountsInMemory implements Pick<
   | 'find'
   | 'list'
   | 'create'
+  | 'findByEmail'
   | 'setErrorMail'
   | 'addKey'
   | 'listKeys'
@@ -44,6 +45,10 @@ export class AccountsInMemory implements Pick<
 
   async list(): Promise<AccountRow[]> {
     return [...this.accounts];
+  }
+
+  async findByEmail(_session: unknown, email: string): Promise<UserId | undefined> {
+    return this.accounts.find((account) => account.email.toLowerCase() === email.toLowerCase())?.id;
   }
 
   async create(_session: unknown, { id, email, username }: Pick<AccountRow, 'id' | 'email' | 'username'>): Promise<void> {

@@ -36,6 +36,18 @@ describe('the accounts', () => {
     });
   };
 
+  it('are found by their e-mail addresses, whatever the case, and one transaction at a time looks', async () => {
+    const id = newId('user');
+    const email = `Ada.${id}@example.test`;
+    const createOnce = () =>
+      db.database.transaction(async (transaction) => {
+        if (await accounts.findByEmail(transaction, email.toLowerCase())) return false;
+        await accounts.create(transaction, { id: newId('user'), email, username: 'Ada' });
+        return true;
+      });
+    expect((await Promise.all([createOnce(), createOnce(), createOnce()])).filter(Boolean)).toEqual([true]);
+  });
+
   const byKey = async (key: string) => {
     const hash = hashOf(key).toString('hex');
     return (await accounts.findByKeyHashes([hash])).get(hash);

@@ -37,6 +37,13 @@ export class AccountsRepository {
     return this.accounts.find({ order: { id: 'ASC' } });
   }
 
+  /** The account with this e-mail address, in whatever case. Until the transaction ends, no other transaction that calls this creates one. SQL, for the lock. */
+  async findByEmail(transaction: Session, email: string): Promise<UserId | undefined> {
+    await transaction.query("SELECT pg_advisory_xact_lock(hashtext('account.email'))");
+    const { rows } = await transaction.query<{ id: UserId }>('SELECT id FROM account WHERE lower(email) = lower($1) LIMIT 1', [email]);
+    return rows[0]?.id;
+  }
+
   async create(session: Session, { id, email, username }: Pick<AccountRow, 'id' | 'email' | 'username'>): Promise<void> {
     await session.rows(AccountRow).insert({ id, email, username });
   }

@@ -52,6 +52,15 @@ describe('accounts and their API keys', () => {
     expect(await service.authenticate(key())).toBeUndefined();
   });
 
+  it('does not create a second account with an e-mail address, in whatever case', async () => {
+    const { id } = await service.create({ email: 'ada@example.com' });
+    await expect(service.create({ email: 'Ada@Example.com' })).rejects.toMatchObject({
+      code: 'conflict',
+      message: `account ${id} already has the e-mail address Ada@Example.com`,
+    });
+    expect(stored.accounts).toHaveLength(1);
+  });
+
   it('does not create an account with a key that is in use', async () => {
     await service.create({ email: 'ada@example.com', apiKey: 'chosen-by-ada' });
     await expect(service.create({ email: 'bob@example.com', apiKey: 'chosen-by-ada' })).rejects.toMatchObject({ code: 'conflict' });

@@ -86,6 +86,8 @@ export class AccountsService {
   async create({ email, username, apiKey = newApiKey() }: { email: string; username?: string; apiKey?: string }): Promise<IssuedKey> {
     const id = newId('user');
     await this.database.transaction(async (transaction) => {
+      const other = await this.accounts.findByEmail(transaction, email);
+      if (other) throw new SluiceError('conflict', `account ${other} already has the e-mail address ${email}`);
       await this.accounts.create(transaction, { id, email, username: username ?? email.split('@')[0] ?? email });
       if (!(await this.addKey(id, apiKey, null, transaction))) throw new SluiceError('conflict', 'this API key is already in use');
     });
