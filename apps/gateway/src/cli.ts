@@ -12,7 +12,7 @@ import { FirstAccountConfig, GatewayConfig } from './gateway.config.js';
 
 await runCommand(accountsAndKeys);
 
-/** JSON for programs; for people a line each. */
+/** JSON for programs, one line per item for people. */
 function print(json: boolean | undefined, value: object | object[]): void {
   if (json) return void console.log(JSON.stringify(value));
   for (const row of [value].flat()) {
@@ -25,7 +25,7 @@ function print(json: boolean | undefined, value: object | object[]): void {
   }
 }
 
-/** The operator's command for accounts and keys: uses the gateway's database and needs nothing else to run. */
+/** The operator's command for accounts and keys. It needs only the gateway's database. */
 function accountsAndKeys(): OpenCommand {
   const config = DatabaseConfig.read();
   const connection = { serverUrl: config.serverUrl, name: config.nameOf(schema.app), max: 2, log: createLog('sluice', 'warn') };

@@ -45,7 +45,7 @@ describe('the HTTP side of the gateway', () => {
   const start = async (changed: Record<string, string> = {}) => {
     variables = Object.fromEntries(Object.keys(changed).map((name) => [name, process.env[name]]));
     Object.assign(process.env, changed);
-    // A closed one for `my-key`; nobody else has an account.
+    // an authenticator that knows three keys
     const accounts = {
       authenticate: async (key: string) =>
         /^(my|other|read)-key$/.test(key) ? { id: ME, scope: key === 'read-key' ? 'read' : 'write' } : undefined,
@@ -131,7 +131,7 @@ describe('the HTTP side of the gateway', () => {
       client.destroy();
     });
 
-    it('forbids caches to store any answer, and browsers to run or frame anything of others', async () => {
+    it('forbids caches to store responses, and browsers to run or frame content of other origins', async () => {
       for (const url of ['/docs', '/openapi.json', `/v1/sources/${SOURCE}`, '/v1/nothing']) {
         const { headers } = await app.inject({ method: 'GET', url, headers: KEY });
         expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' });
@@ -139,7 +139,7 @@ describe('the HTTP side of the gateway', () => {
       }
     });
 
-    it('serves documentation that the policy allows: without scripts in the page', async () => {
+    it('serves documentation that complies with the policy: without inline scripts', async () => {
       const { body } = await app.inject({ method: 'GET', url: '/docs' });
       const scripts = [...body.matchAll(/<script([^>]*)>([^<]*)/g)];
       expect(scripts.length).toBeGreaterThan(0);
@@ -191,25 +191,25 @@ describe('the HTTP side of the gateway', () => {
       ['does not nest too deeply', 400, nested(250), {}],
       ['is not text', 415, 'x', { 'content-type': 'text/plain' }],
       ['is not compressed', 415, '{}', { 'content-encoding': 'gzip' }],
-      ['is not too large, whatever its type', 413, 'x'.repeat(2001), { 'content-type': 'text/plain' }],
+      ['is not too large, regardless of its type', 413, 'x'.repeat(2001), { 'content-type': 'text/plain' }],
     ])('%s: %i', async (_, status, body, headers) => {
       const response = await send('POST', '/v1/sources', { body, headers });
       expect(response.status).toBe(status);
       expect(messages.requests).toHaveLength(status === 200 ? 1 : 0);
     });
 
-    it('counts as none when it is empty, whatever its type', async () => {
+    it('counts as absent when it is empty, regardless of its type', async () => {
       for (const type of ['application/json', 'text/plain'])
         expect((await send('POST', `/v1/sources/${SOURCE}/run`, { body: ' ', headers: { 'content-type': type } })).status).toBe(202);
     });
 
-    it('with bad fields is answered with each of them', async () => {
+    it('with invalid fields is refused, and each of them is listed', async () => {
       const { status, body } = await send('POST', '/v1/sources', { body: { name: 5, configured_props: [] } });
       expect(status).toBe(400);
       expect(body.errors.map(({ field }: { field: string }) => field)).toEqual(expect.arrayContaining(['name', 'configured_props']));
     });
 
-    it('with fields that the route does not know is refused, and names each of them', async () => {
+    it('with fields that the route does not know is refused, and each of them is listed', async () => {
       const { status, body } = await send('POST', '/v1/sources', { body: { component_codes: 'x', owner_id: 'u_000000000000000002' } });
       expect([status, messages.requests]).toEqual([400, []]);
       expect(body.errors).toEqual([
@@ -225,15 +225,15 @@ describe('the HTTP side of the gateway', () => {
 
     it.each<[number, string, 'GET' | 'POST' | 'PUT' | 'DELETE', string, unknown, object]>([
       [200, 'reads', 'GET', `/v1/sources/${SOURCE}`, undefined, {}],
-      [404, 'asks for no path', 'POST', '/v1/nothing', {}, {}],
+      [404, 'requests an unknown path', 'POST', '/v1/nothing', {}, {}],
       [405, 'uses a wrong method', 'POST', `/v1/sources/${SOURCE}`, {}, {}],
       [413, 'sends too much', 'POST', '/v1/sources', 'x'.repeat(2001), { 'content-type': 'text/plain' }],
-      [415, 'sends what is not JSON', 'POST', '/v1/sources', 'x', { 'content-type': 'text/plain' }],
+      [415, 'sends a body that is not JSON', 'POST', '/v1/sources', 'x', { 'content-type': 'text/plain' }],
       [403, 'creates', 'POST', '/v1/sources', { component_code: 'x' }, {}],
       [403, 'sends a malformed body', 'POST', '/v1/sources', '{', {}],
       [403, 'sends an invalid body', 'PUT', `/v1/sources/${SOURCE}`, { active: 'no' }, {}],
-      [403, 'deletes what does not exist', 'DELETE', '/v1/sources/nope', undefined, {}],
-      [403, 'asks for a secret', 'GET', '/v1/webhooks/nope/secret', undefined, {}],
+      [403, 'deletes a resource that does not exist', 'DELETE', '/v1/sources/nope', undefined, {}],
+      [403, 'requests a secret', 'GET', '/v1/webhooks/nope/secret', undefined, {}],
     ])('gets %d when it %s', async (status, _, method, url, body, headers) => {
       const response = await send(method, url, { body, headers: { ...READ, ...headers } });
       expect(response.status).toBe(status);
@@ -257,10 +257,10 @@ describe('the HTTP side of the gateway', () => {
       [429, new SluiceError('too_many_requests', 'slower'), { detail: 'slower' }],
       [500, new SluiceError('internal', 'SELECT secret FROM table'), {}],
       [500, new TypeError('secret is not a function'), {}],
-      [503, new Unavailable('secret-host:9092 is away'), {}],
+      [503, new Unavailable('secret-host:9092 is down'), {}],
       [503, Object.assign(new Error('connect ECONNREFUSED secret'), { code: 'ECONNREFUSED' }), {}],
       [504, new TimedOut('catalog.source.get at secret'), {}],
-    ])('is answered with %i and shows nothing internal: %s', async (status, error, shown) => {
+    ])('is returned as %i and reveals nothing internal: %s', async (status, error, shown) => {
       messages.replyTo(getSource, () => {
         throw error;
       });
@@ -271,7 +271,7 @@ describe('the HTTP side of the gateway', () => {
       expect(response.headers['retry-after']).toBe([429, 503].includes(status) ? '5' : undefined);
     });
 
-    it('is not asked for where an id has not the form of one', async () => {
+    it('is not requested for a malformed id', async () => {
       expect((await send('GET', '/v1/sources/one')).status).toBe(404);
       expect((await send('DELETE', '/v1/sources/wh_000000000000000001')).status).toBe(404);
       expect(messages.requests).toEqual([]);
@@ -283,7 +283,7 @@ describe('the HTTP side of the gateway', () => {
     const post = (key: string, body: unknown = { component_code: 'x' }) =>
       send('POST', '/v1/sources', { body, headers: { 'idempotency-key': key } });
 
-    it('is carried out once, and its repeat gets the same answer', async () => {
+    it('is executed once, and its repeat gets the same response', async () => {
       const [first, second] = [await post('a'), await post('a')];
       expect(second.body).toEqual(first.body);
       expect([first, second].map(({ headers }) => headers['idempotency-replayed'])).toEqual([undefined, 'true']);
@@ -296,7 +296,7 @@ describe('the HTTP side of the gateway', () => {
       expect((await post('b', { component_code: 'y' })).status).toBe(200);
     });
 
-    it('is refused while the first one is under way', async () => {
+    it('is refused while the first one is in progress', async () => {
       const { promise: gate, resolve: open } = Promise.withResolvers<Source>();
       messages.replyTo(createSource, () => gate as never);
       const first = post('a');
@@ -310,7 +310,7 @@ describe('the HTTP side of the gateway', () => {
     it.each<[string, () => Promise<Source>, number, object]>([
       ['a success', async () => ({ id: SOURCE }) as unknown as Source, 200, { data: { id: SOURCE } }],
       ['a refusal', () => Promise.reject(new NotFound('component', 'x')), 404, { detail: 'component x not found' }],
-    ])('keeps the key after a 504, and its repeat gets the reply that came late: %s', async (_, ending, status, body) => {
+    ])('keeps the key after a 504, and its repeat gets the late reply: %s', async (_, ending, status, body) => {
       const { promise: gate, resolve: open } = Promise.withResolvers<void>();
       messages.replyLate(createSource, () => gate.then(ending));
       expect((await post('a')).status).toBe(504);
@@ -329,7 +329,7 @@ describe('the HTTP side of the gateway', () => {
       expect(messages.requests).toHaveLength(2);
     });
 
-    it('repeats an answer of 4xx, and tries again after one of 5xx', async () => {
+    it('repeats a 4xx response, and retries after a 5xx response', async () => {
       for (const [error, times] of [
         [new NotFound('component', 'x'), 1],
         [new Unavailable('away'), 2],
@@ -350,7 +350,7 @@ describe('the HTTP side of the gateway', () => {
       expect(messages.requests).toEqual([]);
     });
 
-    it('means nothing to other methods', async () => {
+    it('is ignored by other methods', async () => {
       for (let n = 0; n < 2; n++)
         expect((await send('GET', `/v1/sources/${SOURCE}`, { headers: { 'idempotency-key': '' } })).status).toBe(200);
     });
@@ -359,7 +359,7 @@ describe('the HTTP side of the gateway', () => {
   describe('with a limit of two requests a minute', () => {
     beforeEach(() => start({ SLUICE_REQUESTS_PER_MINUTE: '2' }));
 
-    it('counts the requests of each key, and refuses the third', async () => {
+    it('counts the requests per key, and refuses the third', async () => {
       const get = (authorization: string) => send('GET', `/v1/sources/${SOURCE}`, { headers: { authorization } });
       const own = [await get('Bearer my-key'), await get('Bearer my-key'), await get('Bearer my-key')];
       expect(own.map(({ status }) => status)).toEqual([200, 200, 429]);
@@ -384,13 +384,13 @@ describe('the HTTP side of the gateway', () => {
       expect(Object.keys(body.data as object)).toEqual(fields);
     });
 
-    it('apply to each item of a list, and leave the page as it is', async () => {
+    it('apply to each item of a list, and do not change page_info', async () => {
       const page_info = { total_count: 1, count: 1, start_cursor: 'a', end_cursor: 'a' };
       messages.replyTo(listWebhooks, () => ({ page_info, data: [{ id: 'wh_1', url: 'x' }] }) as never);
       expect((await send('GET', '/v1/users/me/webhooks?include=id')).body).toEqual({ page_info, data: [{ id: 'wh_1' }] });
     });
 
-    it('that cannot be read change nothing', async () => {
+    it('are refused before anything changes if they are malformed', async () => {
       const { status } = await send('POST', '/v1/sources', { body: { component_code: 'x', include: { a: 1 } } });
       expect({ status, requests: messages.requests }).toEqual({ status: 400, requests: [] });
     });
@@ -412,7 +412,7 @@ describe('the HTTP side of the gateway', () => {
     });
   });
 
-  describe('an answer without content', () => {
+  describe('a response without content', () => {
     beforeEach(() => start());
 
     it('is 204, and has no body', async () => {
@@ -438,7 +438,7 @@ describe('the HTTP side of the gateway', () => {
       expect((messages.published[0]?.payload as { event?: string }).event).toBe(event);
     });
 
-    it('is refused for a source that is not active', async () => {
+    it('is refused for an inactive source', async () => {
       messages.replyTo(getSource, () => ({ active: false }) as Source);
       expect((await send('POST', `/v1/sources/${SOURCE}/run`)).status).toBe(409);
       expect(messages.published).toEqual([]);

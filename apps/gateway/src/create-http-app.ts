@@ -20,13 +20,13 @@ import { RequestPipe } from './http/request.pipe.js';
 import { KnownRoutes } from './http/routes.js';
 import { enforceScopes } from './http/scopes.js';
 
-/** Node takes no longer ones. */
+/** Node's maximum. */
 const MAX_URL_LENGTH = 16_384;
 const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
 /**
- * Of every answer. Answers belong to one account and may contain keys and secrets: nothing in between stores them. The policy is made for the page
- * `/docs`, the only HTML.
+ * Sent with every response. Responses belong to one account and may contain keys and secrets, so no cache may store them. The policy is written for
+ * the page `/docs`, the only HTML.
  */
 const SAFE_HEADERS = {
   'cache-control': 'no-store',
@@ -38,12 +38,12 @@ const SAFE_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
 };
-/** Where the lists are that people look for beside the route that creates their items. */
+/** The paths of lists that users expect at the route that creates their items. */
 const LISTS = new Map(
   ['sources', 'webhooks', 'subscriptions', 'auto_subscriptions'].map((kind): [string, string] => [`/v1/${kind}`, `/v1/users/me/${kind}`]),
 );
 
-/** The HTTP side of the gateway: what holds for every route, in the order in which a request meets it. */
+/** The HTTP side of the gateway: hooks, pipes and filters of all routes, in the order in which a request passes them. */
 export async function createHttpApp(module: DynamicModule, log: Log): Promise<NestFastifyApplication> {
   const config = GatewayConfig.read();
   const adapter = new GatewayAdapter({
@@ -69,14 +69,14 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   });
   authenticate(fastify, app.get(AccountsService));
   limitRequests(fastify, config.requestsPerMinute);
-  // before their body is looked at
+  // before their body is read
   fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));
   enforceScopes(fastify);
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
   fastify.addHook('onSend', (request, reply, _, done) => {
     if (!request.raw.complete) {
-      // Fastify would close the connection
+      // otherwise Fastify would close the connection
       reply.removeHeader('connection');
       dropUnreadBody(request.raw);
     }
@@ -94,7 +94,7 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   return app;
 }
 
-/** Nest would answer every unknown route with 404; we tell an unknown path from a method that a path doesn't have. */
+/** 405 for a known path with an unsupported method; Nest would return 404 for that, too. */
 class GatewayAdapter extends FastifyAdapter {
   private readonly routes = new KnownRoutes(this.getInstance());
 
@@ -113,7 +113,7 @@ class GatewayAdapter extends FastifyAdapter {
   }
 }
 
-/** As the router can read it: `$errors` stands in paths as it is or encoded, and what is no text is a name of nothing. */
+/** Rewrites the path for the router: `$errors` may be encoded or not, and malformed percent-encoding is taken literally. */
 function readableUrl(url: string): string {
   const [path = '/', ...query] = url.split('?');
   let readable = path.replace(/%24errors/i, '$$errors');

@@ -31,7 +31,7 @@ export class GatewayConfig extends Config({
   }
 }
 
-/** What only the command `account bootstrap` reads. */
+/** Only the command `account bootstrap` reads it. */
 export class FirstAccountConfig extends Config({
   apiKey: optional(
     variable('SLUICE_API_KEY', {

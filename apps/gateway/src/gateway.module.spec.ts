@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { handledMessages, testApp } from '#testing';
 import { GatewayModule } from './gateway.module.js';
 
-it('constructs every provider of the gateway, which answers no other service and reads facts', async () => {
+it('constructs every provider of the gateway, which handles facts but no commands or queries', async () => {
   const app = await testApp(GatewayModule).compile();
   const handled = handledMessages(app);
   expect(handled.filter((name) => name.startsWith('gateway.'))).toEqual([]);

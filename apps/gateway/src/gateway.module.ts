@@ -37,7 +37,7 @@ import { UsageRepository } from './usage/usage.repository.js';
 import { DeliveriesController } from './webhooks/deliveries.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 
-/** The REST API and the accounts. Everything else is asked for over Kafka. */
+/** The REST API and the accounts. Everything else belongs to other services, which the gateway calls over Kafka. */
 @Module({
   imports: [
     DatabaseModule.forApp(schema),
@@ -67,7 +67,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
   ],
   providers: [
     { provide: GatewayConfig, useFactory: () => GatewayConfig.read() },
-    // in this order: the late answer is the one with the selected fields
+    // in this order, so that a late response, too, contains only the selected fields
     { provide: APP_INTERCEPTOR, useClass: LateAnswers },
     { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
     EventsService,

@@ -7,7 +7,7 @@ import { UsageRepository } from './usage/usage.repository.js';
 
 const HOUR_MS = 3_600_000;
 
-/** Deletes the rows that nobody looks at any more. */
+/** Deletes rows that are no longer read. */
 @Injectable()
 export class Housekeeping {
   constructor(

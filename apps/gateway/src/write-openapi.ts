@@ -9,7 +9,7 @@ import { LogModule } from '#service';
 import { GatewayModule } from './gateway.module.js';
 import { openApiDocument } from './http/openapi.js';
 
-/** Writes the description of the API to a file. Constructs the app without starting or connecting anything. */
+/** Writes the OpenAPI document to a file. Creates the app without starting or connecting anything. */
 process.env.DATABASE_URL ??= 'postgres://nowhere';
 const log = createLog('openapi', 'silent');
 const kafka = new KafkaClient(KafkaConfig.read({}), 'openapi', log);

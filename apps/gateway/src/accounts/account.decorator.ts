@@ -2,7 +2,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import type { AccountRow, KeyScope } from './account.entity.js';
 
-/** Who asks. */
+/** The caller of a request. */
 export interface Caller {
   account: AccountRow;
   apiKey: string;
@@ -15,14 +15,14 @@ declare module 'fastify' {
   }
 }
 
-/** The caller of the request; there is one behind every path below `/v1`. */
+/** The caller of the request; every request below `/v1` has one. */
 export const Me = createParamDecorator((_: unknown, context: ExecutionContext): Caller => {
   const { caller } = context.switchToHttp().getRequest<FastifyRequest>();
   if (!caller) throw new Error('a request got past authentication');
   return caller;
 });
 
-/** The account's id: what every query names first. */
+/** The account's id: the first argument of every query. */
 export const OwnerId = createParamDecorator((_: unknown, context: ExecutionContext): string => {
   const { caller } = context.switchToHttp().getRequest<FastifyRequest>();
   if (!caller) throw new Error('a request got past authentication');

@@ -78,7 +78,7 @@ export interface Usage {
   invocations: number;
 }
 
-/** A free account as the API answers it. */
+/** A free account as the API returns it. */
 export class FreeUser {
   @ApiProperty({ type: String, example: 'u_0Vg2mXq1Zk3TnB7cYw' }) id!: UserId;
   @ApiProperty() username!: string;
@@ -91,7 +91,7 @@ export class FreeUser {
   @ApiProperty({ type: 'integer', description: 'Since 00:00 UTC.' }) daily_invocations_used!: number;
 }
 
-/** A paid account as the API answers it. */
+/** A paid account as the API returns it. */
 @ApiExtraModels(FreeUser)
 export class PaidUser {
   @ApiProperty({ type: String }) id!: UserId;

@@ -53,7 +53,7 @@ describe('the accounts', () => {
     return (await accounts.findByKeyHashes([hash])).get(hash);
   };
 
-  it('are opened by their keys until these are revoked', async () => {
+  it('are authenticated by their keys until these are revoked', async () => {
     const id = await account();
     const key = randomUUID();
     expect(await addKey(id, key)).toBe(true);
@@ -69,7 +69,7 @@ describe('the accounts', () => {
     expect(await accounts.revokeKey(newId('apiKey'))).toBe(false);
   });
 
-  it('do not share a key: a key that another account has is not added', async () => {
+  it('do not share keys: a key that another account has is not added', async () => {
     const key = randomUUID();
     expect(await addKey(await account(), key)).toBe(true);
     expect(await addKey(await account(), key)).toBe(false);
@@ -98,7 +98,7 @@ describe('the accounts', () => {
     expect(await accounts.setErrorMail(newId('user'), false)).toBe(false);
   });
 
-  it('have used the sum of their days', async () => {
+  it('return their usage as the sum over days', async () => {
     const id = await account();
     await db.database.rows(UsageRow).insert([
       { account_id: id, day: '2026-01-01', compute_ms: 1, invocations: 1 },

@@ -54,7 +54,7 @@ export class AccountsRepository {
     return affected === 1;
   }
 
-  /** False when there is such a key already, perhaps another account's. */
+  /** Returns false if the key exists already, perhaps for another account. */
   async addKey(session: Session, key: Pick<ApiKeyRow, 'id' | 'account_id' | 'hash' | 'prefix' | 'name' | 'scope'>): Promise<boolean> {
     const insert = session.rows(ApiKeyRow).createQueryBuilder().insert().values(key).orIgnore().returning('id');
     const inserted = await insert.execute();
@@ -71,7 +71,7 @@ export class AccountsRepository {
     return readKeysetPage(valid, page);
   }
 
-  /** Notes when keys were used last. SQL: one statement for all of them, and a slower replica never sets a time back. */
+  /** Stores when keys were last used. SQL: one statement for all keys, and a slower replica never sets a time back. */
   async noteUses(uses: ReadonlyMap<Id<'apiKey'>, Date>): Promise<void> {
     await this.database.query({
       name: 'note-key-uses',
@@ -81,13 +81,13 @@ export class AccountsRepository {
     });
   }
 
-  /** False when the account has no such key, or it is revoked already. */
+  /** Returns false if the account does not have this key, or it is already revoked. */
   async revokeKeyOf(accountId: UserId, id: Id<'apiKey'>): Promise<boolean> {
     const { affected } = await this.keys.update({ id, account_id: accountId, revoked_at: IsNull() }, { revoked_at: () => 'now()' });
     return affected === 1;
   }
 
-  /** Those of the hashes (hex) whose keys are not revoked. SQL: asked for all open live streams at once, again and again. */
+  /** Returns the hashes (hex) whose keys are not revoked. SQL: queried periodically for all open live streams at once. */
   async validHashes(hashes: string[]): Promise<string[]> {
     const { rows } = await this.database.query<{ hash: string }>({
       name: 'valid-hashes',
@@ -98,13 +98,13 @@ export class AccountsRepository {
     return rows.map(({ hash }) => hash);
   }
 
-  /** False when there is no such key; one that is revoked already stays so. */
+  /** Returns false if the key does not exist. Revoking a key twice changes nothing. */
   async revokeKey(id: Id<'apiKey'>): Promise<boolean> {
     const { affected } = await this.keys.update({ id }, { revoked_at: () => 'coalesce(revoked_at, now())' });
     return affected === 1;
   }
 
-  /** What the account has used since a day (UTC), that day included. SQL, for its sums. */
+  /** The account's usage since a day (UTC), inclusive. SQL, for its sums. */
   async usedSince(accountId: UserId, day: Date): Promise<Usage> {
     const { rows } = await this.database.query<Usage>({
       name: 'usage-since',

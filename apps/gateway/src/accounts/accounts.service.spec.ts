@@ -37,7 +37,7 @@ describe('accounts and their API keys', () => {
     service = await start();
   });
 
-  it('opens a new account with its first key, and stores only a hash of the key', async () => {
+  it('authenticates a new account by its first key, and stores only a hash of the key', async () => {
     const { id, api_key } = await service.create({ email: 'ada@example.com' });
     expect(await service.authenticate(api_key)).toMatchObject({ id, email: 'ada@example.com', username: 'ada' });
     expect(JSON.stringify(stored.keys)).not.toContain(api_key);
@@ -66,7 +66,7 @@ describe('accounts and their API keys', () => {
     await expect(service.create({ email: 'bob@example.com', apiKey: 'chosen-by-ada' })).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  it('issues a key of a scope, shows when it was used, and writes that for many requests at once', async () => {
+  it('issues a key with a scope, shows when it was last used, and stores that for many requests at once', async () => {
     const { id } = await service.create({ email: 'ada@example.com' });
     const { key, ...issued } = await service.issueKey(id, { name: 'dashboard', scope: 'read' });
     expect(issued).toMatchObject({ name: 'dashboard', scope: 'read', prefix: key.slice(0, 8), last_used_at: null });
@@ -77,7 +77,7 @@ describe('accounts and their API keys', () => {
     expect(stored.keys.map(({ last_used_at }) => last_used_at)).toEqual([null, expect.any(Date)]);
   });
 
-  it('writes the uses of keys later if the database fails', async () => {
+  it('stores the uses of keys later if the database fails', async () => {
     const { id, api_key } = await service.create({ email: 'ada@example.com' });
     await service.authenticate(api_key);
     const { noteUses } = stored;
@@ -95,14 +95,14 @@ describe('accounts and their API keys', () => {
     expect(await service.describe(account, api_key)).toMatchObject({ api_key });
   });
 
-  it('revokes one of several keys: the others stay valid', async () => {
+  it('revokes one of several keys; the others stay valid', async () => {
     const { id, api_key: first } = await service.create({ email: 'ada@example.com' });
     const { id: keyId, api_key: second } = await service.createKey(id, 'laptop');
     expect((await service.listKeys(id)).map(({ name }) => name)).toEqual([null, 'laptop']);
     await service.revokeKey(keyId);
     expect(await service.stillValid(new Set([first, second, newApiKey()]))).toEqual(new Set([first]));
     expect(await service.authenticate(second)).toBeUndefined();
-    // Once more is no error.
+    // revoking it again is not an error
     await service.revokeKey(keyId);
   });
 
@@ -111,8 +111,8 @@ describe('accounts and their API keys', () => {
     ['the keys of an account that does not exist', (accounts) => accounts.listKeys(MISSING)],
     ['error mail of an account that does not exist', (accounts) => accounts.setErrorMail(MISSING, false)],
     ['a key that does not exist', (accounts) => accounts.revokeKey('ak_000000000000000009')],
-    ['an account by what is not an id', (accounts) => accounts.listKeys("' OR 1=1")],
-    ['a key by what is not an id', (accounts) => accounts.revokeKey('laptop')],
+    ['an account by a malformed id', (accounts) => accounts.listKeys("' OR 1=1")],
+    ['a key by a malformed id', (accounts) => accounts.revokeKey('laptop')],
   ])('does not find %s', async (_, call) => {
     await expect(call(service)).rejects.toMatchObject({ code: 'not_found' });
   });
@@ -128,14 +128,14 @@ describe('accounts and their API keys', () => {
   describe('the account of the first start', () => {
     const bootstrap = (apiKey?: string) => service.bootstrap({ email: 'admin@example.com', apiKey });
 
-    it('is created by the first start only, and returns its key then', async () => {
+    it('is created only by the first start, which returns its key', async () => {
       const first = await bootstrap();
       expect(first).toMatchObject({ created: true, api_key: expect.stringMatching(/^slk_/) });
       expect(await bootstrap()).toEqual({ id: first.id, email: 'admin@example.com', api_key: null, created: false });
       expect(stored.accounts).toHaveLength(1);
     });
 
-    it('also opens with a key that the operator chooses later', async () => {
+    it('can also be used with a key that the operator chooses later', async () => {
       const { api_key: first } = await bootstrap();
       expect(await bootstrap('chosen-later')).toMatchObject({ created: false, api_key: 'chosen-later' });
       expect(await bootstrap('chosen-later')).toMatchObject({ created: false, api_key: 'chosen-later' });
@@ -143,7 +143,7 @@ describe('accounts and their API keys', () => {
       expect(stored.keys).toHaveLength(2);
     });
 
-    it('does not open again with a revoked key', async () => {
+    it('cannot be used again with a revoked key', async () => {
       await bootstrap('chosen');
       await service.revokeKey(stored.keys[0]!.id);
       expect(await bootstrap('chosen')).toMatchObject({ api_key: null, created: false });
@@ -166,7 +166,7 @@ describe('accounts and their API keys', () => {
       stored.usage.push({ accountId: MISSING, day: today, used: { compute_ms: 1, invocations: 1 } });
     });
 
-    it('shows what a free account has used today, and the key that asked', async () => {
+    it('shows the usage of a free account today, and the key that authenticated the request', async () => {
       expect(await describeIt()).toEqual({
         ...{ id: account.id, username: 'Ada', email: 'ada@example.com', api_key: 'the-key' },
         ...{ daily_compute_time_quota: 2_147_483_647, daily_compute_time_used: 1200 },
@@ -179,7 +179,7 @@ describe('accounts and their API keys', () => {
       expect(await describeIt(limited)).toMatchObject({ daily_invocations_quota: 1000, daily_compute_time_quota: 60_000 });
     });
 
-    it('shows the billing period of a paid account, with all that it used in it', async () => {
+    it('shows the billing period of a paid account, with its usage in that period', async () => {
       account.billing_period_start = new Date('2020-01-01T00:00:00.900Z');
       account.billing_period_end = new Date('2040-01-01T00:00:00Z');
       expect(await describeIt()).toEqual({

@@ -20,7 +20,7 @@ import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js
 import { type ApiKey, apiKeyOf, type CreateKeyBody, type NewApiKey } from './api-key.dto.js';
 import { KeyUses } from './key-uses.js';
 
-/** An account and one of its keys, at the only moment at which the key is known. */
+/** An account and one of its keys, at the only time at which the key is known. */
 export interface IssuedKey {
   id: UserId;
   email: string;
@@ -38,21 +38,21 @@ export class AccountsService {
     private readonly uses: KeyUses,
   ) {}
 
-  /** The account that a key belongs to; undefined when the key is malformed, unknown or revoked. */
+  /** The account of a key; undefined if the key is malformed, unknown or revoked. */
   async authenticate(key: string): Promise<OpenedAccount | undefined> {
     const account = isMistypedKey(key) ? undefined : await this.accountOf(key);
     if (account) this.uses.note(account.key_id);
     return account;
   }
 
-  /** Those of the keys that open something still. */
+  /** Returns the keys that are still valid. */
   async stillValid(keys: ReadonlySet<string>): Promise<Set<string>> {
     const byHash = new Map([...keys].map((key) => [apiKeyHash(key).toString('hex'), key]));
     const valid = await this.accounts.validHashes([...byHash.keys()]);
     return new Set(valid.map((hash) => byHash.get(hash) ?? ''));
   }
 
-  /** The account as `GET /users/me` shows it, with the key that asked: not to one that may not read secrets. */
+  /** The account as `GET /users/me` returns it. It includes the key of the request unless that key may not read secrets. */
   async describe(account: AccountRow, apiKey: string, scope: KeyScope = 'write'): Promise<User> {
     const { id, username, email, billing_period_start: start, billing_period_end: end } = account;
     const used = await this.accounts.usedSince(id, start ?? new Date());
@@ -82,7 +82,7 @@ export class AccountsService {
     return this.accounts.list();
   }
 
-  /** Makes an account with its first key: the given one, or a new one. */
+  /** Creates an account with its first key: the given one, or a new one. */
   async create({ email, username, apiKey = newApiKey() }: { email: string; username?: string; apiKey?: string }): Promise<IssuedKey> {
     const id = newId('user');
     await this.database.transaction(async (transaction) => {
@@ -98,7 +98,7 @@ export class AccountsService {
     if (!isId('user', id) || !(await this.accounts.setErrorMail(id, on))) throw new NotFound('account', id);
   }
 
-  /** Issues a further key, for the operator. */
+  /** Issues another key on behalf of the operator. */
   async createKey(
     accountId: string,
     name: string | null,
@@ -110,7 +110,7 @@ export class AccountsService {
     return { id, account_id: account.id, api_key: key };
   }
 
-  /** Issues a further key of the account; only this answer has the key itself. */
+  /** Issues another key of the account; only this result contains the key itself. */
   async issueKey(accountId: UserId, { name: givenName, scope: givenScope }: CreateKeyBody): Promise<NewApiKey> {
     const [name, scope] = [givenName ?? null, givenScope ?? 'write'];
     const key = newApiKey();
@@ -141,8 +141,8 @@ export class AccountsService {
   }
 
   /**
-   * The first start's account: made when there is none yet. A key that the operator chose opens the first account from
-   * then on, beside its other keys, unless it was revoked. `api_key` is null when there was nothing to issue.
+   * Creates the first account if there is none. A key that the operator chose is added to the first account, beside its
+   * other keys, unless it was revoked. `api_key` is null if no key was issued.
    */
   async bootstrap({
     email,

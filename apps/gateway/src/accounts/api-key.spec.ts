@@ -23,7 +23,7 @@ describe('an API key', () => {
     expect(() => FirstAccountConfig.read({ SLUICE_API_KEY: `${key}x` })).not.toThrow(key);
   });
   it('may be one that the operator chose', () => expect(isMistypedKey('my-own-test-key')).toBe(false));
-  it('is kept as its SHA-256, with a prefix that reveals nothing', () => {
+  it('is stored as its SHA-256, with a prefix that reveals nothing', () => {
     expect(apiKeyHash('abc').toString('hex')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
     expect(apiKeyPrefix(newApiKey())).toMatch(/^slk_\w{4}$/);
     expect(apiKeyPrefix('my-own-1')).toBe('my');

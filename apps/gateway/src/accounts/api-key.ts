@@ -7,13 +7,13 @@ const SECRET_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
 const SHOWN_LENGTH = 8;
 
-/** A new API key: `slk_`, 32 random base-62 characters (190 bits), and a CRC-32 that lets scanners and us tell a key from a typo. */
+/** A new API key: `slk_`, 32 random base-62 characters (190 bits), and a CRC-32 by which scanners and Sluice recognise a typo. */
 export function newApiKey(): string {
   const secret = randomText(SECRET_LENGTH);
   return `${PREFIX}${secret}${checksum(secret)}`;
 }
 
-/** Whether the text can't be a key: it has our prefix and a wrong form. A key without the prefix is one that the operator chose. */
+/** Whether the text has our prefix but is malformed. A key without the prefix is one that the operator chose. */
 export function isMistypedKey(text: string): boolean {
   if (!text.startsWith(PREFIX)) return false;
   const body = text.slice(PREFIX.length);
@@ -24,10 +24,10 @@ export function isMistypedKey(text: string): boolean {
 export const MISTYPED =
   'has our prefix slk_ but a wrong length or checksum, so it contains a typo; correct it, or choose a key with another prefix';
 
-/** What is kept of a key. A key has more entropy than a password, so a plain hash is enough. */
+/** The stored form of a key. A key has more entropy than a password, so a plain hash is enough. */
 export const apiKeyHash = (key: string): Buffer => createHash('sha256').update(key, 'utf8').digest();
 
-/** What may be shown of a key to tell it from others: of a short one that the operator chose, less than half. */
+/** The part of a key that may be shown to identify it: less than half of a short one that the operator chose. */
 export const apiKeyPrefix = (key: string): string => key.slice(0, Math.min(SHOWN_LENGTH, Math.floor(key.length / 3)));
 
 const checksum = (secret: string): string => base62(BigInt(crc32(secret)), CHECKSUM_LENGTH);

@@ -4,10 +4,10 @@ import { sendProblem } from '../http/problem.js';
 
 const BEARER = /^bearer +(\S+) *$/i;
 
-/** By the route that was found: the router reads `/%761` as `/v1`. */
+/** Decided by the matched route, not by the path as sent: the router reads `/%761` as `/v1`. */
 const isBelowApi = ({ routeOptions, url }: FastifyRequest): boolean => /^\/v1(?:[/?]|$)/.test(routeOptions.url ?? url);
 
-/** Answers 401 below `/v1` before anything else is looked at: not even whether the path exists is told to strangers. */
+/** Responds with 401 below `/v1` before anything else is checked, so that strangers do not even learn which paths exist. */
 export function authenticate(fastify: FastifyInstance, accounts: AccountsService): void {
   fastify.addHook('onRequest', async (request, reply) => {
     if (!isBelowApi(request)) return;

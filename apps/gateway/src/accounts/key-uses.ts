@@ -6,7 +6,7 @@ import { AccountsRepository } from './accounts.repository.js';
 
 const WRITE_EVERY_MS = 10_000;
 
-/** When keys were used last: kept in memory, and written for all requests of a while by one statement. */
+/** When keys were last used: collected in memory, and stored periodically by one statement. */
 @Injectable()
 export class KeyUses implements BeforeApplicationShutdown {
   private uses = new Map<Id<'apiKey'>, Date>();
@@ -20,7 +20,7 @@ export class KeyUses implements BeforeApplicationShutdown {
     this.uses.set(id, new Date());
   }
 
-  /** The last use that is not written yet; undefined if there was none. */
+  /** The last use that is not stored yet; undefined if there was none. */
   last(id: Id<'apiKey'>): Date | undefined {
     return this.uses.get(id);
   }
@@ -33,7 +33,7 @@ export class KeyUses implements BeforeApplicationShutdown {
     try {
       await this.accounts.noteUses(uses);
     } catch (error) {
-      // they are written with the next ones
+      // they are stored with the next ones
       this.uses = new Map([...uses, ...this.uses]);
       this.log.warn({ err: error }, 'key-uses.not-written');
     }

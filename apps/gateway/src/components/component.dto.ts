@@ -38,7 +38,7 @@ export class CodeSource extends contracts.CodeSource {
   override component_url?: string;
 }
 
-/** A component of the registry, as lists of it show it: without its code. */
+/** A component as lists of the registry show it: without its code. */
 export class RegisteredComponent
   extends PickType(Component, ['id', 'name', 'version', 'configurable_props'])
   implements contracts.RegisteredComponent

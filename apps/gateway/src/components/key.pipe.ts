@@ -1,7 +1,7 @@
 import { Injectable, type PipeTransform } from '@nestjs/common';
 import { NotFound } from '#contracts';
 
-/** A path's component key or id: nothing is kept under one with a NUL character, and it can't even be asked for. */
+/** A component key or id in a path. One with a NUL character does not exist: PostgreSQL cannot store it, nor compare with it. */
 @Injectable()
 export class KeyPipe implements PipeTransform<string> {
   transform(value: string): string {

@@ -38,7 +38,7 @@ describe('an error of a source', () => {
     controller = module.get(ErrorMailController);
   });
 
-  it('is mailed to its owner when a mail is due, with how many came since the last one', async () => {
+  it('is mailed to its owner when a mail is due, with the number of errors since the last mail', async () => {
     await controller.raised(ERROR);
     expect(mails).toEqual([{ to: 'ada@example.com', subject: '[Sluice] E_X in dc_1', text: expect.stringContaining('2 more') }]);
   });
@@ -49,7 +49,7 @@ describe('an error of a source', () => {
     expect({ mails, counted }).toEqual({ mails: [], counted: [ERROR] });
   });
 
-  it('is not counted, and handled again, while the mail server is away', async () => {
+  it('is not counted, and is handled again, while the mail server is unavailable', async () => {
     failure = new Error('connect ECONNREFUSED');
     await expect(controller.raised(ERROR)).rejects.toMatchObject({ code: 'unavailable' });
     expect(counted).toEqual([]);

@@ -19,7 +19,7 @@ export class ErrorMailController {
     await this.notices.count(error, (due) => this.send(error, due));
   }
 
-  /** The error is counted only with its mail: it waits for a mail server that is away. */
+  /** The error is counted together with its mail, so it is retried while the mail server is unavailable. */
   private async send(error: ErrorRaised, { email, since }: DueMail): Promise<void> {
     try {
       await this.mailer.send({ to: email, ...errorMail(error, since) });

@@ -12,13 +12,14 @@ const error = {
 } as const;
 
 describe('the mail about an error', () => {
-  it('has one line as its subject, whatever the code is', () => expect(errorMail(error, 0).subject).toBe('[Sluice] E Bcc: x in dc_1'));
+  it('has a subject of one line, even if the code contains line breaks', () =>
+    expect(errorMail(error, 0).subject).toBe('[Sluice] E Bcc: x in dc_1'));
   it('names the emitter, the time, the message and the event', () => {
     expect(errorMail(error, 0).text).toContain('dc_1 failed at 1970-01-01T00:00:00.000Z');
     expect(errorMail(error, 0).text).toContain('no luck');
     expect(errorMail(error, 0).text).toContain('1-2');
   });
-  it('counts the rest', () => {
+  it('contains the number of similar errors since the last mail', () => {
     expect(errorMail(error, 0).text).not.toContain('more of the same kind');
     expect(errorMail(error, 3).text).toContain('3 more of the same kind');
   });

@@ -1,6 +1,6 @@
 import type { ErrorRaised } from '#contracts';
 
-/** What the owner reads about an error. */
+/** The text of the mail about an error. */
 export function errorMail(
   { subject_id, code, message, raised_at_ms, event_id }: ErrorRaised,
   since: number,

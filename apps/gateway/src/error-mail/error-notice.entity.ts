@@ -21,7 +21,7 @@ export class ErrorNotice {
   since!: number;
 }
 
-/** An error that was counted already: a fact may arrive twice. */
+/** An error that is already counted: a fact may arrive twice. */
 @Entity('error_seen')
 @Index('error_seen_age', ['seen_at'])
 export class SeenError {

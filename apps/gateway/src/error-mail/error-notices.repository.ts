@@ -9,7 +9,7 @@ import { SeenError } from './error-notice.entity.js';
 /** A mail that is due. */
 export interface DueMail {
   email: string;
-  /** How many errors of the same kind came since the mail before. */
+  /** Errors of the same kind since the previous mail. */
   since: number;
 }
 
@@ -24,8 +24,8 @@ export class ErrorNoticesRepository {
   ) {}
 
   /**
-   * Counts an error, and hands it to `mail` when a mail about it is due: the first of its emitter and code in 24 hours.
-   * When `mail` throws nothing is written, and the error can be counted again.
+   * Counts an error, and calls `mail` if a mail about it is due: for the first error of its emitter and code in 24 hours.
+   * If `mail` throws, nothing is stored, and the error can be counted again.
    */
   async count({ id, owner_id, subject_id, ...error }: ErrorRaised, mail: (due: DueMail) => Promise<void>): Promise<void> {
     const code = storableText(error.code);

@@ -53,29 +53,29 @@ describe('sending mail', () => {
   });
 
   it.each([
-    ['a recipient that the server refuses for good', { recipient: refusal(550) }],
-    ['a mail that the server refuses for good', { data: refusal(554) }],
-  ])('does not try again with %s', async (_, refused) => {
+    ['a recipient that the server refuses permanently', { recipient: refusal(550) }],
+    ['a mail that the server refuses permanently', { data: refusal(554) }],
+  ])('does not retry %s', async (_, refused) => {
     refuse = refused;
     await (await mailerTo(serverUrl())).send(MAIL);
     expect(received).toEqual([]);
   });
 
   it.each([
-    ['a recipient that the server refuses for now', { recipient: refusal(450) }],
-    ['a mail that the server refuses for now', { data: refusal(451) }],
-  ])('fails, to be tried again, with %s', async (_, refused) => {
+    ['a recipient that the server refuses temporarily', { recipient: refusal(450) }],
+    ['a mail that the server refuses temporarily', { data: refusal(451) }],
+  ])('throws, so that the caller retries, for %s', async (_, refused) => {
     refuse = refused;
     await expect((await mailerTo(serverUrl())).send(MAIL)).rejects.toThrow();
   });
 
-  it('fails, to be tried again, when the server is away', async () => {
+  it('throws, so that the caller retries, when the server is down', async () => {
     const url = serverUrl();
     await new Promise<void>((resolve) => server.close(resolve));
     await expect((await mailerTo(url)).send(MAIL)).rejects.toMatchObject({ code: 'ESOCKET' });
   });
 
-  it('sends nothing without a server, and does not fail', async () => {
+  it('sends nothing and does not fail when no server is configured', async () => {
     await (await mailerTo(undefined)).send(MAIL);
     expect(received).toEqual([]);
   });

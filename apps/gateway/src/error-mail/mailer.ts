@@ -5,7 +5,7 @@ import { GatewayConfig } from '../gateway.config.js';
 
 const TIMEOUT_MS = 10_000;
 
-/** Sends mail by SMTP; without a server it says in the log what it would have sent. */
+/** Sends mail by SMTP; without a configured server, it only logs the mail. */
 @Injectable()
 export class Mailer {
   private readonly transport: Transporter | undefined;
@@ -25,14 +25,14 @@ export class Mailer {
     }
   }
 
-  /** Throws when the server can't be asked or asks to try again; what it refuses for good is told in the log. */
+  /** Throws if the server is unreachable or reports a temporary failure. A permanent refusal is only logged. */
   async send(mail: { to: string; subject: string; text: string }): Promise<void> {
     if (!this.transport) return this.log.info({ to: mail.to, subject: mail.subject }, 'mail.not-sent-without-smtp');
     try {
       await this.transport.sendMail({ from: this.config.mailFrom, ...mail });
     } catch (error) {
       const { command, responseCode } = error as { command?: string; responseCode?: number };
-      // what is wrong with us (a login, say) will be put right, and then the mail goes
+      // an error in our configuration, such as a wrong password, will be corrected; then the mail is sent
       const isRefused = (command === 'RCPT TO' || command === 'DATA') && responseCode !== undefined && responseCode >= 500;
       if (!isRefused) throw error;
       return this.log.error({ to: mail.to, subject: mail.subject, err: error }, 'mail.refused');

@@ -2,7 +2,7 @@ import { Injectable, type PipeTransform } from '@nestjs/common';
 import { Invalid } from '#contracts';
 import { parseEventId } from '#events';
 
-/** A path's event id. */
+/** An event id in a path. */
 @Injectable()
 export class EventIdPipe implements PipeTransform<string> {
   transform(value: string): string {

@@ -5,7 +5,7 @@ import { DeliveryAttempt } from '../webhooks/delivery.dto.js';
 const KINDS = ['webhook', 'source', 'workflow'] as const;
 const STATUSES = ['succeeded', 'pending', 'failed', 'skipped'] as const;
 
-/** A listener that an event went to, as the API returns it. */
+/** A listener that received an event, as the API returns it. */
 export class EventListener implements contracts.EventListener {
   @ApiProperty({ type: String, example: 'wh_0Vg2mXq1Zk3TnB7cYw' }) listener_id!: contracts.ListenerId;
   @ApiProperty({ enum: KINDS }) kind!: contracts.EventListener['kind'];

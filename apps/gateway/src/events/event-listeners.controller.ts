@@ -8,7 +8,7 @@ import { IdPipe } from '../http/id.pipe.js';
 import { EventIdPipe } from './event-id.pipe.js';
 import { EventListener } from './event-listener.dto.js';
 
-/** Reading an event from the log takes longer than a plain request may. */
+/** Reading an event from the log takes longer than the default timeout of requests. */
 const LOG_TIMEOUT_MS = 30_000;
 const DESCRIPTION =
   'Every listener that the event went to, or goes to now: webhooks with their attempts, sources with their runs, workflows.';
@@ -70,6 +70,6 @@ export class EventListenersController {
   }
 }
 
-/** What became of the event at a source. A run that is no longer listed has taken it. */
+/** The status of the event at a source. A run that is no longer listed counts as successful. */
 const deliveryStatus = (status: FinishedRun['status'] | null): EventListener['status'] =>
   status === null || status === 'succeeded' ? 'succeeded' : status === 'skipped' ? 'skipped' : 'failed';

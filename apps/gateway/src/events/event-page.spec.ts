@@ -5,7 +5,7 @@ const item = '{"id":"5-1","indexed_at_ms":5,"event":{"n":1.0,"big":1234567890123
 const page = { page_info: { total_count: 1, count: 1, start_cursor: '5-1', end_cursor: '5-1' }, items: [item] };
 
 describe('a page of events', () => {
-  it('passes the JSON of each event through, digit by digit', () => {
+  it('returns the JSON of each event unchanged, digit by digit', () => {
     expect(eventPageJson(page, null)).toBe(`{"page_info":${JSON.stringify(page.page_info)},"data":[${item}]}`);
   });
 
@@ -18,7 +18,7 @@ describe('a page of events', () => {
     expect(JSON.parse(eventPageJson({ ...page, items: [] }, null))).toMatchObject({ data: [] });
   });
 
-  it('has another form for older clients, without page_info', () => {
+  it('has another format for older clients, without page_info', () => {
     expect(polledEvents({ ...page, items: ['{"id":"5-1","indexed_at_ms":5,"event":[1],"metadata":{}}'] })).toEqual({
       data: [{ id: '5-1', ts: 5, k: 'emit', e: [1] }],
     });

@@ -1,13 +1,13 @@
 import type { EventPage } from '#contracts';
 import { type FieldSelection, selectFields } from '../http/fields.js';
 
-/** The page's answer as JSON text. The events' own bytes go through untouched, unless fields are selected. */
+/** The response body of a page, as JSON text. The bytes of the events are not changed unless fields are selected. */
 export function eventPageJson({ page_info, items }: EventPage, selection: FieldSelection | null): string {
   const data = selection === null ? items : items.map((item) => JSON.stringify(selectFields(JSON.parse(item) as object, selection)));
   return `{"page_info":${JSON.stringify(page_info)},"data":[${data.join(',')}]}`;
 }
 
-/** An event in the form that older clients poll for. */
+/** An event in the format that older clients poll. */
 export interface PolledEvent {
   id: string;
   /** Milliseconds. */
@@ -16,7 +16,7 @@ export interface PolledEvent {
   e: unknown;
 }
 
-/** The page in that form; without `page_info`, for those clients would loop on it. */
+/** The page in that format, without `page_info`: with it, those clients would loop. */
 export function polledEvents({ items }: EventPage): { data: PolledEvent[] } {
   return {
     data: items.map((item) => {

@@ -1,7 +1,7 @@
 import { ValidateBy } from 'class-validator';
 import { parseEventId, readableStreamProblem, streamOf } from '#events';
 
-/** The id of an event, which need not exist. `orEmpty`: a cursor, where an empty one is as if absent. */
+/** The id of an event, which need not exist. `orEmpty`: a cursor, which may be empty; that counts as absent. */
 export const IsEventId = ({ orEmpty = false } = {}): PropertyDecorator =>
   ValidateBy({
     name: 'isEventId',
@@ -11,7 +11,7 @@ export const IsEventId = ({ orEmpty = false } = {}): PropertyDecorator =>
     },
   });
 
-/** The name of a stream that can be read. */
+/** The name of a readable stream. */
 export const IsReadableStream = (): PropertyDecorator =>
   ValidateBy({
     name: 'isReadableStream',

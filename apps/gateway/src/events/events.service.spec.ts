@@ -46,7 +46,7 @@ describe('the events of an emitter', () => {
     service = module.get(EventsService);
   });
 
-  describe.each([1, 3, 100])('when %i of them fit into a reply of the store', (most) => {
+  describe.each([1, 3, 100])('when %i of them fit into one reply of the store', (most) => {
     it.each<[string, PageRequest, number[]]>([
       ['the newest', { limit: 4 }, [10, 9, 8, 7]],
       ['all', { limit: 100 }, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]],
@@ -67,7 +67,7 @@ describe('the events of an emitter', () => {
     });
   });
 
-  it('ends a page when the store has nothing left to fill it with', async () => {
+  it('ends a page when the store has no more events', async () => {
     const nothing = { total_count: 0, count: 0, start_cursor: null, end_cursor: null };
     messages.replyTo(listEvents, () => ({ page_info: nothing, items: [], cut: true }));
     expect((await service.page(ME, SOURCE, { limit: 4 })).items).toEqual([]);
@@ -79,13 +79,13 @@ describe('the events of an emitter', () => {
     ['default', ''],
     ['$errors', '$errors'],
     ['mine', 'mine'],
-  ])('are read from the stream that event_name %j means', async (event_name, stream) => {
+  ])('are read from the stream that event_name %j selects', async (event_name, stream) => {
     messages.replyTo(listEvents, store(100));
     await service.page(ME, SOURCE, { limit: 1, event_name, expand: 'event' });
     expect(messages.requests).toMatchObject([{ key: SOURCE, payload: { owner_id: ME, emitter_id: SOURCE, stream, expand: true } }]);
   });
 
-  it('are deleted by a record in their own log, once the source is known to be the caller’s', async () => {
+  it('are deleted by a record in their own log, after the service has checked that the caller owns the source', async () => {
     messages.replyTo(getSource, () => ({}) as never);
     await service.delete(ME, SOURCE, { start_id: '100-1', end_id: '100-2', event_name: '$errors' });
     expect(messages.requests).toMatchObject([{ name: getSource.name, payload: { owner_id: ME, id: SOURCE } }]);

@@ -23,11 +23,11 @@ export class EventsService {
     private readonly publisher: Publisher,
   ) {}
 
-  /** A page of a stream. The store answers as much as goes into one message: what is left is asked for again. */
+  /** A page of a stream. The store returns at most what fits into one message; the rest takes further requests. */
   async page(ownerId: UserId, emitterId: EmitterId, { expand, event_name, limit, after, before }: EventPageQuery): Promise<EventPage> {
     const query = { owner_id: ownerId, emitter_id: emitterId, stream: streamOf(event_name), expand: expand === 'event' };
     const ask = (window: PageRequest) => this.messages.request(listEvents, { ...query, ...window }, { key: emitterId });
-    // an empty cursor is as if absent
+    // an empty cursor counts as absent
     let window: PageRequest = { limit, after: after || undefined, before: before || undefined };
     const towardsNewer = window.before !== undefined && window.after === undefined;
     let page = await ask(window);
@@ -50,8 +50,8 @@ export class EventsService {
   }
 
   /**
-   * Queues the deletion in the log of events itself, behind all that it's about, and returns when Kafka has it: the log
-   * then decides what "was there".
+   * Queues the deletion in the topic of the events, behind every event that it concerns, and returns when Kafka has
+   * acknowledged it. The order of the topic decides which events were emitted before.
    */
   async delete(ownerId: UserId, id: SourceId, { start_id, end_id, event_name }: DeleteEventsQuery): Promise<void> {
     const [start, end] = [start_id, end_id].map((id) => (id === undefined ? null : parseEventId(id)));
@@ -64,7 +64,7 @@ export class EventsService {
   }
 }
 
-/** Two neighbouring pages as one. */
+/** Joins two adjacent pages. */
 const joined = (newer: EventPage, older: EventPage, cut: boolean | undefined): EventPage => ({
   page_info: {
     total_count: newer.page_info.total_count,

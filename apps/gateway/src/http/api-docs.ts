@@ -13,18 +13,18 @@ const json = (description: string, schema: Schema) => ({ description, headers: R
 
 const reference = (model: Type): Schema => ({ $ref: getSchemaPath(model) });
 
-/** What `include` and `exclude` leave away: with them no field is certain to be there. */
+/** `include` and `exclude` make every field optional. */
 const fieldsParameter = (name: 'include' | 'exclude', description: string) =>
   ApiQuery({ name, required: false, description, schema: { type: 'string' } });
 
-/** `include` and `exclude`: every answer that has `data` heeds them. */
+/** `include` and `exclude`, which apply to every response that has `data`. */
 export const SelectsFields = (): MethodDecorator & ClassDecorator =>
   applyDecorators(
     fieldsParameter('include', 'Comma-separated names of the fields to return; default: all.'),
     fieldsParameter('exclude', 'Comma-separated names of the fields to omit; applied after include.'),
   );
 
-/** Answers `{data: <model>}`. */
+/** The response is `{data: <model>}`. */
 export const AnswersOne = (model: Type, description = 'Success.'): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
@@ -32,7 +32,7 @@ export const AnswersOne = (model: Type, description = 'Success.'): MethodDecorat
     ApiResponse({ status: 200, ...json(description, { type: 'object', required: ['data'], properties: { data: reference(model) } }) }),
   );
 
-/** Answers `{data: [<model>, …]}`. */
+/** The response is `{data: [<model>, …]}`. */
 export const AnswersList = (model: Type, description = 'Success.'): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
@@ -43,7 +43,7 @@ export const AnswersList = (model: Type, description = 'Success.'): MethodDecora
     }),
   );
 
-/** Answers `{page_info, data: [<model>, …]}`. */
+/** The response is `{page_info, data: [<model>, …]}`. */
 export const AnswersPage = (model: Type, description = 'A page, newest first.'): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
@@ -58,11 +58,11 @@ export const AnswersPage = (model: Type, description = 'A page, newest first.'):
     }),
   );
 
-/** Answers nothing but a status. */
+/** The response has a status and no body. */
 export const AnswersNothing = (status: 204, description: string): MethodDecorator =>
   applyDecorators(ApiResponse({ status, description, headers: REQUEST_ID }));
 
-/** Answers that something was taken on: `{data: <schema>}`. */
+/** The response is 202, `{data: <schema>}`: the work is accepted, not done. */
 export const AnswersAccepted = (description: string, data: Schema = { type: 'object' }): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
@@ -85,7 +85,7 @@ const PROBLEMS: Record<number, string> = {
   504: 'The request timed out. It may still take effect.',
 };
 
-/** How a problem of this status is answered. */
+/** The response to a problem with this status. */
 export const problemResponse = (status: number) => ({
   description: PROBLEMS[status] ?? 'An error.',
   headers: REQUEST_ID,
@@ -94,7 +94,7 @@ export const problemResponse = (status: number) => ({
 
 const problem = (status: number): ReturnType<typeof ApiResponse> => ApiResponse({ status, ...problemResponse(status) });
 
-/** The errors that every route can answer, beside those that are its own. */
+/** The errors that every route can return, in addition to its specific ones. */
 export const Problems = (...statuses: number[]): MethodDecorator => applyDecorators(...statuses.map(problem));
 
 /** What all routes of a controller have in common. */

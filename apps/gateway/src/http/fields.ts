@@ -8,7 +8,7 @@ export interface FieldSelection {
   exclude: string[] | null;
 }
 
-/** Which top-level fields of a resource are wanted; null when all are. */
+/** The top-level fields of a resource to return; null: all. */
 export function fieldSelection(include: unknown, exclude: unknown): FieldSelection | null {
   const selection = { include: names('include', include), exclude: names('exclude', exclude) };
   return selection.include || selection.exclude ? selection : null;

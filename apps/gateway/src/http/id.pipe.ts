@@ -2,17 +2,17 @@ import { Injectable, type PipeTransform } from '@nestjs/common';
 import { setImmediate } from 'node:timers/promises';
 import { type IdKind, isId, NotFound } from '#contracts';
 
-/** The kinds whose name in a sentence is another. */
+/** The kinds whose name in error messages differs. */
 const NAMES: Partial<Record<IdKind, string>> = { apiKey: 'API key' };
 
-/** A path's id: one that has not even the form of its kind is of nothing that exists. */
+/** An id in a path. A malformed id is 404: no resource has it. */
 @Injectable()
 export class IdPipe implements PipeTransform<string> {
   constructor(private readonly kind: IdKind) {}
 
   async transform(value: string): Promise<string> {
     if (isId(this.kind, value)) return value;
-    // the other parameters' pipes, which run beside this one, speak first: malformed is 400 before it's 404
+    // let the pipes of the other parameters, which run concurrently, throw first: 400 takes precedence over 404
     await setImmediate();
     throw new NotFound(NAMES[this.kind] ?? this.kind, value);
   }

@@ -7,8 +7,8 @@ import { scopeProblem } from './scopes.js';
 export const MERGE_PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
 
 /**
- * Bodies are JSON objects, or events where a route takes those. An empty body is none, whatever its content type says: clients send
- * `Content-Type: application/json` with nothing behind it. The body limit comes before the content type: 413, then 415.
+ * Bodies are JSON objects, or events where a route accepts those. An empty body counts as absent regardless of its content type: clients send
+ * `Content-Type: application/json` without a body. The body limit is checked before the content type: 413, then 415.
  */
 export function readJsonBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
@@ -19,7 +19,7 @@ export function readJsonBodies(fastify: FastifyInstance): void {
     const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
     if (request.method === 'PATCH' && !MERGE_PATCH_TYPES.includes(type))
       return done(unsupported(`the body must be ${MERGE_PATCH_TYPES.join(' or ')}, not ${type}`));
-    // refused in a moment, whatever its body contains
+    // refused later, before the handler runs
     if (scopeProblem(request) !== null) return done(null, undefined);
     const body = bytes.toString('utf8').replace(/^\uFEFF/, '');
     if (body.trim() === '') return done(null, undefined);
@@ -40,7 +40,7 @@ export function readJsonBodies(fastify: FastifyInstance): void {
   });
 }
 
-/** The bytes themselves: an event is kept as it was sent. */
+/** Returns the bytes unparsed: an event is stored as it was sent. */
 function takeEvents(request: FastifyRequest, bytes: Buffer, done: (error: Error | null, body?: unknown) => void): void {
   const problem = eventTypeProblem(request.headers['content-type']);
   if (problem) done(unsupported(problem));

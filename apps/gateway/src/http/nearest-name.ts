@@ -1,4 +1,4 @@
-/** Names that differ by more edits than this share of their length are different words, not typos. */
+/** If the edits exceed this share of the length, the names are different words, not typos. */
 const TYPO = 0.5;
 
 /** The known name that was most likely meant by a mistyped one, or undefined. */

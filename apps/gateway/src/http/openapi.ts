@@ -9,7 +9,7 @@ const DESCRIPTION = `Sluice routes events: sources, workflows and Kafka producer
 Every path accepts a trailing slash. Lists are newest first. Errors are RFC 9457 problems; \`error\` repeats \`detail\` for older clients.
 A POST that is repeated with the same \`Idempotency-Key\` within 24 hours returns the first response and has no further effect.`;
 
-/** The API's description, made from the controllers. */
+/** The OpenAPI document, generated from the controllers. */
 export function openApiDocument(app: INestApplication): OpenAPIObject {
   const config = new DocumentBuilder()
     .setOpenAPIVersion('3.1.0')
@@ -21,9 +21,9 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
     .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'The API key.' })
     .build();
   const document = SwaggerModule.createDocument(app, config);
+  // a client can send a body to each of these routes, even to one that ignores it
   for (const item of Object.values(document.paths)) {
     const { post, put, patch, delete: remove } = item;
-    // whatever a route makes of a body, one can be sent
     for (const operation of [post, put, patch, remove]) {
       for (const status of [400, 403, 413, 415]) if (operation) operation.responses[status] ??= problemResponse(status);
     }
@@ -40,7 +40,7 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
   return withSharedProblems(document);
 }
 
-/** Each kind of problem once, instead of at every route. */
+/** Defines each kind of problem once, instead of at every route. */
 function withSharedProblems(document: OpenAPIObject): OpenAPIObject {
   const shared: NonNullable<OpenAPIObject['components']>['responses'] = {};
   for (const path of Object.values(document.paths)) {
@@ -56,7 +56,7 @@ function withSharedProblems(document: OpenAPIObject): OpenAPIObject {
   return document;
 }
 
-/** People who open the address of the API in a browser see its documentation; programs get 404 as before. */
+/** Redirects browsers from `/` to the documentation; programs get 404. */
 export function showDocsToBrowsers(fastify: FastifyInstance): void {
   fastify.get('/', (request, reply) =>
     request.headers.accept?.includes('text/html')
@@ -65,7 +65,7 @@ export function showDocsToBrowsers(fastify: FastifyInstance): void {
   );
 }
 
-/** Serves the description at `/openapi.json` and a page to read it at `/docs`; both without the internet. */
+/** Serves the document at `/openapi.json`, and a page that shows it at `/docs`. Neither loads anything from the internet. */
 export function serveDocs(app: INestApplication): void {
   SwaggerModule.setup('docs', app, () => openApiDocument(app), {
     jsonDocumentUrl: 'openapi.json',

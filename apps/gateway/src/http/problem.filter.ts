@@ -5,7 +5,7 @@ import { isTransient } from '#database';
 import { LOG, type Log } from '#observability';
 import { problemOf, sendProblem } from './problem.js';
 
-/** Every error of every route ends here. What isn't meant is a bug: logged with its stack, shown as 500 and nothing else. */
+/** Handles the errors of all routes. An unexpected error is a bug: it is logged with its stack, and the client gets only a 500. */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
   constructor(@Inject(LOG) private readonly log: Log) {}
@@ -22,7 +22,7 @@ export class ProblemFilter implements ExceptionFilter {
     }
     if (exception instanceof HttpException) return void sendProblem(reply, { status: exception.getStatus(), detail: exception.message });
     const statusCode = (exception as { statusCode?: unknown } | null)?.statusCode;
-    // Fastify's own refusals: bodies that are too large, malformed or of another type
+    // errors of Fastify: a body that is too large, malformed or of another type
     if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
       return void sendProblem(reply, { status: statusCode, detail: (exception as Error).message });
     }

@@ -9,7 +9,7 @@ export class FieldProblemShape implements FieldProblem {
   @ApiPropertyOptional({ type: 'integer', description: 'In a batch of events: the index of the bad one.' }) index?: number;
 }
 
-/** An error as the API answers it: RFC 9457, plus `error`, the string that clients of the original API read. */
+/** An error as the API returns it: RFC 9457, plus `error`, the string that clients of the original API read. */
 export class Problem {
   @ApiProperty({ example: 'about:blank' }) type!: string;
   @ApiProperty({ description: 'The name of the HTTP status.' }) title!: string;
@@ -20,7 +20,7 @@ export class Problem {
   @ApiPropertyOptional({ type: [FieldProblemShape], description: 'The invalid fields of a malformed request.' }) errors?: FieldProblem[];
 }
 
-/** The one table that turns codes into HTTP. */
+/** Maps error codes to HTTP statuses. */
 const STATUS: Record<ErrorCode, number> = {
   invalid: 400,
   not_found: 404,
@@ -33,7 +33,7 @@ const STATUS: Record<ErrorCode, number> = {
   internal: 500,
 };
 
-/** What an error of a service shows to users: the texts of our own faults name things inside, and are replaced. */
+/** The text of a service's error for users. The texts of internal errors name internals, so they are replaced. */
 export function problemOf(error: SluiceError): Shown {
   const status = STATUS[error.code];
   if (error.code === 'timeout') return { status, detail: 'the request timed out; it may still take effect' };
@@ -60,7 +60,7 @@ export const problemBody = ({ status, detail, errors }: Shown, requestId: string
 
 export function sendProblem(reply: FastifyReply, shown: Shown): FastifyReply {
   const problem = problemBody(shown, reply.request.id);
-  // bytes, for to a text Fastify adds a charset, which this type doesn't have
+  // bytes: to a string, Fastify would add a charset, which this type does not have
   return reply
     .status(shown.status)
     .header('content-type', 'application/problem+json')

@@ -24,7 +24,7 @@ describe('a request body', () => {
     await expect(read(value)).resolves.not.toThrow();
   });
 
-  it('is not a query: unknown parameters of a query are ignored', async () => {
+  it('is stricter than a query, whose unknown parameters are ignored', async () => {
     await expect(read({ nmae: 'a' }, 'query')).resolves.toEqual({});
   });
 });

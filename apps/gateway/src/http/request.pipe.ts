@@ -5,12 +5,12 @@ import { nearestName } from './nearest-name.js';
 
 type Contract = abstract new (...args: never[]) => unknown;
 
-/** Every body may have them, as every query. */
+/** Allowed in every body, as in every query. */
 const SELECTION = ['include', 'exclude'];
-/** In one answer. */
+/** At most this many in one response. */
 const MOST_PROBLEMS = 10;
 
-/** Validates what a route receives. A body with a field that the route does not know is refused, because a typo would change nothing silently. */
+/** Validates what a route receives. A body with a field that the route does not know is refused, because a typo would otherwise be ignored silently. */
 export class RequestPipe extends PayloadPipe {
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     const unknown = metadata.type === 'body' && metadata.metatype ? unknownFields(metadata.metatype as Contract, value) : [];

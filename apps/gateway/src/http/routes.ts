@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 
-/** All routes with their methods, so that a known path with a wrong method can be told from an unknown path. */
+/** All routes with their methods, to distinguish a known path with a wrong method from an unknown path. */
 export class KnownRoutes {
   private readonly routes = new Map<string, { pattern: RegExp; methods: Set<string> }>();
 
@@ -12,7 +12,7 @@ export class KnownRoutes {
     });
   }
 
-  /** The methods that the path knows; empty when it's unknown. */
+  /** The methods that the path supports; empty if the path is unknown. */
   methodsOf(path: string): string[] {
     const methods = new Set<string>();
     for (const { pattern, methods: known } of this.routes.values()) if (pattern.test(path)) for (const method of known) methods.add(method);

@@ -12,11 +12,11 @@ export interface StoredAnswer {
   body: string | null;
 }
 
-/** What a request with a key meets. */
+/** The result of claiming a key. */
 export type Claim = 'claimed' | 'in flight' | 'other payload' | StoredAnswer;
 
 const KEEP_HOURS = 24;
-/** A first request that hasn't ended by then never will: its gateway died. */
+/** A first request that has not ended by then never will: its gateway crashed. */
 const ABANDONED_SECONDS = 60;
 
 @Injectable()
@@ -27,7 +27,7 @@ export class IdempotencyRepository {
     private readonly box: SecretBox,
   ) {}
 
-  /** Claims the key for a request, or returns what became of the first request with it. */
+  /** Claims the key for a request, or returns the result of the first request with it. */
   async claim(accountId: UserId, key: string, fingerprint: Buffer): Promise<Claim> {
     // SQL, for the conditions of the upsert: of two requests at once exactly one claims the key
     const { rowCount } = await this.database.query(
@@ -53,7 +53,7 @@ export class IdempotencyRepository {
     await this.requests.update({ account_id: accountId, key }, { ...answer, body });
   }
 
-  /** The request came to nothing: the key may be used again. */
+  /** Releases the key after a failure, so that it can be used again. */
   async release(accountId: UserId, key: string): Promise<void> {
     await this.requests.delete({ account_id: accountId, key, status: IsNull() });
   }
@@ -63,5 +63,5 @@ export class IdempotencyRepository {
   }
 }
 
-/** What a stored response is bound to. */
+/** The context to which the encryption of a stored response is bound. */
 export const responsePlace = (accountId: string, key: string): string => `response ${accountId} ${key}`;

@@ -8,7 +8,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set while this request is the first with its key. */
     idempotencyKey?: string;
-    /** The work goes on after the response: its own answer is stored with the key (late-answers.ts). */
+    /** The work continues after the response: its result is stored with the key (see LateAnswers). */
     isAnsweredLate?: boolean;
   }
 }
@@ -16,9 +16,8 @@ declare module 'fastify' {
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
 /**
- * A POST with an `Idempotency-Key` that is repeated within 24 h gets the answer of the first one and does nothing; with
- * another payload it's 422, and while the first is under way 409, even after it was answered with 504. Another answer of 5xx isn't kept: the repeat
- * tries again.
+ * A POST with an `Idempotency-Key` that is repeated within 24 h returns the response of the first one and has no effect. With another payload it is
+ * 422; while the first one is in progress it is 409, even after a 504. Other 5xx responses are not stored: the repeat runs again.
  */
 export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyRepository): void {
   fastify.addHook('preHandler', async (request, reply) => {
@@ -65,7 +64,7 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
   });
 }
 
-/** What makes two requests the same. Of events, headers are a part: `ce-` headers, and the content type that says how to read the body. */
+/** Identifies equal requests. For events, it includes headers: those beginning with `ce-`, and the content type, which determines how to read the body. */
 function fingerprint({ method, url, body, headers }: FastifyRequest): Buffer {
   const hash = createHash('sha256').update(`${method} ${url}\n`);
   if (!Buffer.isBuffer(body)) return hash.update(JSON.stringify(body ?? null)).digest();

@@ -14,7 +14,7 @@ import { answersSecret, seal } from './sealed-answer.js';
  *
  *   504 to the client ─► the key stays taken, a repeat gets 409 ─► the late reply is stored ─► a repeat gets it
  *
- * Without this, a repeat after the 504 would do the work again while the first is still under way.
+ * Without this, a repeat after the 504 would do the work again while the first is still in progress.
  */
 @Injectable()
 export class LateAnswers implements NestInterceptor {
@@ -53,7 +53,7 @@ export class LateAnswers implements NestInterceptor {
     );
   }
 
-  /** null: the work failed, and a repeat may try again. */
+  /** null: the work failed, and a repeat may run again. */
   private async store(accountId: UserId, key: string, answer: StoredAnswer | null): Promise<void> {
     try {
       if (answer) await this.requests.keep(accountId, key, answer);

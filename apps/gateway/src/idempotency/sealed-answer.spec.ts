@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { seal, unseal } from './sealed-answer.js';
 
-it('reads a sealed answer with the API key that sealed it, and with no other', () => {
+it('decrypts a sealed response only with the API key that sealed it', () => {
   const sealed = seal('{"key":"slk_ü"}', 'mine');
   expect(sealed).not.toContain('slk_');
   expect(Buffer.from(sealed, 'base64').toString('latin1')).not.toContain('slk_');

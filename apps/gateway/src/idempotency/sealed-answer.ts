@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 
-/** The configuration of a route whose answer contains a secret that is stored nowhere else. */
+/** The configuration of a route whose response contains a secret that is stored nowhere else. */
 export const SECRET_ANSWER = { secretAnswer: true };
 
 export const answersSecret = ({ routeOptions }: FastifyRequest): boolean =>
@@ -11,8 +11,8 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Encrypts an answer that is kept for repeated requests, so that only who sends the same API key again can read it: the key is not stored, so neither the
- * database nor its backups contain the secret.
+ * Encrypts a response that is stored for repeated requests, so that only a caller with the same API key can read it. The key is not stored, so neither
+ * the database nor its backups reveal the secret.
  */
 export function seal(answer: string, apiKey: string): string {
   const iv = randomBytes(IV_BYTES);
@@ -21,7 +21,7 @@ export function seal(answer: string, apiKey: string): string {
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64');
 }
 
-/** The answer; undefined when another API key sealed it. */
+/** The response; undefined if another API key sealed it. */
 export function unseal(text: string, apiKey: string): string | undefined {
   const bytes = Buffer.from(text, 'base64');
   const decipher = createDecipheriv('aes-256-gcm', keyFrom(apiKey), bytes.subarray(0, IV_BYTES));

@@ -4,7 +4,7 @@ import { sendProblem } from '../http/problem.js';
 
 const WINDOW_S = 60;
 
-/** Limits the requests of each API key, where the operator wants it; each gateway counts its own. Tells the state in `RateLimit` headers. */
+/** Limits the requests of each API key if the operator has set a limit. Each gateway counts separately. `RateLimit` headers report the state. */
 export function limitRequests(fastify: FastifyInstance, requestsPerMinute: number): void {
   if (requestsPerMinute === 0) return;
   const limiter = new RateLimiterMemory({ points: requestsPerMinute, duration: WINDOW_S });

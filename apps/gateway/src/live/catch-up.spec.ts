@@ -40,7 +40,7 @@ const record = (offset: number, emitId = `emit ${offset}`, json = String(offset)
 const placeOf = ({ offset, clock }: EventLogRecord): EventPlace => eventPlace({ partition: 1, offset, clock });
 
 describe('catching up', () => {
-  it('misses nothing and shows nothing twice, whenever a client joins, however far store and reader are', async () => {
+  it('misses nothing and sends nothing twice, whenever a client joins and wherever the store and the reader are', async () => {
     await fc.assert(
       fc.asyncProperty(
         // which record repeats the emit of which earlier one
@@ -55,10 +55,10 @@ describe('catching up', () => {
           const firstOf = new Map<string, EventLogRecord>();
           for (const each of log) if (!firstOf.has(each.header('ce_id')!)) firstOf.set(each.header('ce_id')!, each);
           const emitted = log.filter((each) => firstOf.get(each.header('ce_id')!) === each);
-          // the client has seen the first of them, elsewhere: the reader here may be behind that
+          // the client has received the first of them from another gateway: the reader here may be behind that
           const seen = seenSeed % log.length;
           const expected = emitted.filter(({ offset }) => offset > seen).map((each) => eventIdOf(placeOf(each)));
-          // the store has what the client has seen only if it's ahead; the reader never begins ahead of the store
+          // the store has the events that the client has received only if it is ahead; the reader never starts ahead of the store
           const store = new StoreForTests(EMITTER, scheduler, { perPage: 7 });
           const hub = new LiveHub();
           const screen = new Screen();
@@ -78,7 +78,7 @@ describe('catching up', () => {
     );
   });
 
-  it('shows all from the seam on, in order, also when the store keeps none of it any more', async () => {
+  it('sends all events from the seam on, in order, even when the store no longer keeps any of them', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: 40 }), fc.boolean(), fc.scheduler(), async (readBefore, expand, scheduler) => {
         const log = Array.from({ length: 40 }, (_, offset) => record(offset));
@@ -88,7 +88,7 @@ describe('catching up', () => {
         const after = placeOf(log[0]!);
         const client = new LiveClient({ emitterId: EMITTER, stream: '', expand, after }, screen);
         log.slice(0, readBefore).forEach((each) => hub.take(each));
-        // far ahead of us
+        // far ahead of the reader
         store.take(log);
         const seam = hub.join(client);
         const reading = scheduler.scheduleSequence(log.slice(readBefore).map((each) => async () => hub.take(each)));
@@ -101,7 +101,7 @@ describe('catching up', () => {
     );
   });
 
-  it('says when there may have been more than is kept', async () => {
+  it('reports that there may have been more events than are kept', async () => {
     const remarksAfter = async (count: number) => {
       const store = new StoreForTests(EMITTER, undefined, { perPage: 100 });
       store.take(Array.from({ length: count }, (_, offset) => record(offset)));
@@ -115,7 +115,7 @@ describe('catching up', () => {
     expect(await remarksAfter(150)).toEqual([': only the last 100 events are kept: there may have been more']);
   });
 
-  it('cuts off a client for which too much waits meanwhile', () => {
+  it('disconnects a client for which too many events wait in the meantime', () => {
     const screen = new Screen();
     const hub = new LiveHub();
     hub.join(new LiveClient({ emitterId: EMITTER, stream: '', expand: true, after: { ms: 0, seq: 0 } }, screen));

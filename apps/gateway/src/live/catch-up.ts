@@ -5,12 +5,12 @@ import { isBelow, type Seam } from './live-hub.js';
 
 /** The client's stream in the store. */
 export interface StoredStream {
-  /** Resolves when the store has taken in all below the seam. */
+  /** Resolves when the store has processed all records below the seam. */
   reached(seam: Seam): Promise<void>;
   page(window: { limit: number; after?: string; before?: string }, expand: boolean): Promise<EventPage>;
 }
 
-/** As many as are kept. */
+/** The store keeps at most this many events of a stream. */
 const ALL = 100;
 
 interface StoredEvent {
@@ -20,18 +20,17 @@ interface StoredEvent {
 }
 
 /**
- * Sends what a client has missed since `after`, then lets it go live. The seam divides the log: what is below it comes from
- * the store and from nowhere else, the rest from the log. So nothing is missed and nothing comes twice, however far
- * the store lags behind us or is ahead.
+ * Sends the events that a client has missed since `after`, then switches it to live. The seam divides the log: events below it come only from the
+ * store, the others only from the log. So nothing is missed or sent twice, however far the store is behind or ahead.
  *
- * A client that comes back all the time gets on only while it's connected: so this takes no more round trips than it must.
+ * A client that reconnects often makes progress only while it is connected, so this uses as few round trips as possible.
  */
 export async function catchUp(client: LiveClient, after: EventPlace, seam: Seam, stored: StoredStream): Promise<void> {
   await stored.reached(seam);
   const kept = (await keptAround(after, stored)).reverse();
   const isMissed = ({ place }: StoredEvent) => comparePlaces(place, after) > 0;
   const fromStore = ({ place }: StoredEvent) => isBelow(seam, logPlaceOf(place));
-  // what it has seen before it came to us: a producer may repeat one of them yet
+  // events that it has received before it connected here: a producer may still repeat one of them
   for (const event of kept) if (!isMissed(event) && fromStore(event)) client.knows(event.summary);
   const missed = kept.filter(isMissed);
   const byStream = Map.groupBy(missed, ({ summary }) => summary.metadata.name);
@@ -45,8 +44,8 @@ export async function catchUp(client: LiveClient, after: EventPlace, seam: Seam,
 }
 
 /**
- * What the store keeps, newest first, each shortened: all that was missed, and before it as many as a producer may repeat. Of one stream that is
- * everything; `*` may stand for more streams than are held at once.
+ * The stored events, newest first, truncated: all that were missed, and before them as many as a producer may repeat. For one stream that is
+ * all of them; `*` may cover more streams than fit into memory at once.
  */
 async function keptAround(after: EventPlace, stored: StoredStream): Promise<StoredEvent[]> {
   const kept: StoredEvent[] = [];
@@ -59,7 +58,7 @@ async function keptAround(after: EventPlace, stored: StoredStream): Promise<Stor
   }
 }
 
-/** The events since then as a whole, oldest first, in as many pages as it takes: together they may be large. */
+/** The complete events since then, oldest first, in pages because together they may be large. */
 async function* wholeSince(after: EventPlace, stored: StoredStream): AsyncGenerator<StoredEvent[]> {
   for (let cursor = eventIdOf(after); ;) {
     const { items, page_info, cut } = await stored.page({ limit: ALL, before: cursor }, true);

@@ -5,7 +5,7 @@ import { LiveEvent } from './live-event.js';
 
 const EMITTER = 'dc_000000000000000001';
 
-/** The frames that a client was sent, until it reads. */
+/** Collects the frames sent to a client until it reads them. */
 class Frames {
   readonly ids: string[] = [];
   pending = 0;
@@ -45,7 +45,7 @@ describe('the client of a live stream', () => {
     frames = new Frames();
   });
 
-  it('is sent the events that came while its answer began, then those that come', () => {
+  it('gets the events that arrived while its response began, then the new ones', () => {
     const client = connect();
     client.take(event(at(1)));
     expect(frames.ids).toEqual([]);
@@ -54,7 +54,7 @@ describe('the client of a live stream', () => {
     expect({ ids: frames.ids, sent: client.sent }).toEqual({ ids: ['1-0', '2-0'], sent: 2 });
   });
 
-  it('is sent what it missed before what waits, and each event once', () => {
+  it('gets the missed events before the waiting ones, and each event once', () => {
     const client = connect({ after: at(1) });
     client.take(event(at(3)));
     client.take(event(at(4)));
@@ -63,7 +63,7 @@ describe('the client of a live stream', () => {
     expect(frames.ids).toEqual(['2-0', '3-0', '4-0']);
   });
 
-  it('is not sent what it has seen, nor a repeat of it', () => {
+  it('gets neither an event that it has received before nor a repeat of it', () => {
     const client = connect({ after: at(5) });
     client.goLive();
     client.take(event(at(4), { emitId: 'same' }));
@@ -73,7 +73,7 @@ describe('the client of a live stream', () => {
     expect(frames.ids).toEqual(['7-0']);
   });
 
-  it('is not sent a repeat of an event that the store knows', () => {
+  it('does not get a repeat of an event that the store has', () => {
     const client = connect({ after: at(5) });
     client.knows(stored(at(5), 'first'));
     client.goLive();
@@ -82,16 +82,16 @@ describe('the client of a live stream', () => {
     expect(frames.ids).toEqual(['6-1']);
   });
 
-  it('is sent a remark that does not count as an event', () => {
+  it('gets a comment that does not count as an event', () => {
     const client = connect();
     client.remark('gap');
     expect({ ids: frames.ids, sent: client.sent }).toEqual({ ids: [': gap'], sent: 0 });
   });
 
   it.each([
-    ['while its answer begins', false],
+    ['while its response begins', false],
     ['when it is live', true],
-  ])('is cut off when it does not read %s, and not for one large event', (_, isLive) => {
+  ])('is disconnected if it does not read %s, but not for one large event', (_, isLive) => {
     const client = connect({ expand: true });
     if (isLive) client.goLive();
     client.take(event(at(1), { bytes: MOST_PENDING_BYTES - 1000 }));
@@ -100,7 +100,7 @@ describe('the client of a live stream', () => {
     expect(frames.isCutOff).toBe(true);
   });
 
-  it('is not cut off when it reads', () => {
+  it('is not disconnected while it reads', () => {
     const client = connect({ expand: true });
     client.goLive();
     for (let n = 1; n < 5; n++) {

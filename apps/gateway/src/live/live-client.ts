@@ -5,41 +5,41 @@ import type { LiveListener } from './live-hub.js';
 import { RecentEmits } from './recent-emits.js';
 import { commentFrame, eventFrame } from './sse-frame.js';
 
-/** Where a client's frames go. */
+/** The connection of a client, for frames. */
 export interface Outlet {
-  /** Bytes that were written and not taken off yet. */
+  /** Bytes that were written but not yet sent. */
   readonly pending: number;
   write(frame: Buffer): void;
-  /** Resolves when all that was written has been taken off, and when it never will be. */
+  /** Resolves when all written bytes are sent, or never will be. */
   drained(): Promise<void>;
-  /** Ends it at once; what is pending is lost. */
+  /** Closes the connection at once and discards pending bytes. */
   cutOff(): void;
 }
 
 export interface WantedStream {
   emitterId: EmitterId;
-  /** One, or `*`. */
+  /** A stream name, or `*`. */
   stream: Stream;
-  /** Events over 1 KB as a whole. */
+  /** Whether to send events over 1 KB in full. */
   expand: boolean;
-  /** The last event that the client has seen; null: from now on. */
+  /** The last event that the client received; null: start with new events. */
   after: EventPlace | null;
 }
 
-/** What may wait for a client: of one that doesn't read, more isn't kept. */
+/** The most that may wait for a client that does not read. */
 export const MOST_PENDING_BYTES = 1024 * 1024;
 
 /**
- * What one client is shown, and in what order.
+ * Decides which events one client gets, and in which order.
  *
- *   events wait, while the answer begins and what was missed is sent ── goLive ──► events are sent as they come
+ *   events wait while the response begins and missed events are sent ── goLive ──► events are sent as they arrive
  */
 export class LiveClient implements LiveListener {
   readonly emitterId: EmitterId;
   readonly stream: Stream;
   readonly expand: boolean;
   readonly after: EventPlace | null;
-  /** How many events it was sent. */
+  /** Number of events sent. */
   sent = 0;
   private readonly emits = new RecentEmits();
   private waiting: LiveEvent[] | null = [];
@@ -52,10 +52,10 @@ export class LiveClient implements LiveListener {
     ({ emitterId: this.emitterId, stream: this.stream, expand: this.expand, after: this.after } = wanted);
   }
 
-  /** An event of the log. */
+  /** Handles an event from the log. */
   take(event: LiveEvent): void {
     if (this.after && comparePlaces(event.emitted.place, this.after) <= 0) {
-      // it came by another gateway, which reads ahead of us; but it may be repeated yet
+      // the client got it from another gateway that is ahead of this one; a producer may still repeat it
       this.emits.add(event.emitted.stream, event.emitted.emitId);
       return;
     }
@@ -65,17 +65,17 @@ export class LiveClient implements LiveListener {
     if (this.waitingBytes > MOST_PENDING_BYTES) this.outlet.cutOff();
   }
 
-  /** An event that the client has seen, of the store. */
+  /** Remembers a stored event that the client has received before. */
   knows({ metadata }: EventSummary): void {
     this.emits.add(metadata.name, metadata.emit_id);
   }
 
-  /** An event of the store, as its JSON. Whoever sends many waits for `drained` in between. */
+  /** Sends a stored event, given as JSON. A caller that sends many waits for `drained` in between. */
   sendStored({ id, metadata }: EventSummary, json: string): void {
     if (this.emits.add(metadata.name, metadata.emit_id)) this.write(eventFrame(id, json));
   }
 
-  /** A word to whoever reads along; no event. */
+  /** Sends a comment for people who read the stream; clients ignore it. */
   remark(text: string): void {
     this.outlet.write(commentFrame(text));
   }
@@ -84,7 +84,7 @@ export class LiveClient implements LiveListener {
     return this.outlet.drained();
   }
 
-  /** The answer has begun, and all below the seam that was missed has been sent. */
+  /** Call it when the response has begun and all missed events below the seam are sent. */
   goLive(): void {
     const waiting = this.waiting ?? [];
     this.waiting = null;
@@ -94,7 +94,7 @@ export class LiveClient implements LiveListener {
 
   private send(event: LiveEvent): void {
     if (!this.emits.add(event.emitted.stream, event.emitted.emitId)) return;
-    // what was pending before counts, so that one large event is no reason
+    // counts only what was pending before, so that one large event does not disconnect the client
     if (this.outlet.pending > MOST_PENDING_BYTES) return this.outlet.cutOff();
     this.write(event.frame(this.expand));
   }

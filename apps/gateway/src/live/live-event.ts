@@ -1,7 +1,7 @@
 import { type EmittedEvent, eventIdOf, eventSummaryJson, truncateEvent, WHOLE_UP_TO } from '#events';
 import { eventFrame } from './sse-frame.js';
 
-/** An event on its way to the clients of its stream. Each of its two forms is written once, for all of them. */
+/** An event on its way to the clients of its stream. Each of its two frames is built once for all clients. */
 export class LiveEvent {
   private short: Buffer | undefined;
   private whole: Buffer | undefined;

@@ -30,7 +30,7 @@ describe('the hub of live streams', () => {
     hub.take(new LogRecord('events', partition, message, 1000));
   };
 
-  it('hands each listener the events of its emitter and stream, in the order of the log', () => {
+  it('passes each subscriber the events of its emitter and stream, in the order of the log', () => {
     const [own, errors, other] = [new Listener(ONE), new Listener(ONE, '$errors'), new Listener(OTHER)];
     for (const listener of [own, errors, other]) hub.join(listener);
     take(0, 'a');
@@ -40,14 +40,14 @@ describe('the hub of live streams', () => {
     expect([own, errors, other].map(({ taken }) => taken)).toEqual([['a', 'd'], ['b'], ['c']]);
   });
 
-  it('hands out a record once, however often it is read', () => {
+  it('passes on a record once, however often it is read', () => {
     const listener = new Listener(ONE);
     hub.join(listener);
     for (const offset of [0, 1, 0, 1, 2]) take(offset, `e${offset}`);
     expect(listener.taken).toEqual(['e0', 'e1', 'e2']);
   });
 
-  it('splits the log at the seam: a listener gets what is above it, and the store has what is below', () => {
+  it('splits the log at the seam: a subscriber gets the records above it, and the store has those below', () => {
     take(4, 'before');
     const listener = new Listener(ONE);
     const seam = hub.join(listener);
@@ -57,7 +57,7 @@ describe('the hub of live streams', () => {
     expect(isBelow(seam, { partition: 1, offset: 0 })).toBe(false);
   });
 
-  it('puts an event that makes a listener join below its seam', () => {
+  it('counts an event that causes a subscriber to join as below its seam', () => {
     const late = new Listener(ONE);
     let seam: ReturnType<LiveHub['join']> | undefined;
     hub.join({ emitterId: ONE, stream: '', take: () => (seam ??= hub.join(late)) });
@@ -65,7 +65,7 @@ describe('the hub of live streams', () => {
     expect({ taken: late.taken, offset: seam?.get(0) }).toEqual({ taken: [], offset: 1 });
   });
 
-  it('hands nothing to a listener that has left', () => {
+  it('passes nothing to a subscriber that has left', () => {
     const [gone, stays] = [new Listener(ONE), new Listener(ONE)];
     for (const listener of [gone, stays]) hub.join(listener);
     hub.leave(gone);
@@ -74,7 +74,7 @@ describe('the hub of live streams', () => {
     expect([gone.taken, stays.taken]).toEqual([[], ['a']]);
   });
 
-  it('passes over records that are no event, and those that are too large', () => {
+  it('skips records that are not events, and those that are too large', () => {
     const listener = new Listener(ONE);
     hub.join(listener);
     take(0, 'broken', { json: '{' });
@@ -84,7 +84,7 @@ describe('the hub of live streams', () => {
     expect(hub.positions.get(0)?.offset).toBe(3);
   });
 
-  it('begins anew where the log is read again after a pause', () => {
+  it('starts again at the position at which the log is read after a pause', () => {
     take(7, 'a');
     hub.reset();
     expect(hub.join(new Listener(ONE))).toEqual(new Map());

@@ -3,25 +3,25 @@ import { coversStream, type EventLogRecord, MAX_EVENT_BYTES, readEventRecord, ty
 import type { Position } from '#messaging';
 import { LiveEvent } from './live-event.js';
 
-/** Who wants the events of a stream of an emitter, or of all that `*` stands for. */
+/** A subscriber to one stream of an emitter, or to the streams that `*` stands for. */
 export interface LiveListener {
   readonly emitterId: EmitterId;
   readonly stream: Stream;
   take(event: LiveEvent): void;
 }
 
-/** The offset of each partition from which on a listener is given the events; what is below it has to find in the store. */
+/** The offset of each partition from which a subscriber gets the events of the log. It reads those below from the store. */
 export type Seam = ReadonlyMap<number, number>;
 
-/** Hands the events of the log to those who listen, and knows how far in the log it is. */
+/** Passes the events of the log to their subscribers, and tracks the position in the log. */
 export class LiveHub {
-  /** Where each partition is read on: all below has been handed out. */
+  /** The next offset of each partition: all records below it have been passed on. */
   readonly positions = new Map<number, Position>();
   private readonly listeners = new Map<string, Set<LiveListener>>();
 
   constructor(private readonly options: { maxEventBytes?: number } = {}) {}
 
-  /** From the answered seam on the listener gets every event, in the order of the log. */
+  /** Returns the seam, from which on the subscriber gets every event, in the order of the log. */
   join(listener: LiveListener): Seam {
     const own = this.listeners.get(listener.emitterId);
     if (own) own.add(listener);
@@ -34,13 +34,13 @@ export class LiveHub {
     if (own?.delete(listener) && own.size === 0) this.listeners.delete(listener.emitterId);
   }
 
-  /** Takes the next record of a partition; one that it has had already is passed over. */
+  /** Handles the next record of a partition; skips one that it has already handled. */
   take(record: EventLogRecord & { timestamp?: number }): void {
     const { partition, offset, clock, timestamp } = record;
     if (offset < (this.positions.get(partition)?.offset ?? 0)) return;
-    // before anyone is told: whoever joins because of an event finds it below the seam
+    // before the subscribers get it: for one that joins because of an event, that event is below the seam
     this.positions.set(partition, { offset: offset + 1, clock, timestamp });
-    // most records are of emitters that nobody listens to: they aren't even parsed
+    // most records belong to emitters without subscribers: they are not even parsed
     const own = this.listeners.get(record.key ?? record.header('ce_source') ?? '');
     if (!own) return;
     const event = readEventRecord(record, { maxBytes: this.options.maxEventBytes ?? MAX_EVENT_BYTES });
@@ -49,17 +49,17 @@ export class LiveHub {
     for (const listener of [...own]) if (coversStream(listener.stream, event.stream)) listener.take(live);
   }
 
-  /** The partition has another log, which is handed out from its beginning. */
+  /** The partition was recreated: its records are passed on from the beginning. */
   restart(partition: number): void {
     this.positions.set(partition, { offset: 0, clock: 0 });
   }
 
-  /** Forgets where it is, when the log is no longer read. */
+  /** Discards the positions when the log is no longer read. */
   reset(): void {
     this.positions.clear();
   }
 }
 
-/** Whether the store has to show this event to the one who joined at the seam. */
+/** Whether a subscriber that joined at the seam reads this event from the store. */
 export const isBelow = (seam: Seam, { partition, offset }: { partition: number; offset: number }): boolean =>
   offset < (seam.get(partition) ?? 0);

@@ -9,7 +9,7 @@ import { LIVE_GROUP, LiveReader } from './live-reader.js';
 export class LiveLogController {
   constructor(private readonly reader: LiveReader) {}
 
-  // the API is as ready without it
+  // the API is ready without it
   @Follows(EVENTS_TOPIC, LIVE_GROUP, { vital: false, onDemand: true })
   async handOut(@Payload() { records, before }: Batch): Promise<void> {
     await this.reader.handOut(records, before);

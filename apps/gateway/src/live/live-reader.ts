@@ -6,26 +6,26 @@ import { LiveConfig } from './live.config.js';
 import { LiveHub, type LiveListener, type Seam } from './live-hub.js';
 import { StorePositions } from './store-positions.js';
 
-/** The group of the consumer that reads for live streams. */
+/** The consumer group for live streams. */
 export const LIVE_GROUP = 'live';
 
 const READY_WITHIN_MS = 10_000;
-/** After so many records of one batch sockets get their turn: else a burst would pile up in memory that its readers could take. */
+/** Yields to the sockets after this many records. Otherwise a burst would pile up in memory even though its clients could keep up. */
 const RECORDS_AT_ONCE = 50;
 
 interface Reading {
   started: Promise<void>;
-  /** It is known from where it reads. */
+  /** Whether the starting positions are known. */
   known(): void;
-  /** Resolves when it reads and knows from where. */
+  /** Resolves when it reads and its starting positions are known. */
   ready: Promise<void>;
 }
 
 /**
- * Reads the topic `events` for the clients of this process, and only while there are any: each process by itself, all
- * partitions. It begins where the store stands, with the store's clocks, for the ids of events are made from them.
+ * Reads the topic `events` for the clients of this process, only while there are any. Each process reads all partitions. It starts at the positions
+ * of the store, with the store's clocks, because event ids depend on them.
  *
- *   idle ── the first joins ──► reading ── the last has left, a while ago ──► idle
+ *   idle ── the first joins ──► reading ── the last has left, and a delay has passed ──► idle
  */
 @Injectable()
 export class LiveReader {
@@ -44,7 +44,7 @@ export class LiveReader {
     this.hub = new LiveHub({ maxEventBytes: config.maxEventBytes });
   }
 
-  /** Hands the listener all events from the answered seam on, until it leaves. Throws Unavailable when the log can't be read. */
+  /** Passes the subscriber all events from the returned seam on, until it leaves. Throws Unavailable if the log cannot be read. */
   async join(listener: LiveListener): Promise<Seam> {
     this.users += 1;
     clearTimeout(this.idleTimer);
@@ -58,14 +58,14 @@ export class LiveReader {
     return this.hub.join(listener);
   }
 
-  /** Each that has joined leaves once. After the last one the log is read a while longer, for whoever reconnects. */
+  /** Call it once for each `join`. After the last one has left, the log is read for a while longer, for clients that reconnect. */
   leave(listener: LiveListener): void {
     this.hub.leave(listener);
     this.users -= 1;
     if (this.users === 0) this.idleTimer = setTimeout(() => void this.stop(), this.config.lingerMs).unref();
   }
 
-  /** Stops reading; whoever joins later has it begin anew. */
+  /** Stops reading; a later `join` starts it again. */
   stop(): Promise<void> {
     clearTimeout(this.idleTimer);
     const { reading } = this;
@@ -81,7 +81,7 @@ export class LiveReader {
     return this.stopped;
   }
 
-  /** Where to take up the partitions: where they were left, when Kafka assigns them again, otherwise where the store stands. */
+  /** The starting offsets of the partitions: where reading stopped, if Kafka reassigns them, otherwise the positions of the store. */
   async positions(partitions: number[]): Promise<Map<number, Position>> {
     const { positions } = this.hub;
     const isNew = (partition: number) => !positions.has(partition);
@@ -109,7 +109,7 @@ export class LiveReader {
     reading.ready.then(
       () => this.log.info('live.reading'),
       () => {
-        // the next one that joins tries again
+        // the next `join` retries
         if (this.reading === reading) void this.stop();
       },
     );

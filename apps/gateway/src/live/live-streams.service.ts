@@ -19,19 +19,19 @@ import { SseConnection } from './sse-connection.js';
 import { commentFrame } from './sse-frame.js';
 import { StorePositions } from './store-positions.js';
 
-/** How long a client has, when its stream ends, to take what is pending. */
+/** When its stream ends, a client has this long to read what is pending. */
 const GOODBYE_MS = 1000;
 const HEARTBEAT = commentFrame('still here');
 
 const clients = gauge('live_clients', 'Open live streams.');
 const cutOff = counter('live_cut_off_total', 'Live streams that were closed because the client did not read.');
 
-/** Live streams: what an emitter emits, as it comes, to whoever listens over HTTP. */
+/** Live streams: send the events of an emitter over HTTP as they are emitted. */
 @Injectable()
 export class LiveStreamsService implements BeforeApplicationShutdown {
   private readonly open = new Map<SseConnection, Caller>();
   private heartbeat: NodeJS.Timeout | undefined;
-  /** Streams of each account, those that are about to begin too. */
+  /** The number of streams of each account, including those that are starting. */
   private readonly taken: LimitPerKey<UserId>;
   private stopping = false;
 
@@ -47,11 +47,11 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     this.taken = new LimitPerKey(config.maxPerAccount);
   }
 
-  /** Streams until the client goes; returns when the stream has begun. Before that it throws what is wrong. */
+  /** Streams until the client disconnects; returns when the stream has begun. Throws if it cannot begin. */
   async stream(caller: Caller, emitterId: EmitterId, query: LiveQuery, after: EventPlace | null, reply: FastifyReply): Promise<void> {
     const owner = caller.account.id;
     const connection = new SseConnection(reply);
-    // whether there is such an emitter of the owner's, and such a stream
+    // throws if the owner does not have this emitter, or the stream does not exist
     const find = () => this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });
     if (reply.request.method === 'HEAD') {
       await find();
@@ -65,7 +65,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     const joined = this.reader.join(client);
     const stored = after && this.stored(wanted, owner, joined, connection);
     try {
-      // side by side: a client that comes back wants to go on
+      // concurrently: a client that reconnects wants to continue soon
       await Promise.all([found, joined]);
       if (this.stopping) throw new Unavailable('the service is stopping');
     } catch (error) {
@@ -77,7 +77,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     }
     this.enter(connection, caller);
     void connection.closed.then(() => this.leave(connection, client, owner, reply));
-    // it has joined: what is emitted after the headers have arrived is shown
+    // only after it has joined, so that the client gets every event emitted after it has received the headers
     connection.begin();
     if (stored) void this.catchUp(client, after, await joined, stored, connection);
     else client.goLive();
@@ -90,7 +90,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     await Promise.race([this.reader.stop(), sleep(GOODBYE_MS, undefined, { ref: false })]);
   }
 
-  /** One of the streams that the account may have, until the connection is closed. Throws when there is none left. */
+  /** Reserves one of the account's streams until the connection is closed. Throws if the limit is reached. */
   private takePlace(owner: UserId, { closed }: SseConnection): void {
     const release = this.taken.acquire(owner);
     if (!release) throw new SluiceError('too_many_requests', `an account can have at most ${this.config.maxPerAccount} open live streams`);
@@ -103,7 +103,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     this.heartbeat ??= setInterval(() => void this.beat(), this.config.heartbeatMs);
   }
 
-  /** Ends the streams whose key was revoked, and tells the others that we are still there. */
+  /** Ends the streams whose key was revoked, and sends a comment to the others to keep them open. */
   private async beat(): Promise<void> {
     for (const connection of this.open.keys()) connection.beat(HEARTBEAT);
     try {
@@ -113,7 +113,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
         if (!valid.has(apiKey) && !connection.isClosed) void connection.endWithin(GOODBYE_MS);
       }
     } catch (error) {
-      // the next beat looks again
+      // the next heartbeat checks again
       this.log.warn({ err: error }, 'live.keys-not-checked');
     }
   }
@@ -144,7 +144,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
   private stored({ emitterId, stream }: WantedStream, owner: UserId, joined: Promise<Seam>, { closed }: SseConnection): StoredStream {
     const gone = new AbortController();
     void closed.then(() => gone.abort());
-    // from now on, not only when it's wanted
+    // starts now, not at the first await of it
     const reached = joined.then((seam) => this.store.reached(seam, gone.signal));
     reached.catch(() => {});
     return {
@@ -162,7 +162,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     } catch (error) {
       if (connection.isClosed) return;
       this.log.warn({ emitter_id: client.emitterId, err: error }, 'live.not-resumed');
-      // the client comes again, with the id of the last event that it got
+      // the client reconnects, with the id of the last event that it received
       connection.end();
     }
   }

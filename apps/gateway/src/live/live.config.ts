@@ -1,7 +1,7 @@
 import { Config, integer } from '#config';
 import { maxEventBytes } from '#events';
 
-/** The part of the configuration that concerns live streams. */
+/** The configuration of live streams. */
 export class LiveConfig extends Config({
   heartbeatMs: integer('SLUICE_SSE_HEARTBEAT_MS', {
     fallback: 15_000,

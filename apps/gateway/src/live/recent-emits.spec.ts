@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { RecentEmits } from './recent-emits.js';
 
 describe('recent emits', () => {
-  it('know an emit id again among the last 100, and no longer', () => {
+  it('recognise an emit id among the last 100, and forget older ones', () => {
     const emits = new RecentEmits();
     expect(emits.add('', 'first')).toBe(true);
     for (let n = 0; n < 99; n++) expect(emits.add('', String(n))).toBe(true);
@@ -11,7 +11,7 @@ describe('recent emits', () => {
     expect(emits.add('', 'first')).toBe(true);
   });
 
-  it('are of their streams', () => {
+  it('are separate for each stream', () => {
     const emits = new RecentEmits();
     expect([emits.add('', 'a'), emits.add('orders', 'a'), emits.add('orders', 'a')]).toEqual([true, true, false]);
   });

@@ -1,13 +1,13 @@
 import type { Stream } from '#events';
 
-/** As many as the store keeps: it doesn't store an emit again that stands among them. */
+/** As many as the store keeps: it skips an emit whose id is among them. */
 const REMEMBERED = 100;
 
-/** The emit ids that a client was shown last, so that a producer's retry, which puts one emit into the log twice, is shown once. */
+/** The last emit ids that a client received, so that a producer's retry, which appends an emit to the log twice, is sent once. */
 export class RecentEmits {
   private readonly ids = new Set<string>();
 
-  /** Whether it's new; then it's remembered. An emit id is unique within its stream. */
+  /** Adds an emit id; returns whether it was new. An emit id is unique within its stream. */
   add(stream: Stream, emitId: string): boolean {
     const id = `${stream} ${emitId}`;
     if (this.ids.has(id)) return false;

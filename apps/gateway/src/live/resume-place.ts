@@ -2,8 +2,8 @@ import { Invalid } from '#contracts';
 import { type EventPlace, parseEventId } from '#events';
 
 /**
- * After which event a stream is taken up again; null: from now on. The header wins: a client that reconnects by itself sends
- * it with the address that it began with. Empty is as if absent. Throws Invalid.
+ * The event after which a stream resumes; null: start with new events. The header takes precedence: a client that reconnects automatically sends it
+ * with its original URL. An empty value counts as absent. Throws Invalid.
  */
 export function resumePlace(lastEventId: string | undefined, after: string | undefined): EventPlace | null {
   const [field, id] = lastEventId ? ['Last-Event-ID', lastEventId] : ['after', after];

@@ -2,15 +2,15 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { type Outlet, MOST_PENDING_BYTES } from './live-client.js';
 
-/** An answer of Server-Sent Events that is being written: Fastify has let go of it. */
+/** A response of Server-Sent Events, written without Fastify, which has handed it over. */
 export class SseConnection implements Outlet {
-  /** Resolves when it has ended, however it has. */
+  /** Resolves when it has ended, for whatever reason. */
   readonly closed: Promise<void>;
   wasCutOff = false;
   private readonly response: ServerResponse;
   private ended = false;
 
-  /** The headers wait for `begin`. */
+  /** `begin` sends the headers. */
   constructor(private readonly reply: FastifyReply) {
     this.response = reply.raw;
     this.closed = new Promise((resolve) => {
@@ -19,7 +19,7 @@ export class SseConnection implements Outlet {
         resolve();
       });
     });
-    // a client that is gone: 'close' follows
+    // the client has disconnected: 'close' follows
     this.response.on('error', () => {});
   }
 
@@ -27,15 +27,15 @@ export class SseConnection implements Outlet {
     return this.ended;
   }
 
-  /** Sends the headers: from here on there are no other answers. */
+  /** Sends the headers. After that, an error can no longer change the status. */
   begin(): void {
     this.reply.hijack();
     this.response.writeHead(200, {
-      // what the hooks have set, such as the request's id
+      // headers that the hooks have set, such as the request id
       ...this.reply.getHeaders(),
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
-      // nginx would collect the events
+      // otherwise nginx would buffer the events
       'x-accel-buffering': 'no',
     } as OutgoingHttpHeaders);
     this.response.flushHeaders();
@@ -49,7 +49,7 @@ export class SseConnection implements Outlet {
     if (!this.ended) this.response.write(frame);
   }
 
-  /** As `write`, for what comes whether there are events or not: here a client is found out that reads nothing at all. */
+  /** Like `write`, for periodic comments: detects a client that does not read at all. */
   beat(frame: Buffer): void {
     if (this.pending > MOST_PENDING_BYTES) this.cutOff();
     else this.write(frame);
@@ -65,14 +65,14 @@ export class SseConnection implements Outlet {
     this.destroy();
   }
 
-  /** Ends it in order, behind what is pending. */
+  /** Ends it gracefully, after what is pending. */
   end(): void {
     if (this.ended) return;
     this.ended = true;
     this.response.end();
   }
 
-  /** The same, for a client that may not read: after so long what is pending is lost. Resolves when it's closed. */
+  /** The same for a client that may not read: after the timeout, pending bytes are discarded. Resolves when it is closed. */
   async endWithin(ms: number): Promise<void> {
     this.end();
     const patience = setTimeout(() => this.destroy(), ms);

@@ -10,7 +10,7 @@ interface Stored {
   emitId: string;
 }
 
-/** A stream in a store that takes its time: what it's asked is answered when the scheduler says so. */
+/** A stream in a slow store: the scheduler decides when it replies. */
 export class StoreForTests implements StoredStream {
   private readonly stored: Stored[] = [];
   private readonly offsets = new Map<number, number>();

@@ -20,7 +20,7 @@ describe('the positions of the store', () => {
   afterEach(() => void jest.useRealTimers());
 
   const store = (...offsets: number[]) => (stored = offsets.map((offset, partition) => ({ partition, offset, clock: 0 })));
-  /** What became of a wait so far. */
+  /** The state of a wait so far. */
   const watch = (wait: Promise<void>) => {
     const state = { is: 'waiting' };
     wait.then(
@@ -31,7 +31,7 @@ describe('the positions of the store', () => {
   };
   const never = new AbortController().signal;
 
-  it('are reached when the store has taken in all below the seam, in every partition', async () => {
+  it('are reached when the store has processed all records below the seam, in every partition', async () => {
     store(5, 1);
     const wait = watch(
       positions.reached(
@@ -49,7 +49,7 @@ describe('the positions of the store', () => {
     expect(wait.is).toBe('reached');
   });
 
-  it('are requested once for all who wait at the same time', async () => {
+  it('are requested once for all clients that wait at the same time', async () => {
     store(5);
     await Promise.all([5, 4, 3].map((offset) => positions.reached(new Map([[0, offset]]), never)));
     expect(messages.requests).toHaveLength(1);
@@ -63,7 +63,7 @@ describe('the positions of the store', () => {
     expect(messages.requests).toHaveLength(1);
   });
 
-  it('are no longer requested when the client is gone', async () => {
+  it('are no longer requested when the client has disconnected', async () => {
     const gone = new AbortController();
     const wait = watch(positions.reached(new Map([[0, 1]]), gone.signal));
     await jest.advanceTimersByTimeAsync(100);
@@ -74,7 +74,7 @@ describe('the positions of the store', () => {
     expect({ is: wait.is, requests: messages.requests.length }).toEqual({ is: 'AbortError', requests });
   });
 
-  it('fail when the store does not reply, and are requested anew by the next', async () => {
+  it('fail when the store does not reply, and are requested again for the next client', async () => {
     messages.replyTo(getStoredPositions, () => {
       throw new Unavailable('away');
     });

@@ -6,7 +6,7 @@ import type { Seam } from './live-hub.js';
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 250;
 
-/** How far the store is. However many wait for it, it's asked by one at a time. */
+/** The positions of the store. At most one request is in progress, however many clients wait. */
 @Injectable()
 export class StorePositions {
   private known = new Map<number, number>();
@@ -14,7 +14,7 @@ export class StorePositions {
 
   constructor(private readonly messages: Messages) {}
 
-  /** Asks the store. */
+  /** Requests the positions from the store. */
   read(): Promise<StoredPosition[]> {
     this.asking ??= this.messages
       .request(getStoredPositions, {}, { key: 'events' })
@@ -26,7 +26,7 @@ export class StorePositions {
     return this.asking;
   }
 
-  /** Resolves when the store has taken in all below the seam; rejects when it can't be asked, or the signal says to stop. */
+  /** Resolves when the store has processed all records below the seam; rejects if the store is unavailable or the signal aborts. */
   async reached(seam: Seam, signal: AbortSignal): Promise<void> {
     const isThere = () => [...seam].every(([partition, offset]) => (this.known.get(partition) ?? 0) >= offset);
     for (let pause = FIRST_PAUSE_MS; !isThere(); pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {

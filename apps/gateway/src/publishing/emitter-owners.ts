@@ -4,13 +4,13 @@ import { Lookups } from '#database';
 import { type Emitter, EmitterDirectory } from '#emitters';
 
 /**
- * Who may publish in an emitter's name. The table is what all gateways share, and a change of a source is announced to it before the change
- * is answered: so a source that was deleted through one gateway is gone for all of them. There is no cache in memory that could disagree.
+ * Decides who may publish in an emitter's name. All gateways share the table, and a change of a source is announced to it before the request that
+ * made the change returns. So a source deleted through one gateway is gone for all of them. No cache in memory could disagree.
  */
 @Injectable()
 export class EmitterOwners {
   private readonly known = new Lookups<string, Emitter>((ids) => this.directory.known(ids));
-  /** Asks the catalog, apart from the others: an id that nobody knows must not hold them up. */
+  /** Queries the catalog, in a separate lane: an unknown id must not delay other requests. */
   private readonly unknown = new Lookups<string, Emitter>((ids) => this.directory.find(ids));
 
   constructor(private readonly directory: EmitterDirectory) {}

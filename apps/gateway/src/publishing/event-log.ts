@@ -4,12 +4,12 @@ import type { EventToProduce } from '#events';
 import { LOG, type Log } from '#observability';
 import { KafkaClient, Publisher, shares } from '#messaging';
 
-/** A broker that does not acknowledge events in this time is away. */
+/** A broker that does not acknowledge events within this time counts as unavailable. */
 const WITHIN_MS = 5000;
-/** What may wait for the broker: beyond it there is no memory to keep more. */
+/** The most that may wait for the broker, to bound the memory. */
 const MOST_WAITING_BYTES = 64 * 1024 * 1024;
 
-/** The topic `events`, with a producer of its own: events never wait behind requests to other services, nor these behind them. */
+/** The topic `events`, with a separate producer, so that events and requests to other services never wait for each other. */
 @Injectable()
 export class EventLog implements OnModuleInit, OnApplicationShutdown {
   private readonly publisher: Publisher;
@@ -31,8 +31,8 @@ export class EventLog implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Resolves when all in-sync replicas have every event. Throws Unavailable when they do not within five seconds; then some of the events
-   * may be in the log, or come to be.
+   * Resolves when all in-sync replicas have every event. Throws Unavailable if they do not within five seconds; some of the events may
+   * still be in the log then, or arrive there later.
    */
   async append(events: EventToProduce[]): Promise<void> {
     const bytes = events.reduce((sum, { value }) => sum + value.length, 0);

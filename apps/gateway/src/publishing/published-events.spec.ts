@@ -35,7 +35,7 @@ const inLog = (event: PublishedEvent) => {
 };
 
 describe('a JSON body', () => {
-  it.each([{ a: 1 }, [1, 2], 'text', 0, false, null])('%j is one event of the default stream, with an emit id of its own', (body) => {
+  it.each([{ a: 1 }, [1, 2], 'text', 0, false, null])('%j is one event of the default stream, with a new emit id', (body) => {
     const [event, ...more] = publish({ body });
     expect(more).toEqual([]);
     expect(event).toMatchObject({ stream: '', emitId: expect.stringMatching(/^[0-9A-Za-z]{27}$/), context: undefined });
@@ -79,7 +79,7 @@ describe('a JSON body', () => {
     expect(problemsOf({ body: 1, id }).errors).toEqual([{ field: 'id', message: expect.any(String) }]);
   });
 
-  it('with a parameter that is given twice is refused', () => {
+  it('with a repeated parameter is refused', () => {
     expect(problemsOf({ body: 1, event_name: ['a', 'b'], id: ['a', 'b'] }).errors?.map(({ field }) => field)).toEqual(['event_name', 'id']);
   });
 
@@ -111,7 +111,7 @@ describe('ce- headers', () => {
       datacontenttype: 'application/json; charset=utf-8',
     });
   });
-  it('are overridden by the query: the type stays a type', () => {
+  it('are overridden by the query, and the type is kept as a type', () => {
     const event = inLog(publish({ body: 1, headers, event_name: 'default', id: 'q' })[0]!);
     expect(event).toMatchObject({ stream: '', emitId: 'q', context: { attributes: { id: 'q', type: 'com.example.order' } } });
   });
@@ -120,34 +120,37 @@ describe('ce- headers', () => {
     expect(event).toMatchObject({ stream: 'orders', context: { attributes: { type: 'com.example.order' } } });
     expect(event.context?.attributes).not.toHaveProperty('sluiceevent');
   });
-  it.each(['$delete', '$in', '$other', '*', 'x'.repeat(129)])('with the type %j: that stays the type, on the default stream', (type) => {
-    const event = inLog(publish({ body: 1, headers: { 'ce-type': type, 'ce-dueat': '1', 'ce-sluicedueat': '1' } })[0]!);
-    expect(event).toMatchObject({ stream: '', waited: false, dueAt: undefined, context: { attributes: { type, dueat: '1' } } });
-  });
+  it.each(['$delete', '$in', '$other', '*', 'x'.repeat(129)])(
+    'with the type %j, which cannot be a stream, are on the default stream and keep the type',
+    (type) => {
+      const event = inLog(publish({ body: 1, headers: { 'ce-type': type, 'ce-dueat': '1', 'ce-sluicedueat': '1' } })[0]!);
+      expect(event).toMatchObject({ stream: '', waited: false, dueAt: undefined, context: { attributes: { type, dueat: '1' } } });
+    },
+  );
   it.each(['$errors', '$logs'])('with the type %j are on that stream', (type) => {
     expect(inLog(publish({ body: 1, headers: { 'ce-type': type } })[0]!)).toMatchObject({ stream: type, context: undefined });
   });
-  it('without an id leave it to us', () => {
+  it('without an id get a new one', () => {
     const [event] = publish({ body: 1, headers: { 'ce-subject': 's' } });
     expect(inLog(event!)).toMatchObject({ emitId: event?.emitId, context: { attributes: { subject: 's' } } });
     expect(inLog(event!).context?.attributes).not.toHaveProperty('id');
   });
   it.each<[string, Record<string, string>, string]>([
     ['another version', { 'ce-specversion': '0.3' }, 'ce-specversion'],
-    ['a stream that is none', { 'ce-sluicestream': '*' }, 'sluicestream'],
-    ['a time that is none', { 'ce-time': 'yesterday' }, 'time'],
+    ['a bad stream', { 'ce-sluicestream': '*' }, 'sluicestream'],
+    ['a bad time', { 'ce-time': 'yesterday' }, 'time'],
     ['an id that is too long', { 'ce-id': 'x'.repeat(257) }, 'id'],
     ['bytes that are not UTF-8', { 'ce-subject': '%FF' }, 'ce-subject'],
     ['a NUL character', { 'ce-subject': '%00' }, 'body'],
     ['a bad name', { 'ce-my_name': '1' }, 'ce-my_name'],
-    ['more than fits into headers', { 'ce-subject': 'x'.repeat(9000) }, 'body'],
+    ['too many bytes for record headers', { 'ce-subject': 'x'.repeat(9000) }, 'body'],
   ])('with %s are refused', (_, more, field) => {
     expect(problemsOf({ body: 1, headers: more }).errors).toEqual([{ field, message: expect.any(String) }]);
   });
 });
 
 describe('a structured CloudEvent', () => {
-  it('is its data with its attributes', () => {
+  it('becomes its data with its attributes', () => {
     const [event] = publish({ headers: structured, body: { ...EVENT, datacontenttype: 'application/vnd.shop+json', count: 3, ok: true } });
     expect(event?.json.toString()).toBe('{"n":1}');
     const read = inLog(event!);
@@ -196,7 +199,7 @@ it('a structured CloudEvent or a batch with a million levels is refused', () => 
 });
 
 describe('a batch', () => {
-  it('is its events in order; an empty one is none', () => {
+  it('becomes its events in order; an empty one is accepted', () => {
     const events = publish({ headers: batch, body: [EVENT, { ...EVENT, id: 'b', type: 'other' }] });
     expect(events.map(({ emitId, stream }) => [emitId, stream])).toEqual([
       ['a', 'order'],

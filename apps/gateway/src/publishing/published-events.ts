@@ -20,7 +20,7 @@ import { BATCH_TYPE, mediaTypeOf, STRUCTURED_TYPE } from '../http/event-bodies.j
 export interface PublishRequest {
   headers: IncomingHttpHeaders;
   body: Buffer;
-  /** As the server has read it: of a parameter that is given twice, an array. */
+  /** As the server has parsed it: an array if a parameter is repeated. */
   query: { event_name?: unknown; id?: unknown };
 }
 
@@ -28,7 +28,7 @@ export interface PublishRequest {
 export interface PublishedEvent {
   emitId: string;
   stream: Stream;
-  /** Its JSON: of a request with one event, the bytes that were sent. */
+  /** Its JSON; for a request with one event, the bytes as sent. */
   json: Buffer;
   time?: string;
   context?: EventContext;
@@ -42,7 +42,7 @@ const REQUIRED = ['specversion', 'id', 'source', 'type'];
 const NO_ATTRIBUTES = new Set(['data', 'data_base64']);
 const UTF8_BOM = Buffer.from('\uFEFF');
 
-/** The attributes of an event, with what is wrong with them. Each problem names a member or header. */
+/** The attributes of an event, and their problems. Each problem names a member or header. */
 interface Attributes {
   values: Record<string, string>;
   problems: FieldProblem[];
@@ -92,7 +92,7 @@ class EventReader {
     this.eventName = this.parameter('event_name');
     const problem = this.eventName === undefined ? null : emittedStreamProblem(streamOf(this.eventName));
     if (problem) this.problems.push({ field: 'event_name', message: problem });
-    // empty is as if absent
+    // an empty value counts as absent
     this.id = this.parameter('id') || undefined;
     if (this.id !== undefined) this.problems.push(...idProblems(this.id));
   }
@@ -118,7 +118,7 @@ class EventReader {
       data = members.data_base64;
       attributes.values.datacontentencoding = 'base64';
     }
-    // what is nested too deeply could not be written
+    // JSON that is nested too deeply could not be serialised
     const json = Buffer.from(nestsTooDeeply(data) ? '' : JSON.stringify(data));
     return this.event(data, json, attributes, index);
   }
@@ -141,7 +141,7 @@ class EventReader {
   private event(value: unknown, json: Buffer, { values, problems }: Attributes, index?: number): PublishedEvent {
     const add = (field: string, message: string) => problems.push({ field, message });
     if (json.length > this.maxEventBytes) add('', `the event has ${json.length} bytes of JSON; the limit is ${this.maxEventBytes}`);
-    // a level takes two bytes at least: most events are too short to be looked through
+    // a level takes at least two bytes: most events are too short to need the check
     else if ((json.length === 0 || json.length > 2 * MAX_JSON_DEPTH) && nestsTooDeeply(value))
       add('', `the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
     const { id: givenId, time } = values;
@@ -177,14 +177,14 @@ function idProblems(id: string): FieldProblem[] {
 
 const EMPTY: PublishedEvent = { emitId: '', stream: '', json: Buffer.alloc(0) };
 
-/** A name that was given counts as it is; a type that can't be a stream is only a type. */
+/** An explicit stream name must be valid; a type that cannot be a stream is only a type. */
 function streamFor(named: string | undefined, type: string | undefined): Stream {
   if (named !== undefined) return streamOf(named);
   const stream = streamOf(type);
   return emittedStreamProblem(stream) === null ? stream : '';
 }
 
-/** What goes on with the event; undefined when nothing was given. */
+/** The attributes that are stored with the event; undefined if there are none. */
 function givenAttributes(values: Record<string, string>, id: string | undefined): Record<string, string> | undefined {
   const given: Record<string, string> = {};
   for (const name in values) {

@@ -54,7 +54,7 @@ const Publishes = (operationId: string, summary: string): MethodDecorator =>
         'Events go to the topic `events` without running any code; the emitter may be inactive. A batch is published as a whole or not at all. Repeating an emit id is harmless: an event that is kept is not stored again, and its deliveries have the same `webhook-id`. With `application/json`, headers `ce-…` are CloudEvents attributes (binary mode, percent-encoded).',
       requestBody: BODY,
     }),
-    // read by hand: a validated class would cost as much as the rest of a request
+    // parsed by hand: validating a class would cost as much as the rest of a request
     parameter(
       'event_name',
       'The stream: `default`, `$errors`, `$logs` or a custom name. Wins over the attributes `sluicestream` and `type`.',

@@ -9,7 +9,7 @@ import { type PublishRequest, publishedEvents } from './published-events.js';
 
 const published = counter('events_published_total', 'Events that were published over HTTP.');
 
-/** An event that Kafka has. */
+/** An event that Kafka has acknowledged. */
 export interface Acknowledged {
   emit_id: string;
 }
@@ -23,7 +23,7 @@ export class PublishingService {
     private readonly config: LiveConfig,
   ) {}
 
-  /** Returns when Kafka has acknowledged every event. What is malformed comes before what does not exist. */
+  /** Returns when Kafka has acknowledged every event. Malformed input is reported before an unknown emitter. */
   async publish(ownerId: UserId, kind: 'source' | 'workflow', id: string, request: PublishRequest): Promise<Acknowledged[]> {
     const events = publishedEvents(request, this.config);
     const emitterId = await this.owners.emitterOf(ownerId, kind, id);

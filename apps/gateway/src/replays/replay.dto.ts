@@ -64,14 +64,14 @@ export function replayedPart({ emitter_id, event_name, from, to, listener_id }: 
   return { stream, from_id, to_id };
 }
 
-/** The event id that an end stands for. @param seq of a time: it includes the events of its millisecond */
+/** The event id of one end of the range. @param seq used for a time, so that the range includes all events of that millisecond */
 function placeText(field: string, value: unknown, seq: number, bad: (field: string, message: string) => unknown): string {
   const text = typeof value === 'number' && value >= 0 ? String(value) : value;
   if (typeof text === 'string' && parseEventId(text)) return text;
   try {
     if (typeof text === 'string') return `${sinceMs(text)}-${seq}`;
   } catch {
-    // told below
+    // reported below
   }
   bad(field, `${field} must be an event id or a time: ISO 8601 or Unix seconds`);
   return '0-0';

@@ -8,7 +8,7 @@ import { AnswersAccepted, AnswersOne, Documented, Problems } from '../http/api-d
 import { IdPipe } from '../http/id.pipe.js';
 import { CreateReplayBody, Replay, replayedPart } from './replay.dto.js';
 
-/** The part of the log is read to count its events. */
+/** Counting the events reads that part of the log. */
 const LOG_TIMEOUT_MS = 30_000;
 const COUNT = { type: 'object', required: ['events'], properties: { events: { type: 'integer' } } };
 

@@ -112,7 +112,7 @@ export class PropOptionsController {
   }
 }
 
-/** Without the nulls, which count as absent. */
+/** Removes nulls, which count as absent. */
 const given = ({ configured_props, query, page, prev_context }: OptionsBody) => ({
   configured_props: configured_props ?? undefined,
   query: query ?? undefined,

@@ -2,12 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { getSource, ksuid, executeRun, SluiceError, type SourceId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 
-/** Makes a run due at once. */
+/** Requests a run that is due at once. */
 @Injectable()
 export class RunNow {
   constructor(private readonly messages: Messages) {}
 
-  /** Answers the run's id when Kafka has the request. */
+  /** Returns the run's id when Kafka has acknowledged the request. */
   async request(ownerId: UserId, id: SourceId, event: unknown): Promise<string> {
     const source = await this.messages.request(getSource, { owner_id: ownerId, id }, { key: ownerId });
     if (!source.active) throw new SluiceError('conflict', `source ${id} is not active`);

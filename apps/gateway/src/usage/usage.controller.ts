@@ -4,7 +4,7 @@ import { type RunFinished, runFinished } from '#contracts';
 import { HearsBatch } from '#messaging';
 import { UsageRepository } from './usage.repository.js';
 
-/** Counts what sources use: one statement for a batch of finished runs. */
+/** Adds up the usage of sources: one statement for a batch of finished runs. */
 @Controller()
 export class UsageController {
   constructor(private readonly usage: UsageRepository) {}

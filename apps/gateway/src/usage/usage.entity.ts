@@ -2,7 +2,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { UserId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
-/** What an account's sources have used on a day (UTC). */
+/** The usage of an account's sources on a day (UTC). */
 @Entity('usage')
 export class UsageRow {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -18,7 +18,7 @@ export class UsageRow {
   invocations!: number;
 }
 
-/** A run that the usage includes already: a fact may arrive twice. */
+/** A run that is already counted: a fact may arrive twice. */
 @Entity('run_counted')
 @Index('run_counted_age', ['counted_at'])
 export class CountedRun {

@@ -14,18 +14,18 @@ export class UsageRepository {
     @InjectRepository(CountedRun) private readonly counted: Repository<CountedRun>,
   ) {}
 
-  /** Adds finished runs to the usage of their accounts and days (UTC), each once however often its fact arrives. SQL: one statement for a batch. */
+  /** Adds finished runs to the usage of their accounts and days (UTC). Each run counts once, even if its fact arrives twice. SQL: one statement for a batch. */
   async count(runs: RunFinished[]): Promise<void> {
     await this.database.query({
       name: 'usage-count',
-      // DISTINCT: one batch may hold a run twice, and ON CONFLICT doesn't see its own rows
-      text: `WITH told AS (
+      // DISTINCT: a batch may contain a run twice, and ON CONFLICT does not see the rows of its own statement
+      text: `WITH finished AS (
                SELECT DISTINCT ON (run_id) * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::bigint[]) AS r (run_id, account_id, at, ms) ORDER BY run_id
              ), fresh AS (
-               INSERT INTO run_counted (run_id) SELECT run_id FROM told ON CONFLICT DO NOTHING RETURNING run_id
+               INSERT INTO run_counted (run_id) SELECT run_id FROM finished ON CONFLICT DO NOTHING RETURNING run_id
              )
              INSERT INTO usage (account_id, day, compute_ms, invocations)
-             SELECT account_id, (at AT TIME ZONE 'UTC')::date, sum(ms), count(*) FROM told JOIN fresh USING (run_id) GROUP BY 1, 2 ORDER BY 1, 2
+             SELECT account_id, (at AT TIME ZONE 'UTC')::date, sum(ms), count(*) FROM finished JOIN fresh USING (run_id) GROUP BY 1, 2 ORDER BY 1, 2
              ON CONFLICT (account_id, day) DO UPDATE SET compute_ms = usage.compute_ms + excluded.compute_ms, invocations = usage.invocations + excluded.invocations`,
       values: [
         runs.map(({ run_id }) => run_id),
@@ -36,7 +36,7 @@ export class UsageRepository {
     });
   }
 
-  /** Forgets runs whose fact cannot arrive again, because it has left the log. */
+  /** Deletes counted runs whose fact cannot arrive again, because Kafka has deleted it. */
   async forgetCounted(): Promise<void> {
     await this.counted.delete({ counted_at: LessThan(new Date(Date.now() - FORGET_AFTER_MS)) });
   }

@@ -11,7 +11,7 @@ export class DeliveryAttempt implements contracts.DeliveryAttempt {
   @ApiProperty({ type: String, nullable: true, description: 'The first KB of the response.' }) response_body!: string | null;
 }
 
-/** An event on its way to a webhook, as the API returns it. */
+/** A delivery as the API returns it. */
 export class WebhookDelivery implements contracts.WebhookDelivery {
   @ApiProperty({ type: String, example: 'del_0Vg2mXq10000000A0b' }) id!: contracts.Id<'delivery'>;
   @ApiProperty({ example: '1763715600123-40960' }) event_id!: string;
