@@ -35,12 +35,15 @@ export async function startOwnSystem(variables = {}) {
   await runOurs(env, 'scripts/migrate.mjs');
   const apps = superviseApps({ env, log: (app, line) => console.error(app, line) });
   await apps.startAll();
-  const account = JSON.parse(
-    await runOurs(env, 'dist/apps/gateway/src/cli.js', 'account', 'create', '--email', 'bench@example.com', '--json'),
-  );
+  const newAccount = async (/** @type {string} */ email) =>
+    /** @type {string} */ (
+      JSON.parse(await runOurs(env, 'dist/apps/gateway/src/cli.js', 'account', 'create', '--email', email, '--json')).api_key
+    );
   return {
     apiUrl: `http://127.0.0.1:${httpPort}/v1`,
-    apiKey: /** @type {string} */ (account.api_key),
+    apiKey: await newAccount('bench@example.com'),
+    /** Creates another account and returns its key. */
+    newAccount,
     brokers: broker.brokers,
     databaseUrl: postgres.url,
     apps,

@@ -81,26 +81,33 @@ export const history = (world: () => World) =>
       expect(received('ok')).toHaveLength(2);
     });
 
-    describe('beyond the last 100 of its stream', () => {
-      it('are made again from the log', async () => {
+    describe('of an event beyond the last 100 of its stream', () => {
+      it('is made again from the log', async () => {
         const source = await api.source(QUIET);
         const target = await api.webhook(`${world().receiver.url}${PATHS}/old`);
         await api.subscribe(source.id, target);
+        await world().producer.emit(source.id, [{ n: 0 }]);
+        const oldest = await eventually(async () => {
+          const [delivery] = (await api.get(`/webhooks/${target}/deliveries`)).body.data;
+          expect(delivery.status).toBe('succeeded');
+          return delivery;
+        });
+        // the list of deliveries is limited, too: the later events must not get into it
+        expect((await api.delete(`/subscriptions?emitter_id=${source.id}&listener_id=${target}`)).status).toBe(200);
         await world().producer.emit(
           source.id,
-          Array.from({ length: 101 }, (_, n) => ({ n })),
+          Array.from({ length: 100 }, (_, n) => ({ n: n + 1 })),
         );
-        await eventually(() => expect(received('old')).toHaveLength(101));
-        const oldest = received('old').find(({ body }) => body.n === 0)!;
-        const { data } = await eventually(async () => {
-          const { body } = await api.get(`/webhooks/${target}/deliveries?limit=100`);
-          expect(body.page_info.total_count).toBe(101);
-          return (await api.get(`/webhooks/${target}/deliveries?after=${body.page_info.end_cursor}`)).body;
+        await eventually(async () => {
+          const { data } = (await api.get(`/sources/${source.id}/event_summaries?limit=100`)).body;
+          expect(data).toHaveLength(100);
+          expect(data.map(({ id }: { id: string }) => id)).not.toContain(oldest.event_id);
         });
-        expect(data[0].event_id).toBe(oldest.headers['ce-sluiceevent']);
-        expect((await api.post(`/webhooks/${target}/deliveries/${data[0].id}/retry`)).status).toBe(202);
-        await eventually(() => expect(received('old')).toHaveLength(102));
-        expect(received('old').at(-1)!.headers['webhook-id']).toBe(oldest.headers['webhook-id']);
+        expect((await api.post(`/webhooks/${target}/deliveries/${oldest.id}/retry`)).status).toBe(202);
+        await eventually(() => expect(received('old')).toHaveLength(2));
+        const [first, second] = received('old');
+        expect(second!.body).toEqual({ n: 0 });
+        expect(second!.headers['webhook-id']).toBe(first!.headers['webhook-id']);
       });
     });
   });

@@ -45,22 +45,32 @@ export class TestLog {
   constructor(private readonly random: Random) {}
 
   /** Appends records of one emitter: one, a few or a flood. */
-  produce(): void {
-    const partition = this.random() < 0.6 ? 0 : 1;
+  produce(partition = this.anyPartition()): void {
     const emitterId = this.pick(EMITTERS[partition] ?? []) ?? 'dc_a';
-    const count = this.pick([1, 1, 3, 8, 50, 130]) ?? 1;
-    const stream = this.pick([...STREAMS, '$in']) ?? '';
+    const count = this.pick([1, 1, 3, 8, 40, 40, 130]) ?? 1;
+    const stream = this.pick([...STREAMS, '$in', '$in']) ?? '';
+    // a deletion that is alone in its batch finds streams that nothing has trimmed
+    if (count === 1 && this.random() < 0.6) return this.append(partition, emitterId, this.deletion(emitterId));
     for (let n = 0; n < count; n++)
       this.append(partition, emitterId, count > 8 ? this.newEvent(emitterId, stream) : this.anything(emitterId));
   }
 
-  /** A partition loses its records and begins again at offset 0; the clock may have stepped back. */
+  /**
+   * A partition loses its records and begins again at offset 0; the clock may have stepped back. When its reader fetches again, the new log may be
+   * longer than the lost one was.
+   */
   replace(): void {
-    const partition = this.random() < 0.6 ? 0 : 1;
-    this.lost[partition]?.push(this.partitions[partition] ?? []);
-    this.partitions[partition] = [];
+    const partition = this.anyPartition();
+    const lost = this.partitions[partition] ?? [];
+    this.lost[partition]?.push(lost);
+    const records: Produced[] = (this.partitions[partition] = []);
     this.clocks[partition] = 0;
     this.now += this.random() < 0.5 ? -1000 : 1000;
+    if (this.random() < 0.5) while (records.length <= lost.length) this.produce(partition);
+  }
+
+  private anyPartition(): number {
+    return this.random() < 0.6 ? 0 : 1;
   }
 
   private anything(emitterId: EmitterId): EventToProduce {

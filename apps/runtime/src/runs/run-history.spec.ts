@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { RunStatus } from '../sandbox/sandbox.js';
-import { runEntry, skippedEntry } from './run-history.js';
+import { errorLine, runEntry, skippedEntry } from './run-history.js';
 
 const RUN = { trigger: 'timer' as const };
 const NOW = 1_700_000_000_000;
@@ -28,4 +28,19 @@ it('keeps the beginning of a long error', () => {
 it('names the hook and the reason of a run that was skipped', () => {
   const hook = { method: 'activate' as const, version: 1, deployment: {} as never, final: false };
   expect(skippedEntry({ trigger: 'hook', hook }, 'over quota', NOW)).toMatchObject({ method: 'activate', status: 'skipped' });
+});
+
+it.each<[string, string, object]>([
+  [
+    'in a function of the component',
+    'TypeError: x is not a function\n    at Object.run (my-component.js:3:15)\n    at main (runner.js:1:1)',
+    { at: 'my-component.js:3:15' },
+  ],
+  ['in an anonymous function', 'TypeError: x is not a function\n    at my-component.js:7:2', { at: 'my-component.js:7:2' }],
+  ['without a stack', '', {}],
+])('the error of a run thrown %s is logged in one line', (_, stack, where) => {
+  expect(errorLine({ name: 'TypeError', code: null, message: 'x is not a function', stack })).toEqual({
+    error: 'TypeError: x is not a function',
+    ...where,
+  });
 });

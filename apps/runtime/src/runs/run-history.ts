@@ -1,5 +1,5 @@
 import type { FinishedRun, RunRequest } from '#contracts';
-import type { RunOutcome, RunStatus } from '../sandbox/sandbox.js';
+import type { RunError, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 
 /** A run that has ended, as it is stored. */
 export interface RunEntry extends Pick<FinishedRun, 'trigger' | 'method' | 'status' | 'duration_ms' | 'emitted'> {
@@ -54,3 +54,9 @@ export const skippedEntry = ({ trigger, hook }: Pick<RunRequest, 'trigger' | 'ho
   emitted: 0,
   error: JSON.stringify({ name: 'Skipped', message: reason, stack: '' }),
 });
+
+/** The error of a component in one line, and where in its code it was thrown. */
+export function errorLine({ name, message, stack }: RunError): { error: string; at?: string } {
+  const at = /^\s+at .*?([^\s(/]+:\d+:\d+)\)?$/m.exec(stack)?.[1];
+  return { error: `${name}: ${message}`.slice(0, 300), ...(at && { at }) };
+}

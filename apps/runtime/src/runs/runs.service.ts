@@ -6,6 +6,7 @@ import type { HttpReply, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import { KillCounter } from './kill-counter.js';
 import { overQuota } from './run-effects.js';
 import type { DueRun } from './run-events.js';
+import { errorLine } from './run-history.js';
 import { RunLanes } from './run-lanes.js';
 import { RunResults } from './run-results.js';
 import { eventOfTimer, keepsOrder, runsAtATime, type RunSource, RunSources } from './run-sources.js';
@@ -61,12 +62,15 @@ export class RunsService {
     return outcome.status;
   }
 
-  private logFinished(run: DueRun, { status, emits, wallMs }: RunOutcome, written: boolean): void {
+  private logFinished(run: DueRun, { status, error, emits, wallMs }: RunOutcome, written: boolean): void {
     const { run_id, source_id, trigger } = run;
-    this.log.info(
+    // successful runs of timers would hide everything else
+    const level = trigger === 'timer' && error === null ? 'debug' : 'info';
+    this.log[level](
       {
         ...{ run_id, source_id, trigger, method: run.hook?.method ?? 'run', status },
         ...{ emits: emits.length, duration_ms: Math.ceil(wallMs), lag_ms: Date.now() - run.due_at_ms, written },
+        ...(error && errorLine(error)),
       },
       'run.finished',
     );

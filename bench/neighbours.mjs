@@ -1,0 +1,168 @@
+// npm run bench:neighbours — what one account notices while another one does its worst: the p99 of an endpoint's response, of a queued run and of a delivery to
+// a webhook, each as a ratio to the p99 alone. Ends with one JSON line.
+import { createServer } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { apiClient, startOwnSystem } from './lib/own-system.mjs';
+import { atRate, quantiles } from './lib/quantiles.mjs';
+
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
+const SECONDS = Number(process.env.BENCH_SECONDS ?? 10);
+/** Sources of the bad account that do nothing but exist, with a timer each. */
+const CROWD = Number(process.env.BENCH_SOURCES ?? 200);
+const PER_SECOND = { endpoint: 10, run: 10, delivery: 30 };
+/** Time for the bad account to begin, and for the system to recover from it. */
+const SETTLE_MS = 5000;
+const ARRIVES_WITHIN_MS = 30_000;
+
+const RESPONDS = `export default { name: 'Responds', props: { http: { type: '$.interface.http', customResponse: true } },
+  run() { this.http.respond({ status: 200, body: 'ok' }) } }`;
+const EMITS = `export default { name: 'Emits', run(event) { this.$emit(event) } }`;
+
+/** @type {Record<string, string>} */
+const BAD = {
+  'never ends': `export default { name: 'Endless', props: { timer: { type: '$.interface.timer', default: { intervalSeconds: 1 } } }, run: () => new Promise(() => {}) }`,
+  spins: `export default { name: 'Spins', props: { timer: { type: '$.interface.timer', default: { intervalSeconds: 1 } } }, run() { for (;;); } }`,
+  crashes: `export default { name: 'Crashes', props: { timer: { type: '$.interface.timer', default: { intervalSeconds: 1 } } }, run() { const all = []; for (;;) all.push(new Array(1e6).fill(1)) } }`,
+  loops: `export default { name: 'Loops', run() { for (let n = 0; n < 20; n++) this.$emit(n) } }`,
+  flooded: `export default { name: 'Flooded', props: { http: '$.interface.http' }, async run() { await new Promise((done) => setTimeout(done, 500)) } }`,
+};
+const TICKS = `export default { name: 'Ticks', props: { timer: { type: '$.interface.timer', default: { intervalSeconds: 5 } } }, run() { this.$emit(1) } }`;
+
+const system = await startOwnSystem();
+const good = apiClient(system);
+const bad = apiClient({ apiUrl: system.apiUrl, apiKey: await system.newAccount('bad@example.com') });
+
+/** @type {Map<number, () => void>} */
+const waiting = new Map();
+const receiver = createServer((request, response) => {
+  let text = '';
+  request.setEncoding('utf8');
+  request.on('data', (part) => (text += part));
+  request.on('end', () => {
+    // the bad account's webhooks: no response at all
+    if (request.url === '/hangs') return;
+    response.end();
+    const { n } = JSON.parse(text);
+    waiting.get(n)?.();
+    waiting.delete(n);
+  });
+});
+await new Promise((resolve) => receiver.listen(0, '127.0.0.1', () => resolve(undefined)));
+const receiverUrl = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (receiver.address()).port}`;
+
+try {
+  const [responds, runs, published] = [
+    await good('POST', '/sources', { component_code: RESPONDS }),
+    await good('POST', '/sources', { component_code: EMITS }),
+    await good('POST', '/sources', { key: 'manual' }),
+  ];
+  const webhook = await good('POST', '/webhooks', { url: `${receiverUrl}/good` });
+  for (const { id } of [runs, published]) await good('POST', '/subscriptions', { emitter_id: id, listener_id: webhook.id });
+
+  let made = 0;
+  /** Resolves when the receiver has the event. @param {(event: { n: number }) => Promise<unknown>} send */
+  const untilArrived = async (send) => {
+    const n = made++;
+    const arrived = new Promise((resolve) => waiting.set(n, () => resolve(undefined)));
+    await send({ n });
+    await Promise.race([arrived, sleep(ARRIVES_WITHIN_MS, undefined, { ref: false })]);
+  };
+  /** @type {Record<keyof typeof PER_SECOND, () => Promise<unknown>>} */
+  const calls = {
+    endpoint: async () => {
+      const response = await fetch(responds.configured_props.http.endpoint_url);
+      if ((await response.text()) !== 'ok') throw new Error(`the endpoint returned ${response.status}`);
+    },
+    run: () => untilArrived((event) => good('POST', `/sources/${runs.id}/run`, { event })),
+    delivery: () => untilArrived((event) => good('POST', `/sources/${published.id}/events`, event)),
+  };
+  const measure = async () => {
+    const measured = await Promise.all(
+      Object.entries(PER_SECOND).map(async ([kind, perSecond]) => {
+        const call = calls[/** @type {keyof typeof PER_SECOND} */ (kind)];
+        return [kind, quantiles(await atRate({ perSecond, seconds: SECONDS }, call)).p99];
+      }),
+    );
+    return /** @type {Record<string, number>} */ (Object.fromEntries(measured));
+  };
+
+  const worst = await prepareWorst();
+  await measure();
+  /** @type {{ alone: Record<string, number>, beside: Record<string, number> }[]} */
+  const rounds = [];
+  // in turns, so that other load on the machine affects both
+  for (let round = 0; round < ROUNDS; round++) {
+    const alone = await measure();
+    await worst.begin();
+    await sleep(SETTLE_MS);
+    const beside = await measure();
+    await worst.end();
+    await sleep(SETTLE_MS);
+    rounds.push({ alone, beside });
+    console.error(`round ${round + 1}:`, { alone, beside });
+  }
+  const figures = Object.fromEntries(
+    Object.keys(PER_SECOND).map((kind) => [
+      kind,
+      {
+        alone_p99_ms: median(rounds.map(({ alone }) => alone[kind] ?? NaN)),
+        beside_p99_ms: median(rounds.map(({ beside }) => beside[kind] ?? NaN)),
+        ratio: median(rounds.map(({ alone, beside }) => (beside[kind] ?? NaN) / (alone[kind] ?? NaN))),
+      },
+    ]),
+  );
+  // what had not arrived within half a minute may still come
+  for (let tries = 0; tries < 60 && waiting.size > 0; tries++) await sleep(500);
+  console.log(
+    JSON.stringify({ bench: 'neighbours', rounds: ROUNDS, seconds: SECONDS, sources: CROWD, sent: made, lost: waiting.size, figures }),
+  );
+} finally {
+  receiver.closeAllConnections();
+  receiver.close();
+  await system.stop();
+}
+
+/** The sources and webhooks of the bad account, inactive until `begin`. */
+async function prepareWorst() {
+  /** @type {any[]} */
+  const sources = [];
+  for (const code of Object.values(BAD)) sources.push(await bad('POST', '/sources', { component_code: code }));
+  const { component_id } = await bad('POST', '/sources', { component_code: TICKS });
+  for (let n = 0; n < CROWD; n++) sources.push(await bad('POST', '/sources', { component_id, name: `crowd ${n}` }));
+  const hanging = await bad('POST', '/webhooks', { url: `${receiverUrl}/hangs` });
+  const loops = sources.find(({ name_slug }) => name_slug === 'loops');
+  const flooded = sources.find(({ name_slug }) => name_slug === 'flooded');
+  await bad('POST', '/subscriptions', { emitter_id: loops.id, listener_id: loops.id });
+  for (const { id } of sources.slice(0, 50)) await bad('POST', '/subscriptions', { emitter_id: id, listener_id: hanging.id });
+  const setActive = async (/** @type {boolean} */ active) => {
+    for (const { id } of sources) await bad('PATCH', `/sources/${id}`, { active });
+  };
+  await setActive(false);
+  let flooding = Promise.resolve();
+  let isOn = false;
+  return {
+    begin: async () => {
+      await setActive(true);
+      isOn = true;
+      await bad('POST', `/sources/${loops.id}/run`, {});
+      flooding = (async () => {
+        while (isOn) {
+          await Promise.all(
+            Array.from({ length: 20 }, () => fetch(flooded.configured_props.http.endpoint_url).then((response) => response.text())),
+          );
+          await sleep(50);
+        }
+      })();
+    },
+    end: async () => {
+      isOn = false;
+      await flooding;
+      await setActive(false);
+    },
+  };
+}
+
+/** @param {number[]} values */
+function median(values) {
+  return Math.round((values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN) * 100) / 100;
+}
