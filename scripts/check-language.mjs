@@ -4,15 +4,9 @@ import { readFileSync } from 'node:fs';
 import { proseOf } from './language/prose.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
 
-/**
- * The files to check. Of the gateway and the runtime only messages are checked, until their comments are rewritten.
- * @type {{ files: RegExp, comments?: boolean }[]}
- */
-const SCOPE = [
-  { files: /\.md$|^docs\/|^(k8s|docker|components|\.ci)\/|^docker-|^Dockerfile$|^\.env\.example$/ },
-  { files: /^(libs|scripts|bench|test|apps\/(routing|catalog|event-store))\/.*\.(ts|mjs|sh)$|^[^/]+\.c?js$/ },
-  { files: /^apps\/.*(?<!spec|-for-tests|\.repository)\.ts$/, comments: false },
-];
+/** The files to check. */
+const SCOPE =
+  /\.md$|^docs\/|^(k8s|docker|components|\.ci)\/|^docker-|^Dockerfile$|^\.env\.example$|^(apps|libs|scripts|bench|test)\/.*\.(ts|mjs|sh)$|^[^/]+\.c?js$/;
 
 /** Files that quote the phrases, and code or texts of others. */
 const EXCEPT = /^scripts\/(check-language|language\/prose\.spec)\.mjs$|^docker\/seccomp|real-components|sandbox\/attacks/;
@@ -43,9 +37,8 @@ const PHRASES = [
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' }).split('\n');
 let count = 0;
 for (const file of files) {
-  const scope = SCOPE.find((each) => each.files.test(file));
-  if (!scope || EXCEPT.test(file)) continue;
-  for (const { line, text } of proseOf(file, readFileSync(inRoot(file), 'utf8'), scope)) {
+  if (!SCOPE.test(file) || EXCEPT.test(file)) continue;
+  for (const { line, text } of proseOf(file, readFileSync(inRoot(file), 'utf8'))) {
     for (const [phrase, better] of PHRASES) {
       const found = phrase.exec(text);
       if (!found) continue;

@@ -7,11 +7,10 @@ import ts from 'typescript';
  *
  * @param {string} file its name decides how it is read
  * @param {string} text
- * @param {{ comments?: boolean }} [options] false: only the messages of code
  * @returns {Prose[]}
  */
-export function proseOf(file, text, { comments = true } = {}) {
-  if (/\.(ts|[cm]?js)$/.test(file)) return codeProse(file, text, comments);
+export function proseOf(file, text) {
+  if (/\.(ts|[cm]?js)$/.test(file)) return codeProse(file, text);
   if (file.endsWith('.md')) return lines(withoutCode(text));
   return lines(text);
 }
@@ -23,8 +22,8 @@ const lines = (text, first = 1) => text.split('\n').map((line, index) => ({ line
 const withoutCode = (markdown) =>
   markdown.replace(/^ *```[^]*?^ *```/gm, (block) => block.replace(/[^\n]/g, '')).replace(/`[^`\n]*`/g, '``');
 
-/** @param {string} file @param {string} text @param {boolean} comments @returns {Prose[]} */
-function codeProse(file, text, comments) {
+/** @param {string} file @param {string} text @returns {Prose[]} */
+function codeProse(file, text) {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   /** @type {Prose[]} */
   const found = [];
@@ -38,7 +37,7 @@ function codeProse(file, text, comments) {
     if (children.length > 0) return children.forEach(visit);
     // between two tokens there are only comments and white space
     const start = node.getStart(source);
-    if (comments && start > node.pos) add(text.slice(node.pos, start), node.pos);
+    if (start > node.pos) add(text.slice(node.pos, start), node.pos);
     // a text without a space is a name or a value
     if ((ts.isStringLiteral(node) || ts.isTemplateLiteralToken(node)) && node.text.includes(' ')) add(node.getText(source), start);
   };

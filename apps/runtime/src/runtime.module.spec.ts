@@ -3,7 +3,7 @@ import { handledMessages, ownedRequests, testApp } from '#testing';
 import { RuntimeModule } from './runtime.module.js';
 import { Sandbox } from './sandbox/sandbox.js';
 
-it('constructs every provider of the runtime, which answers each of its commands and queries once', async () => {
+it('constructs every provider of the runtime, which handles each of its commands and queries once', async () => {
   const app = await testApp(RuntimeModule)
     .overrideProvider(Sandbox)
     .useValue({ close: async () => {} })

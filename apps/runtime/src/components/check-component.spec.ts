@@ -29,7 +29,7 @@ describe('a look at a component in a file', () => {
     return checkComponent(sandbox, await localFiles(join(base, Object.keys(files)[0]!)), maxBytes);
   };
 
-  it('tells what it is', async () => {
+  it('describes it', async () => {
     const checked = await check({
       'sources/new.mjs':
         'import app from "../app.mjs";\nexport default { name: "New", key: "k", version: "0.1", dedupe: "last", props: { app, n: { type: "integer", default: 3, optional: true } }, hooks: { activate() {} }, run() {} }',
@@ -63,7 +63,7 @@ describe('a look at a component in a file', () => {
     ],
     ['no name', { 'a.mjs': 'export default { run() {} }' }, 'no `name`', null],
     ['too much of it', { 'a.mjs': `export default { name: "${'x'.repeat(10_000)}" }` }, 'the limit is 10000', null],
-  ])('tells what is wrong: %s', async (_, files, error, line) => {
+  ])('reports the problem: %s', async (_, files, error, line) => {
     const checked = await check(files);
     expect(checked).toEqual({ ok: false, error: expect.stringContaining(error), line: line ?? null });
   });

@@ -6,7 +6,7 @@ import type { ComponentDescription, ComponentFiles, Sandbox } from '../sandbox/s
 /** `line`: of the file, or of the file that the message names. */
 export type Checked = { ok: true; component: ComponentDescription } | { ok: false; error: string; line: number | null };
 
-/** What the runtime thinks of a component: as `POST /components` would, by the same sandbox. */
+/** Validates a component like `POST /components`, in the same sandbox. */
 export async function checkComponent(sandbox: Sandbox, { entry, files }: ComponentFiles, maxBytes: number): Promise<Checked> {
   try {
     const code = hasNeighbours(files[entry]!) ? await sandbox.bundle({ entry, files }) : files[entry]!;

@@ -5,7 +5,7 @@ import { Messages } from '#messaging';
 
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Code by its hash: it never changes, so it's asked for once and kept. */
+/** Code by its hash. It never changes, so it is fetched once and kept. */
 @Injectable()
 export class CodeCache {
   private readonly cache = new LRUCache<string, ComponentCodeReply>({
@@ -15,7 +15,7 @@ export class CodeCache {
 
   constructor(private readonly messages: Messages) {}
 
-  /** Throws TimedOut or Unavailable when the catalog is away. */
+  /** Throws TimedOut or Unavailable if the catalog does not reply. */
   async get(hash: string): Promise<ComponentCodeReply> {
     const known = this.cache.get(hash);
     if (known) return known;

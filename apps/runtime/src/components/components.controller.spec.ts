@@ -47,7 +47,7 @@ describe('what the runtime returns about a component', () => {
 
   it.each([
     ['too_many_requests', 'too many wait already', () => new TooMuchWaiting('too many components wait')],
-    ['timeout', 'the one who asked has given up', () => new CallerGone('nobody waits for it')],
+    ['timeout', 'the caller has given up', () => new CallerGone('nobody waits for it')],
   ])('is %s when %s', async (code, _, thrown) => {
     failure = thrown();
     await expect(controller.inspect({ code: '' })).rejects.toMatchObject({ code });

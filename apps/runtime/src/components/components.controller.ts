@@ -16,7 +16,7 @@ import { ComponentRejected } from '../sandbox/component-rejected.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { Sandbox } from '../sandbox/sandbox.js';
 
-/** Tells the catalog what a component's code says of itself. */
+/** Describes components to the catalog, by their code. */
 @Controller()
 export class ComponentsController {
   constructor(private readonly sandbox: Sandbox) {}
@@ -33,7 +33,7 @@ export class ComponentsController {
   }
 }
 
-/** What the sandbox finds wrong with a component is the user's to know. */
+/** Problems of a component are shown to the user. */
 async function acceptable<T>(field: string, look: () => Promise<T>): Promise<T> {
   try {
     return await look();

@@ -11,7 +11,7 @@ const RELATIVE = /["'](\.{1,2}\/[^"'\n]+)["']/g;
 /** Whether a file asks for others. */
 export const hasNeighbours = (code: string): boolean => code.match(RELATIVE) !== null;
 
-/** A component's file and the neighbours that it imports by relative path, from disk. What is missing the bundler will tell, with its line. */
+/** A component's file and the neighbours that it imports by relative path, from disk. The bundler reports missing files, with the line of the import. */
 export async function localFiles(entry: string): Promise<ComponentFiles> {
   const codes = new Map<string, string>();
   const waiting = [resolve(entry)];

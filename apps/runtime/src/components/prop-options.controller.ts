@@ -20,7 +20,7 @@ import { openedProps, withoutMasks } from '../deployments/opened-props.js';
 import { type OptionsCall, Sandbox } from '../sandbox/sandbox.js';
 import { CodeCache } from './code-cache.js';
 
-/** Less than the caller waits. */
+/** Shorter than the caller's timeout. */
 const OPTIONS_MS = 20_000;
 /** In characters. */
 const LONGEST_MESSAGE = 2000;
@@ -28,7 +28,7 @@ const LONGEST_MESSAGE = 2000;
 /** The component, and the values that its props have. */
 interface Target {
   codeHash: string;
-  /** Whose process the code shares where each source has its own. */
+  /** Determines the process if each source has a separate one. */
   sourceId: string;
   values: Record<string, unknown>;
 }

@@ -1,6 +1,6 @@
 import type { ComponentDescription } from '../sandbox/sandbox.js';
 
-/** A description as lines for people. */
+/** Formats a description as lines for people. */
 export function showComponent({
   name,
   key,

@@ -1,6 +1,6 @@
 import type { Deployment, Hook, RunRequest, SourceId, UserId } from '#contracts';
 
-/** A source at one moment; what the hooks of a change are decided by. */
+/** The state of a source that determines the hooks of a change. */
 export interface DeployedState {
   source_id: SourceId;
   owner_id: UserId;
@@ -24,7 +24,7 @@ export function hookRuns(before: DeployedState | undefined, after: DeployedState
   return dueHooks(before, after, propsOf)
     .filter(([method, { deployment }]) => !after || (deployment.hooks?.includes(method) ?? true))
     .map(([method, state]) => ({
-      // one change calls for a hook once, however often it's told
+      // a hook runs once per change, even if the fact arrives twice
       run_id: `${state.source_id}.${version}.${method}`,
       owner_id: state.owner_id,
       source_id: state.source_id,
@@ -34,7 +34,7 @@ export function hookRuns(before: DeployedState | undefined, after: DeployedState
     }));
 }
 
-/** Each with the source as it runs it. */
+/** Each hook, with the state of the source that it runs with. */
 function dueHooks(before: DeployedState | undefined, after: DeployedState | undefined, propsOf: PropsOf): [Hook, DeployedState][] {
   const [was, is] = [before?.active ? before : undefined, after?.active ? after : undefined];
   const on: [Hook, DeployedState][] = is ? [['activate', is]] : [];
@@ -43,7 +43,7 @@ function dueHooks(before: DeployedState | undefined, after: DeployedState | unde
   return was && is && sameDeployment(was, is, propsOf) ? [] : [...off, ...on];
 }
 
-/** The name may change without the hooks' notice. */
+/** A change of the name alone runs no hooks. */
 const sameDeployment = (a: DeployedState, b: DeployedState, propsOf: PropsOf): boolean =>
   fingerprint(a, propsOf) === fingerprint(b, propsOf);
 

@@ -21,7 +21,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** The server over a source that answers so; `events` is what it got. */
+/** The server with a source that responds like this; `events` collects what the source received. */
 async function start(answer: EndpointAnswer | Error = 'queued', requestsPerSecond: number | null = null, endpointsUrl = 'http://in.test') {
   const events: HttpEvent[] = [];
   const endpoints = {
@@ -71,11 +71,11 @@ const reply = (part: Partial<HttpReply>): HttpReply => ({ status: 200, headers: 
 
 describe('a request at an endpoint', () => {
   it.each<[string, EndpointAnswer | Error, number]>([
-    ['is answered 200 when it is queued', 'queued', 200],
-    ['is answered 400 when the component does not answer', 'unanswered', 400],
-    ['is answered 504 when the component is stopped', 'stopped', 504],
-    ['is answered 503 when the database is away', Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }), 503],
-    ['is answered 500 for a bug of ours', new Error('bug'), 500],
+    ['returns 200 when it is queued', 'queued', 200],
+    ['returns 400 when the component does not respond', 'unanswered', 400],
+    ['returns 504 when the component is stopped', 'stopped', 504],
+    ['returns 503 when the database is down', Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }), 503],
+    ['returns 500 for an internal error', new Error('bug'), 500],
   ])('%s', async (_, answer, status) => {
     const { send } = await start(answer);
     const { headers, ...rest } = await send();
@@ -83,7 +83,7 @@ describe('a request at an endpoint', () => {
     expect(headers).toMatchObject({ 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' });
   });
 
-  it('is answered 404 without a source', async () => {
+  it('returns 404 without a source', async () => {
     const { send } = await start();
     expect((await send({ path: '/somethingelse1234' })).status).toBe(404);
     expect((await send({ path: '/' })).status).toBe(404);
@@ -118,7 +118,7 @@ describe('a request at an endpoint', () => {
 });
 
 describe('a body', () => {
-  it('over the limit is a 413, whether its length is told or not', async () => {
+  it('over the limit returns 413, with and without a Content-Length', async () => {
     const { send, events } = await start();
     expect((await send({}, Buffer.alloc(LIMIT + 1))).status).toBe(413);
     expect((await send({ headers: { 'transfer-encoding': 'chunked' } }, Buffer.alloc(5_000_000))).status).toBe(413);
@@ -140,14 +140,14 @@ describe('a body', () => {
     client.destroy();
   });
 
-  it('is asked for by 100 Continue, unless it is too large', async () => {
+  it('is requested by 100 Continue, unless it is too large', async () => {
     const { send } = await start();
     const headers = { expect: '100-continue' };
     expect(await send({ headers: { ...headers, 'content-length': 3 } }, 'abc')).toMatchObject({ status: 200, continued: true });
     expect(await send({ headers: { ...headers, 'content-length': LIMIT + 1 } }, '')).toMatchObject({ status: 413, continued: false });
   });
 
-  it('that comes slowly holds up nobody, and one that never ends is no event', async () => {
+  it('that arrives slowly does not delay other requests, and one that never ends is not an event', async () => {
     const { port, send, events } = await start();
     const slow = connect(port, '127.0.0.1');
     slow.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nab`);
@@ -165,7 +165,7 @@ describe('a body', () => {
   });
 });
 
-describe('what the component answers', () => {
+describe('the response of a component', () => {
   it('is forwarded, cookies one by one and bytes as they are', async () => {
     const bytes = Buffer.from([0, 255, 128, 10]);
     const { send } = await start(
@@ -181,7 +181,7 @@ describe('what the component answers', () => {
     expect(answer.body).toEqual(bytes);
   });
 
-  it('has no part in the connection or in the origin', async () => {
+  it('cannot set headers of the connection or of the origin', async () => {
     const ours = {
       connection: 'x-secret, close',
       'x-secret': '1',
@@ -210,7 +210,7 @@ describe('what the component answers', () => {
 });
 
 describe('too many requests to an endpoint', () => {
-  it('are answered 429, those to another one are not', async () => {
+  it('get 429; those to another endpoint do not', async () => {
     const { send } = await start('queued', 2);
     const statuses = [];
     for (let n = 0; n < 3; n++) statuses.push((await send()).status);

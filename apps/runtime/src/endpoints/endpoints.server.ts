@@ -16,13 +16,13 @@ import { replyHeaders } from './reply-headers.js';
 
 class BodyTooLarge extends Error {}
 
-/** A client has this long to send its request: one that dribbles holds no memory of ours for longer. */
+/** A client has this long to send its request, so that a slow one does not occupy memory for longer. */
 const REQUEST_MS = 60_000;
 const HEADERS_MS = 10_000;
-/** When a client may try again whose account has too many runs waiting. */
+/** The Retry-After when too many runs of the account are waiting. */
 const BUSY_RETRY_S = 5;
 
-/** The endpoints of sources, on an origin of their own: `/<endpoint key>/any/path`. Any method. */
+/** The endpoints of sources, on a separate origin: `/<endpoint key>/any/path`. Any method. */
 @Injectable()
 export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly server: Server;
@@ -42,11 +42,11 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       this.handle(request, response).catch((error: Error) => this.fail(request, response, error));
     };
     this.server = createServer({ requestTimeout: REQUEST_MS, headersTimeout: HEADERS_MS }, handle);
-    // `Expect: 100-continue`: the client waits for a word before it sends the body, and gets it in `handle` when the body is wanted
+    // `Expect: 100-continue`: the client waits for 100 Continue before it sends the body; `handle` sends it if it reads the body
     this.server.on('checkContinue', handle);
   }
 
-  /** Where it listens, once it does. */
+  /** The URL on which it listens, once it does. */
   get port(): number {
     return (this.server.address() as AddressInfo).port;
   }
@@ -61,7 +61,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     closeIdleConnections(this.server);
     await closed;
-    // the last runs are those of requests
+    // requests may still add runs until the server is closed
     await this.locks.close();
   }
 
@@ -70,7 +70,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const [, key = '', path, search = ''] = /^\/+([^/?]*)([^?]*)\??(.*)$/.exec(url) ?? [];
     if (Number(request.headers['content-length']) > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
     if (request.headers.expect !== undefined) response.writeContinue();
-    // read before anything else, so that the answer finds a client that isn't still sending
+    // read first, so that the client has finished sending when it gets the response
     const body = await readBody(request, this.config.maxEndpointBodyBytes);
     const wait = await this.tooMany(key);
     if (wait !== null) {
@@ -94,7 +94,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     forward(response, reply, { ownHost: this.ownHosts });
   }
 
-  /** Seconds to wait when the endpoint has had its share. */
+  /** Seconds to wait if the endpoint has reached its rate limit. */
   private async tooMany(key: string): Promise<number | null> {
     try {
       await this.limiter?.consume(key);
@@ -106,10 +106,10 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   }
 
   private fail(request: IncomingMessage, response: ServerResponse, error: Error): void {
-    // the client has gone, perhaps because it took too long (Node has told it so by a 408): there is nobody to answer, and no fault of ours
+    // the client has disconnected, perhaps because it was too slow and Node has sent it a 408: there is nothing to respond to or log
     if (request.destroyed && !request.complete) return;
     if (error instanceof BodyTooLarge) {
-      // a client that waits for 100 Continue is not sending a body: it would have to be taken for the next request
+      // a client that waits for 100 Continue has not sent the body; if it does later, the body would be parsed as the next request
       if (request.headers.expect === undefined) dropUnreadBody(request);
       else response.setHeader('connection', 'close');
       return answer(response, 413, `the body is larger than ${this.config.maxEndpointBodyBytes} bytes`);
@@ -124,7 +124,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
 async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // leaving the loop early must not end the connection: the client is told why
+  // leaving the loop early must not close the connection: the client gets an error response
   for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > maxBytes) throw new BodyTooLarge();
@@ -133,7 +133,7 @@ async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buf
   return Buffer.concat(chunks);
 }
 
-/** Scripts in an answer can't use this origin: what one account's component serves is no other's business. */
+/** Scripts in a response cannot use this origin, because components of other accounts share it. */
 const SANDBOXED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' };
 
 function answer(response: ServerResponse, status: number, message: string | null): void {
@@ -148,12 +148,12 @@ function forward(response: ServerResponse, { status, headers, body }: HttpReply,
     try {
       response.setHeader(name, value);
     } catch {
-      // a name or value that HTTP doesn't allow: the rest of the answer is still good
+      // HTTP does not allow this name or value; the rest of the response is still valid
     }
   }
   for (const [name, value] of Object.entries(SANDBOXED)) response.setHeader(name, value);
   const isEmpty = response.statusCode === 204 || response.statusCode === 304;
-  // told to HEAD too
+  // also sent in response to HEAD
   if (!isEmpty) response.setHeader('content-length', body.length);
   response.end(isEmpty ? undefined : body);
 }

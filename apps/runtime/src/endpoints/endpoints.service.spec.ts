@@ -69,14 +69,14 @@ describe('the endpoints of sources', () => {
     expect(messages.requests).toEqual([]);
   });
 
-  it('are found in the catalog when their first request is faster than the fact of their creation', async () => {
+  it('are found in the catalog if their first request overtakes the fact of their creation', async () => {
     catalog.set(KEY, DEPLOYMENT);
     expect(await service.find(KEY)).toBe(DEPLOYMENT);
     expect(await service.find(KEY)).toBe(DEPLOYMENT);
     expect(messages.requests).toHaveLength(1);
   });
 
-  it('do not ask the catalog again for a key that it does not know, nor for what cannot be a key', async () => {
+  it('do not ask the catalog again for a key that it does not know, nor for a malformed key', async () => {
     for (const key of [KEY, KEY, '', 'short', 'x'.repeat(65), '../../etc/passwd']) expect(await service.find(key)).toBeUndefined();
     expect(messages.requests).toHaveLength(1);
   });
@@ -86,7 +86,7 @@ describe('the endpoints of sources', () => {
     expect(await service.find(KEY)).toBeUndefined();
   });
 
-  it('fail when the catalog is away, and ask it again', async () => {
+  it('fail when the catalog is down, and query it again', async () => {
     messages.replyTo(findEndpoint, () => {
       throw new Unavailable('away');
     });
@@ -106,7 +106,7 @@ describe('the endpoints of sources', () => {
     expect(executed).toEqual([]);
   });
 
-  it('queue nothing when as many runs of the account wait as may', async () => {
+  it('queue nothing when the account has reached its limit of waiting runs', async () => {
     isFull = true;
     expect(await service.accept(DEPLOYMENT, EVENT)).toBe('busy');
     expect(messages.published).toEqual([]);

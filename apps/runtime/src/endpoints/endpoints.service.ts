@@ -15,16 +15,16 @@ import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
 import type { HttpEvent } from './http-event.js';
 
 const HTTP_INTERFACE = '$.interface.http';
-/** How long a key that nobody knows isn't asked for again. */
+/** How long an unknown key is not looked up again. */
 const UNKNOWN_MS = 1000;
 /** How a run ends that would have gone on. */
 const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
 
-/** What to answer to a request at an endpoint. */
+/** The response to a request at an endpoint. */
 export type EndpointAnswer = HttpReply | 'queued' | 'unanswered' | 'stopped' | 'not run' | 'busy';
 
-/** Requests of one account that wait for their component's answer. */
+/** Requests of one account that may wait for a component's response. */
 const MAX_WAITING_REQUESTS = 64;
 
 @Injectable()
@@ -47,7 +47,7 @@ export class EndpointsService {
     if (!KEY.test(key)) return undefined;
     let deployment = await this.deployments.findByEndpoint(key);
     if (!deployment && !this.unknown.has(key)) {
-      // the fact of its creation may be slower than its first request
+      // its first request may overtake the fact of its creation
       const state = await this.messages.request(findEndpoint, { endpoint_key: key }, { key });
       if (state) await this.directory.learn(state);
       else this.unknown.set(key, true);
@@ -56,7 +56,7 @@ export class EndpointsService {
     return deployment?.active ? deployment : undefined;
   }
 
-  /** Makes a run of a request. Durable before it answers, unless the component answers itself. */
+  /** Runs the source for a request. The run is durable before this returns, unless the component responds itself. */
   async accept(deployment: DeploymentRow, event: HttpEvent): Promise<EndpointAnswer> {
     const run: RunRequest = {
       run_id: randomUUID(),
@@ -76,7 +76,7 @@ export class EndpointsService {
     return 'queued';
   }
 
-  /** The replica that holds the request runs it: only here can what the component responds reach the client. */
+  /** Executed by the replica that holds the request, because only this replica can forward the component's response. */
   private runHere(run: RunRequest): Promise<EndpointAnswer> {
     const release = this.waiting.acquire(run.owner_id);
     if (!release) return Promise.resolve('busy');

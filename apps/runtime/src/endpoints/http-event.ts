@@ -2,21 +2,21 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { parse as parseQuery } from 'node:querystring';
 import { MAX_JSON_DEPTH, nestsTooDeeply } from '#contracts';
 
-/** What `run` gets from an HTTP request. */
+/** The event that an HTTP request passes to `run`. */
 export interface HttpEvent {
   method: string;
   /** Below the endpoint, with its leading slash. */
   path: string;
   query: Record<string, string | string[]>;
   headers: Record<string, string>;
-  /** The body as text; of one that isn't UTF-8, in base64 with `bodyBase64: true`. */
+  /** The body as text; if it is not UTF-8, in base64 with `bodyBase64: true`. */
   bodyRaw: string;
   bodyBase64?: true;
   /** Parsed where it's JSON (nested no deeper than an event may be), urlencoded or multipart fields; otherwise the text. */
   body: unknown;
 }
 
-/** Between us and the client only, or ours to set. */
+/** Headers of this hop only, or set by us. */
 const HOP_BY_HOP = new Set([
   'connection',
   'keep-alive',
@@ -70,7 +70,7 @@ async function parseBody(contentType: string, body: Buffer, text: string): Promi
       const value: unknown = JSON.parse(text);
       if (!nestsTooDeeply(value, MAX_JSON_DEPTH - 1)) return value;
     } catch {
-      // the sender's mistake is the component's to see
+      // the component sees the malformed body as text
     }
     return text;
   }

@@ -4,7 +4,7 @@ import { replyHeaders } from './reply-headers.js';
 const shared = { ownHost: false };
 const own = { ownHost: true };
 
-describe("the headers of a component's answer", () => {
+describe("the headers of a component's response", () => {
   it.each([
     'Set-Cookie',
     'set-cookie2',
@@ -41,7 +41,7 @@ describe("the headers of a component's answer", () => {
     },
   );
 
-  it('do not contain what their own Connection header names', () => {
+  it('do not contain the headers that their Connection header names', () => {
     expect(replyHeaders({ connection: 'close, x-hop', 'x-hop': '1' }, shared)).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 import { namedByConnection } from './http-event.js';
 
-/** Those of the connection, and those that would undo the sandboxed origin: never a component's. */
+/** Headers of the connection, and those that would undo the sandboxed origin: a component never sets them. */
 const OURS = [
   'connection',
   'keep-alive',
@@ -16,7 +16,7 @@ const OURS = [
   'content-security-policy',
   'x-content-type-options',
 ];
-/** They change how a browser treats the whole host, or all pages of the origin, beyond this answer. */
+/** They change how a browser treats the whole host, or all pages of the origin, beyond this response. */
 const OF_THE_HOST = [
   'accept-ch',
   'accept-ch-lifetime',
@@ -46,7 +46,7 @@ const DROPPED = new Set([...OURS, ...OF_THE_HOST]);
 /** Node writes at most this many, far below what proxies accept. */
 const MOST = 100;
 
-/** The headers of a component's answer that may reach its client. ownHost: the source has its own host name, and may set cookies for it. */
+/** The headers of a component's response that may reach the client. ownHost: the source has its own host name, and may set cookies for it. */
 export function replyHeaders(headers: Record<string, string | string[]>, { ownHost }: { ownHost: boolean }): [string, string | string[]][] {
   const named = namedByConnection(headers.connection);
   return Object.entries(headers)

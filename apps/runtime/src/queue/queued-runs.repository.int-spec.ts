@@ -67,8 +67,8 @@ describe('queued runs', () => {
   });
 });
 
-describe('what a batch of runs meets', () => {
-  it('names the accounts of which runs wait, and the sources that are deleted or inactive', async () => {
+describe('the state that a batch of runs needs', () => {
+  it('consists of the accounts with waiting runs, and the sources that are deleted or inactive', async () => {
     await fresh.database.query(
       `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES
          ('dc_a', 'u_alice', 'source', false, false, 1, 1), ('dc_b', 'u_alice', 'source', true, false, 1, 1), ('dc_c', 'u_bob', 'source', true, true, 1, 1)`,

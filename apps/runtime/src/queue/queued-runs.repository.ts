@@ -2,11 +2,11 @@ import { Injectable } from '@nestjs/common';
 import type { RunRequest, SourceId, UserId } from '#contracts';
 import { Database, type Transaction } from '#database';
 
-/** What a batch of runs meets. */
+/** The state that a batch of runs needs. */
 export interface Standing {
   /** Sources that are deleted or inactive. */
   idle: Set<SourceId>;
-  /** Accounts of which runs wait: a new one waits behind them. */
+  /** Accounts with waiting runs: a new run waits behind them. */
   waiting: Set<UserId>;
 }
 
@@ -18,7 +18,7 @@ export class QueuedRunsRepository {
   async standing(sourceIds: SourceId[], accountIds: UserId[]): Promise<Standing> {
     const { rows } = await this.database.query<{ idle: SourceId[]; waiting: UserId[] }>({
       name: 'queue-standing',
-      // one statement for a batch of the topic: it is on the way of every run
+      // one statement for a batch of the topic, because every run needs it
       text: `SELECT ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND (deleted OR NOT active)) AS idle,
                     ARRAY(SELECT id FROM unnest($2::text[]) AS id WHERE EXISTS (SELECT FROM queued_run WHERE account_id = id)) AS waiting`,
       values: [sourceIds, accountIds],
@@ -26,7 +26,7 @@ export class QueuedRunsRepository {
     return { idle: new Set(rows[0]?.idle), waiting: new Set(rows[0]?.waiting) };
   }
 
-  /** Keeps runs, in this order behind those that wait already. One that is there stays where it is. */
+  /** Adds runs, in this order, behind those that already wait. A run that is already queued keeps its position. */
   async add(runs: RunRequest[]): Promise<void> {
     await this.database.query({
       name: 'queue-add',
@@ -83,7 +83,7 @@ export class QueuedRunsRepository {
     return rows[0]?.count ?? 0;
   }
 
-  /** The accounts of which runs wait and that no other replica has leased. */
+  /** The accounts with waiting runs that no other replica has leased. */
   async accountsWaiting(replica: string): Promise<UserId[]> {
     const { rows } = await this.database.query<{ id: UserId }>({
       name: 'queue-accounts',

@@ -37,13 +37,13 @@ describe('the daily quota of an account', () => {
     ['a little is left of both', 999, 9, true],
     ['the run time is used up', 1000, 0, false],
     ['the runs are used up', 0, 10, false],
-    ['more is used than there was', 5000, 50, false],
+    ['more than the quota is used', 5000, 50, false],
   ])('when %s', async (_, compute_ms, invocations, isAllowed) => {
     used = { compute_ms, invocations };
     expect(await (await quotas()).allow('u_1')).toBe(isAllowed);
   });
 
-  it('is not looked at where the operator has set none', async () => {
+  it('is not checked if the operator has set none', async () => {
     used = { compute_ms: 1e9, invocations: 1e9 };
     const unlimited = await quotas({});
     expect({ counted: unlimited.counted, allowed: await unlimited.allow('u_1') }).toEqual({ counted: false, allowed: true });

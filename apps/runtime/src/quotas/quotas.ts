@@ -4,7 +4,7 @@ import { type OutgoingRecord, Publisher } from '#messaging';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QuotasRepository } from './quotas.repository.js';
 
-/** What accounts may use of a day (UTC). Unlimited unless the operator wants it otherwise. */
+/** The daily quotas (UTC) of accounts. Unlimited unless the operator sets a limit. */
 @Injectable()
 export class Quotas {
   constructor(

@@ -25,7 +25,7 @@ it.each(['$bogus', '$', '$in', 'a\0b'])('an emit on the stream %j is an error, a
   expect(JSON.parse(String(effects.records[2]?.value))).toMatchObject({ error: { code: 'BadStreamName' }, original_event: { a: 1 } });
 });
 
-it('a problem that a run has many times is told once', () => {
+it('a problem that a run has many times is reported once', () => {
   const names = [...Array.from({ length: 500 }, () => '$bogus'), 'a\0', ...Array.from({ length: 20 }, () => 'x'.repeat(129))];
   const { records } = effectsOf(names.map((name) => ({ event: '1', name })));
   const messages = records
@@ -34,7 +34,7 @@ it('a problem that a run has many times is told once', () => {
   expect(messages).toEqual([expect.stringContaining('(500 times)'), expect.stringContaining('NUL'), expect.stringContaining('(20 times)')]);
 });
 
-it('what a run says of itself has as many hops as what it emits', () => {
+it('errors and logs of a run have as many hops as its emits', () => {
   const { records } = runEffects(
     { ...RUN, hops: 4 },
     SOURCE,

@@ -19,17 +19,17 @@ export interface RunEffects {
   usage: { account_id: UserId; compute_ms: number } | null;
   /** For the list of the source's runs; null: it is not listed. */
   entry: RunEntry | null;
-  /** The source is deleted: forget what it kept. */
+  /** The source is deleted: delete its state. */
   final: boolean;
 }
 
-/** `delivery_ts` this close, or past, is now. */
+/** An emit whose `delivery_ts` is this close or in the past is emitted at once. */
 const NOW_MS = 100;
 const YEAR_MS = 366 * 86_400_000;
-/** Of one kind, in one run. */
+/** Per kind and run. */
 const MOST_PROBLEMS = 10;
 
-/** What is to be written of a run that has ended. */
+/** The effects of a run that has ended. */
 export function runEffects(
   run: DueRun,
   { sourceId, ownerId, version }: { sourceId: SourceId; ownerId: UserId; version: number },
@@ -86,7 +86,7 @@ export function overQuota(run: DueRun): OutgoingRecord {
   return { topic: EVENTS_TOPIC, ...errorRecord(run, error, deploymentIdOf(run.source_id)) };
 }
 
-/** What is written of a run instead, when the database refuses what it did: nothing may be cut silently, nor be tried for ever. */
+/** The effects stored instead if the database rejects those of a run: nothing may be dropped silently, or retried forever. */
 export const notKept = (outcome: RunOutcome): RunOutcome => ({
   ...outcome,
   status: 'threw',
@@ -96,7 +96,7 @@ export const notKept = (outcome: RunOutcome): RunOutcome => ({
   error: plainError('NotKept', 'the events and data of the run could not be stored'),
 });
 
-/** An error for each problem that there is, however often: each carries the event, and a run may have a thousand. */
+/** One error per distinct problem, because each error contains the event, and a run may have a thousand problems. */
 function summed(code: string, problems: string[]): ReturnType<typeof plainError>[] {
   const times = new Map<string, number>();
   for (const problem of problems) times.set(problem, (times.get(problem) ?? 0) + 1);
@@ -106,7 +106,7 @@ function summed(code: string, problems: string[]): ReturnType<typeof plainError>
   return [...messages, ...(left === 0 ? [] : [`${left} more emits were refused`])].map((message) => plainError(code, message));
 }
 
-/** Streams of ours but `$errors` and `$logs` are not a component's to emit on. */
+/** Of the reserved `$` streams, a component may emit only on `$errors` and `$logs`. */
 const nameProblem = ({ name }: { name?: string }): string | null => (name === undefined ? null : emittedStreamProblem(name));
 
 const plainError = (code: string, message: string) => ({ name: code, code, message, stack: `${code}: ${message}` });

@@ -16,7 +16,7 @@ import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
 
 const PLATFORM_VERSION = '0.1.0';
 
-/** A run with the event that it gets. */
+/** A run with its event. */
 export type DueRun = RunRequest & { event: string };
 
 /** The record of something that a source emitted. */
@@ -90,7 +90,7 @@ export function errorRecord(run: DueRun, error: RunError, deploymentId: string, 
   return ownRecord(run.source_id, ERRORS_STREAM, passed, json);
 }
 
-/** What each event of a run inherits. */
+/** The headers that each event of a run inherits. */
 interface Passed {
   hops: number;
   cause: Cause;

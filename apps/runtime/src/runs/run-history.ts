@@ -20,7 +20,7 @@ const RESULTS: Record<RunStatus, FinishedRun['status']> = {
 /** In characters: a page of a hundred runs must fit into a message. */
 const LONGEST = { name: 100, message: 1000, stack: 4000 };
 
-/** @param emitted how many events came of it */
+/** @param emitted how many events it emitted */
 export function runEntry(
   { trigger, hook }: Pick<RunRequest, 'trigger' | 'hook'>,
   { status, error, wallMs }: Pick<RunOutcome, 'status' | 'error' | 'wallMs'>,
@@ -44,7 +44,7 @@ export function runEntry(
   };
 }
 
-/** A run that was due and did not take place. */
+/** A run that was due but was not executed. */
 export const skippedEntry = ({ trigger, hook }: Pick<RunRequest, 'trigger' | 'hook'>, reason: string, now: number): RunEntry => ({
   trigger,
   method: hook?.method ?? 'run',

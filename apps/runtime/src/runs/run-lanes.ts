@@ -13,7 +13,7 @@ export class RunLanes {
 
   constructor(private readonly consumers: Consumers) {}
 
-  /** What the source's component says; known after its first run, which is alone all the same. */
+  /** From the source's component. Known after its first run, which runs alone in any case. */
   learn(sourceId: string, concurrency: number): void {
     if (concurrency <= 1) this.concurrency.delete(sourceId);
     else if (this.concurrency.get(sourceId)?.lanes !== concurrency) this.concurrency.set(sourceId, { lanes: concurrency, next: 0 });
@@ -27,7 +27,7 @@ export class RunLanes {
     return { lane: turn.next === 0 ? source_id : `${source_id}#${turn.next}`, group: owner_id };
   }
 
-  /** Executes a run that this process itself wants, in turn with the runs of its source from Kafka. */
+  /** Executes a run that this process requests itself, in turn with the runs of its source from Kafka. */
   executeHere<T>(run: RunRequest, execute: () => Promise<T>): Promise<T> {
     return this.consumers.runInLane(RUNS_GROUP, this.laneOf(run), execute);
   }

@@ -34,7 +34,7 @@ const PREFIX = 'run_';
 
 const cursorOf = (position: number): string => Buffer.from(`${PREFIX}${position}`).toString('base64url');
 
-/** The position in a cursor; an empty cursor counts as absent. Throws Invalid if the text is no cursor of this list. */
+/** The position in a cursor; an empty cursor counts as absent. Throws Invalid if the text is not a cursor of this list. */
 function positionOf(field: 'after' | 'before', cursor: string | undefined): number | undefined {
   if (cursor === undefined || cursor === '') return undefined;
   const position = /^run_(\d{1,15})$/.exec(Buffer.from(cursor, 'base64url').toString('utf8'))?.[1];

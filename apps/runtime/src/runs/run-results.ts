@@ -42,7 +42,7 @@ export class RunResults {
     return this.runs.leaveOut(run, isListed ? skippedEntry(run, reason, Date.now()) : null);
   }
 
-  /** The component does not define this hook. After the last hook of a source, its state is deleted all the same. */
+  /** The component does not define this hook. After the last hook of a source, its state is deleted anyway. */
   async storeMissingHook(run: RunRequest): Promise<void> {
     if (run.hook?.final)
       await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, final: true });

@@ -43,7 +43,7 @@ const outbox = async () =>
   (await fresh.database.query<{ value: Buffer }>('SELECT value FROM outbox ORDER BY id')).rows.map(({ value }) => value.toString());
 
 describe('the effects of a run', () => {
-  it('are written once, however often and from where they are asked for', async () => {
+  it('are written once, even if several replicas repeat the run', async () => {
     const usage = { account_id: ACCOUNT, compute_ms: 5 };
     const all = Array.from({ length: 10 }, () => finish('r1', { db: { n: '1' }, records: [event(1)], usage }));
     expect((await Promise.all(all)).filter(Boolean)).toHaveLength(1);
@@ -62,7 +62,7 @@ describe('the effects of a run', () => {
     expect(await outbox()).toEqual([]);
   });
 
-  it('on db are the changed keys alone, and null takes one away', async () => {
+  it('on db consist of the changed keys, and null deletes a key', async () => {
     await finish('r1', { db: { a: '1', b: '"two"' } });
     await finish('r2', { db: { b: null, c: '{"x":[3]}' } });
     expect(await state.loadDb(SOURCE)).toEqual({ a: '1', c: '{"x":[3]}' });
@@ -96,7 +96,7 @@ describe('the effects of a run', () => {
     expect((await runs.page('dc_2', { limit: 2 })).total).toBe(0);
   });
 
-  it('are forgotten with their source, and so is a run that ended after it', async () => {
+  it('are deleted with their source, including those of a run that ended later', async () => {
     const entry: RunEntry = {
       ...{ trigger: 'timer', method: 'run', status: 'failed', started_at: new Date(), duration_ms: 1, emitted: 2, error: '{}' },
     };

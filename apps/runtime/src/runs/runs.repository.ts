@@ -62,7 +62,7 @@ export class RunsRepository {
         await this.state.delete(transaction, sourceId);
         await transaction.rows(FinishedRunRow).delete({ source_id: sourceId });
       }
-      // last: the runs of an account wait for each other from here until the transaction ends
+      // last, because from here on the runs of an account wait for each other until the transaction ends
       if (usage) await this.quotas.count(transaction, usage);
       return true;
     });
@@ -102,7 +102,7 @@ export class RunsRepository {
     return rows;
   }
 
-  /** Notes that the run has ended; false when that was noted already. One statement for both rows: every run makes it. */
+  /** Stores that the run has ended; returns false if that is already stored. One statement for both rows, because every run needs it. */
   private async end(session: Session, runId: string, sourceId: string, entry: RunEntry | null): Promise<boolean> {
     const { rowCount } = await session.query(
       entry

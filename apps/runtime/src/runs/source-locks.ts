@@ -9,10 +9,10 @@ const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
 
 /**
- * One run of a source at a time over all replicas. Within a replica its lanes see to that; two can meet where a replica runs what others would
- * not give it: requests that the component answers itself, and the last runs of a partition that has just moved.
+ * One run of a source at a time over all replicas. Within a replica, its lanes ensure that. Runs of two replicas can overlap for requests that the
+ * component responds to itself, and for the last runs of a partition that has just moved.
  *
- * Advisory locks, all of them on one connection: whoever holds them loses them with his process, and no run keeps a connection of the pool.
+ * Advisory locks, all of them on one connection: a process that ends loses its locks, and no run occupies a connection of the pool.
  */
 @Injectable()
 export class SourceLocks {
@@ -26,7 +26,7 @@ export class SourceLocks {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** Waits until no other replica runs the source, then does the work. Throws what is transient when the database is away. */
+  /** Waits until no other replica runs the source, then does the work. Throws a transient error if the database is down. */
   async alone<T>(sourceId: string, work: () => Promise<T>): Promise<T> {
     const client = await this.acquire(sourceId);
     try {
@@ -56,7 +56,7 @@ export class SourceLocks {
     }
   }
 
-  /** One statement after the other: a client takes no second one before it has answered. */
+  /** Runs one statement at a time, because a client cannot run two concurrently. */
   private query(client: PoolClient, name: string, lock: string, sourceId: string): Promise<QueryResult<{ done: boolean }>> {
     const text = `SELECT ${lock}(hashtextextended($1, 1)) AS done`;
     const answer = this.turn.then(() => client.query<{ done: boolean }>({ name, text, values: [sourceId] }));
@@ -66,7 +66,7 @@ export class SourceLocks {
 
   private connect(): Promise<PoolClient> {
     const connecting = this.database.connect().then((client) => {
-      // told more than once of a connection that breaks, and it must be given back once
+      // a broken connection may be reported more than once, but it must be released only once
       client.once('error', (error) => {
         client.on('error', () => {});
         this.log.warn({ err: error }, 'source-locks.connection-lost');

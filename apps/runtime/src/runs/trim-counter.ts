@@ -4,18 +4,18 @@ import { LRUCache } from 'lru-cache';
 const EVERY = 50;
 const SOURCES = 10_000;
 
-/** Counts the runs of sources, so that lists are trimmed now and then and not with each run. */
+/** Counts the runs of sources, so that their lists are trimmed periodically and not after each run. */
 export class TrimCounter {
   private readonly since = new LRUCache<string, number>({ max: SOURCES });
 
   isDue(sourceId: string): boolean {
-    // an unknown source is due at once: what was counted before a restart is not known any more
+    // an unknown source is due at once, because a restart loses the counts
     const count = (this.since.get(sourceId) ?? EVERY) + 1;
     this.since.set(sourceId, count > EVERY ? 1 : count);
     return count > EVERY;
   }
 
-  /** The trim did not take place. */
+  /** The trim failed. */
   again(sourceId: string): void {
     this.since.delete(sourceId);
   }

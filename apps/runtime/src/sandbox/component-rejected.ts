@@ -1,4 +1,4 @@
-/** What the author of a component did wrong, in words for him: shown as it is in a 400. */
+/** A mistake in a component. The message is written for its author and returned unchanged in a 400. */
 export class ComponentRejected extends Error {
   override readonly name = 'ComponentRejected';
 

@@ -54,7 +54,7 @@ describe('inspecting a component', () => {
     expect(await inspect(code)).toEqual(whole);
   });
 
-  it('tells everything that the API shows', async () => {
+  it('returns everything that the API shows', async () => {
     const code = `
       const app = { type: "app", app: "github", propDefinitions: { repo: { type: "string", label: "Repo", async options() { return [] } } }, methods: { x() {} } };
       export default {
@@ -125,7 +125,7 @@ describe('inspecting a component', () => {
     ['an empty name', 'export default { name: " ", run() {} }', 'The component has no `name`', null],
     ['an action', 'export default { name: "n", type: "action", run() {} }', 'The component is an action, not a source', null],
     ['an app', 'export default { type: "app", app: "x" }', 'The component is an app, not a source', null],
-    ['run that is no function', 'export default { name: "n", run: 1 }', '`run` is not a function', null],
+    ['a run that is not a function', 'export default { name: "n", run: 1 }', '`run` is not a function', null],
     [
       'an unknown dedupe',
       'export default { name: "n", dedupe: "newest" }',
@@ -133,7 +133,7 @@ describe('inspecting a component', () => {
       null,
     ],
     ['a prop without a type', 'export default { name: "n", props: { a: { label: "A" } } }', 'The prop `a` has no `type`', null],
-    ['a prop that is no object', 'export default { name: "n", props: { a: 1 } }', 'The prop `a` is 1', null],
+    ['a prop that is not an object', 'export default { name: "n", props: { a: 1 } }', 'The prop `a` is 1', null],
     [
       'a propDefinition that the app lacks',
       'export default { name: "n", props: { a: { propDefinition: [{ type: "app" }, "b"] } } }',
@@ -201,7 +201,7 @@ describe('inspecting a component', () => {
   it.each([
     ['never ends', 'await new Promise(() => {}); export default { name: "n" }'],
     [
-      'does next to nothing',
+      'is almost idle',
       'for (let i = 0; ; i++) { await new Promise((r) => setTimeout(r, 20)); for (const t = Date.now(); Date.now() - t < 5; ); }',
     ],
   ])('refuses loading that %s', async (_, code) => {

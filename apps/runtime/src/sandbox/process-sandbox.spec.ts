@@ -5,14 +5,14 @@ const remember = 'export default { name: "n", run() { globalThis.seen = (globalT
 const waiting = 'export default { name: "n", async run() { this.$emit(1); await new Promise(() => {}) } }';
 
 describe('ProcessSandbox', () => {
-  it('gives each source a process of its own where that is asked for', async () => {
+  it('gives each source a separate process if configured', async () => {
     const sandbox = await startTestSandbox({ isolation: 'source' });
     const seen = async (sourceId: string) => (await sandbox.run(jobOf(remember, { sourceId }))).emits[0]!.event;
     expect([await seen('dc_a'), await seen('dc_a'), await seen('dc_b')]).toEqual(['1', '2', '1']);
     await sandbox.close();
   });
 
-  it('replaces a process after so many runs', async () => {
+  it('replaces a process after the configured number of runs', async () => {
     const sandbox = await startTestSandbox({ maxRuns: 2 });
     const seen: string[] = [];
     for (let i = 0; i < 5; i++) seen.push((await sandbox.run(jobOf(remember))).emits[0]!.event);
@@ -20,7 +20,7 @@ describe('ProcessSandbox', () => {
     await sandbox.close();
   });
 
-  it('tells which jail is in force and what goes on', async () => {
+  it('reports which jail is in force and what is in progress', async () => {
     const sandbox = await startTestSandbox({ blanks: 1 });
     const run = sandbox.run(jobOf(waiting, { wallMs: 300 }));
     expect(sandbox.health()).toEqual({ jail: expect.any(String), refused: expect.any(Array), processes: 1, running: 1, waiting: 0 });

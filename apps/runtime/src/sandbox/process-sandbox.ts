@@ -12,7 +12,7 @@ import type { SandboxConfig } from './sandbox-config.js';
 import type { Caller, ComponentCode, ComponentDescription, ComponentFiles, RunJob, RunOutcome, Sandbox, SandboxHealth } from './sandbox.js';
 import { FairSlots } from './processes/fair-slots.js';
 
-// A run whose process ends under it, through no fault of its own, starts again alone; that process too can be unlucky
+// A run whose process was ended by another run is repeated alone; that process can fail, too
 const mostAttempts = 3;
 // One that is accepted waits in the memory of this process and in one of the places of its requests, of which there are 64
 const inspectionLimits = { atATime: 4, atATimePerAccount: 2, waitingPerAccount: 20, waiting: 44 };

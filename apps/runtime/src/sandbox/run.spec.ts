@@ -32,7 +32,7 @@ describe('running a component', () => {
   };
   const events = ({ emits }: RunOutcome) => emits.map(({ event }) => JSON.parse(event) as unknown);
 
-  it('answers what was emitted, logged and stored', async () => {
+  it('returns what was emitted, logged and stored', async () => {
     const outcome = await run(
       'this.db.set("n", this.db.get("n") + 1); this.$emit({ n: this.db.get("n") }); console.log("n is", this.db.get("n"))',
       { db: { n: '1' } },
@@ -258,7 +258,7 @@ describe('running a component', () => {
       ['ts as a Date', `1, { ts: new Date(${ts}) }`, { ts }],
       ['ts as ISO text', '1, { ts: "2024-01-02T00:00:00Z" }', { ts }],
       ['ts as an RFC 2822 text', '1, { ts: "Tue, 02 Jan 2024 00:00:00 GMT" }', { ts }],
-      ['ts that is no time', '1, { ts: new Date("x") }', {}],
+      ['ts that is not a time', '1, { ts: new Date("x") }', {}],
       ['ts in nanoseconds', '1, { ts: 1700000000000000000 }', {}],
       ['ts beyond all', '1, { ts: -1e300 }', {}],
       ['delivery_ts', `1, { delivery_ts: ${ts} }`, { deliveryTs: ts }],
@@ -301,7 +301,7 @@ describe('running a component', () => {
       ['an emit', 'setTimeout(() => this.$emit(1), 10)', '$emit after the run has ended'],
       ['a throw', 'setTimeout(() => { throw new Error("late") }, 10); setTimeout(() => { throw new Error("later") }, 20)', 'late'],
       ['a promise', '(async () => { await new Promise((r) => setTimeout(r, 10)); throw new Error("late") })()', 'late'],
-    ])('after the end of the run: %s is told apart, once', async (_, body, message) => {
+    ])('after the end of the run: %s is reported separately, once', async (_, body, message) => {
       const told: string[] = [];
       const outcome = await run(body, { onLateError: (error) => told.push(error.message) });
       expect(outcome).toMatchObject({ status: 'ok', emits: [] });
@@ -332,7 +332,7 @@ describe('running a component', () => {
       expect(Math.abs(logs[0]!.ts - Date.now())).toBeLessThan(60_000);
     });
 
-    it('has its own clock, whatever the component makes of time', async () => {
+    it('has its own clock, even if the component replaces Date', async () => {
       const outcome = await run('Date.now = () => 1e17; console.log("a")');
       expect(outcome).toMatchObject({ status: 'ok', logs: [{ message: 'a' }] });
       expect(new Date(outcome.logs[0]!.ts).getUTCFullYear()).toBeLessThan(3000);
@@ -352,7 +352,7 @@ describe('running a component', () => {
       expect(line!.message.endsWith('…')).toBe(true);
     });
 
-    it('survives what cannot be shown', async () => {
+    it('survives values that cannot be printed', async () => {
       const outcome = await run(
         'console.log({ [Symbol.for("nodejs.util.inspect.custom")]() { throw new Error("i") } }); console.log(1n, Symbol("s")); const c = {}; c.c = c; console.log(c)',
       );
@@ -442,7 +442,7 @@ describe('running a component', () => {
         { status: 200, headers: { 'content-type': 'application/cloudevents+json' }, body: '[1]' },
       ],
       ['a Buffer', '{ body: Buffer.from("buf") }', { status: 200, headers: {}, body: 'buf' }],
-    ])('answers %s', async (_, argument, expected) => {
+    ])('responds with %s', async (_, argument, expected) => {
       const { outcome, replies } = await reply(`this.http.respond(${argument})`);
       expect({ responded: outcome.responded, replies }).toEqual({ responded: true, replies: [expected] });
     });
@@ -465,7 +465,7 @@ describe('running a component', () => {
     });
 
     it.each([
-      ['a header that splits the answer', '{ headers: { a: "b\\r\\nc: d" } }', 'cannot be sent'],
+      ['a header that splits the response', '{ headers: { a: "b\\r\\nc: d" } }', 'cannot be sent'],
       ['a bad status', '{ status: 99 }', 'is not one of 200 to 599'],
       ['a body over the limit', '{ body: "x".repeat(6000) }', 'the limit is 5000'],
     ])('refuses %s', async (_, argument, message) => {
@@ -509,7 +509,7 @@ describe('running a component', () => {
 
     it.each([
       ['a promise that never settles', 'await new Promise(() => {})'],
-      ['a thenable that never answers', 'return { then() {} }'],
+      ['a thenable that never settles', 'return { then() {} }'],
     ])('times out for %s, and keeps what came before', async (_, body) => {
       // A busy machine may need longer than the first limits to begin the run.
       let outcome: RunOutcome | undefined;
@@ -527,7 +527,7 @@ describe('running a component', () => {
       expect(await run('this.$emit(1)', job)).toMatchObject({ status: 'ok', emits: [{ event: '1' }] });
     });
 
-    it('is done again if it was another run’s fault, and answers its HTTP request once', async () => {
+    it('is repeated if another run was the cause, and responds to its HTTP request once', async () => {
       let replies = 0;
       const slow = 'this.$emit(1); this.http.respond({}); await new Promise((r) => setTimeout(r, 400))';
       const job = { accountId: 'u_innocent' };
@@ -556,7 +556,7 @@ describe('running a component', () => {
     expect(await inside(8, { concurrency: 8 })).toBe(8);
   });
 
-  it('keeps accounts in processes of their own', async () => {
+  it('runs each account in a separate process', async () => {
     await run('globalThis.secret = 1', { accountId: 'u_a' });
     expect(events(await run('this.$emit(typeof globalThis.secret)', { accountId: 'u_a' }))).toEqual(['number']);
     expect(events(await run('this.$emit(typeof globalThis.secret)', { accountId: 'u_b' }))).toEqual(['undefined']);

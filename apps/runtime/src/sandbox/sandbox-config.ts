@@ -33,7 +33,7 @@ export interface SandboxConfig {
   /** Runs of one account at a time; the others wait */
   runsPerProcess: number;
   idleMs: number;
-  /** After so many runs or components a process is replaced: what they leave behind cannot be cleared away */
+  /** A process is replaced after this many runs or components, because what they leave behind cannot be cleaned up */
   maxRuns: number;
   maxHashes: number;
   /** PEM of a certificate authority that components trust beside the public ones */

@@ -29,7 +29,7 @@ export function componentOf(code: string): ComponentCode {
   return { hash: createHash('sha256').update(code).digest('hex'), code };
 }
 
-/** A run of this code; what the test is not about is filled in. */
+/** A run of this code, with defaults for everything else. */
 export function jobOf(code: string, job: Partial<Omit<RunJob, 'component'>> = {}): RunJob {
   return {
     runId: 'run',

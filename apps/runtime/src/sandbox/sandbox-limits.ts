@@ -6,13 +6,13 @@ export interface SandboxLimits extends GuestLimits {
   startMs: number;
   /** A run, on the wall's clock */
   wallMs: number;
-  /** What an inspection or a bundling has if its caller does not say how long they wait, on the wall's clock */
+  /** An inspection or a bundling whose caller sets no timeout, on the wall's clock */
   inspectMs: number;
   /** How long a component may do nothing while it is loaded */
   inspectIdleMs: number;
   /** A run, an inspection or a bundling, on its process's CPU clock */
   cpuMs: number;
-  /** How much CPU a process may burn without answering a ping. If it burns none: four times as much wall time, less its waiting for a CPU */
+  /** How much CPU a process may burn without replying to a ping. If it burns none: four times as much wall time, less its waiting for a CPU */
   silenceCpuMs: number;
   /** Resident memory of a process */
   memoryMb: number;

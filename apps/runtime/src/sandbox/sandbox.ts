@@ -87,9 +87,9 @@ export interface RunJob {
   event: string | undefined;
   /** How many runs of this account may share the process, if the component asks for more than the sandbox's own limit */
   concurrency?: number;
-  /** Called at most once, while the run goes on */
+  /** Called at most once, during the run */
   onRespond?(response: HttpReply): void;
-  /** Called at most once, after the run: something that it had left behind has thrown. Not for as long as that may take: of the last few runs of a process */
+  /** Called at most once after the run, when code that it left running throws. Only the last few runs of a process are remembered */
   onLateError?(error: RunError): void;
   /** Default: the sandbox's limit */
   wallMs?: number;
@@ -153,7 +153,7 @@ export interface RunOutcome {
   status: RunStatus;
   /** null if and only if the status is `ok` */
   error: RunError | null;
-  /** In the order of the calls; what was emitted, written and logged before an end of any kind is kept */
+  /** In the order of the calls. Events, db changes and logs from before the end are kept, however the run ended */
   emits: Emit[];
   logs: LogLine[];
   /** JSON text by changed key; null: gone */

@@ -38,7 +38,7 @@ describe('dedupe', () => {
   it.each(['unique', 'greatest', 'last'] as const)('%s refuses an emit without an id, and says so', (strategy) => {
     expect(run(strategy, {}, '1', undefined)).toMatchObject({ ids: ['1'], refused: 1 });
   });
-  it('greatest refuses an id that is no number', () => expect(run('greatest', {}, 'x', '1')).toMatchObject({ ids: ['1'], refused: 1 }));
+  it('greatest refuses an id that is not a number', () => expect(run('greatest', {}, 'x', '1')).toMatchObject({ ids: ['1'], refused: 1 }));
 
   it('sorts the emits of a run by ts first, stably', () => {
     const result = dedupe(

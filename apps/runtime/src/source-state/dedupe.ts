@@ -11,7 +11,7 @@ export interface DedupeState {
 export interface Deduped {
   emits: Emit[];
   state: DedupeState;
-  /** Emits that can't be deduped: what is wrong with each. */
+  /** The problem of each emit that cannot be deduped. */
   refused: { emit: Emit; reason: string }[];
 }
 

@@ -25,7 +25,7 @@ export function firstTick(schedule: Schedule, phase: number, now: Date): Date | 
  * interval) count as one: the answer is after `now`, on the same rhythm. null: a cron expression that never comes again.
  */
 export function nextTick(schedule: Schedule, phase: number, last: Date, now: Date): Date | null {
-  // the clock that found the tick due may be ahead of ours: the same tick must not come again
+  // the clock that found the tick due may be ahead of the local one: the same tick must not come again
   if (schedule.cron !== null) return nextCron(schedule, phase, now > last ? now : last);
   const interval = schedule.interval_seconds * 1000;
   const missed = Math.max(0, Math.floor((now.getTime() - last.getTime()) / interval));

@@ -62,7 +62,7 @@ export class Ticker implements OnApplicationBootstrap, BeforeApplicationShutdown
 }
 
 const tickRun = (timer: DueTimer, now: Date): RunRequest => ({
-  // one tick is one run, however often it's asked for
+  // one tick is one run, even if it is requested twice
   run_id: tickRunId(timer),
   owner_id: timer.owner_id,
   source_id: timer.source_id,

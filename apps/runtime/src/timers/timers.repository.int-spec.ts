@@ -14,7 +14,7 @@ beforeEach(() => fresh.database.query('TRUNCATE deployment, timer CASCADE'));
 
 const inAMinute = () => new Date(Date.now() + 60_000);
 
-/** Timers of as many sources, due so many seconds ago. */
+/** Timers of this many sources, due this many seconds ago. */
 async function set(count: number, secondsAgo = 1): Promise<void> {
   await fresh.database.query(
     `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, name_slug)
@@ -57,7 +57,7 @@ describe('a due timer', () => {
     expect(await claim()).toHaveLength(1);
   });
 
-  it('does not tick again until its run has ended; what it missed is one tick', async () => {
+  it('does not tick again until its run has ended; missed ticks count as one', async () => {
     await set(1);
     const [first] = await claim(() => new Date(Date.now() - 1));
     expect(await claim()).toEqual([]);
@@ -68,7 +68,7 @@ describe('a due timer', () => {
     expect(await claim()).toEqual([]);
   });
 
-  it('ticks all the same when its run has not been heard of for an hour', async () => {
+  it('ticks again if its run has not ended within an hour', async () => {
     await set(1);
     const next = new Date(Date.now() + 30_000);
     const [first] = await claim(() => next);

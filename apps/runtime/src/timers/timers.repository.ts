@@ -10,10 +10,10 @@ export interface DueTimer {
   next_run_at: Date;
 }
 
-/** How long a timer waits for the end of its run before it ticks all the same: a request can only be lost with the log itself. */
+/** How long a timer waits for the end of its run before it ticks anyway: a request can only be lost with the topic itself. */
 const GIVE_UP = '1 hour';
 
-/** One tick is one run, however often it's asked for. */
+/** One tick is one run, even if it is requested twice. */
 export const tickRunId = ({ source_id, prop, next_run_at }: Pick<DueTimer, 'source_id' | 'prop' | 'next_run_at'>): string =>
   `${source_id}.${prop}.${next_run_at.getTime()}`;
 
@@ -28,7 +28,7 @@ export const tickRunId = ({ source_id, prop, next_run_at }: Pick<DueTimer, 'sour
 export class TimersRepository {
   constructor(private readonly database: Database) {}
 
-  /** Hands due timers to `tick`, locked, and writes the next tick that it answers; null: it never comes. Answers how many there were. */
+  /** Locks due timers, passes them to `tick` and stores the next ticks that it returns (null: never). Returns how many there were. */
   async claimDue(limit: number, tick: (transaction: Transaction, due: DueTimer[]) => Promise<(Date | null)[]>): Promise<number> {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<DueTimer>({
@@ -80,7 +80,7 @@ export class TimersRepository {
     );
   }
 
-  /** The run of a tick has ended, or there was none: its timer ticks on. A timer that was set anew meanwhile is not concerned. */
+  /** The run of a tick has ended, or there was none: its timer resumes. A timer that has been set again in the meantime is not changed. */
   async resume(session: Session, sourceId: string, runId: string): Promise<void> {
     await session.query({
       name: 'timer-resume',

@@ -9,7 +9,7 @@ import { WaitingEmitsRepository } from './waiting-emits.repository.js';
 
 const SOURCE: SourceId = 'dc_1';
 
-/** The event store, as far as the releaser asks it. */
+/** The part of the event store that the releaser uses. */
 class FakeEventStore {
   withdrawn: string[] = [];
   isAway = false;
@@ -19,7 +19,7 @@ class FakeEventStore {
 
   async request(contract: unknown, { emits }: { emits: WaitingEmitKey[] }): Promise<WaitingEmitKey[]> {
     expect(contract).toBe(findWithdrawnEmits);
-    if (this.isAway) throw new Unavailable('the event store is away');
+    if (this.isAway) throw new Unavailable('the event store is down');
     this.asked.push(...emits);
     await this.meanwhile();
     return emits.filter(({ emit_id }) => this.withdrawn.includes(emit_id));
@@ -39,7 +39,7 @@ describe('emits that wait', () => {
   });
 
   const replica = () => new Releaser(new WaitingEmitsRepository(fresh.database), store as unknown as Messages, createLog('test', 'silent'));
-  /** Emits that come due one after the other, the last of them in so many seconds. */
+  /** Emits that become due one after the other, the last of them in this many seconds. */
   const wait = (emitIds: string[], lastInSeconds = -1) =>
     fresh.database.query(
       `INSERT INTO waiting_emit (emit_id, source_id, due_at, headers, value)
@@ -73,13 +73,13 @@ describe('emits that wait', () => {
     expect([await emitted(), await left()]).toEqual([['a', 'c'], []]);
   });
 
-  it('ask for nothing while none is due', async () => {
+  it('cause no request while none is due', async () => {
     await wait(['later'], 60);
     expect(await replica().release()).toBe(0);
     expect([store.asked, await left()]).toEqual([[], ['later']]);
   });
 
-  it('wait on while the event store does not answer', async () => {
+  it('keep waiting while the event store does not reply', async () => {
     await wait(['a', 'b']);
     store.isAway = true;
     await expect(replica().release()).rejects.toThrow(Unavailable);
@@ -98,7 +98,7 @@ describe('emits that wait', () => {
     expect(await left()).toEqual([]);
   });
 
-  it('of a source that is deleted while the event store is asked go with it', async () => {
+  it('of a source that is deleted during the request to the event store are deleted with it', async () => {
     await wait(['a']);
     store.meanwhile = () => fresh.database.query('DELETE FROM waiting_emit WHERE source_id = $1', [SOURCE]);
     await replica().release();

@@ -11,8 +11,8 @@ const EVERY_MS = 250;
 const ASK_TIMEOUT_MS = 5000;
 
 /**
- * Emits what has waited for its `delivery_ts`, save what was deleted from `$in` meanwhile. Only the store knows of deletions,
- * for they travel in the log: while it doesn't answer, nothing is emitted.
+ * Emits waiting events at their `delivery_ts`, except those deleted from `$in` in the meantime. Only the store knows the deletions, because they are
+ * records of the topic; while it does not reply, nothing is emitted.
  */
 @Injectable()
 export class Releaser implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -34,7 +34,7 @@ export class Releaser implements OnApplicationBootstrap, BeforeApplicationShutdo
     await this.work;
   }
 
-  /** Lets go what is due, up to a batch; answers how many there were. */
+  /** Emits the due events, at most one batch; returns how many there were. */
   async release(): Promise<number> {
     const due = await this.waiting.due(BATCH);
     if (due.length === 0) return 0;

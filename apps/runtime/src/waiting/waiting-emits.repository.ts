@@ -45,7 +45,7 @@ export class WaitingEmitsRepository {
     await transaction.rows(WaitingEmit).delete({ source_id: sourceId });
   }
 
-  /** What is due, the oldest first. Another replica may find the same. */
+  /** Due emits, oldest first. Another replica may find the same ones. */
   async due(limit: number): Promise<WaitingEmitKey[]> {
     const { rows } = await this.database.query<WaitingEmitKey>({
       name: 'waiting-due',
@@ -55,13 +55,13 @@ export class WaitingEmitsRepository {
     return rows;
   }
 
-  /** Moves these into the outbox, the oldest first, and drops the withdrawn ones. Whoever takes a row away emits it: nobody else does. */
+  /** Moves these into the outbox, the oldest first, and drops the withdrawn ones. Only the transaction that deletes a row emits it. */
   async release(emits: WaitingEmitKey[], withdrawn: WaitingEmitKey[]): Promise<{ emitted: number; dropped: number }> {
     const unwanted = new Set(withdrawn.map(({ emit_id }) => emit_id));
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<ReleasedRow>({
         name: 'waiting-release',
-        // what another replica holds is left to it: two that wait for each other's rows would both fail
+        // skips rows that another replica has locked: two replicas waiting for each other's rows would deadlock
         text: `WITH released AS (
                  DELETE FROM waiting_emit WHERE emit_id IN (SELECT emit_id FROM waiting_emit WHERE emit_id = ANY ($1) FOR UPDATE SKIP LOCKED)
                  RETURNING emit_id, source_id, headers, value, due_at

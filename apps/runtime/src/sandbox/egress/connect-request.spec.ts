@@ -3,7 +3,7 @@ import { readConnectRequest } from './connect-request.js';
 
 const read = (text: string) => readConnectRequest(Buffer.from(text, 'latin1'));
 
-describe('what a guest may ask its proxy for', () => {
+describe('a request of a guest to its proxy', () => {
   it.each([
     ['CONNECT api.test:443 HTTP/1.1\r\n\r\n', { host: 'api.test', port: 443, rest: '' }],
     ['CONNECT 1.1.1.1:80 HTTP/1.1\r\nhost: x\r\n\r\nrest', { host: '1.1.1.1', port: 80, rest: 'rest' }],

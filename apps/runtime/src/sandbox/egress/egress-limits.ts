@@ -4,7 +4,7 @@ export interface EgressLimits {
   connections: number;
   waiting: number;
   perMinute: number;
-  /** To say where to */
+  /** To send the CONNECT request */
   headMs: number;
   /** To be connected, and the longest wait in line */
   connectMs: number;

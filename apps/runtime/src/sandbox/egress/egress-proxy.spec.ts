@@ -49,7 +49,7 @@ describe('the proxy of one runner process', () => {
       socket.on('close', () => resolve(answer));
     });
 
-  it('carries bytes both ways, also those that come with the request', async () => {
+  it('forwards bytes both ways, including those that arrive with the request', async () => {
     await start();
     expect(await say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\nfirst`, 'first')).toBe('HTTP/1.1 200 OK\r\n\r\nfirst');
     expect(proxy!.counts).toEqual({ connections: 1, refused: 0, bytesUp: 5, bytesDown: 5 });
@@ -67,7 +67,7 @@ describe('the proxy of one runner process', () => {
     expect(await say(bytes)).toMatch(new RegExp(`^HTTP/1.1 403 ${code} .*\r\n\r\n$`));
   });
 
-  it('asks for each connection once: a name that changes its mind is refused', async () => {
+  it('resolves the name for each connection, so a name that changes to a private address is refused', async () => {
     const answers = ['127.0.0.1', '10.0.0.1'];
     let asked = 0;
     await start({}, async () => [{ address: answers[asked++]! }]);
@@ -76,19 +76,19 @@ describe('the proxy of one runner process', () => {
     expect(asked).toBe(2);
   });
 
-  it('says when the other side refuses', async () => {
+  it('reports when the server refuses the connection', async () => {
     await start();
     remote.close();
     await new Promise((resolve) => remote.once('close', resolve));
     expect(await say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`)).toContain('403 ECONNREFUSED');
   });
 
-  it('closes who does not say where to', async () => {
+  it('closes a connection that sends no request', async () => {
     await start({ headMs: 50 });
     expect(await say('CONN')).toBe('');
   });
 
-  it('lets connections over the limit wait for a place', async () => {
+  it('makes connections over the limit wait', async () => {
     await start({ connections: 2 });
     const request = `CONNECT api.test:${port} HTTP/1.1\r\n\r\nx`;
     const answers = await Promise.all(Array.from({ length: 20 }, () => say(request, 'x')));
@@ -114,7 +114,7 @@ describe('the proxy of one runner process', () => {
     expect(await say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n${bytes}`)).toMatch(/^HTTP\/1.1 200 OK|^$/);
   });
 
-  it('carries nothing while its process belongs to nobody', async () => {
+  it('forwards nothing while its process has no account', async () => {
     const guard = AddressGuard.fromConfig(`127.0.0.1:${port}`);
     proxy = await EgressProxy.listen(path, guard, defaultEgressLimits);
     expect(await say(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\n\r\n`)).toContain('403 EMFILE');

@@ -14,8 +14,8 @@ export interface EgressCounts {
 }
 
 /**
- * The only way out of one runner process: a proxy on a unix socket of its own, so that whose traffic it is needs no token. It carries bytes; TLS
- * is between the component and whom it calls. Whoever is at the other end may be hostile, so nothing here throws into an event handler.
+ * The only way out of one runner process: a proxy on a separate unix socket, so that no token is needed to identify the process. It forwards bytes; TLS
+ * is between the component and the server. Both ends may be hostile, so nothing here throws into an event handler.
  */
 export class EgressProxy {
   readonly counts: EgressCounts = { connections: 0, refused: 0, bytesUp: 0, bytesDown: 0 };

@@ -25,7 +25,7 @@ describe('the way out of a component', () => {
     internet.close();
   });
 
-  /** What the expression comes to inside a component, or the code of what it threw. */
+  /** The value of the expression inside a component, or the code of the error that it threw. */
   const inComponent = async (imports: string, expression: string): Promise<unknown> => {
     const code = `${imports}
       export default { name: "n", async run({ H, S, ports }) {
@@ -184,11 +184,11 @@ describe('the way out of a component', () => {
     expect(await inComponent(imports, expression)).toBe(expected);
   });
 
-  it('never reached what it must not reach', () => {
+  it('never reached a forbidden server', () => {
     expect(internet.forbiddenConnections()).toBe(0);
   });
 
-  it('tells the author why, in the words of the error', async () => {
+  it('reports the reason to the author in the error message', async () => {
     const outcome = await sandbox.run(jobOf('export default { name: "n", async run() { await fetch("http://10.0.0.1/") } }'));
     expect(outcome.error).toMatchObject({
       code: 'EACCES',

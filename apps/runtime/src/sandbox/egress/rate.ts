@@ -1,4 +1,4 @@
-/** So many per minute on average, and at most that many at once. */
+/** A token bucket: this many per minute on average, and at most this many at once. */
 export class Rate {
   private tokens: number;
   private at = performance.now();

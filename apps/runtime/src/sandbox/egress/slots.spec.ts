@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Slots } from './slots.js';
 
 describe('Slots', () => {
-  it('are given in the order of asking', async () => {
+  it('are given in the order of the requests', async () => {
     const slots = new Slots(1);
     const order: number[] = [];
     await slots.take();
@@ -13,7 +13,7 @@ describe('Slots', () => {
     expect(order).toEqual([1, 2, 3]);
   });
 
-  it('are not lost when who waited has given up', async () => {
+  it('are not lost when a waiting caller has given up', async () => {
     const slots = new Slots(1);
     await slots.take();
     expect(await slots.take(5)).toBe(false);

@@ -1,4 +1,4 @@
-/** So many at a time; who comes later waits in line. */
+/** A semaphore: limits how many are taken at a time; later callers wait in order. */
 export class Slots {
   private readonly waiters = new Set<(got: boolean) => void>();
 
@@ -31,7 +31,7 @@ export class Slots {
     else this.free++;
   }
 
-  /** More of them from now on. */
+  /** Adds slots. */
   grow(by: number): void {
     const served = Math.min(by, this.waiters.size);
     for (let i = 0; i < served; i++) this.give();

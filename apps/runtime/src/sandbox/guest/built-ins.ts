@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 
 /**
- * Node's own modules that components and packages may load. What is left out would only fail later and less clearly (the jail has no processes,
- * no listening, no threads), or does without Node's permissions what needs them: `node:sqlite` opens files by itself.
+ * Node's own modules that components and packages may load. The others would only fail later and less clearly (the jail has no processes,
+ * no listening, no threads), or would bypass Node's permissions: `node:sqlite` opens files by itself.
  */
 export const builtIns = [
   'assert',

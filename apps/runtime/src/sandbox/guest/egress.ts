@@ -31,7 +31,7 @@ const proxyHeadBytes = 4096;
 
 /**
  * Makes every TCP connection of this process go through the parent's proxy, by replacing the one function that all of them use: `http`, `https`,
- * `fetch`, `tls`, `http2` and whatever is built on them work unchanged. It is no boundary: who gets round it meets a jail without a network.
+ * `fetch`, `tls`, `http2` and whatever is built on them work unchanged. It is not a boundary: code that bypasses it is still in a jail without a network.
  * @returns what it replaced
  * @throws when this Node has no such internals any more
  */
@@ -94,7 +94,7 @@ function connectThrough(socket: Internals, target: Target, dialProxy: (raw: Sock
 function handOver(raw: Internals, socket: Internals, first: Buffer): void {
   const handle = raw._handle!;
   raw._handle = null;
-  // Without it the socket believes that it is being read, and nothing is ever read again
+  // Without it the socket assumes that it is being read, and nothing is ever read again
   handle.reading = false;
   handle.readStop();
   socket[reinitialize!]!(handle);

@@ -38,7 +38,7 @@ function textOf(field: keyof typeof longest, value: string | number | object | n
   return text;
 }
 
-/** A Date, an ISO text, or a number of seconds or milliseconds, as milliseconds. What is no time counts as not given: `new Date(item.missing)` is common. */
+/** A Date, an ISO text, or a number of seconds or milliseconds, as milliseconds. Anything else counts as absent: `new Date(item.missing)` is common. */
 function timeOf(value: unknown): number | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   const number = value instanceof Date ? value.getTime() : Number(value);
@@ -54,7 +54,7 @@ function deliveryOf(ms: number | undefined): number | undefined {
   return exact(ms);
 }
 
-/** What is too large for a time in ms (nanoseconds, say) is none. */
+/** A value that is too large for a time in ms (nanoseconds, for example) counts as absent. */
 function exact(ms: number | undefined): number | undefined {
   return Number.isSafeInteger(ms) ? ms : undefined;
 }

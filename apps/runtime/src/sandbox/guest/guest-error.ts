@@ -19,14 +19,14 @@ export function guestError(thrown: unknown): GuestError {
   }
 }
 
-/** Without the runner's own frames and Node's: what stays are lines that the author wrote, or of a package that he called. */
+/** Removes the frames of the runner and of Node, so that only those of the author's code and of packages remain. */
 function usersLines(stack: unknown): string {
   if (typeof stack !== 'string') return '';
   const lines = stack.split('\n').filter((line) => !/^\s+at .*(\/runner\/runner\.cjs|node:)/.test(line));
   return lines.slice(0, limits.frames).join('\n');
 }
 
-/** `fetch failed` says nothing; why it failed is in the cause. */
+/** `fetch failed` alone does not help; the reason is in the cause. */
 function causeLine(cause: unknown): string {
   if (!(cause instanceof Error)) return '';
   return `\n  cause: ${cut(`${cause.name}: ${cause.message}`, 500)}`;

@@ -16,7 +16,7 @@ export class NoComponent extends Error {
 
 /**
  * Evaluates components, each hash once per process: a failure is kept as well, because the parent sends the code once. V8 decides what the code
- * is, there is no parser of ours: CommonJS if it compiles as the body of a function, else an ES module, else TypeScript of one of the two.
+ * is, we do not parse it: CommonJS if it compiles as the body of a function, else an ES module, else TypeScript of one of the two.
  */
 export class ComponentLoader {
   private readonly loaded = new Map<string, Promise<Component>>();
@@ -42,7 +42,7 @@ export class ComponentLoader {
     }
     const javaScript = stripTypes(code, url);
     try {
-      // Another address: the loader remembers that the first one failed. The stack shows `url` all the same
+      // Another address: the loader remembers that the first one failed. The stack still shows `url`
       return asComponent(await this.evaluateJavaScript(url.replace('.js', '.ts'), javaScript));
     } catch (error) {
       if (!isParseError(error)) throw error;
@@ -70,7 +70,7 @@ function isOnlyDefault(exports: unknown): boolean {
   return typeof exports === 'object' && exports !== null && Object.keys(exports).join() === 'default';
 }
 
-/** A SyntaxError that the component's code throws while it runs (`JSON.parse("…")`) is its own affair, not a sign of TypeScript. */
+/** A SyntaxError that the component's code throws while it runs (`JSON.parse("…")`) is an ordinary error, not a sign of TypeScript. */
 function isParseError(error: unknown): error is SyntaxError {
   return error instanceof SyntaxError && !/\n\s+at .*component:\/\/\//.test(error.stack ?? '');
 }
@@ -80,10 +80,10 @@ function stripTypes(code: string, sourceUrl: string): string {
     return stripTypeScriptTypes(code, { mode: 'strip', sourceUrl });
   } catch (error) {
     const { code: reason, message } = error as NodeJS.ErrnoException;
-    // Enums and namespaces need code of their own: the only case in which the lines are not the author's, so the source map goes along
+    // Enums and namespaces need generated code: the only case in which the lines are not the author's, so the source map goes along
     if (reason === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX')
       return stripTypeScriptTypes(code, { mode: 'transform', sourceMap: true, sourceUrl });
-    // V8 keeps the line of a module's syntax error to itself, and of TypeScript it sees only the first annotation: this parser tells both
+    // V8 does not report the line of a module's syntax error, and in TypeScript it stops at the first annotation; this parser reports both
     throw doesNotParse(message, lineOf(error as Error));
   }
 }

@@ -12,7 +12,7 @@ import { closeProcess, installEnvironment } from './process-surface.js';
 import { runComponent } from './run-component.js';
 import { currentRun } from './run-state.js';
 
-// Inside the jail, in a process of one account. Nothing in these files is a boundary: they make components work and tell authors what is wrong.
+// Inside the jail, in a process of one account. Nothing in these files is a boundary: they make components work and report mistakes to their authors.
 
 const channel = new Channel();
 const send = channel.send.bind(channel);
@@ -51,7 +51,7 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
     closeProcess();
     closeBuiltIns();
   }
-  // A hostile component would find it; the tests of the jail save themselves the search
+  // A hostile component would find it anyway; this saves the tests of the jail the search
   else Object.assign(globalThis, { connectDirectly, egressPath: message.egress });
   send({ t: 'ready' });
 }
@@ -73,7 +73,7 @@ async function inspect(id: string, hash: string, code: string): Promise<void> {
   }
 }
 
-/** What nobody caught is charged to the run in whose context it happened, also when that has ended. */
+/** An uncaught error is attributed to the run in whose context it occurred, even if that run has ended. */
 function stray(error: unknown): void {
   const run = currentRun.getStore();
   if (run && !run.done) return run.fail(error);

@@ -22,7 +22,7 @@ export class CuratedModules {
 
   constructor(names: string[]) {
     this.names = new Set([...names, types]);
-    // A bundle is an ES module, and a CommonJS neighbour in it calls `require` all the same
+    // A bundle is an ES module, and a CommonJS neighbour in it still calls `require`
     Object.assign(globalThis, { require: this.requireFor });
     registerHooks({
       resolve: (specifier, context, next) => {

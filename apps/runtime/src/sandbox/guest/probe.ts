@@ -18,7 +18,7 @@ function attempt(what: string, action: () => void): void {
 
 attempt('files', () => readFileSync(file!));
 attempt('processes', () => readdirSync(`/proc/${parent}`));
-// With a PID namespace of its own the probe has no parent in it, nothing outside can be signalled, and the parent's number means another process
+// In a separate PID namespace, the probe has no parent in it, nothing outside can be signalled, and the parent's number means another process
 // there: in a container, where process ids are small, often one of the probe's own threads.
 const seesParent = process.ppid !== 0;
 if (seesParent) attempt('signals', () => process.kill(Number(parent), 0));

@@ -25,7 +25,7 @@ export async function runComponent(
       const failed = new Promise<never>((_, reject) => (run.fail = reject));
       const component = await Promise.race([loader.load(job.hash, job.code), failed]);
       await Promise.race([call(component, run), failed]);
-      // what it has thrown and nobody awaits is known a turn later
+      // rejections that nobody awaits are reported one turn later
       await Promise.race([nextTurn(), failed]);
     });
     if (run.refused) error = guestError(run.refused);

@@ -15,11 +15,11 @@ export class RunState {
   logsLeftOut = 0;
   responded = false;
   done = false;
-  /** Something that it had left behind has thrown after its end; told once. */
+  /** Code that it left running has thrown after its end; reported once. */
   late = false;
   /** The first thing that was refused, even if the component caught the error: an event that is not there must be seen to be missing. */
   refused: Error | undefined;
-  /** Ends the run with what something that it started has thrown. */
+  /** Ends the run with an error thrown by something that it started. */
   fail: (error: unknown) => void = () => {};
 
   private readonly changedKeys = new Set<string>();
@@ -77,7 +77,7 @@ export class RunState {
     return error;
   }
 
-  /** What has not left yet, for the last message of the run. */
+  /** The output that is not sent yet, for the last message of the run. */
   takeRest(): OutputItem[] {
     const rest = this.out;
     this.waitingChanges.clear();

@@ -61,7 +61,7 @@ export async function assembleJailRoot(target: string, { programs, guest, packag
   }
   await writeFile(join(root, 'runner', 'runner.cjs'), guest.runner);
   await writeFile(join(root, 'runner', 'probe.cjs'), guest.probe);
-  // Node looks for both; where Landlock answers EACCES instead of ENOENT it would not start
+  // Node looks for both; if Landlock returned EACCES instead of ENOENT, it would not start
   await writeFile(join(root, 'runner', 'package.json'), '{}');
   await writeFile(join(root, 'runner', 'openssl.cnf'), '');
   for (const { from, to } of packages) await placePackage(from, join(root, 'runner', to));
@@ -71,7 +71,7 @@ export async function assembleJailRoot(target: string, { programs, guest, packag
   await makeReadable(target);
 }
 
-/** The files of a package without what never runs. Packages inside it have entries of their own. */
+/** The files of a package, without those that never run. Packages inside it have separate entries. */
 async function placePackage(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
   for (const entry of await readdir(from, { withFileTypes: true })) {
@@ -83,7 +83,7 @@ async function placePackage(from: string, to: string): Promise<void> {
 
 /** Links the file where possible, else copies it: all files together have 150 MB, and each change of the guest makes a new root. */
 async function placeFile(source: string, copy: string): Promise<void> {
-  // The mode of a file that has another name elsewhere is not ours to change
+  // A hard-linked file has another name elsewhere, so its mode must not change
   const { mode } = await stat(source);
   const linked = mode === safeMode(mode) && (await link(source, copy).then(...asBoolean));
   if (!linked) await copyFile(source, copy, constants.COPYFILE_FICLONE);

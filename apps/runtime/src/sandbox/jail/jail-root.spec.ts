@@ -18,13 +18,13 @@ describe('the root of the jail', () => {
     expect((await stat(join(again.dir, 'bin', 'node'))).ctimeMs).toBe(before.ctimeMs);
   });
 
-  it('is another one for other packages', async () => {
+  it('is a different one for different packages', async () => {
     const other = await buildJailRoot(parent, ['lodash.get']);
     expect(other.dir).not.toBe(root.dir);
     expect(readdirSync(join(other.dir, 'runner', 'node_modules'))).toEqual(['lodash.get']);
   });
 
-  it('is built once by several that come together', async () => {
+  it('is built once by several concurrent starts', async () => {
     const modules = ['flatted', 'lodash.get'];
     const name = (await buildJailRoot(parent, modules)).dir;
     await rm(join(name, '..'), { recursive: true, force: true });

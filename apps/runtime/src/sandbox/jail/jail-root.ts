@@ -58,7 +58,7 @@ async function buildUnlessThere(parent: string, name: string, parts: JailRootPar
     const building = `${dir}.${randomBytes(4).toString('hex')}`;
     try {
       await assembleJailRoot(building, parts);
-      // A folder there that somebody else made is replaced. One of ours was put there in the meantime: then `rename` fails.
+      // A folder there that somebody else created is replaced. If another of our processes has put its root there by now, `rename` fails.
       if (!(await isTrusted(dir))) await rm(dir, { recursive: true, force: true });
       await rename(building, dir);
     } catch (error) {
@@ -66,7 +66,7 @@ async function buildUnlessThere(parent: string, name: string, parts: JailRootPar
       if (!(await isTrusted(dir))) throw error;
     }
   }
-  // Tells `removeOldRoots` that it is in use. A root that cannot be written to cannot be removed either.
+  // Shows `removeOldRoots` that it is in use. A root that cannot be written to cannot be removed either.
   await utimes(dir, new Date(), new Date()).catch(() => undefined);
   return jailRootIn(dir);
 }

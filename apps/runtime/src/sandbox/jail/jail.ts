@@ -2,7 +2,7 @@
 export type Rung = 'bwrap' | 'unshare' | 'setpriv-lsm' | 'setpriv' | 'none';
 
 /**
- * A way to start a program with as little around it as the system allows. It only builds the command line; whoever starts it gives it
+ * A way to start a program with as little around it as the system allows. It only builds the command line; the process that starts it provides
  * descriptor 3 for the frames, and `descriptors` from 4 on.
  */
 export interface Jail {

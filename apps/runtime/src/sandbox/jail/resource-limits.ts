@@ -13,7 +13,7 @@ export const resourceLimits = [
   '--nice=0:0',
 ];
 
-/** Only where it counts the processes of this jail alone: a user namespace of its own, or a user of its own. */
+/** Only if it counts the processes of this jail alone: with a separate user namespace or a separate user. */
 export const processLimit = '--nproc=24';
 
 export const tmpBytes = 16 << 20;

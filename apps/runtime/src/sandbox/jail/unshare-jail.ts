@@ -12,7 +12,7 @@ const enter = [
   'mount --bind "$0" "$0"',
   `mount -t tmpfs -o size=${tmpBytes},nosuid,nodev,noexec tmpfs "$0/tmp"`,
   'mount --bind "$1" "$0/exchange"',
-  // A mount of its own: the one of the root does not make it read-only
+  // A separate mount: the one of the root does not make it read-only
   'mount -o remount,bind,ro,nosuid,nodev,noexec "$0/exchange"',
   'mount -o remount,bind,ro,nosuid,nodev "$0"',
   'root=$0',

@@ -8,7 +8,7 @@ import type { EgressBudget } from '../egress/egress-budget.js';
 import type { EgressLimits } from '../egress/egress-limits.js';
 import { EgressProxy, type EgressCounts } from '../egress/egress-proxy.js';
 
-/** What one process and we have in common. */
+/** The folder and the egress proxy that the runtime shares with one jailed process. */
 export interface Exchange {
   dir: string;
   /** The egress socket's file in it */

@@ -4,7 +4,7 @@ import { FairSlots } from './fair-slots.js';
 const limits = { atATime: 4, atATimePerAccount: 2, waitingPerAccount: 3, waiting: 5 };
 const later = Date.now() + 1e6;
 
-/** Work that goes on until the test ends it. */
+/** Work that continues until the test ends it. */
 function world() {
   const slots = new FairSlots(limits);
   const running: { name: string; end: () => void }[] = [];
@@ -48,13 +48,13 @@ describe('fair slots', () => {
     expect(await names()).toEqual(['b2', 'a3', 'd1', 'a4']);
   });
 
-  it('refuse what an account has too much of', async () => {
+  it('refuse work of an account that has too much waiting', async () => {
     const { ask } = world();
     for (const name of ['a1', 'a2', 'a3', 'a4', 'a5']) void ask(name);
     expect(await ask('a6')).toBe('TooMuchWaiting');
   });
 
-  it('shorten the longest line when everybody together has too much', async () => {
+  it('shorten the longest queue when too much waits in total', async () => {
     const { ask, slots, names, end } = world();
     for (const name of ['a1', 'a2', 'b1', 'b2', 'a3', 'a4']) void ask(name);
     const a5 = ask('a5');
@@ -66,7 +66,7 @@ describe('fair slots', () => {
     expect(await names()).toEqual(['a2', 'b2', 'a3', 'c1']);
   });
 
-  it('drop what nobody waits for', async () => {
+  it('drop work that nobody waits for', async () => {
     const { ask, names, end } = world();
     for (const name of ['a1', 'a2']) void ask(name);
     const gone = ask('a3', Date.now() + 5);

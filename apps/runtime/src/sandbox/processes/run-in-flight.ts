@@ -7,7 +7,7 @@ import type { Emit, HttpReply, LogLine, RunError, RunJob, RunOutcome, RunStatus 
 /** The run put out more than the guest's own limits let through: the guest is not in charge any more. */
 export class TooMuchOutput extends Error {}
 
-/** What has come of one run so far, on the parent's side. */
+/** The output of one run so far, on the parent's side. */
 export class RunInFlight {
   readonly startedAt = performance.now();
   readonly settled: Promise<RunOutcome>;

@@ -3,14 +3,14 @@ import { encodeFrame, FrameReader, FrameTooLarge } from '../wire/frames.js';
 import { ProtocolBroken, readGuestMessage, tokensOf } from '../wire/guest-message.js';
 import type { FromGuest, ToGuest } from '../wire/messages.js';
 
-/** What decides the cost of reading a frame. */
+/** The cost of reading a frame. */
 export interface FrameCost {
   bytes: number;
   /** Pieces that its JSON has, not counting what is inside of strings */
   tokens: number;
 }
 
-/** Our end of the frames of one process. */
+/** The parent's end of the frames of one process. */
 export class RunnerChannel {
   constructor(private readonly socket: Socket) {
     socket.on('error', () => {});

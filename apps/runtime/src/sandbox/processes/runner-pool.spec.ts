@@ -91,7 +91,7 @@ describe('the pool of runner processes', () => {
     expect(purposes).toEqual(['to wait', 'to wait']);
   });
 
-  it('never hands a process on', async () => {
+  it('never gives a process to a second tenant', async () => {
     await open({ blanks: 1 }).fill();
     await runToEnd('a');
     await runToEnd('b');
@@ -99,8 +99,8 @@ describe('the pool of runner processes', () => {
   });
 
   it.each<[string, Partial<PoolSettings>, string[]]>([
-    ['so many runs', { maxRuns: 2 }, ['c', 'c']],
-    ['so many components', { maxHashes: 2 }, ['c', 'd']],
+    ['its maximum number of runs', { maxRuns: 2 }, ['c', 'c']],
+    ['its maximum number of components', { maxHashes: 2 }, ['c', 'd']],
   ])('replaces a process after %s', async (_, changes, codes) => {
     open(changes);
     for (const code of codes) await runToEnd('a', code);
@@ -109,7 +109,7 @@ describe('the pool of runner processes', () => {
     expect(alive()).toEqual([false, true]);
   });
 
-  it('starts a new process beside one that is being retired, whose runs go on', async () => {
+  it('starts a new process beside one that is being retired, whose runs continue', async () => {
     open();
     const first = run('a');
     await settle();
@@ -142,7 +142,7 @@ describe('the pool of runner processes', () => {
     await long;
   });
 
-  it('ends the process that has idled longest when there is no room', async () => {
+  it('ends the process that has idled longest when the limit is reached', async () => {
     open({ maxProcesses: 2 });
     for (const tenant of ['a', 'b', 'a']) {
       await runToEnd(tenant);
@@ -152,7 +152,7 @@ describe('the pool of runner processes', () => {
     expect(alive()).toEqual([true, false, true]);
   });
 
-  it('waits for room when every process is running', async () => {
+  it('waits when every process is running', async () => {
     open({ maxProcesses: 1 });
     const first = run('a');
     await settle();
@@ -196,7 +196,7 @@ describe('the pool of runner processes', () => {
     await other;
   });
 
-  it('starts nothing for whoever still waits for room when it is closed', async () => {
+  it('starts nothing for callers that still wait for a free process when it is closed', async () => {
     open({ maxProcesses: 1 });
     void run('a');
     await settle();
@@ -213,7 +213,7 @@ describe('the pool of runner processes', () => {
     expect(alive()).toEqual([false]);
   });
 
-  it('passes on that no process can be had, and tries again the next time', async () => {
+  it('reports that no process can be started, and retries the next time', async () => {
     let broken = true;
     pool = new RunnerPool(async () => {
       if (broken) throw new Error('no more processes');

@@ -86,7 +86,7 @@ export class RunnerPool<P extends PooledProcess> {
     return [...this.tenants.values()].reduce((sum, { places }) => sum + places.waiting, 0);
   }
 
-  /** In the tenant's process, or in a new one of its own. @throws SandboxUnavailable */
+  /** In the tenant's process, or in a new one for the tenant. @throws SandboxUnavailable */
   async run(tenantKey: string, job: RunJob): Promise<Attempt> {
     const tenant = this.tenant(tenantKey, job.concurrency ?? 1);
     tenant.runs++;
@@ -107,7 +107,7 @@ export class RunnerPool<P extends PooledProcess> {
     }
   }
 
-  /** In a process that nothing else was in and nothing else will be. @throws SandboxUnavailable */
+  /** In a new process that runs nothing else. @throws SandboxUnavailable */
   async alone<T>(work: (process: P) => Promise<T>): Promise<T> {
     const process = await this.take();
     try {
@@ -133,7 +133,7 @@ export class RunnerPool<P extends PooledProcess> {
     return !this.closed && this.blanks.length + this.startingBlanks < blanks && this.all.size + this.startingBlanks < maxProcesses;
   }
 
-  /** A failure is said when a run needs a process, to somebody who can act on it. */
+  /** A failure is reported when a run needs a process, to a caller that can act on it. */
   private refill(): void {
     this.fill().catch(() => {});
   }

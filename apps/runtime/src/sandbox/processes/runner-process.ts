@@ -232,7 +232,7 @@ export class RunnerProcess {
     this.stop({ status: 'crashed', code: 'PROTOCOL', message: `${what} ${error.message}` }, run);
   }
 
-  /** The result comes at once. Whatever still goes on in there could disturb the next run, so there is none. */
+  /** Returns the result at once. Code that still runs in the process could disturb the next run, so there is none. */
   private timeOut(run: RunInFlight, wallMs: number): void {
     // It may never have had its turn, because something else holds the event loop
     if (!run.alone && this.watch?.unanswered) return this.stop(blocked);

@@ -19,8 +19,8 @@ interface Account {
 }
 
 /**
- * Watches one process from outside, by what the kernel says of it and by whether it answers pings. It is asked nothing else: it may lie, and a
- * pong can be forged from inside a loop, so CPU, memory and the wall have limits of their own.
+ * Watches one process from outside, by what the kernel says of it and by whether it replies to pings. Nothing else that it sends counts: it may lie, and a
+ * pong can be forged from inside a loop, so CPU, memory and wall-clock time have separate limits.
  */
 export class RunnerWatch {
   idleSince = performance.now();
@@ -30,7 +30,7 @@ export class RunnerWatch {
   private tickedAt = 0;
   private lastPing = 0;
   private heardAt = performance.now();
-  /** CPU when it was last heard of; null until the next tick looks */
+  /** CPU time at its last reply; null until the next tick reads it */
   private heardCpu: number | null = null;
   /** How long it had waited for a CPU by then */
   private heardWaited: number | null = null;
@@ -45,7 +45,7 @@ export class RunnerWatch {
     this.clock = new MainThreadClock(pid);
   }
 
-  /** Whether it has not answered for a while: a run that ends now may never have had its turn. */
+  /** Whether it has not replied for a while: a run that ends now may never have had its turn. */
   get unanswered(): boolean {
     return performance.now() - this.heardAt > unansweredMs;
   }
@@ -115,7 +115,7 @@ export class RunnerWatch {
     const now = performance.now();
     const late = now - this.tickedAt > lateMs;
     this.tickedAt = now;
-    // It was us who did not come to it (a machine that slept, a parent that was busy): its answers may still lie unread
+    // The parent did not run for a while (the machine slept, or the parent was busy): replies may still be unread
     if (late) {
       for (const account of this.accounts.values()) account.idleFrom = null;
       return this.heard();

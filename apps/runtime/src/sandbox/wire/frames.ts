@@ -15,7 +15,7 @@ export class FrameTooLarge extends Error {
 }
 
 /**
- * Cuts a stream into frames. What comes in is hostile: a frame over the limit is an error before any of it is kept, and the pieces of a frame
+ * Cuts a stream into frames. The input is hostile: a frame over the limit is an error before any of it is kept, and the pieces of a frame
  * are put together once, when the last one is there (a byte at a time would otherwise cost the square of its length).
  */
 export class FrameReader {

@@ -2,7 +2,7 @@ import type { EmitMeta, FromGuest, GuestError, OutputItem } from './messages.js'
 import { depthOf } from './json-depth.js';
 import { checkJsonText, countTokens, NotJson } from './json-text.js';
 
-/** A runner process said something that our guest never says: it is no longer ours. */
+/** A runner process sent a message that our guest never sends, so the guest no longer controls it. */
 export class ProtocolBroken extends Error {}
 
 const lengths = { id: 64, name: 128, code: 128, message: 16_384, stack: 32_768, key: 1_048_576, meta: 65_536, level: 16, logs: 65_536 };

@@ -1,4 +1,4 @@
-/** How deep JSON text is nested. Counted on text: whoever parses an event and writes it again needs a stack frame per level. */
+/** How deep JSON text is nested. Counted on the text, because parsing and serialising take a stack frame per level. */
 export function depthOf(json: string): number {
   let depth = 0;
   let deepest = 0;

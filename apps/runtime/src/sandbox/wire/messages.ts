@@ -1,6 +1,6 @@
 import type { Hook } from '../sandbox.js';
 
-/** What a runner process is told. */
+/** The messages to a runner process. */
 export type ToGuest =
   | { t: 'setup'; limits: GuestLimits; modules: string[]; trustedCa: string | null; hardened: boolean; egress: string }
   | { t: 'warm'; modules: string[] }
@@ -23,7 +23,7 @@ export interface RunMessage {
 }
 
 /**
- * What a runner process says. The parent believes none of it beyond "this is what run X answers", and X must be a run that it started there;
+ * The messages of a runner process. The parent trusts none of them beyond "this is the output of run X", and X must be a run that it started there;
  * `guest-message.ts` checks the shapes.
  */
 export type FromGuest =
@@ -34,7 +34,7 @@ export type FromGuest =
   | { t: 'done'; id: string; out: OutputItem[]; error: GuestError | null }
   | { t: 'described'; id: string; description: unknown }
   | { t: 'rejected'; id: string; message: string; line: number | null }
-  /** What a run that has ended left behind has thrown. */
+  /** Code that an ended run left running has thrown. */
   | { t: 'late'; id: string; error: GuestError }
   | { t: 'stray' };
 
