@@ -2,14 +2,20 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { BYTEWISE_TEXT } from './column-types.js';
 import { Migration } from './migration.js';
 
-/** A number that only grows. If it is lower than before, the database was restored to an older state. */
-@Entity('restore_tick')
-export class RestoreTick {
-  @PrimaryColumn('boolean', { default: true })
-  only_row!: boolean;
+/**
+ * The time for which one process has used the database, in ms. Each commit to Kafka contains a time that was in a period when it was made. If no period
+ * contains it, the database was restored to an older state.
+ */
+@Entity('database_period')
+export class DatabasePeriod {
+  @PrimaryColumn('uuid')
+  id!: string;
 
   @Column('bigint')
-  ticks!: number;
+  from_ms!: number;
+
+  @Column('bigint')
+  to_ms!: number;
 }
 
 /** Where a consumer group was in a partition: its effects up to there are in the database. */
@@ -37,9 +43,10 @@ export class ConsumerPosition {
 
 export class CreateRestores1795305600008 extends Migration {
   readonly sql = `
-    CREATE TABLE restore_tick (
-      only_row boolean PRIMARY KEY DEFAULT true,
-      ticks    bigint NOT NULL
+    CREATE TABLE database_period (
+      id      uuid PRIMARY KEY,
+      from_ms bigint NOT NULL,
+      to_ms   bigint NOT NULL
     ) WITH (fillfactor = 10);
     CREATE TABLE consumer_position (
       consumer_group text COLLATE "C" NOT NULL,

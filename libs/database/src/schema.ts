@@ -1,5 +1,5 @@
 import type { Migration } from './migration.js';
-import { ConsumerPosition, CreateRestores1795305600008, RestoreTick } from './restores.schema.js';
+import { ConsumerPosition, CreateRestores1795305600008, DatabasePeriod } from './restores.schema.js';
 
 type Entity = abstract new (...args: never[]) => object;
 
@@ -31,7 +31,7 @@ export interface Schema extends SchemaPart {
 }
 
 /** With which a service recognises that its database was restored. */
-const restores: SchemaPart = { entities: [RestoreTick, ConsumerPosition], migrations: [CreateRestores1795305600008] };
+const restores: SchemaPart = { entities: [DatabasePeriod, ConsumerPosition], migrations: [CreateRestores1795305600008] };
 
 /** The schema of an app: its own tables and those of the libraries that it uses. */
 export function schemaOf(app: string, ...own: SchemaPart[]): Schema {

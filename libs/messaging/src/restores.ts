@@ -10,18 +10,19 @@ export interface GroupPosition extends Position {
 
 /**
  * Recognises a database that was restored to an older state while Kafka continued: the effects of records that the group has committed are gone. The
- * database has a counter that only grows, and each commit contains it. The database also has the group's position, at most a second old: if the commit
- * contains a higher number than the database, that position is the one that belongs to the database, and reading resumes there.
+ * database has the periods for which processes have used it, and each commit contains the end of such a period. The database also has the group's
+ * position, at most a second old: if no period contains the time of the commit, that position is the one that belongs to the database, and reading
+ * resumes there.
  */
 export interface Restores {
-  /** The last known number. */
+  /** The end of the period of this process, in ms. */
   readonly ticks: number;
-  /** The position in the database, if the database is older than a commit with this number. undefined: the commit is valid. */
+  /** The position in the database, if it does not know a commit with this time. undefined: the commit is valid. */
   positionFor(at: { group: string; topic: string; partition: number }, ticks: number): Promise<Position | undefined>;
 }
 
 /** Without a database. */
 export const NO_RESTORES: Restores = { ticks: 0, positionFor: () => Promise.resolve(undefined) };
 
-/** The progress that a group has committed, with the number of the database at that time. */
+/** The progress that a group has committed, with the time of the database. */
 export type Committed = PartitionProgress & { ticks?: number };

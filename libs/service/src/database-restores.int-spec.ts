@@ -18,7 +18,7 @@ describe('a database that was restored', () => {
   });
   afterAll(() => db.drop());
   beforeEach(async () => {
-    await db.database.query('TRUNCATE restore_tick, consumer_position');
+    await db.database.query('TRUNCATE database_period, consumer_position');
     [positions, rewound] = [[], []];
   });
 
@@ -34,11 +34,11 @@ describe('a database that was restored', () => {
   it('sends a running process back to the positions in it', async () => {
     positions = [move(10)];
     const restores = await started();
-    const backup = (await db.database.query('SELECT * FROM restore_tick')).rows[0]?.ticks as number;
+    const backup = (await db.database.query('SELECT * FROM database_period')).rows[0]?.to_ms as number;
     positions = [move(20)];
     await restores.look();
     await restores.look();
-    await db.database.query('UPDATE restore_tick SET ticks = $1', [backup]);
+    await db.database.query('UPDATE database_period SET to_ms = $1', [backup]);
     await db.database.query('UPDATE consumer_position SET next_offset = 10, last_ms = 1010, record_ms = 910');
     expect(rewound).toEqual([]);
     positions = [move(30)];
@@ -54,8 +54,19 @@ describe('a database that was restored', () => {
     await before.look();
     const restores = await started();
     expect(await restores.positionFor(at, restores.ticks)).toBeUndefined();
-    expect(await restores.positionFor(at, restores.ticks + 100)).toEqual(move(10));
-    expect(await restores.positionFor({ ...at, partition: 3 }, restores.ticks + 100)).toBeUndefined();
+    expect(await restores.positionFor(at, before.ticks)).toBeUndefined();
+    expect(await restores.positionFor(at, restores.ticks + 100_000)).toEqual(move(10));
+    expect(await restores.positionFor({ ...at, partition: 3 }, restores.ticks + 100_000)).toBeUndefined();
+  });
+
+  it('recognises a commit that was made soon after the backup, when later processes have used the database for longer', async () => {
+    positions = [move(10)];
+    const lost = await started();
+    await lost.look();
+    await db.database.query('TRUNCATE database_period');
+    const restores = await started();
+    for (let n = 0; n < 3; n++) await restores.look();
+    expect(await restores.positionFor(at, lost.ticks)).toEqual(move(10));
   });
 
   it('is not suspected because another process has counted further', async () => {

@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import type { Database } from '#database';
 import type { Consumers, GroupPosition, Position, Restores } from '#messaging';
 import { counter, type Log } from '#observability';
 
 const EVERY_MS = 1000;
+/** statement_timestamp(): the same in the whole statement. */
+const NOW_MS = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
 
 const wentBack = counter('database_restored_total', 'Times that the database was found in an older state than before.');
 
@@ -16,13 +19,14 @@ interface Row {
 }
 
 /**
- * Writes a growing number and the positions of the consumers to the database, each second:
+ * Extends the period of this process in the database, and stores the positions of the consumers, each second:
  *
- *   the number grows ──► the positions are stored
- *   it is lower than before ──► the database was restored: the consumers return to the positions in it
+ *   the period ends where it ended before ──► it is extended, and the positions are stored
+ *   it ends earlier, or is missing ──► the database was restored: the consumers return to the positions in it, and a new period begins
  */
 export class DatabaseRestores implements Restores {
   ticks = 0;
+  private period: string = randomUUID();
   private database: Database | undefined;
   private timer: NodeJS.Timeout | undefined;
   private looking: Promise<void> | undefined;
@@ -48,40 +52,54 @@ export class DatabaseRestores implements Restores {
     { group, topic, partition }: Pick<GroupPosition, 'group' | 'topic' | 'partition'>,
     ticks: number,
   ): Promise<Position | undefined> {
-    // another process may have counted further
-    if (ticks > this.ticks) await this.look();
-    if (ticks <= this.ticks) return undefined;
+    if (ticks === 0 || ticks === this.ticks || (await this.isKnown(ticks))) return undefined;
     const position = (await this.positions()).find((each) => each.group === group && each.topic === topic && each.partition === partition);
-    this.report({ group, topic, partition, offset: position?.offset, ticks: this.ticks, expected: ticks });
+    this.report({ group, topic, partition, offset: position?.offset, committed_ms: ticks });
     return position;
   }
 
-  /** Counts once, and compares. Several calls at the same time count together. */
+  /** Extends the period once. Several calls at the same time extend it together. */
   look(): Promise<void> {
-    this.looking ??= this.count().finally(() => (this.looking = undefined));
+    this.looking ??= this.extend().finally(() => (this.looking = undefined));
     return this.looking;
   }
 
-  private async count(): Promise<void> {
+  private async extend(): Promise<void> {
     if (!this.database) return;
-    // what is done by now is in the database, before the number
+    // what is done by now is in the database before the end of the period
     const positions = this.consumers.positions();
-    const { rows } = await this.database.query<{ ticks: number }>({
-      name: 'restore-tick',
-      text: `INSERT INTO restore_tick (ticks) VALUES (1)
-             ON CONFLICT (only_row) DO UPDATE SET ticks = restore_tick.ticks + 1 RETURNING ticks`,
-      values: [],
-    });
-    const ticks = rows[0]?.ticks ?? 0;
-    const before = this.ticks;
-    if (ticks > before) {
-      await this.store(positions);
-      this.ticks = ticks;
-      return;
+    if (this.ticks > 0 && (await this.extended())) return this.store(positions);
+    if (this.ticks > 0) {
+      this.report({ expected_ms: this.ticks });
+      this.consumers.rewind(await this.positions());
+      this.period = randomUUID();
     }
-    this.report({ ticks, expected: before + 1 });
-    this.consumers.rewind(await this.positions());
-    this.ticks = ticks;
+    const { rows } = await this.database.query<{ to_ms: number }>({
+      name: 'database-period-begin',
+      text: `INSERT INTO database_period (id, from_ms, to_ms) SELECT $1, ${NOW_MS}, ${NOW_MS} RETURNING to_ms`,
+      values: [this.period],
+    });
+    this.ticks = rows[0]?.to_ms ?? 0;
+  }
+
+  private async extended(): Promise<boolean> {
+    const result = await this.database?.query<{ to_ms: number }>({
+      name: 'database-period-extend',
+      text: `UPDATE database_period SET to_ms = GREATEST(to_ms + 1, ${NOW_MS}) WHERE id = $1 AND to_ms >= $2 RETURNING to_ms`,
+      values: [this.period, this.ticks],
+    });
+    const [row] = result?.rows ?? [];
+    if (row) this.ticks = row.to_ms;
+    return row !== undefined;
+  }
+
+  private async isKnown(ticks: number): Promise<boolean> {
+    const result = await this.database?.query({
+      name: 'database-period-find',
+      text: 'SELECT 1 FROM database_period WHERE $1 BETWEEN from_ms AND to_ms LIMIT 1',
+      values: [ticks],
+    });
+    return (result?.rows.length ?? 1) > 0;
   }
 
   private report(fields: object): void {

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect } from '@jest/globals';
+import pg from 'pg';
+import type { Api } from './support/api.js';
+import { eventually } from './support/eventually.js';
+import { outsideProducer } from './support/producer.js';
+import { Receiver } from './support/receiver.js';
+import { startSystem, type System } from './support/system.js';
+import { needing } from './support/target.js';
+
+const EVENTS = 40;
+
+let system: System;
+let receiver: Receiver;
+let api: Api;
+
+beforeAll(async () => {
+  [system, receiver] = await Promise.all([startSystem(), Receiver.start()]);
+  api = await system.account();
+});
+afterAll(async () => {
+  await Promise.all([system?.stop(), receiver?.close()]);
+});
+
+/** Runs an operator's statements on the database server. */
+async function onServer(...statements: string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: process.env.SLUICE_TEST_DATABASE_URL });
+  await client.connect();
+  try {
+    for (const statement of statements) await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+needing('processes', 'control', 'receiver').it(
+  "delivers what was waiting for a retry when routing's database is restored from an older backup",
+  async () => {
+    const source = (await api.source("export default { name: 'silent' }")).id as string;
+    const webhook = await api.webhook(receiver.url);
+    await api.subscribe(source, webhook);
+    const producer = await outsideProducer(system.brokers);
+    const emit = (from: number, to: number) =>
+      producer.emit(
+        source,
+        Array.from({ length: to - from }, (_, index) => ({ n: from + index })),
+      );
+    const numbers = () => new Set(receiver.received.map(({ body }) => body.n as number)).size;
+    await emit(0, EVENTS);
+    await eventually(() => expect(numbers()).toBe(EVENTS));
+
+    await system.apps.stop('routing');
+    await onServer('DROP DATABASE IF EXISTS routing_backup', 'CREATE DATABASE routing_backup TEMPLATE routing');
+    await system.apps.start('routing');
+    receiver.answer = () => 503;
+    await emit(EVENTS, 2 * EVENTS);
+    // each of them has failed once or waits behind one that failed
+    await eventually(async () => {
+      const { body } = await api.get(`/webhooks/${webhook}/deliveries?limit=100`);
+      expect((body.data as { status: string }[]).filter(({ status }) => status === 'pending')).toHaveLength(EVENTS);
+    });
+    await system.apps.stop('routing');
+    await onServer('DROP DATABASE routing WITH (FORCE)', 'ALTER DATABASE routing_backup RENAME TO routing');
+    receiver.answer = () => 200;
+    const failed = receiver.received.length;
+    await system.apps.start('routing');
+
+    const later = () => new Set(receiver.received.slice(failed).map(({ body }) => body.n as number));
+    await eventually(() => expect([...later()].filter((n) => n >= EVENTS)).toHaveLength(EVENTS), { withinMs: 30_000 });
+    expect((await system.apps.logs('routing')).filter((line) => line.includes('"database.restored"'))).not.toHaveLength(0);
+    await producer.close();
+  },
+  120_000,
+);
