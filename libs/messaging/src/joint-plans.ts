@@ -19,7 +19,6 @@ interface Waiting {
 export class JointPlans {
   private waiting: Waiting[] = [];
   private working: Promise<void> | undefined;
-  private count = 0;
 
   /** most: of records in a call, unless one partition has more. */
   constructor(
@@ -27,19 +26,8 @@ export class JointPlans {
     private readonly most: number,
   ) {}
 
-  /** The number of records whose plan is in progress or waits. */
-  get outstanding(): number {
-    return this.count;
-  }
-
-  /** Resolves when nothing is being planned any more. */
-  async idle(): Promise<void> {
-    await this.working;
-  }
-
   /** The tasks of each record. An error of the call reaches all partitions that share it. */
   plan(topic: string, records: LogRecord[]): Promise<Task[][]> {
-    this.count += records.length;
     return new Promise((resolve, reject) => {
       this.waiting.push({ topic, records, resolve, reject });
       this.working ??= this.work().finally(() => (this.working = undefined));
@@ -59,7 +47,6 @@ export class JointPlans {
       } catch (error) {
         for (const each of shared) each.reject(error);
       }
-      this.count -= records.length;
     }
   }
 

@@ -6,7 +6,7 @@ import { LogRecord } from './log-record.js';
 import { clockAfter, type Position, type Progress, united, Watermark } from './watermark.js';
 
 export interface LaneIntakeOptions extends LanesOptions {
-  /** With more outstanding tasks than this, no more records are accepted. */
+  /** With this many outstanding tasks, no more records are accepted. Each partition may be planning one chunk beyond it. */
   maxOutstanding: number;
   /**
    * Decides the tasks for each record; there may be none. The records are of one topic, and in order within their partitions. One call is in
@@ -207,13 +207,12 @@ export class LaneIntake {
 
   /** Whether more records are accepted. */
   get hasRoom(): boolean {
-    return this.lanes.outstanding + this.plans.outstanding < this.options.maxOutstanding;
+    return this.lanes.outstanding < this.options.maxOutstanding;
   }
 
   /** Resolves when more records may be accepted. */
-  async room(): Promise<void> {
-    await this.plans.idle();
-    await this.lanes.room(this.options.maxOutstanding);
+  room(): Promise<void> {
+    return this.lanes.room(this.options.maxOutstanding);
   }
 
   /** The progress since the last commit. */
