@@ -7,7 +7,7 @@ import { eventRecord } from '../dist/libs/events/src/index.js';
 import { openConnections, postBytes } from './ingest/connections.mjs';
 import { cpuMs } from './lib/cpu.mjs';
 import { apiClient, startOwnSystem } from './lib/own-system.mjs';
-import { atRate, quantiles } from './lib/quantiles.mjs';
+import { atRate, median, quantiles } from './lib/quantiles.mjs';
 
 const EVENTS = Number(process.env.BENCH_EVENTS ?? 20_000);
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 5);
@@ -115,12 +115,12 @@ try {
     }
   }
   /** @param {number[]} values */
-  const median = (values) => Math.round((values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN) * 10) / 10;
+  const middle = (values) => median(values, 1);
   const figures = Object.fromEntries(
     Object.entries(rounds).map(([name, { per_second, p50_ms, p99_ms, cpu_us }]) => {
-      const byProcess = Object.fromEntries(Object.entries(cpu_us).map(([process, values]) => [process, median(values)]));
-      const total = median([Object.values(byProcess).reduce((sum, value) => sum + value, 0)]);
-      return [name, { per_second: median(per_second), p50_ms: median(p50_ms), p99_ms: median(p99_ms), cpu_us: { total, ...byProcess } }];
+      const byProcess = Object.fromEntries(Object.entries(cpu_us).map(([process, values]) => [process, middle(values)]));
+      const total = middle([Object.values(byProcess).reduce((sum, value) => sum + value, 0)]);
+      return [name, { per_second: middle(per_second), p50_ms: middle(p50_ms), p99_ms: middle(p99_ms), cpu_us: { total, ...byProcess } }];
     }),
   );
   for (const [name, { per_second, p50_ms, p99_ms, cpu_us }] of Object.entries(figures)) {

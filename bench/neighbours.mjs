@@ -3,7 +3,7 @@
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { apiClient, startOwnSystem } from './lib/own-system.mjs';
-import { atRate, quantiles } from './lib/quantiles.mjs';
+import { atRate, median, quantiles } from './lib/quantiles.mjs';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 10);
@@ -160,9 +160,4 @@ async function prepareWorst() {
       await setActive(false);
     },
   };
-}
-
-/** @param {number[]} values */
-function median(values) {
-  return Math.round((values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN) * 100) / 100;
 }

@@ -6,7 +6,7 @@ import { node24 } from '../scripts/setup/node24.mjs';
 import { freePort } from '../scripts/shell/ports.mjs';
 import { cpuMs } from './lib/cpu.mjs';
 import { apiClient, startOwnSystem } from './lib/own-system.mjs';
-import { atRate, quantiles } from './lib/quantiles.mjs';
+import { atRate, median, quantiles } from './lib/quantiles.mjs';
 
 const RATES = (process.env.BENCH_RATES ?? '50,200,800').split(',').map(Number);
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 3);
@@ -73,8 +73,6 @@ try {
       }
     }
   }
-  /** @param {number[]} values */
-  const median = (values) => Math.round((values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN) * 100) / 100;
   const figures = Object.fromEntries(
     Object.entries(rounds).map(([name, { p50, p99, cpu_ms }]) => [name, { p50: median(p50), p99: median(p99), cpu_ms: median(cpu_ms) }]),
   );

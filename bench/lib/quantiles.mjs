@@ -29,3 +29,14 @@ export async function atRate({ perSecond, seconds }, work) {
   }
   return Promise.all(calls);
 }
+
+/**
+ * The middle one of the values, rounded to this many decimals.
+ *
+ * @param {number[]} values
+ * @param {number} decimals
+ */
+export function median(values, decimals = 2) {
+  const factor = 10 ** decimals;
+  return Math.round((values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN) * factor) / factor;
+}
