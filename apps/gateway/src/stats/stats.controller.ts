@@ -13,7 +13,11 @@ const DESCRIPTION =
 const AnswersStats = (operationId: string, summary: string): MethodDecorator =>
   applyDecorators(ApiOperation({ operationId, summary, description: DESCRIPTION }), AnswersOne(StatsView), Problems(400, 404));
 
-const now = (): number => Math.floor(Date.now() / 1000);
+/** The part of the statistics that is shown, and the query for it. */
+function shown(owner_id: UserId, id: SourceId | WorkflowId | WebhookId, { window }: StatsQuery) {
+  const part = partOf(window, Math.floor(Date.now() / 1000));
+  return { part, query: { owner_id, id, from_s: part.from_s, bucket_s: part.bucket_s } };
+}
 
 @Documented('stats')
 @Controller('v1')
@@ -25,13 +29,12 @@ export class StatsController {
   async ofSource(
     @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
-    @Query() { window }: StatsQuery,
+    @Query() window: StatsQuery,
   ): Promise<{ data: StatsView }> {
-    const part = partOf(window, now());
-    const query = { owner_id, id, from_s: part.from_s, bucket_s: part.bucket_s };
+    const { part, query } = shown(owner_id, id, window);
     const [traffic, runs] = await Promise.all([
       this.messages.request(trafficStats, query, { key: owner_id }),
-      this.messages.request(runStats, query, { key: owner_id }),
+      this.messages.request(runStats, { ...query, id }, { key: owner_id }),
     ]);
     return { data: viewOf(part, { traffic, runs }) };
   }
@@ -56,9 +59,8 @@ export class StatsController {
     return this.traffic(owner, id, query);
   }
 
-  private async traffic(owner_id: UserId, id: WorkflowId | WebhookId, { window }: StatsQuery): Promise<{ data: StatsView }> {
-    const part = partOf(window, now());
-    const query = { owner_id, id, from_s: part.from_s, bucket_s: part.bucket_s };
+  private async traffic(owner_id: UserId, id: WorkflowId | WebhookId, window: StatsQuery): Promise<{ data: StatsView }> {
+    const { part, query } = shown(owner_id, id, window);
     return { data: viewOf(part, { traffic: await this.messages.request(trafficStats, query, { key: owner_id }), runs: [] }) };
   }
 }
