@@ -5,10 +5,10 @@ const MOST_BYTES = 2900;
 
 /**
  * The metadata of a commit, separated by spaces: the clock; the offset again; the lengths of the runs from there on, alternating between
- * unfinished and finished records, as varints in base64url; the timestamp that identifies the log; the number of the database (restores.ts). Runs beyond the limit are omitted; their
- * records would be repeated.
+ * unfinished and finished records, as varints in base64url; the timestamp that identifies the log; the time that identifies the state of the database
+ * (restores.ts). Runs beyond the limit are omitted; their records would be repeated.
  */
-export function progressMetadata({ offset, clock, timestamp, ended }: Progress, ticks = 0): string {
+export function progressMetadata({ offset, clock, timestamp, ended }: Progress, databaseMs = 0): string {
   const bytes: number[] = [];
   let at = offset;
   for (const { from, to } of ended) {
@@ -17,12 +17,12 @@ export function progressMetadata({ offset, clock, timestamp, ended }: Progress, 
     bytes.push(...run);
     at = to;
   }
-  return `${clock} ${offset} ${Buffer.from(bytes).toString('base64url')} ${timestamp ?? ''} ${ticks || ''}`.trimEnd();
+  return `${clock} ${offset} ${Buffer.from(bytes).toString('base64url')} ${timestamp ?? ''} ${databaseMs || ''}`.trimEnd();
 }
 
 /** Reads a commit: `offset` is negative if there is none, and `metadata` may come from any tool. */
-export function committedProgress(offset: number, metadata: string | null): Progress & { ticks?: number } {
-  const [clock = '', base, runs = '', timestamp = '', ticks = ''] = (metadata ?? '').split(' ', 5);
+export function committedProgress(offset: number, metadata: string | null): Progress & { databaseMs?: number } {
+  const [clock = '', base, runs = '', timestamp = '', databaseMs = ''] = (metadata ?? '').split(' ', 5);
   const low = Math.max(0, offset);
   const ended: OffsetRange[] = [];
   let at = low;
@@ -39,7 +39,7 @@ export function committedProgress(offset: number, metadata: string | null): Prog
     clock: Number(clock) || 0,
     timestamp: applies ? Number(timestamp) || undefined : undefined,
     ended,
-    ticks: applies ? Number(ticks) || undefined : undefined,
+    databaseMs: applies ? Number(databaseMs) || undefined : undefined,
   };
 }
 

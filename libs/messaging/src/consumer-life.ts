@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Batch, Consumer, ConsumerConfig, ConsumerRunConfig } from 'kafkajs';
+import type { Admin, Batch, Consumer, ConsumerConfig, ConsumerRunConfig } from 'kafkajs';
 import { counter, gauge, type Log } from '#observability';
 import { explainKafkaError, isBrokerFailure } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
@@ -159,17 +159,12 @@ export class WatchedConsumer {
 
 /** Deletes the empty groups that match. Best effort: Kafka deletes them itself, but only after days. */
 export async function deleteGroups(kafka: KafkaClient, log: Log, isMeant: (group: string) => boolean): Promise<void> {
-  const admin = kafka.admin({ retry: { retries: 0 } });
-  try {
-    await admin.connect();
+  const work = async (admin: Admin): Promise<void> => {
     const meant = (await admin.listGroups()).groups.map(({ groupId }) => groupId).filter(isMeant);
     if (meant.length === 0) return;
     const { groups } = await admin.describeGroups(meant);
     const empty = groups.filter(({ state }) => state === 'Empty').map(({ groupId }) => groupId);
     if (empty.length > 0) await admin.deleteGroups(empty);
-  } catch (error) {
-    log.debug({ err: error }, 'consumer-groups.not-deleted');
-  } finally {
-    await admin.disconnect().catch(() => {});
-  }
+  };
+  await kafka.withAdmin(work, { retry: { retries: 0 } }).catch((error: Error) => log.debug({ err: error }, 'consumer-groups.not-deleted'));
 }

@@ -1,6 +1,6 @@
 import { zstdCompress as compress, zstdDecompress as decompress } from 'node:zlib';
 import { promisify } from 'node:util';
-import kafkajs, { type ICustomPartitioner, type LogEntry } from 'kafkajs';
+import kafkajs, { type Admin, type AdminConfig, type ICustomPartitioner, type LogEntry } from 'kafkajs';
 import type { Log } from '#observability';
 import type { KafkaConfig } from './kafka.config.js';
 import './kafkajs-timers.js';
@@ -46,6 +46,17 @@ export class KafkaClient extends kafkajs.Kafka {
     });
     this.drainMs = drainMs;
     this.onFatal = onFatal;
+  }
+
+  /** Calls `work` with an admin client that is connected meanwhile. */
+  async withAdmin<T>(work: (admin: Admin) => Promise<T>, config?: AdminConfig): Promise<T> {
+    const admin = this.admin(config);
+    try {
+      await admin.connect();
+      return await work(admin);
+    } finally {
+      await admin.disconnect().catch(() => {});
+    }
   }
 }
 

@@ -5,6 +5,7 @@ import { committedProgress, progressMetadata } from './committed-progress.js';
 import { WatchedConsumer } from './consumer-life.js';
 import { Gathering } from './gathering.js';
 import type { KafkaClient } from './kafka.js';
+import { fetchedOf } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
 import { reportMissed, reportReplaced } from './lost-records.js';
@@ -190,31 +191,25 @@ export class LaneConsumer {
   }
 
   /** What was committed or, if the database is older, what belongs to the database. */
-  private async valid({ ticks = 0, ...progress }: Committed): Promise<PartitionProgress> {
+  private async valid({ databaseMs = 0, ...progress }: Committed): Promise<PartitionProgress> {
     const { topic, partition } = progress;
-    const restored = await this.restores.positionFor({ ...this.name, topic, partition }, ticks);
+    const restored = await this.restores.positionFor({ ...this.name, topic, partition }, databaseMs);
     if (!restored || restored.offset >= progress.offset) return progress;
     this.consumer.seek({ topic, partition, offset: String(restored.timestamp === undefined ? restored.offset : restored.offset - 1) });
     return { topic, partition, ...restored, ended: [] };
   }
 
   private async committed(given: Record<string, number[]>): Promise<Committed[]> {
-    const admin = this.kafka.admin();
-    await admin.connect();
-    try {
-      const topics = Object.keys(given);
-      const answer = topics.length === 0 ? [] : await admin.fetchOffsets({ groupId: this.group, topics });
-      return Object.entries(given).flatMap(([topic, partitions]) => {
-        const found = new Map(answer.find((each) => each.topic === topic)?.partitions.map((each) => [each.partition, each]));
-        return partitions.map((partition) => {
-          const { offset, metadata } = found.get(partition) ?? {};
-          if (offset === undefined) throw new Error(`Kafka returned no committed offset for partition ${partition} of ${topic}`);
-          return { topic, partition, ...committedProgress(Number(offset), metadata ?? null) };
-        });
+    const topics = Object.keys(given);
+    const answer = topics.length === 0 ? [] : await this.kafka.withAdmin((admin) => admin.fetchOffsets({ groupId: this.group, topics }));
+    return Object.entries(given).flatMap(([topic, partitions]) => {
+      const found = new Map(answer.find((each) => each.topic === topic)?.partitions.map((each) => [each.partition, each]));
+      return partitions.map((partition) => {
+        const { offset, metadata } = found.get(partition) ?? {};
+        if (offset === undefined) throw new Error(`Kafka returned no committed offset for partition ${partition} of ${topic}`);
+        return { topic, partition, ...committedProgress(Number(offset), metadata ?? null) };
       });
-    } finally {
-      await admin.disconnect();
-    }
+    });
   }
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
@@ -257,17 +252,18 @@ export class LaneConsumer {
   }
 
   /** Whether these are the next records of the partition; if not, the right ones are fetched next. */
-  private follows({ topic, partition, messages, highWatermark, ...batch }: EachBatchPayload['batch']): boolean {
-    // exists in kafkajs, but not in its types
-    const fetchedOffset = Number((batch as { fetchedOffset?: string }).fetchedOffset);
-    const continuation = this.intake.judge(topic, partition, { messages, fetchedOffset, highWatermark: Number(highWatermark) });
+  private follows(batch: EachBatchPayload['batch']): boolean {
+    const { topic, partition } = batch;
+    const fetched = fetchedOf(batch);
+    const { fetchedOffset, highWatermark } = fetched;
+    const continuation = this.intake.judge(topic, partition, fetched);
     const at = { ...this.name, topic, partition, fetched: fetchedOffset };
     if (continuation.kind === 'continues') {
       const { missed } = continuation;
       if (missed > 0) reportMissed(this.log, { ...at, expected: fetchedOffset - missed, missed });
       return true;
     }
-    if (continuation.kind === 'replaced') reportReplaced(this.log, { ...at, end: Number(highWatermark) });
+    if (continuation.kind === 'replaced') reportReplaced(this.log, { ...at, end: highWatermark });
     this.consumer.seek({ topic, partition, offset: String(continuation.kind === 'reread' ? continuation.from : 0) });
     return false;
   }
@@ -283,7 +279,7 @@ export class LaneConsumer {
             topic: progress.topic,
             partition: progress.partition,
             offset: String(progress.offset),
-            metadata: progressMetadata(progress, this.restores.ticks),
+            metadata: progressMetadata(progress, this.restores.databaseMs),
           })),
         );
         // a late commit may have overwritten what others had committed: commit everything again

@@ -4,6 +4,7 @@ import type { Log } from '#observability';
 import { WatchedConsumer } from './consumer-life.js';
 import { Gathering } from './gathering.js';
 import type { KafkaClient } from './kafka.js';
+import { fetchedOf } from './log-continuity.js';
 import { LogIntake, type LogIntakeOptions } from './log-intake.js';
 
 export interface LogConsumerOptions extends LogIntakeOptions {
@@ -71,11 +72,7 @@ export class LogConsumer {
       await heartbeat();
     }
     if (!isRunning() || isStale()) return;
-    const { partition, messages } = batch;
-    // exists in kafkajs, but not in its types
-    const fetchedOffset = Number((batch as { fetchedOffset?: string }).fetchedOffset);
-    if (this.intake.take({ partition, messages, fetchedOffset, highWatermark: Number(batch.highWatermark) }))
-      resolveOffset(batch.lastOffset());
+    if (this.intake.take({ partition: batch.partition, ...fetchedOf(batch) })) resolveOffset(batch.lastOffset());
     await heartbeat();
     await this.gathering.rest(batch);
   }

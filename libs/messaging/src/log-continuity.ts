@@ -1,4 +1,4 @@
-import type { KafkaMessage } from 'kafkajs';
+import type { Batch, KafkaMessage } from 'kafkajs';
 import type { Position } from './watermark.js';
 
 /** The records of a partition in a fetch. `fetchedOffset`: the offset that was requested. */
@@ -8,6 +8,13 @@ export interface Fetched {
   /** The offset of the next record that the partition will get. */
   highWatermark: number;
 }
+
+export const fetchedOf = (batch: Batch): { messages: KafkaMessage[]; fetchedOffset: number; highWatermark: number } => ({
+  messages: batch.messages,
+  // exists in kafkajs, but not in its types
+  fetchedOffset: Number((batch as { fetchedOffset?: string }).fetchedOffset),
+  highWatermark: Number(batch.highWatermark),
+});
 
 /** What a fetch means to a reader. */
 export type Continuation =

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import type { Admin, EachBatchPayload } from 'kafkajs';
+import type { EachBatchPayload } from 'kafkajs';
 import { kafkaName, type Service, Unavailable } from '#contracts';
 import { LOG, type Log } from '#observability';
 import { deleteGroups } from './consumer-life.js';
 import { KafkaClient } from './kafka.js';
 import { LogRecord } from './log-record.js';
+import { clockAfter } from './watermark.js';
 
 /** A part of a partition: `to` is exclusive. */
 export interface LogRange {
@@ -17,6 +18,8 @@ export interface LogRange {
 export type LogRanges = Map<number, LogRange>;
 
 const READ_MS = 25_000;
+/** Somebody waits for the result. */
+const FEW_RETRIES = { retry: { retries: 3 } };
 
 /** Reads parts of a topic that somebody asks for, beside the consumers of the process. Nothing is committed. */
 @Injectable()
@@ -28,15 +31,15 @@ export class LogReader {
 
   /** What Kafka still has of each partition. */
   bounds(topic: string): Promise<LogRanges> {
-    return this.withAdmin(async (admin) => {
+    return this.kafka.withAdmin(async (admin) => {
       const offsets = await admin.fetchTopicOffsets(topic);
       return new Map(offsets.map(({ partition, low, high }) => [partition, { from: Number(low), to: Number(high) }]));
-    });
+    }, FEW_RETRIES);
   }
 
   /** What was written to each partition at a time (ms) or later, and is still there. */
   since(topic: string, ms: number): Promise<LogRanges> {
-    return this.withAdmin(async (admin) => {
+    return this.kafka.withAdmin(async (admin) => {
       const [all, found] = [await admin.fetchTopicOffsets(topic), await admin.fetchTopicOffsetsByTimestamp(topic, ms)];
       const first = new Map(found.map(({ partition, offset }) => [partition, Number(offset)]));
       return new Map(
@@ -45,7 +48,7 @@ export class LogReader {
           return [partition, { from: from < 0 ? Number(high) : Math.max(from, Number(low)), to: Number(high) }];
         }),
       );
-    });
+    }, FEW_RETRIES);
   }
 
   /**
@@ -63,7 +66,7 @@ export class LogReader {
     const open = new Map([...ranges].filter(([, { from, to }]) => from < to));
     if (open.size === 0) return;
     const group = kafkaName(`${service}.reader-${randomUUID()}`);
-    const consumer = this.kafka.consumer({ groupId: group, allowAutoTopicCreation: false, maxWaitTimeInMs: 200, retry: { retries: 3 } });
+    const consumer = this.kafka.consumer({ groupId: group, allowAutoTopicCreation: false, maxWaitTimeInMs: 200, ...FEW_RETRIES });
     const done = Promise.withResolvers<void>();
     const late = setTimeout(() => done.reject(new Unavailable('the log could not be read in time')), withinMs);
     const clocks = new Map<number, number>();
@@ -73,7 +76,7 @@ export class LogReader {
       if (!range) return consumer.pause([{ topic, partitions: [partition] }]);
       const records: LogRecord[] = [];
       for (const message of batch.messages) {
-        const clock = Math.max(clocks.get(partition) ?? 0, Number(message.timestamp));
+        const clock = clockAfter(clocks.get(partition) ?? 0, Number(message.timestamp));
         clocks.set(partition, clock);
         const offset = Number(message.offset);
         if (offset >= range.from && offset < range.to) records.push(new LogRecord(topic, partition, message, clock));
@@ -109,16 +112,6 @@ export class LogReader {
       clearTimeout(late);
       await consumer.disconnect().catch((error: Error) => this.log.warn({ err: error }, 'log-reader.not-closed'));
       await deleteGroups(this.kafka, this.log, (other) => other === group);
-    }
-  }
-
-  private async withAdmin<T>(work: (admin: Admin) => Promise<T>): Promise<T> {
-    const admin = this.kafka.admin({ retry: { retries: 3 } });
-    await admin.connect();
-    try {
-      return await work(admin);
-    } finally {
-      await admin.disconnect().catch(() => {});
     }
   }
 }

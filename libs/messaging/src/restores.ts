@@ -16,13 +16,13 @@ export interface GroupPosition extends Position {
  */
 export interface Restores {
   /** The end of the period of this process, in ms. */
-  readonly ticks: number;
+  readonly databaseMs: number;
   /** The position in the database, if it does not know a commit with this time. undefined: the commit is valid. */
-  positionFor(at: { group: string; topic: string; partition: number }, ticks: number): Promise<Position | undefined>;
+  positionFor(at: { group: string; topic: string; partition: number }, databaseMs: number): Promise<Position | undefined>;
 }
 
 /** Without a database. */
-export const NO_RESTORES: Restores = { ticks: 0, positionFor: () => Promise.resolve(undefined) };
+export const NO_RESTORES: Restores = { databaseMs: 0, positionFor: () => Promise.resolve(undefined) };
 
 /** The progress that a group has committed, with the time of the database. */
-export type Committed = PartitionProgress & { ticks?: number };
+export type Committed = PartitionProgress & { databaseMs?: number };

@@ -1,4 +1,4 @@
-import kafkajs, { type Admin, type ITopicMetadata } from 'kafkajs';
+import kafkajs, { type ITopicMetadata } from 'kafkajs';
 import type { TopicSpec } from '#contracts';
 import type { KafkaClient } from './kafka.js';
 
@@ -24,7 +24,7 @@ export const wrongTopics = (wrong: TopicReport['wrong']): string => `Kafka's top
 
 /** Creates the missing topics and leaves existing ones unchanged. Returns the names of the new ones. */
 export async function createTopics(kafka: KafkaClient, specs: TopicSpec[], settings: TopicSettings): Promise<string[]> {
-  return withAdmin(kafka, async (admin) => {
+  return kafka.withAdmin(async (admin) => {
     const existing = new Set(await admin.listTopics());
     const missing = specs.filter(({ topic }) => !existing.has(topic));
     if (missing.length === 0) return [];
@@ -49,7 +49,7 @@ export async function createTopics(kafka: KafkaClient, specs: TopicSpec[], setti
 
 /** Compares the existing topics with the requirements. */
 export async function checkTopics(kafka: KafkaClient, specs: TopicSpec[], settings: TopicSettings): Promise<TopicReport> {
-  return withAdmin(kafka, async (admin) => {
+  return kafka.withAdmin(async (admin) => {
     const existing = new Set(await admin.listTopics());
     const [present, missing] = [specs.filter(({ topic }) => existing.has(topic)), specs.filter(({ topic }) => !existing.has(topic))];
     const report: TopicReport = { missing: missing.map(({ topic }) => topic), wrong: [], different: [] };
@@ -107,14 +107,4 @@ export function differences(
   if (replicas < settings.replicas)
     different.push(`${topic} has ${replicas} replicas, and SLUICE_REPLICATION_FACTOR is ${settings.replicas}`);
   return { wrong, different };
-}
-
-async function withAdmin<T>(kafka: KafkaClient, work: (admin: Admin) => Promise<T>): Promise<T> {
-  const admin = kafka.admin();
-  await admin.connect();
-  try {
-    return await work(admin);
-  } finally {
-    await admin.disconnect();
-  }
 }

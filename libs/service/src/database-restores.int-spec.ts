@@ -53,10 +53,10 @@ describe('a database that was restored', () => {
     const before = await started();
     await before.look();
     const restores = await started();
-    expect(await restores.positionFor(at, restores.ticks)).toBeUndefined();
-    expect(await restores.positionFor(at, before.ticks)).toBeUndefined();
-    expect(await restores.positionFor(at, restores.ticks + 100_000)).toEqual(move(10));
-    expect(await restores.positionFor({ ...at, partition: 3 }, restores.ticks + 100_000)).toBeUndefined();
+    expect(await restores.positionFor(at, restores.databaseMs)).toBeUndefined();
+    expect(await restores.positionFor(at, before.databaseMs)).toBeUndefined();
+    expect(await restores.positionFor(at, restores.databaseMs + 100_000)).toEqual(move(10));
+    expect(await restores.positionFor({ ...at, partition: 3 }, restores.databaseMs + 100_000)).toBeUndefined();
   });
 
   it('recognises a commit that was made soon after the backup, when later processes have used the database for longer', async () => {
@@ -66,14 +66,14 @@ describe('a database that was restored', () => {
     await db.database.query('TRUNCATE database_period');
     const restores = await started();
     for (let n = 0; n < 3; n++) await restores.look();
-    expect(await restores.positionFor(at, lost.ticks)).toEqual(move(10));
+    expect(await restores.positionFor(at, lost.databaseMs)).toEqual(move(10));
   });
 
   it('is not suspected because another process has counted further', async () => {
     positions = [move(10)];
     const [one, other] = [await started(), await started()];
     for (let n = 0; n < 3; n++) await other.look();
-    expect(await one.positionFor(at, other.ticks)).toBeUndefined();
+    expect(await one.positionFor(at, other.databaseMs)).toBeUndefined();
     expect(rewound).toEqual([]);
   });
 });

@@ -25,8 +25,10 @@ interface Row {
  *   it ends earlier, or is missing ──► the database was restored: the consumers return to the positions in it, and a new period begins
  */
 export class DatabaseRestores implements Restores {
-  ticks = 0;
+  databaseMs = 0;
   private period: string = randomUUID();
+  /** The positions in the database, as JSON: an idle service has nothing to store. */
+  private stored = '';
   private database: Database | undefined;
   private timer: NodeJS.Timeout | undefined;
   private looking: Promise<void> | undefined;
@@ -50,11 +52,11 @@ export class DatabaseRestores implements Restores {
 
   async positionFor(
     { group, topic, partition }: Pick<GroupPosition, 'group' | 'topic' | 'partition'>,
-    ticks: number,
+    databaseMs: number,
   ): Promise<Position | undefined> {
-    if (ticks === 0 || ticks === this.ticks || (await this.isKnown(ticks))) return undefined;
+    if (databaseMs === 0 || databaseMs === this.databaseMs || (await this.isKnown(databaseMs))) return undefined;
     const position = (await this.positions()).find((each) => each.group === group && each.topic === topic && each.partition === partition);
-    this.report({ group, topic, partition, offset: position?.offset, committed_ms: ticks });
+    this.report({ group, topic, partition, offset: position?.offset, committed_ms: databaseMs });
     return position;
   }
 
@@ -68,36 +70,37 @@ export class DatabaseRestores implements Restores {
     if (!this.database) return;
     // what is done by now is in the database before the end of the period
     const positions = this.consumers.positions();
-    if (this.ticks > 0 && (await this.extended())) return this.store(positions);
-    if (this.ticks > 0) {
-      this.report({ expected_ms: this.ticks });
+    if (this.databaseMs > 0 && (await this.extended())) return this.store(positions);
+    if (this.databaseMs > 0) {
+      this.report({ expected_ms: this.databaseMs });
       this.consumers.rewind(await this.positions());
       this.period = randomUUID();
+      this.stored = '';
     }
     const { rows } = await this.database.query<{ to_ms: number }>({
       name: 'database-period-begin',
       text: `INSERT INTO database_period (id, from_ms, to_ms) SELECT $1, ${NOW_MS}, ${NOW_MS} RETURNING to_ms`,
       values: [this.period],
     });
-    this.ticks = rows[0]?.to_ms ?? 0;
+    this.databaseMs = rows[0]?.to_ms ?? 0;
   }
 
   private async extended(): Promise<boolean> {
     const result = await this.database?.query<{ to_ms: number }>({
       name: 'database-period-extend',
       text: `UPDATE database_period SET to_ms = GREATEST(to_ms + 1, ${NOW_MS}) WHERE id = $1 AND to_ms >= $2 RETURNING to_ms`,
-      values: [this.period, this.ticks],
+      values: [this.period, this.databaseMs],
     });
     const [row] = result?.rows ?? [];
-    if (row) this.ticks = row.to_ms;
+    if (row) this.databaseMs = row.to_ms;
     return row !== undefined;
   }
 
-  private async isKnown(ticks: number): Promise<boolean> {
+  private async isKnown(databaseMs: number): Promise<boolean> {
     const result = await this.database?.query({
       name: 'database-period-find',
       text: 'SELECT 1 FROM database_period WHERE $1 BETWEEN from_ms AND to_ms LIMIT 1',
-      values: [ticks],
+      values: [databaseMs],
     });
     return (result?.rows.length ?? 1) > 0;
   }
@@ -120,7 +123,8 @@ export class DatabaseRestores implements Restores {
   }
 
   private async store(positions: GroupPosition[]): Promise<void> {
-    if (positions.length === 0) return;
+    const stored = JSON.stringify(positions);
+    if (positions.length === 0 || stored === this.stored) return;
     await this.database?.query({
       name: 'consumer-position-store',
       text: `INSERT INTO consumer_position AS stored (consumer_group, topic, partition, next_offset, last_ms, record_ms)
@@ -137,5 +141,6 @@ export class DatabaseRestores implements Restores {
         positions.map(({ timestamp }) => timestamp ?? null),
       ],
     });
+    this.stored = stored;
   }
 }

@@ -8,7 +8,7 @@ import { ProtectedBrokersModule } from './protected-brokers.js';
 
 const log = createLog('test', 'silent');
 const adminOf = (describeCluster: () => Promise<object>) => ({
-  admin: () => ({ connect: async () => {}, describeCluster, disconnect: async () => {} }),
+  withAdmin: (work: (admin: { describeCluster(): unknown }) => unknown) => work({ describeCluster }),
 });
 
 async function start(kafka: object): Promise<void> {

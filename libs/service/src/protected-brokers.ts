@@ -28,15 +28,12 @@ export class ProtectedBrokers implements OnModuleInit, OnApplicationShutdown {
   }
 
   private async learn(): Promise<void> {
-    const admin = this.kafka.admin();
     try {
-      await admin.connect();
-      ownHosts().learnBrokers((await admin.describeCluster()).brokers);
+      const { brokers } = await this.kafka.withAdmin((admin) => admin.describeCluster());
+      ownHosts().learnBrokers(brokers);
     } catch (error) {
       // the brokers of the last response stay protected
       this.log.warn({ reason: (error as Error).message }, 'brokers.not-listed');
-    } finally {
-      await admin.disconnect().catch(() => {});
     }
   }
 }
