@@ -350,7 +350,7 @@ describe('the HTTP side of the gateway', () => {
       expect(messages.requests).toEqual([]);
     });
 
-    it('is ignored by other methods', async () => {
+    it('is accepted without effect by methods other than POST', async () => {
       for (let n = 0; n < 2; n++)
         expect((await send('GET', `/v1/sources/${SOURCE}`, { headers: { 'idempotency-key': '' } })).status).toBe(200);
     });

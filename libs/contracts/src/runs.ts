@@ -105,5 +105,5 @@ export class FindRuns {
   @IsId('user') owner_id!: UserId;
   @IsArray() @IsString({ each: true }) run_ids!: string[];
 }
-/** Those of the runs that have ended: as they are listed, or without a status if they are no longer. */
+/** The runs among these that have ended. Those that have left the list have no status. */
 export const findRuns = query<{ id: string; status: FinishedRun['status'] | null }[]>()('runtime.run.find', FindRuns);

@@ -66,7 +66,7 @@ export class ComponentsRepository {
     await session.rows(ComponentRow).update({ id }, { registered: true });
   }
 
-  /** Removes a key from the registry. False if there is no such key. */
+  /** Removes a key from the registry. Returns false if the key is not registered. */
   async unregister(key: string, session?: Session): Promise<boolean> {
     const rows = session?.rows(ComponentRow) ?? this.components;
     const { affected } = await rows.update({ registered: true, key }, { registered: false });

@@ -64,7 +64,7 @@ export class RegistryRepository {
     });
   }
 
-  /** False if there is no such key. */
+  /** Returns false if no component is registered under this key. */
   remove(key: string): Promise<boolean> {
     return this.components.unregister(key);
   }

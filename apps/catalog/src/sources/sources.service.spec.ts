@@ -265,7 +265,7 @@ describe('the sources of an account', () => {
       expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 60 }, http: expect.anything() });
     });
 
-    it('removes the external id by null', async () => {
+    it('a null removes the external id', async () => {
       expect(await patch({ external_id: null })).not.toHaveProperty('external_id');
     });
 

@@ -81,7 +81,7 @@ export class AccountsRepository {
     });
   }
 
-  /** Returns false if the account does not have this key, or it is already revoked. */
+  /** Returns false if the account does not have this API key, or the key is already revoked. */
   async revokeKeyOf(accountId: UserId, id: Id<'apiKey'>): Promise<boolean> {
     const { affected } = await this.keys.update({ id, account_id: accountId, revoked_at: IsNull() }, { revoked_at: () => 'now()' });
     return affected === 1;

@@ -70,6 +70,6 @@ export class EventListenersController {
   }
 }
 
-/** The status of the event at a source. A run that is no longer listed counts as successful. */
+/** The status of the event at a source. A run that has left the list counts as successful. */
 const deliveryStatus = (status: FinishedRun['status'] | null): EventListener['status'] =>
   status === null || status === 'succeeded' ? 'succeeded' : status === 'skipped' ? 'skipped' : 'failed';

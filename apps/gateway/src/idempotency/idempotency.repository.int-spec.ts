@@ -43,7 +43,7 @@ describe('requests with an Idempotency-Key', () => {
     expect(await requests.claim(account, 'released', other)).toEqual({ status: 204, content_type: null, body: null });
   });
 
-  it('are deleted after a day', async () => {
+  it('are deleted when they are more than a day old', async () => {
     await requests.claim(account, 'old', mine);
     await requests.claim(account, 'new', mine);
     await db.database.query("UPDATE idempotent_request SET created_at = now() - interval '25 hours' WHERE key = 'old'");

@@ -36,7 +36,7 @@ interface Work {
  *
  *   claimed ─► wait until nothing live is due ─► park a batch ─► wait for its first attempts ─► …
  *
- * What is parked is delivered by the webhook's backlog, at its rate, with the same message id as before. How far a replay is, is stored with each batch:
+ * The webhook's backlog delivers what is parked, at its rate, with the same message id as before. The progress of the replay is stored with each batch:
  * another replica continues when this one stops.
  */
 @Injectable()

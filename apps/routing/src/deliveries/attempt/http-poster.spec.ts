@@ -68,12 +68,12 @@ describe('a POST', () => {
     expect(requests.map(({ url }) => url)).toEqual(['/hook']);
   });
 
-  it('returns the Retry-After header', async () => {
+  it('passes on the Retry-After header of the response', async () => {
     answer = (_, response) => response.writeHead(429, { 'retry-after': '7' }).end();
     expect(await post()).toMatchObject({ status: 429, retryAfter: '7' });
   });
 
-  it('skips informational responses', async () => {
+  it('waits for the final response after informational ones', async () => {
     answer = (_, response) => {
       response.writeEarlyHints({ link: '</x>; rel=preload' });
       response.writeHead(202).end('later');
@@ -118,13 +118,13 @@ describe('a POST', () => {
   });
 });
 
-describe('a POST fails', () => {
+describe('a POST ends with an error', () => {
   it('if there is no response in time', async () => {
     answer = () => {};
     expect(await post(undefined, undefined, impatient)).toEqual({ kind: 'failed', timeout: true, reason: 'no response within 1.5 s' });
   });
 
-  it('when the connection is closed without an answer', async () => {
+  it('if the connection is closed without an answer', async () => {
     answer = (_, response) => response.destroy();
     expect(await post()).toMatchObject({
       kind: 'failed',
@@ -160,7 +160,7 @@ describe('a POST fails', () => {
     await guarded.close();
   });
 
-  it('when a header could not be sent', async () => {
+  it('if a header cannot be sent', async () => {
     expect(await poster.post({ origin, path: '/' }, { bad: 'a\nb' }, Buffer.from('1'))).toMatchObject({ kind: 'failed' });
   });
 });

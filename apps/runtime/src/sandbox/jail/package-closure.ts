@@ -37,7 +37,7 @@ async function findProject(): Promise<string> {
   for (let above = import.meta.dirname; ; above = dirname(above)) {
     const dir = join(above, INSTALLED);
     if (await access(join(dir, 'package.json')).then(...asBoolean)) return dir;
-    if (above === dirname(above)) throw new Error(`There is no folder ${INSTALLED} above ${import.meta.dirname}`);
+    if (above === dirname(above)) throw new Error(`The folder ${INSTALLED} does not exist above ${import.meta.dirname}`);
   }
 }
 
