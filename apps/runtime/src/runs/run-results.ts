@@ -10,7 +10,7 @@ import { SourceStateRepository } from '../source-state/source-state.repository.j
 import { notKept, type RunEffects, runEffects } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { skippedEntry } from './run-history.js';
-import { DB_PROP, type RunSource } from './run-sources.js';
+import { DB_PROP, keepsOrder, type RunSource } from './run-sources.js';
 import { RunsRepository } from './runs.repository.js';
 
 /** The last pause before another attempt to write is this long, and all of them together twice that. */
@@ -26,11 +26,16 @@ export class RunResults {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** The state that the component reads; null if the run has already been executed. */
+  /** Whether the run has already been executed. */
+  isDone({ run_id }: RunRequest): Promise<boolean> {
+    return this.runs.isDone(run_id);
+  }
+
+  /** The state that the component reads; null if another replica has executed the run while this one waited for its turn. */
   async before(run: DueRun, { state, description }: RunSource): Promise<{ db: Record<string, string>; dedupe: DedupeState } | null> {
     const hasDb = description.configurable_props.some(({ type }) => type === DB_PROP);
     const [isDone, db, dedupe] = await Promise.all([
-      this.runs.isDone(run.run_id),
+      keepsOrder(description) && this.runs.isDone(run.run_id),
       hasDb ? this.state.loadDb(state.source_id) : {},
       description.dedupe === null ? {} : this.state.loadDedupe(state.source_id),
     ]);

@@ -35,7 +35,8 @@ export class RunsService {
 
   /** Throws only failures that are transient: the run is then repeated. Returns how the run ended; null if it was not executed. */
   async execute(request: RunRequest, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
-    const source = await this.sources.find(request);
+    const [source, isDone] = await Promise.all([this.sources.find(request), this.results.isDone(request)]);
+    if (isDone) return null;
     if (!source) return this.skip(request, 'the source does not exist', { isListed: false });
     if (source === 'inactive') return this.skip(request, 'the source is not active');
     const { state, description } = source;
