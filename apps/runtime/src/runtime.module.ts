@@ -17,7 +17,6 @@ import { Housekeeping } from './housekeeping.js';
 import { Quotas } from './quotas/quotas.js';
 import { QuotasRepository } from './quotas/quotas.repository.js';
 import { RunQueue } from './runs/run-queue.js';
-import { KillCounter } from './runs/kill-counter.js';
 import { RunResults } from './runs/run-results.js';
 import { RunStatsController } from './runs/run-stats.controller.js';
 import { RunSources } from './runs/run-sources.js';
@@ -58,7 +57,6 @@ import { Releaser } from './waiting/releaser.js';
     RunSources,
     SandboxRuns,
     RunResults,
-    KillCounter,
     RunsService,
     RunQueue,
     Ticker,

@@ -12,9 +12,8 @@ import {
   TooManyRequests,
 } from '#contracts';
 import { Handles } from '#messaging';
-import { ComponentRejected } from '../sandbox/component-rejected.js';
+import { ComponentRejected, Sandbox } from '../sandbox/sandbox.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
-import { Sandbox } from '../sandbox/sandbox.js';
 
 /** Describes components to the catalog, by their code. */
 @Controller()

@@ -38,3 +38,9 @@ function nextCron({ cron, timezone }: Extract<Schedule, { cron: string }>, phase
   const next = new Cron(cron, { paused: true, timezone: timezone ?? 'UTC' }).nextRun(new Date(after.getTime() - share));
   return next && new Date(next.getTime() + share);
 }
+
+/** What `run` gets from a timer. `timestamp`: Unix seconds. */
+export const timerEvent = (schedule: Schedule, at: Date): object => ({
+  timestamp: Math.floor(at.getTime() / 1000),
+  ...(schedule.cron === null ? { interval_seconds: schedule.interval_seconds } : { cron: schedule.cron }),
+});

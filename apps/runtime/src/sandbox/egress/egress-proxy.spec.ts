@@ -4,8 +4,7 @@ import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AddressGuard } from '#egress';
-import { defaultEgressLimits, type EgressLimits } from './egress-limits.js';
-import { EgressBudget } from './egress-budget.js';
+import { defaultEgressLimits, EgressBudget, type EgressLimits } from './egress-budget.js';
 import { EgressProxy } from './egress-proxy.js';
 
 describe('the proxy of one runner process', () => {

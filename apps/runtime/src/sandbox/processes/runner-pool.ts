@@ -1,7 +1,6 @@
 import { closed, retired, type RunnerEnd } from './runner-end.js';
 import type { Attempt } from './runner-process.js';
-import type { RunJob } from '../sandbox.js';
-import { SandboxUnavailable } from '../sandbox-unavailable.js';
+import { type RunJob, SandboxUnavailable } from '../sandbox.js';
 import { Slots } from '../egress/slots.js';
 
 /** A process that is waited for is not made to load libraries that its first component may not need. */

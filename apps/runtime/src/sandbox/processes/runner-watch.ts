@@ -1,6 +1,6 @@
 import { MainThreadClock, type MainThreadTimes, processUsage } from '../jail/process-usage.js';
 import { blocked, idle, type RunnerEnd } from './runner-end.js';
-import type { SandboxLimits } from '../sandbox-limits.js';
+import type { SandboxLimits } from '../sandbox-config.js';
 
 const tickMs = 100;
 const lateMs = 1000;
