@@ -59,8 +59,9 @@ async function buildUnlessThere(parent: string, name: string, parts: JailRootPar
     const building = `${dir}.${randomBytes(4).toString('hex')}`;
     try {
       await assembleJailRoot(building, parts);
-      // A folder there that somebody else created is replaced. If another of our processes has put its root there by now, `rename` fails.
-      if (!(await isTrusted(dir))) await rm(dir, { recursive: true, force: true });
+      // A folder that another user created is replaced. If another of our processes has put its root there by now, `rename` fails. Nothing else
+      // is removed: a removal that begins while there is nothing yet would delete the root that another process puts there.
+      if ((await isThere(dir)) && !(await isTrusted(dir))) await rm(dir, { recursive: true, force: true });
       await rename(building, dir);
     } catch (error) {
       await rm(building, { recursive: true, force: true });
@@ -93,6 +94,10 @@ async function isTrusted(dir: string): Promise<boolean> {
   if (!info?.isDirectory()) return false;
   const owners = [0, process.getuid?.()];
   return process.getuid === undefined || (owners.includes(info.uid) && (info.mode & 0o022) === 0);
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return lstat(path).then(...asBoolean);
 }
 
 async function exists(path: string): Promise<boolean> {
