@@ -13,7 +13,7 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
 import { PageQuery } from '../http/page.dto.js';
@@ -31,7 +31,7 @@ export class ConnectionsController {
     summary: 'Create a connection',
     description: 'Credentials for an app. A source takes them by `{"authProvisionId": "apn_…"}` as the value of an `app` prop.',
   })
-  @AnswersOne(Connection)
+  @RespondsWith(Connection)
   @Problems(400, 409, 413, 415, 422)
   async create(@OwnerId() owner_id: UserId, @Body() { app, name, credentials }: CreateConnectionBody): Promise<{ data: Connection }> {
     const command = { id: newId('connection'), owner_id, app, name, credentials };
@@ -40,7 +40,7 @@ export class ConnectionsController {
 
   @Get()
   @ApiOperation({ operationId: 'listConnections', summary: 'List your connections' })
-  @AnswersPage(Connection)
+  @RespondsWithPage(Connection)
   @Problems(400)
   list(@OwnerId() owner_id: UserId, @Query() page: PageQuery): Promise<Page<Connection>> {
     return this.messages.request(listConnections, { ...page, owner_id }, { key: owner_id });
@@ -48,7 +48,7 @@ export class ConnectionsController {
 
   @Get(':id')
   @ApiOperation({ operationId: 'getConnection', summary: 'Get a connection' })
-  @AnswersOne(Connection)
+  @RespondsWith(Connection)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('connection')) id: ConnectionId): Promise<{ data: Connection }> {
     return { data: await this.messages.request(getConnection, { owner_id, id }, { key: owner_id }) };
@@ -61,7 +61,7 @@ export class ConnectionsController {
     summary: 'Change parts of a connection',
     description: 'Credentials are merged by name. The sources that use the connection have them at their next run.',
   })
-  @AnswersOne(Connection)
+  @RespondsWith(Connection)
   @Problems(400, 404, 413, 415)
   async patch(
     @OwnerId() owner_id: UserId,
@@ -78,7 +78,7 @@ export class ConnectionsController {
     summary: 'Delete a connection',
     description: 'Refused with 409 while a source uses it.',
   })
-  @AnswersNothing(204, 'The connection has been deleted.')
+  @RespondsNoContent(204, 'The connection has been deleted.')
   @Problems(404, 409)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('connection')) id: ConnectionId): Promise<void> {
     await this.messages.request(deleteConnection, { owner_id, id }, { key: owner_id });

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { type EmitterId, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { ERRORS_STREAM, LOGS_STREAM } from '#events';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersAccepted, AnswersList, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsAccepted, RespondsWithList, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { eventPageJson, type PolledEvent, polledEvents } from './event-page.js';
@@ -21,7 +21,7 @@ export class EventsController {
   @Get('sources/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
   @ApiOperation({ operationId: 'listSourceEvents', summary: 'List the last events of a source' })
-  @AnswersPage(EventSummary)
+  @RespondsWithPage(EventSummary)
   @Problems(400, 404)
   ofSource(
     @OwnerId() owner: UserId,
@@ -35,7 +35,7 @@ export class EventsController {
   @Get('sources/:id/logs')
   @Header('content-type', JSON_TYPE)
   @ApiOperation({ operationId: 'listSourceLogs', summary: 'List the last log lines of a source' })
-  @AnswersPage(EventSummary)
+  @RespondsWithPage(EventSummary)
   @Problems(400, 404)
   logsOfSource(
     @OwnerId() owner: UserId,
@@ -85,7 +85,7 @@ export class EventsController {
   @Get('workflows/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
   @ApiOperation({ operationId: 'listWorkflowEvents', summary: 'List the last events of a workflow' })
-  @AnswersPage(EventSummary)
+  @RespondsWithPage(EventSummary)
   @Problems(400, 404)
   ofWorkflow(
     @OwnerId() owner: UserId,
@@ -99,7 +99,7 @@ export class EventsController {
   @Get('workflows/:id/$errors/event_summaries')
   @Header('content-type', JSON_TYPE)
   @ApiOperation({ operationId: 'listWorkflowErrors', summary: 'List the last errors of a workflow' })
-  @AnswersPage(EventSummary)
+  @RespondsWithPage(EventSummary)
   @Problems(400, 404)
   errorsOfWorkflow(
     @OwnerId() owner: UserId,
@@ -112,7 +112,7 @@ export class EventsController {
 
   @Get('sources/:id/streams')
   @ApiOperation({ operationId: 'listSourceStreams', summary: 'The streams of a source that hold events' })
-  @AnswersList(EmitterStream)
+  @RespondsWithList(EmitterStream)
   @Problems(404)
   async streamsOfSource(@OwnerId() owner: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<{ data: EmitterStream[] }> {
     return { data: await this.events.streams(owner, id) };
@@ -120,7 +120,7 @@ export class EventsController {
 
   @Get('workflows/:id/streams')
   @ApiOperation({ operationId: 'listWorkflowStreams', summary: 'The streams of a workflow that hold events' })
-  @AnswersList(EmitterStream)
+  @RespondsWithList(EmitterStream)
   @Problems(404)
   async streamsOfWorkflow(
     @OwnerId() owner: UserId,
@@ -137,7 +137,7 @@ export class EventsController {
     description:
       'Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Deleting a waiting event from `$in` cancels it.',
   })
-  @AnswersAccepted('The deletion is queued durably.')
+  @RespondsAccepted('The deletion is queued durably.')
   @Problems(400, 404)
   async delete(
     @OwnerId() owner: UserId,

@@ -25,7 +25,7 @@ export const SelectsFields = (): MethodDecorator & ClassDecorator =>
   );
 
 /** The response is `{data: <model>}`. */
-export const AnswersOne = (model: Type, description = 'Success.'): MethodDecorator =>
+export const RespondsWith = (model: Type, description = 'Success.'): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiExtraModels(model),
@@ -33,7 +33,7 @@ export const AnswersOne = (model: Type, description = 'Success.'): MethodDecorat
   );
 
 /** The response is `{data: [<model>, …]}`. */
-export const AnswersList = (model: Type, description = 'Success.'): MethodDecorator =>
+export const RespondsWithList = (model: Type, description = 'Success.'): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiExtraModels(model),
@@ -44,7 +44,7 @@ export const AnswersList = (model: Type, description = 'Success.'): MethodDecora
   );
 
 /** The response is `{page_info, data: [<model>, …]}`. */
-export const AnswersPage = (model: Type, description = 'A page, newest first.'): MethodDecorator =>
+export const RespondsWithPage = (model: Type, description = 'A page, newest first.'): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiExtraModels(model, PageInfo),
@@ -59,11 +59,11 @@ export const AnswersPage = (model: Type, description = 'A page, newest first.'):
   );
 
 /** The response has a status and no body. */
-export const AnswersNothing = (status: 204, description: string): MethodDecorator =>
+export const RespondsNoContent = (status: 204, description: string): MethodDecorator =>
   applyDecorators(ApiResponse({ status, description, headers: REQUEST_ID }));
 
 /** The response is 202, `{data: <schema>}`: the work is accepted, not done. */
-export const AnswersAccepted = (description: string, data: Schema = { type: 'object' }): MethodDecorator =>
+export const RespondsAccepted = (description: string, data: Schema = { type: 'object' }): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiResponse({ status: 202, ...json(description, { type: 'object', required: ['data'], properties: { data } }) }),

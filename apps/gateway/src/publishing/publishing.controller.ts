@@ -4,7 +4,7 @@ import { ApiHeader, ApiOperation, ApiParam, ApiQuery } from '@nestjs/swagger';
 import type { FastifyRequest } from 'fastify';
 import type { UserId } from '#contracts';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersAccepted, Documented, Problems } from '../http/api-docs.js';
+import { RespondsAccepted, Documented, Problems } from '../http/api-docs.js';
 import { BATCH_TYPE, EVENT_BODY, STRUCTURED_TYPE } from '../http/event-bodies.js';
 import { type Acknowledged, PublishingService } from './publishing.service.js';
 
@@ -65,7 +65,7 @@ const Publishes = (operationId: string, summary: string): MethodDecorator =>
     attribute('type', 'Also the stream, where it can be one and `ce-sluicestream` is absent.'),
     attribute('sluicestream', 'The stream.'),
     attribute('time', 'RFC 3339.'),
-    AnswersAccepted('Kafka has acknowledged every event.', {
+    RespondsAccepted('Kafka has acknowledged every event.', {
       type: 'array',
       items: { type: 'object', required: ['emit_id'], properties: { emit_id: { type: 'string' } } },
     }),

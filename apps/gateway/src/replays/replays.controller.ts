@@ -4,7 +4,7 @@ import type { FastifyReply } from 'fastify';
 import { cancelReplay, createReplay, type EmitterId, getReplay, type ListenerId, newId, type ReplayId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersAccepted, AnswersOne, Documented, Problems } from '../http/api-docs.js';
+import { RespondsAccepted, RespondsWith, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { CreateReplayBody, Replay, replayedPart } from './replay.dto.js';
 
@@ -29,7 +29,7 @@ export class ReplaysController {
     description: 'With `dry_run`: how many events there are.',
     content: { 'application/json': { schema: { type: 'object', required: ['data'], properties: { data: COUNT } } } },
   })
-  @AnswersAccepted('The replay runs.', {
+  @RespondsAccepted('The replay runs.', {
     type: 'object',
     required: ['id', 'events'],
     properties: { id: { type: 'string', example: 'rpl_0Vg2mXq1Zk3TnB7cYw' }, events: { type: 'integer' } },
@@ -50,7 +50,7 @@ export class ReplaysController {
 
   @Get(':id')
   @ApiOperation({ operationId: 'getReplay', summary: 'Get the progress of a replay' })
-  @AnswersOne(Replay)
+  @RespondsWith(Replay)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('replay')) id: ReplayId): Promise<{ data: Replay }> {
     return { data: await this.messages.request(getReplay, { owner_id, id }, { key: owner_id }) };
@@ -62,7 +62,7 @@ export class ReplaysController {
     summary: 'Cancel a replay',
     description: 'Returns its progress. A few deliveries that are under way are still made; a replay that is done stays so.',
   })
-  @AnswersOne(Replay)
+  @RespondsWith(Replay)
   @Problems(404)
   async cancel(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('replay')) id: ReplayId): Promise<{ data: Replay }> {
     return { data: await this.messages.request(cancelReplay, { owner_id, id }, { key: owner_id }) };

@@ -6,7 +6,7 @@ import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { KeyPipe } from '../components/key.pipe.js';
-import { AnswersOne, Documented, Problems } from '../http/api-docs.js';
+import { RespondsWith, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 
 const MOST_PAGES = 1_000_000;
@@ -79,7 +79,7 @@ export class PropOptionsController {
     summary: 'List the values that a prop of a source may have',
     description: DESCRIPTION,
   })
-  @AnswersOne(Options)
+  @RespondsWith(Options)
   @Problems(400, 404, 409, 413, 415, 422)
   async ofSource(
     @OwnerId() owner_id: UserId,
@@ -98,7 +98,7 @@ export class PropOptionsController {
     summary: 'List the values that a prop of a component may have',
     description: DESCRIPTION,
   })
-  @AnswersOne(Options)
+  @RespondsWith(Options)
   @Problems(400, 404, 409, 413, 415, 422)
   async ofComponent(
     @OwnerId() owner_id: UserId,

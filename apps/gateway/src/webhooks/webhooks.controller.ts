@@ -17,7 +17,7 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/external-id.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
@@ -34,7 +34,7 @@ export class WebhooksController {
   @HttpCode(200)
   @ApiOperation({ operationId: 'createWebhook', summary: 'Create a webhook' })
   @ApiQuery({ type: WebhookParameters })
-  @AnswersOne(Webhook)
+  @RespondsWith(Webhook)
   @Problems(400, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
@@ -46,7 +46,7 @@ export class WebhooksController {
 
   @Get('users/me/webhooks')
   @ApiOperation({ operationId: 'listWebhooks', summary: 'List your webhooks' })
-  @AnswersPage(Webhook)
+  @RespondsWithPage(Webhook)
   @Problems(400)
   list(@OwnerId() owner_id: UserId, @Query() page: ExternalIdQuery): Promise<Page<Webhook>> {
     return this.messages.request(listWebhooks, { ...page, owner_id }, { key: owner_id });
@@ -54,7 +54,7 @@ export class WebhooksController {
 
   @Get('webhooks/:id')
   @ApiOperation({ operationId: 'getWebhook', summary: 'Get a webhook' })
-  @AnswersOne(Webhook)
+  @RespondsWith(Webhook)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: Webhook }> {
     return { data: await this.messages.request(getWebhook, { owner_id, id }, { key: owner_id }) };
@@ -66,7 +66,7 @@ export class WebhooksController {
     summary: 'Update a webhook',
     description: 'Omitted fields keep their values; null clears the name, the description or the external id.',
   })
-  @AnswersOne(Webhook)
+  @RespondsWith(Webhook)
   @Problems(400, 404, 409, 413, 415)
   async update(
     @OwnerId() owner_id: UserId,
@@ -79,7 +79,7 @@ export class WebhooksController {
   @Patch('webhooks/:id')
   @ApiConsumes(...MERGE_PATCH_TYPES)
   @ApiOperation({ operationId: 'patchWebhook', summary: 'Change parts of a webhook', description: 'Does the same as PUT.' })
-  @AnswersOne(Webhook)
+  @RespondsWith(Webhook)
   @Problems(400, 404, 409, 413, 415)
   patch(
     @OwnerId() owner: UserId,
@@ -96,7 +96,7 @@ export class WebhooksController {
     summary: 'Delete a webhook',
     description: 'Also deletes its subscriptions and its pending deliveries.',
   })
-  @AnswersNothing(204, 'The webhook has been deleted.')
+  @RespondsNoContent(204, 'The webhook has been deleted.')
   @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<void> {
     await this.messages.request(deleteWebhook, { owner_id, id }, { key: owner_id });
@@ -105,7 +105,7 @@ export class WebhooksController {
   @Get('webhooks/:id/secret')
   @RouteConfig(SHOWS_SECRET)
   @ApiOperation({ operationId: 'getWebhookSecret', summary: 'Get the signing secret of a webhook' })
-  @AnswersOne(WebhookSecret)
+  @RespondsWith(WebhookSecret)
   @Problems(403, 404)
   async secret(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: WebhookSecret }> {
     return { data: await this.messages.request(getWebhookSecret, { owner_id, id }, { key: owner_id }) };
@@ -118,7 +118,7 @@ export class WebhooksController {
     summary: 'Rotate the signing secret',
     description: 'For 24 hours, deliveries are signed with both the old and the new secret.',
   })
-  @AnswersOne(WebhookSecret)
+  @RespondsWith(WebhookSecret)
   @Problems(404, 409, 413, 415, 422)
   async rotate(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: WebhookSecret }> {
     return { data: await this.messages.request(rotateWebhookSecret, { owner_id, id, rotation_id: ksuid() }, { key: owner_id }) };

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { ComponentRejected } from '../sandbox/component-rejected.js';
+import { type ComponentDescription, type ComponentFiles, ComponentRejected, type Sandbox } from '../sandbox/sandbox.js';
 import { hasNeighbours } from './local-files.js';
-import type { ComponentDescription, ComponentFiles, Sandbox } from '../sandbox/sandbox.js';
 
 /** `line`: of the file, or of the file that the message names. */
 export type Checked = { ok: true; component: ComponentDescription } | { ok: false; error: string; line: number | null };

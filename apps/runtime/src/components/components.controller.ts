@@ -11,23 +11,22 @@ import {
   TimedOut,
   TooManyRequests,
 } from '#contracts';
-import { Answers } from '#messaging';
-import { ComponentRejected } from '../sandbox/component-rejected.js';
+import { Handles } from '#messaging';
+import { ComponentRejected, Sandbox } from '../sandbox/sandbox.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
-import { Sandbox } from '../sandbox/sandbox.js';
 
 /** Describes components to the catalog, by their code. */
 @Controller()
 export class ComponentsController {
   constructor(private readonly sandbox: Sandbox) {}
 
-  @Answers(inspectComponent)
+  @Handles(inspectComponent)
   inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<ComponentDescription> {
     const hash = createHash('sha256').update(code, 'utf8').digest('hex');
     return acceptable('component_code', () => this.sandbox.inspect({ code, hash }, { accountId, until }));
   }
 
-  @Answers(bundleComponent)
+  @Handles(bundleComponent)
   async bundle(@Payload() { entry, files, owner_id: accountId, answer_by: until }: BundleComponent): Promise<{ code: string }> {
     return { code: await acceptable('component_url', () => this.sandbox.bundle({ entry, files }, { accountId, until })) };
   }

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
+import { type RunRequest, switchOffSource } from '#contracts';
 import { isOfData, isTransient } from '#database';
+import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { Quotas } from '../quotas/quotas.js';
-import type { RunOutcome } from '../sandbox/sandbox.js';
-import type { RunRequest } from '#contracts';
+import type { RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { notKept, type RunEffects, runEffects } from './run-effects.js';
@@ -16,6 +18,10 @@ import { RunsRepository } from './runs.repository.js';
 /** The last pause before another attempt to write is this long, and all of them together twice that. */
 const LONGEST_PAUSE_MS = 16_000;
 
+/** A source is switched off after this many consecutive runs that ended their process. */
+const KILLS_IN_ROW = 3;
+const KILLED: RunStatus[] = ['memory', 'crashed', 'killed', 'timeout'];
+
 /** What a run starts from, and what it leaves. */
 @Injectable()
 export class RunResults {
@@ -23,6 +29,8 @@ export class RunResults {
     private readonly runs: RunsRepository,
     private readonly state: SourceStateRepository,
     private readonly quotas: Quotas,
+    private readonly deployments: DeploymentsRepository,
+    private readonly messages: Messages,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
@@ -67,6 +75,16 @@ export class RunResults {
       this.log.error({ run_id: run.run_id, source_id: state.source_id, err: error }, 'run.not-kept');
       return this.write(run, runEffects(run, source, { dedupe: null }, notKept(outcome), before, { counted }));
     }
+  }
+
+  /** Switches a source off whose runs keep ending their processes. */
+  async countKill({ state: { source_id, owner_id }, killsInRow }: RunSource, status: RunStatus): Promise<void> {
+    const killed = KILLED.includes(status);
+    if (!killed && killsInRow === 0) return;
+    const kills = await this.deployments.countKill(source_id, killed);
+    if (!killed || kills < KILLS_IN_ROW) return;
+    const command = { owner_id, id: source_id, reason: `${kills} consecutive runs ended their process; the last one: ${status}` };
+    await this.messages.request(switchOffSource, command, { key: owner_id });
   }
 
   /** The component may have changed other systems: waits for a database that is down for a moment, rather than repeat the run. */

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import type { FinishedRun, RunRequest } from '#contracts';
 import { Database, JointWrites, Lookups, type Session } from '#database';
 import { addToOutbox } from '#outbox';
@@ -9,7 +10,6 @@ import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import { FinishedRunRow } from './finished-run.entity.js';
 import type { RunEffects } from './run-effects.js';
 import type { RunEntry } from './run-history.js';
-import { TrimCounter } from './trim-counter.js';
 
 const DELETE_BATCH = 10_000;
 /** As many runs of a source are listed. */
@@ -195,5 +195,26 @@ export class RunsRepository {
       );
       deleted = rowCount ?? 0;
     }
+  }
+}
+
+/** A source's list of runs is trimmed after as many runs. */
+const EVERY = 50;
+const SOURCES = 10_000;
+
+/** Counts the runs of sources, so that their lists are trimmed periodically and not after each run. */
+class TrimCounter {
+  private readonly since = new LRUCache<string, number>({ max: SOURCES });
+
+  isDue(sourceId: string): boolean {
+    // an unknown source is due at once, because a restart loses the counts
+    const count = (this.since.get(sourceId) ?? EVERY) + 1;
+    this.since.set(sourceId, count > EVERY ? 1 : count);
+    return count > EVERY;
+  }
+
+  /** The trim failed. */
+  again(sourceId: string): void {
+    this.since.delete(sourceId);
   }
 }

@@ -4,12 +4,11 @@ import { LOG, type Log } from '#observability';
 import { Stats } from '#stats';
 import { Quotas } from '../quotas/quotas.js';
 import type { HttpReply, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
-import { KillCounter } from './kill-counter.js';
+import { RunResults } from './run-results.js';
 import { overQuota } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { errorLine } from './run-history.js';
 import { RunLanes } from './run-lanes.js';
-import { RunResults } from './run-results.js';
 import { eventOfTimer, keepsOrder, runsAtATime, type RunSource, RunSources } from './run-sources.js';
 import { SandboxRuns } from './sandbox-runs.js';
 import { SourceLocks } from './source-locks.js';
@@ -28,7 +27,6 @@ export class RunsService {
     private readonly locks: SourceLocks,
     private readonly sandbox: SandboxRuns,
     private readonly results: RunResults,
-    private readonly kills: KillCounter,
     private readonly stats: Stats,
     @Inject(LOG) private readonly log: Log,
   ) {}
@@ -61,7 +59,7 @@ export class RunsService {
     const outcome = await this.sandbox.execute(run, source, { db: before.db, onRespond });
     const written = await this.results.store(run, source, outcome, before.dedupe);
     if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
-    await this.kills.count(source, outcome.status);
+    await this.results.countKill(source, outcome.status);
     this.logFinished(run, outcome, written);
     return outcome.status;
   }

@@ -1,10 +1,6 @@
-import { changeUser } from './change-user.js';
-import { findProgram } from './find-program.js';
+import { changeUser, findProgram, lowerPriority, processLimit, programCommand, resourceLimits, tmpBytes } from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
-import { lowerPriority } from './lower-priority.js';
-import { programCommand } from './program-command.js';
-import { processLimit, resourceLimits, tmpBytes } from './resource-limits.js';
 
 // $0 the root, $1 the exchange folder, then the program. The root is bound onto itself to become a mount, which alone can be made read-only.
 const enter = [

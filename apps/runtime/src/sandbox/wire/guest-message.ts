@@ -1,6 +1,5 @@
 import type { EmitMeta, FromGuest, GuestError, OutputItem } from './messages.js';
-import { depthOf } from './json-depth.js';
-import { checkJsonText, countTokens, NotJson } from './json-text.js';
+import { checkJsonText, countTokens, depthOf, NotJson } from './json-text.js';
 
 /** A runner process sent a message that our guest never sends, so the guest no longer controls it. */
 export class ProtocolBroken extends Error {}

@@ -16,7 +16,7 @@ import { comparedProps } from './opened-props.js';
 
 /** Deploys, changes and deletes sources as the catalog's facts state: the row, its timers and the runs of its hooks are one transaction. */
 @Injectable()
-export class DeploymentsListener extends EmitterChangeHandler {
+export class DeploymentsService extends EmitterChangeHandler {
   constructor(
     private readonly deployments: DeploymentsRepository,
     private readonly timers: TimersRepository,

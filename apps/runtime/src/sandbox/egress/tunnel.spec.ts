@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { readConnectRequest } from './connect-request.js';
+import { readConnectRequest } from './tunnel.js';
 
 const read = (text: string) => readConnectRequest(Buffer.from(text, 'latin1'));
 

@@ -6,8 +6,8 @@ import { SluiceError, type UserId } from '#contracts';
 import { withPatience } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { problemBody, problemOf } from '../http/problem.js';
-import { IdempotencyRepository, type StoredAnswer } from './idempotency.repository.js';
-import { answersSecret, seal } from './sealed-answer.js';
+import { IdempotencyRepository, type StoredResponse } from './idempotency.repository.js';
+import { hasSecretResponse, seal } from './sealed-response.js';
 
 /**
  * A request with an `Idempotency-Key` whose service does not reply in time:
@@ -17,7 +17,7 @@ import { answersSecret, seal } from './sealed-answer.js';
  * Without this, a repeat after the 504 would do the work again while the first is still in progress.
  */
 @Injectable()
-export class LateAnswers implements NestInterceptor {
+export class LateResponses implements NestInterceptor {
   constructor(
     private readonly requests: IdempotencyRepository,
     @Inject(LOG) private readonly log: Log,
@@ -33,20 +33,20 @@ export class LateAnswers implements NestInterceptor {
         let isLate = false;
         const onSlow = (error: SluiceError) => {
           isLate = true;
-          request.isAnsweredLate = true;
+          request.continuesAfterResponse = true;
           reject(error);
         };
-        const store = (answer: StoredAnswer | null) => (isLate ? this.store(caller.account.id, key, answer) : undefined);
+        const store = (response: StoredResponse | null) => (isLate ? this.store(caller.account.id, key, response) : undefined);
         withPatience(onSlow, () => lastValueFrom(next.handle(), { defaultValue: undefined })).then(
           (body) => {
             resolve(body);
             const text = body === undefined ? null : JSON.stringify(body);
-            const kept = text !== null && answersSecret(request) ? seal(text, caller.apiKey) : text;
+            const kept = text !== null && hasSecretResponse(request) ? seal(text, caller.apiKey) : text;
             void store({ status, content_type: text === null ? null : 'application/json; charset=utf-8', body: kept });
           },
           (error: Error) => {
             reject(error);
-            void store(problemAnswer(error, request.id));
+            void store(storedProblem(error, request.id));
           },
         );
       }),
@@ -54,17 +54,17 @@ export class LateAnswers implements NestInterceptor {
   }
 
   /** null: the work failed, and a repeat may run again. */
-  private async store(accountId: UserId, key: string, answer: StoredAnswer | null): Promise<void> {
+  private async store(accountId: UserId, key: string, response: StoredResponse | null): Promise<void> {
     try {
-      if (answer) await this.requests.keep(accountId, key, answer);
+      if (response) await this.requests.keep(accountId, key, response);
       else await this.requests.release(accountId, key);
     } catch (err) {
-      this.log.warn({ account_id: accountId, err }, 'request.late-answer-not-stored');
+      this.log.warn({ account_id: accountId, err }, 'request.late-response-not-stored');
     }
   }
 }
 
-function problemAnswer(error: Error, requestId: string): StoredAnswer | null {
+function storedProblem(error: Error, requestId: string): StoredResponse | null {
   if (!(error instanceof SluiceError)) return null;
   const problem = problemOf(error);
   return problem.status >= 500

@@ -8,7 +8,7 @@ let kafkajs;
  * @param {{ groups?: boolean, client?: import('./broker.mjs').BrokerSecurity['client'] }} [options] `groups`: also wait until it can coordinate consumer groups, which takes a new broker a second longer; a
  *   consumer that starts before that logs errors
  */
-export async function kafkaAnswers(brokers, { groups = false, client = {} } = {}) {
+export async function isKafkaReady(brokers, { groups = false, client = {} } = {}) {
   kafkajs ??= await loadKafkajs();
   const { Kafka, logLevel } = kafkajs;
   const kafka = new Kafka({

@@ -2,10 +2,10 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import type { FastifyRequest } from 'fastify';
 
 /** The configuration of a route whose response contains a secret that is stored nowhere else. */
-export const SECRET_ANSWER = { secretAnswer: true };
+export const SECRET_RESPONSE = { secretResponse: true };
 
-export const answersSecret = ({ routeOptions }: FastifyRequest): boolean =>
-  (routeOptions.config as Partial<typeof SECRET_ANSWER> | undefined)?.secretAnswer === true;
+export const hasSecretResponse = ({ routeOptions }: FastifyRequest): boolean =>
+  (routeOptions.config as Partial<typeof SECRET_RESPONSE> | undefined)?.secretResponse === true;
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
@@ -14,10 +14,10 @@ const TAG_BYTES = 16;
  * Encrypts a response that is stored for repeated requests, so that only a caller with the same API key can read it. The key is not stored, so neither
  * the database nor its backups reveal the secret.
  */
-export function seal(answer: string, apiKey: string): string {
+export function seal(response: string, apiKey: string): string {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv('aes-256-gcm', keyFrom(apiKey), iv);
-  const sealed = Buffer.concat([cipher.update(answer, 'utf8'), cipher.final()]);
+  const sealed = Buffer.concat([cipher.update(response, 'utf8'), cipher.final()]);
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64');
 }
 
