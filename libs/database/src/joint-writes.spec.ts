@@ -39,7 +39,7 @@ describe('joint writes', () => {
     expect(writes).toEqual([['a', 'bad', 'c'], ['a'], ['bad'], ['c']]);
   });
 
-  it('pass any other error to all callers of the write, and go on with the next', async () => {
+  it('pass any other error to all callers of the write, and continue with the next', async () => {
     const { joint, writes } = recorded({ most: 2, error: (items) => (items.includes('a') ? failed() : undefined) });
     const results = await Promise.allSettled(['a', 'b', 'c'].map((item) => joint.add(item)));
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
