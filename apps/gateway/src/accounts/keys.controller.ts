@@ -3,12 +3,17 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation } from '@nestjs/swagger';
 import { type Id, type Page, type UserId } from '#contracts';
 import { OwnerId } from './account.decorator.js';
-import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { PageQuery } from '../http/page.dto.js';
 import { SECRET_RESPONSE } from '../idempotency/sealed-response.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKey, CreateKeyBody, NewApiKey } from './api-key.dto.js';
+
+const KEY_EXAMPLES = {
+  read: { summary: 'a key that may only read', value: { name: 'dashboard', scope: 'read' } },
+  write: { summary: 'a key that may do everything', value: { name: 'ci' } },
+};
 
 @Documented('keys')
 @Controller('v1/keys')
@@ -31,6 +36,7 @@ export class KeysController {
   @HttpCode(200)
   @RouteConfig(SECRET_RESPONSE)
   @ApiOperation({ operationId: 'createKey', summary: 'Create an API key', description: 'Only this response contains the key itself.' })
+  @Takes(CreateKeyBody, KEY_EXAMPLES)
   @RespondsWith(NewApiKey)
   @Problems(400, 409, 413, 415, 422)
   async create(@OwnerId() owner: UserId, @Body() body: CreateKeyBody): Promise<{ data: NewApiKey }> {

@@ -3,12 +3,20 @@ import { ApiOperation } from '@nestjs/swagger';
 import { createComponent, getComponent, getRegisteredComponent, newId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { RespondsWith, Documented, Problems } from '../http/api-docs.js';
+import { RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
 import { KeyPipe } from './key.pipe.js';
 import { CodeSource, Component } from './component.dto.js';
 
 /** Fetching and inspecting code takes longer than the default timeout of requests. */
 export const CODE_TIMEOUT_MS = 30_000;
+
+const CODE_EXAMPLES = {
+  byCode: {
+    summary: 'by code',
+    value: { component_code: "export default { name: 'Hello', version: '0.0.1', run() { this.$emit('hello'); } };" },
+  },
+  byUrl: { summary: 'by URL', value: { component_url: 'https://github.com/example/components/blob/main/price-watch.mjs' } },
+};
 
 @Documented('components')
 @Controller('v1/components')
@@ -23,6 +31,7 @@ export class ComponentsController {
     description:
       'From component_code, or from the code at component_url. If both are given, component_code is used and the URL is only stored.',
   })
+  @Takes(CodeSource, CODE_EXAMPLES)
   @RespondsWith(Component)
   @Problems(400, 409, 413, 415, 422)
   async create(@OwnerId() owner_id: UserId, @Body() { component_code, component_url }: CodeSource): Promise<{ data: Component }> {

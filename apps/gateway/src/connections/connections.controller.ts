@@ -13,11 +13,18 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
 import { PageQuery } from '../http/page.dto.js';
 import { Connection, CreateConnectionBody, PatchConnectionBody } from './connection.dto.js';
+
+const NEW_EXAMPLES = { token: { summary: 'a token', value: { app: 'slack', name: 'Workspace', credentials: { bot_token: 'xoxb-…' } } } };
+
+const CHANGE_EXAMPLES = {
+  token: { summary: 'a new token', value: { credentials: { bot_token: 'xoxb-…' } } },
+  name: { summary: 'another name', value: { name: 'Workspace' } },
+};
 
 @Documented('connections')
 @Controller('v1/connections')
@@ -31,6 +38,7 @@ export class ConnectionsController {
     summary: 'Create a connection',
     description: 'Credentials for an app. A source takes them by `{"authProvisionId": "apn_…"}` as the value of an `app` prop.',
   })
+  @Takes(CreateConnectionBody, NEW_EXAMPLES)
   @RespondsWith(Connection)
   @Problems(400, 409, 413, 415, 422)
   async create(@OwnerId() owner_id: UserId, @Body() { app, name, credentials }: CreateConnectionBody): Promise<{ data: Connection }> {
@@ -61,6 +69,7 @@ export class ConnectionsController {
     summary: 'Change parts of a connection',
     description: 'Credentials are merged by name. The sources that use the connection have them at their next run.',
   })
+  @Takes(PatchConnectionBody, CHANGE_EXAMPLES)
   @RespondsWith(Connection)
   @Problems(400, 404, 413, 415)
   async patch(

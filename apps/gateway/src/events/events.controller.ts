@@ -1,10 +1,10 @@
 import { Controller, Delete, Get, Header, HttpCode, Param, Query, Req } from '@nestjs/common';
-import { ApiOperation, ApiResponse } from '@nestjs/swagger';
+import { ApiOperation } from '@nestjs/swagger';
 import type { FastifyRequest } from 'fastify';
 import { type EmitterId, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { ERRORS_STREAM, LOGS_STREAM } from '#events';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { RespondsAccepted, RespondsWithList, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsAccepted, AnswersInline, RespondsWithList, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { eventPageJson, type PolledEvent, polledEvents } from './event-page.js';
@@ -51,25 +51,16 @@ export class EventsController {
     operationId: 'pollSourceEvents',
     summary: 'List the last events of a source in full, in the format that older clients poll',
   })
-  @ApiResponse({
-    status: 200,
-    description: 'Newest first.',
-    schema: {
+  @AnswersInline(200, 'PolledEvents', 'Newest first.', {
+    type: 'array',
+    items: {
       type: 'object',
-      required: ['data'],
+      required: ['id', 'ts', 'k', 'e'],
       properties: {
-        data: {
-          type: 'array',
-          items: {
-            type: 'object',
-            properties: {
-              id: { type: 'string' },
-              ts: { type: 'integer', description: 'Milliseconds.' },
-              k: { type: 'string', enum: ['emit'] },
-              e: { description: 'The event.' },
-            },
-          },
-        },
+        id: { type: 'string' },
+        ts: { type: 'integer', description: 'Milliseconds.' },
+        k: { type: 'string', enum: ['emit'] },
+        e: { description: 'The event.' },
       },
     },
   })
@@ -137,7 +128,7 @@ export class EventsController {
     description:
       'Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Deleting a waiting event from `$in` cancels it.',
   })
-  @RespondsAccepted('The deletion is queued durably.')
+  @RespondsAccepted('AcceptedDeletion', 'The deletion is queued durably.')
   @Problems(400, 404)
   async delete(
     @OwnerId() owner: UserId,

@@ -1,5 +1,5 @@
 import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { ApiOperation } from '@nestjs/swagger';
+import { ApiOperation, getSchemaPath } from '@nestjs/swagger';
 import { type Id, listDeliveries, type Page, recoverDeliveries, retryDelivery, testWebhook, type UserId, type WebhookId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
@@ -37,7 +37,7 @@ export class DeliveriesController {
     description:
       'Also one that has succeeded, as long as its event is in the log or in the store; the `webhook-id` stays the same. 409 if the event is gone.',
   })
-  @RespondsAccepted('The delivery is due now.')
+  @RespondsAccepted('AcceptedRetry', 'The delivery is due now.', { $ref: getSchemaPath(WebhookDelivery) })
   @Problems(404, 409, 413, 415, 422)
   async retry(
     @OwnerId() owner_id: UserId,
@@ -65,7 +65,7 @@ export class DeliveriesController {
   @Post('recover')
   @HttpCode(202)
   @ApiOperation({ operationId: 'recoverDeliveries', summary: 'Retry all deliveries that have failed since a given time' })
-  @RespondsAccepted('The number of deliveries that are now due.', {
+  @RespondsAccepted('AcceptedRecovery', 'The number of deliveries that are now due.', {
     type: 'object',
     required: ['count'],
     properties: { count: { type: 'integer' } },

@@ -17,13 +17,19 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/external-id.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
 import { SHOWS_SECRET } from '../http/scopes.js';
 import { Parameters } from '../http/parameters.decorator.js';
 import { UpdateWebhookBody, Webhook, WebhookParameters, WebhookSecret } from './webhook.dto.js';
+
+const CHANGE_EXAMPLES = {
+  url: { summary: 'a new address', value: { url: 'https://example.com/hooks' } },
+  pause: { summary: 'pause', value: { active: false } },
+  limit: { summary: 'a limit, and no name', value: { rate_limit: 20, name: null } },
+};
 
 @Documented('webhooks')
 @Controller('v1')
@@ -66,6 +72,7 @@ export class WebhooksController {
     summary: 'Update a webhook',
     description: 'Omitted fields keep their values; null clears the name, the description or the external id.',
   })
+  @Takes(UpdateWebhookBody, CHANGE_EXAMPLES)
   @RespondsWith(Webhook)
   @Problems(400, 404, 409, 413, 415)
   async update(
@@ -79,6 +86,7 @@ export class WebhooksController {
   @Patch('webhooks/:id')
   @ApiConsumes(...MERGE_PATCH_TYPES)
   @ApiOperation({ operationId: 'patchWebhook', summary: 'Change parts of a webhook', description: 'Does the same as PUT.' })
+  @Takes(UpdateWebhookBody, CHANGE_EXAMPLES)
   @RespondsWith(Webhook)
   @Problems(400, 404, 409, 413, 415)
   patch(
