@@ -1,20 +1,23 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { createHash } from 'node:crypto';
 import {
   BundleComponent,
   bundleComponent,
-  type ComponentDescription,
   InspectComponent,
+  type InspectedComponent,
   inspectComponent,
   Invalid,
   TimedOut,
   TooManyRequests,
+  Unavailable,
 } from '#contracts';
 import { Answers } from '#messaging';
 import { ComponentRejected } from '../sandbox/component-rejected.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { Sandbox } from '../sandbox/sandbox.js';
+import { SandboxUnavailable } from '../sandbox/sandbox-unavailable.js';
+import { inspectComponent as inspect } from './inspect-component.js';
+import { packPackages } from './stored-packages.js';
 
 /** Describes components to the catalog, by their code. */
 @Controller()
@@ -22,9 +25,9 @@ export class ComponentsController {
   constructor(private readonly sandbox: Sandbox) {}
 
   @Answers(inspectComponent)
-  inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<ComponentDescription> {
-    const hash = createHash('sha256').update(code, 'utf8').digest('hex');
-    return acceptable('component_code', () => this.sandbox.inspect({ code, hash }, { accountId, until }));
+  async inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<InspectedComponent> {
+    const { component, description } = await acceptable('component_code', () => inspect(this.sandbox, code, { accountId, until }));
+    return component.packages ? { ...description, bundle: packPackages(component.packages) } : description;
   }
 
   @Answers(bundleComponent)
@@ -40,6 +43,7 @@ async function acceptable<T>(field: string, look: () => Promise<T>): Promise<T> 
   } catch (error) {
     if (error instanceof TooMuchWaiting) throw new TooManyRequests(error.message);
     if (error instanceof CallerGone) throw new TimedOut(error.message);
+    if (error instanceof SandboxUnavailable) throw new Unavailable(error.message);
     if (!(error instanceof ComponentRejected)) throw error;
     throw new Invalid([{ field, message: `the component is invalid: ${error.message}` }]);
   }

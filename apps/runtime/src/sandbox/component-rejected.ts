@@ -1,3 +1,5 @@
+import type { PackageImport } from './sandbox.js';
+
 /** A mistake in a component. The message is written for its author and returned unchanged in a 400. */
 export class ComponentRejected extends Error {
   override readonly name = 'ComponentRejected';
@@ -8,5 +10,12 @@ export class ComponentRejected extends Error {
     readonly line: number | null = null,
   ) {
     super(message);
+  }
+}
+
+/** The component imports packages that have to be installed before it can be loaded. */
+export class PackagesMissing extends ComponentRejected {
+  constructor(readonly imports: PackageImport[]) {
+    super(`The packages ${imports.map(({ specifier }) => `"${specifier}"`).join(', ')} are not installed`);
   }
 }

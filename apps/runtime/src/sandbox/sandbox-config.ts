@@ -1,6 +1,7 @@
 import type { AddressGuardOptions } from '#egress';
 import { defaultEgressLimits, type EgressLimits } from './egress/egress-limits.js';
 import type { JailChoice } from './jail/choose-jail.js';
+import type { PackageSettings } from './packages/package-installer.js';
 import { curatedModules } from './curated-modules.js';
 import { defaultLimits, type SandboxLimits } from './sandbox-limits.js';
 
@@ -23,6 +24,8 @@ export interface SandboxConfig {
   /** One process per account, or per source: an account's components can otherwise change what the next one sees (`Array.prototype`, …) */
   isolation: 'account' | 'source';
   modules: string[];
+  /** Which packages components may import beside `modules` */
+  packages: PackageSettings;
   /** Loaded in processes that wait for an account */
   warmModules: string[];
   /** Processes kept ready for accounts that have none */
@@ -51,6 +54,7 @@ export const defaultSandboxConfig: Omit<SandboxConfig, 'dataDir'> = {
   limits: defaultLimits,
   isolation: 'account',
   modules: curatedModules,
+  packages: { policy: 'none', list: [], store: '' },
   warmModules: ['axios', '@pipedream/platform', 'lodash'],
   blanks: 2,
   maxProcesses: 100,

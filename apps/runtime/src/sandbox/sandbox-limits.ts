@@ -8,6 +8,8 @@ export interface SandboxLimits extends GuestLimits {
   wallMs: number;
   /** An inspection or a bundling whose caller sets no timeout, on the wall's clock */
   inspectMs: number;
+  /** An installation of packages whose caller sets no timeout, on the wall's clock */
+  installMs: number;
   /** How long a component may do nothing while it is loaded */
   inspectIdleMs: number;
   /** A run, an inspection or a bundling, on its process's CPU clock */
@@ -32,6 +34,7 @@ export const defaultLimits: SandboxLimits = {
   startMs: 15_000,
   wallMs: 30_000,
   inspectMs: 15_000,
+  installMs: 60_000,
   inspectIdleMs: 2_000,
   cpuMs: 5_000,
   silenceCpuMs: 2_000,

@@ -5,10 +5,12 @@ import { bundlerFile } from './jail-programs.js';
 
 const run = promisify(execFile);
 
-/** The two programs that run inside the jail, bundled. */
+/** The programs that run inside the jail, bundled. */
 export interface BundledGuest {
   runner: string;
   probe: string;
+  npm: string;
+  outline: string;
 }
 
 /** Bundles each program into one CommonJS file, from TypeScript sources or from compiled ones, so that it needs nothing else of this repository. */
@@ -24,6 +26,6 @@ export async function bundleGuest(): Promise<BundledGuest> {
     );
     return stdout;
   };
-  const [runner, probe] = await Promise.all([bundle('main'), bundle('probe')]);
-  return { runner, probe };
+  const [runner, probe, npm, outline] = await Promise.all(['main', 'probe', 'npm', 'outline'].map(bundle));
+  return { runner: runner!, probe: probe!, npm: npm!, outline: outline! };
 }

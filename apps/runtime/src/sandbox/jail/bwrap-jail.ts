@@ -1,6 +1,7 @@
 import { changeUser } from './change-user.js';
 import { findProgram } from './find-program.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
+import { writablePath } from './writable-path.js';
 import type { JailRoot } from './jail-root.js';
 import { lowerPriority } from './lower-priority.js';
 import { programCommand } from './program-command.js';
@@ -14,12 +15,13 @@ export class BwrapJail implements Jail {
 
   command(program: JailedProgram): JailCommand {
     const exchangePath = '/exchange';
+    const { writable = [] } = program;
     const [file, ...args] = [
       // bwrap itself must be an ordinary user: started by root it would map the jail's user to root outside
       ...changeUser(program.uid),
       ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',
-      ...resourceLimits,
+      ...resourceLimits(program.kind),
       findProgram('bwrap') ?? 'bwrap',
       '--unshare-all',
       '--unshare-user',
@@ -32,11 +34,19 @@ export class BwrapJail implements Jail {
       ...['--ro-bind', this.root.dir, '/'],
       ...['--size', String(tmpBytes), '--tmpfs', '/tmp'],
       ...['--ro-bind', program.exchangeDir, exchangePath],
+      ...writable.flatMap((dir, index) => ['--bind', dir, writablePath(index)]),
       ...['--chdir', '/tmp'],
       ...(this.root.seccompFile ? ['--seccomp', '4'] : []),
       '--',
       ...programCommand(program, { root: '', exchange: exchangePath, tmp: '/tmp' }),
     ];
-    return { file: file!, args, env: {}, descriptorFiles: this.root.seccompFile ? [this.root.seccompFile] : [], exchangePath };
+    return {
+      file: file!,
+      args,
+      env: {},
+      descriptorFiles: this.root.seccompFile ? [this.root.seccompFile] : [],
+      exchangePath,
+      writablePaths: writable.map((_, index) => writablePath(index)),
+    };
   }
 }

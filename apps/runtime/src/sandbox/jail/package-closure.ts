@@ -32,6 +32,13 @@ export async function packageClosure(names: string[]): Promise<CuratedPackage[]>
   return [...found.values()].sort((a, b) => (a.to < b.to ? -1 : 1));
 }
 
+/** A package of that folder, without its dependencies. */
+export async function installedPackage(name: string): Promise<CuratedPackage> {
+  const project = await findProject();
+  const { dir, manifest } = await findPackage(name, project, project);
+  return { version: manifest.version, from: dir, to: relative(project, dir) };
+}
+
 /** Above this file, which may be compiled into `dist/`. */
 async function findProject(): Promise<string> {
   for (let above = import.meta.dirname; ; above = dirname(above)) {

@@ -17,6 +17,9 @@ export function programCommand(program: JailedProgram, view: View): string[] {
     case 'probe':
       // Without Node's own permissions: the probe is there to see what the jail keeps back
       return [`${view.root}/bin/node`, ...nodeFlags(program, view), `${runner}/probe.cjs`, ...program.args];
+    case 'npm':
+      // Without Node's own permissions: npm runs none of the code that it installs, and needs files that they would close
+      return [`${view.root}/bin/node`, ...nodeFlags(program, view), `${runner}/npm.cjs`, `${runner}/npm`, ...program.args];
     case 'runner':
       return [`${view.root}/bin/node`, ...nodeFlags(program, view), ...permissionFlags(view), `${runner}/runner.cjs`, ...program.args];
   }

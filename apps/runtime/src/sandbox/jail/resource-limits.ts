@@ -1,11 +1,14 @@
+import type { JailedProgram } from './jail.js';
+
 /**
  * Options of prlimit(1). The data limit counts what V8 reserves for compiled code (some 525 MB of it): 800 MB leave about 275 MB to use, and the
  * kernel keeps to that where watching the resident memory every 100 ms comes too late.
  */
-export const resourceLimits = [
+export const resourceLimits = (kind: JailedProgram['kind']): string[] => [
   '--nofile=1024',
   '--core=0',
-  '--fsize=16777216',
+  // npm writes the archives of packages
+  `--fsize=${kind === 'npm' ? 64 << 20 : 16 << 20}`,
   '--data=800000000',
   '--memlock=0',
   '--msgqueue=0',

@@ -5,8 +5,9 @@ import type { JailRoot } from './jail-root.js';
 import { lowerPriority } from './lower-priority.js';
 import { programCommand } from './program-command.js';
 import { processLimit, resourceLimits, tmpBytes } from './resource-limits.js';
+import { writablePath } from './writable-path.js';
 
-// $0 the root, $1 the exchange folder, then the program. The root is bound onto itself to become a mount, which alone can be made read-only.
+// $0 the root, $1 the exchange folder, then each writable folder and its mount point, `--`, and the program. The root is bound onto itself to become a mount, which alone can be made read-only.
 const enter = [
   'hostname runner 2>/dev/null || :',
   'mount --bind "$0" "$0"',
@@ -14,6 +15,8 @@ const enter = [
   'mount --bind "$1" "$0/exchange"',
   // A separate mount: the one of the root does not make it read-only
   'mount -o remount,bind,ro,nosuid,nodev,noexec "$0/exchange"',
+  'shift',
+  'while [ "$1" != -- ]; do mount --bind "$1" "$0$2"; mount -o remount,bind,nosuid,nodev,noexec "$0$2"; shift 2; done',
   'mount -o remount,bind,ro,nosuid,nodev "$0"',
   'root=$0',
   'shift',
@@ -30,11 +33,12 @@ export class UnshareJail implements Jail {
 
   command(program: JailedProgram): JailCommand {
     const exchangePath = '/exchange';
+    const { writable = [] } = program;
     const [file, ...args] = [
       ...changeUser(program.uid),
       ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',
-      ...resourceLimits,
+      ...resourceLimits(program.kind),
       // unshare ends with us, and its child with it: a process that loops would outlive a parent that was killed
       findProgram('setpriv') ?? 'setpriv',
       ...['--pdeathsig', 'KILL'],
@@ -42,9 +46,18 @@ export class UnshareJail implements Jail {
       ...['--user', '--map-root-user', '--net', '--pid', '--mount', '--ipc', '--uts', '--cgroup', '--fork', '--kill-child=SIGKILL'],
       '--',
       ...['/bin/sh', '-ec', enter, this.root.dir, program.exchangeDir],
+      ...writable.flatMap((dir, index) => [dir, writablePath(index)]),
+      '--',
       ...(this.root.confines ? ['/bin/confine', '-'] : []),
       ...programCommand(program, { root: '', exchange: exchangePath, tmp: '/tmp' }),
     ];
-    return { file: file!, args, env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }, descriptorFiles: [], exchangePath };
+    return {
+      file: file!,
+      args,
+      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+      descriptorFiles: [],
+      exchangePath,
+      writablePaths: writable.map((_, index) => writablePath(index)),
+    };
   }
 }

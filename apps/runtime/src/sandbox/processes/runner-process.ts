@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { ComponentRejected } from '../component-rejected.js';
+import { ComponentRejected, PackagesMissing } from '../component-rejected.js';
 import type { Exchange } from './exchange.js';
 import type { EgressBudgets } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
@@ -11,7 +11,7 @@ import { abandoned, blocked, closed, errorOf, retired, type RunnerEnd, statusOf 
 import { RunnerWatch } from './runner-watch.js';
 import { RunsInFlight } from './runs-in-flight.js';
 import type { SandboxLimits } from '../sandbox-limits.js';
-import type { ComponentCode, ComponentDescription, RunError, RunJob, RunOutcome, RunStatus } from '../sandbox.js';
+import type { ComponentCode, ComponentDescription, Inspector, RunError, RunJob, RunOutcome, RunStatus } from '../sandbox.js';
 import { SandboxUnavailable } from '../sandbox-unavailable.js';
 import { ProtocolBroken } from '../wire/guest-message.js';
 import type { FromGuest } from '../wire/messages.js';
@@ -130,9 +130,9 @@ export class RunnerProcess {
     const ended = this.inFlight.begin(run, wallMs, () => this.timeOut(run, wallMs));
     const { component, method, sourceId, props, endpoint, db, event } = job;
     const { hash } = component;
-    const code = this.hashes.has(hash) ? undefined : component.code;
+    const { code, packages } = this.hashes.has(hash) ? { code: undefined, packages: undefined } : component;
     this.hashes.add(hash);
-    this.channel.send({ t: 'run', id: run.id, hash, code, method, sourceId, props, endpoint, db, event });
+    this.channel.send({ t: 'run', id: run.id, hash, code, packages, method, sourceId, props, endpoint, db, event });
     const again = await ended;
     return { outcome: await run.settled, again };
   }
@@ -140,10 +140,10 @@ export class RunnerProcess {
   /**
    * Call it when `ready`, once, and stop the process afterwards.
    * @param until when the caller stops waiting, in ms since the epoch
-   * @param accountId whose connections it may use
-   * @throws ComponentRejected, SandboxUnavailable
+   * @param inspector whose connections it may use, and whether they install packages
+   * @throws PackagesMissing, ComponentRejected, SandboxUnavailable
    */
-  async inspect({ hash, code }: ComponentCode, until: number, accountId: string): Promise<ComponentDescription> {
+  async inspect({ hash, code, packages }: ComponentCode, until: number, { accountId = '', installs = false }: Inspector): Promise<ComponentDescription> {
     this.exchange.charge(this.settings.budgets.of(accountId));
     const id = randomBytes(8).toString('hex');
     this.watch?.enter(id, this.settings.limits.inspectIdleMs);
@@ -151,7 +151,7 @@ export class RunnerProcess {
     try {
       const description = this.inspections.begin(id);
       if (this.end) this.inspections.rejectAll(this.end);
-      else this.channel.send({ t: 'inspect', id, hash, code });
+      else this.channel.send({ t: 'inspect', id, hash, code, packages, installs });
       return await description;
     } finally {
       clearTimeout(late);
@@ -195,6 +195,7 @@ export class RunnerProcess {
       else if (message.t === 'done') this.takeEnd(run, message);
       else if (message.t === 'late') this.inFlight.reportLate(message.id, message.error);
       else if (message.t === 'described') inspection?.resolve(readDescription(message.description));
+      else if (message.t === 'missing') inspection?.reject(new PackagesMissing(message.imports));
       else if (message.t === 'rejected') inspection?.reject(new ComponentRejected(message.message, message.line));
     } catch (error) {
       this.broken(error as Error, run ?? null);
