@@ -107,7 +107,9 @@ export function superviseApps({ say, envOf = () => ({}), ...options }) {
  * @returns {NodeJS.ProcessEnv}
  */
 export function appEnvironment(env) {
-  const own = Object.entries(process.env).filter(([name]) => (!name.startsWith('npm_') || NPM_SETTINGS.has(name)) && !FOR_THE_LAUNCHER.has(name));
+  const own = Object.entries(process.env).filter(
+    ([name]) => (!name.startsWith('npm_') || NPM_SETTINGS.has(name)) && !FOR_THE_LAUNCHER.has(name),
+  );
   return {
     ...Object.fromEntries(own),
     KAFKAJS_NO_PARTITIONER_WARNING: '1',

@@ -37,7 +37,9 @@ export class ComponentsRepository {
 
   /** Code that has been inspected before, for any account. */
   async findCode(hash: string): Promise<InspectedCode | undefined> {
-    return (await this.codes.findOne({ select: { hash: true, code: true, description: true, bundle: true }, where: { hash } })) ?? undefined;
+    return (
+      (await this.codes.findOne({ select: { hash: true, code: true, description: true, bundle: true }, where: { hash } })) ?? undefined
+    );
   }
 
   /** Writes the component and its code, unless its id exists. */

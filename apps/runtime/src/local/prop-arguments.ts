@@ -13,7 +13,8 @@ export function propArguments(definitions: PropDefinition[], given: string[]): R
     const name = at < 0 ? argument : argument.slice(0, at);
     const definition = definitions.find((prop) => prop.name === name);
     if (at < 0) problems.push(`--prop ${argument}: write name=value`);
-    else if (!definition) problems.push(`--prop ${name}: the component has no such prop; it has ${definitions.map((prop) => prop.name).join(', ') || 'none'}`);
+    else if (!definition)
+      problems.push(`--prop ${name}: the component has no such prop; it has ${definitions.map((prop) => prop.name).join(', ') || 'none'}`);
     else {
       const value = valueOf(definition.type, argument.slice(at + 1));
       if (value === undefined) problems.push(`--prop ${name}: the value must be of type ${definition.type}, as JSON`);

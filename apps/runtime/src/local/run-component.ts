@@ -44,14 +44,18 @@ async function eventsOf(
   { events, request, headers }: Pick<LocalRunOptions, 'events' | 'request' | 'headers'>,
 ): Promise<string[]> {
   if (request !== undefined) {
-    const given = headers.map((header) => [header.slice(0, header.indexOf(':')).trim().toLowerCase(), header.slice(header.indexOf(':') + 1).trim()]);
+    const given = headers.map((header) => [
+      header.slice(0, header.indexOf(':')).trim().toLowerCase(),
+      header.slice(header.indexOf(':') + 1).trim(),
+    ]);
     const isJson = /^\s*[{[]/.test(request);
     const all = { ...(isJson && { 'content-type': 'application/json' }), ...(Object.fromEntries(given) as Record<string, string>) };
     return [JSON.stringify(await httpEvent({ method: 'POST', path: '/', search: '', headers: all, body: Buffer.from(request) }))];
   }
   if (events.length > 0) return events.map(checkedJson);
   const timer = configurable_props.find(({ type }) => type === '$.interface.timer');
-  if (!timer) throw new Error('the component has no timer: give the event with --event JSON, or a request to its endpoint with --request BODY');
+  if (!timer)
+    throw new Error('the component has no timer: give the event with --event JSON, or a request to its endpoint with --request BODY');
   const { intervalSeconds, cron } = (timer.default ?? {}) as { intervalSeconds?: number; cron?: string };
   const schedule = cron ? { interval_seconds: null, cron } : { interval_seconds: intervalSeconds ?? 60, cron: null };
   return [JSON.stringify(timerEvent({ ...schedule, timezone: 'UTC' } as Parameters<typeof timerEvent>[0], new Date()))];

@@ -32,4 +32,6 @@ export function showComponent({
 
 /** One line per warning, in the form that editors recognise. */
 export const showWarnings = (file: string, { warnings = [] }: ComponentDescription): string =>
-  warnings.map(({ message, line, column }) => `${[file, line, column].filter((part) => part !== null).join(':')}: warning: ${message}`).join('\n');
+  warnings
+    .map(({ message, line, column }) => `${[file, line, column].filter((part) => part !== null).join(':')}: warning: ${message}`)
+    .join('\n');

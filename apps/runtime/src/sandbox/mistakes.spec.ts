@@ -62,7 +62,10 @@ describe('the warnings about a component', () => {
   });
 
   it.each([
-    ['every member and type that there is', 'export default { key: "k", name: "n", version: "1", description: "d", type: "source", dedupe: "last", concurrency: 2, props: { a: "string[]", b: { type: "data_store" }, c: { type: "$.airtable.baseId" } }, hooks: { deploy() {}, activate() {}, deactivate() {} }, methods: { any() {} }, additionalProps() {}, sampleEmit: {}, run() {} }'],
+    [
+      'every member and type that there is',
+      'export default { key: "k", name: "n", version: "1", description: "d", type: "source", dedupe: "last", concurrency: 2, props: { a: "string[]", b: { type: "data_store" }, c: { type: "$.airtable.baseId" } }, hooks: { deploy() {}, activate() {}, deactivate() {} }, methods: { any() {} }, additionalProps() {}, sampleEmit: {}, run() {} }',
+    ],
     ['members that are far from any', 'export default { name: "n", author: "me", license: "MIT", run() {} }'],
     ['what is computed', 'const hooks = { deply() {} }; export default { name: "n", ...{ hook: 1 }, ["runn"]() {}, hooks }'],
   ])('do not concern %s', async (_, code) => {

@@ -1,5 +1,5 @@
 import type { ComponentWarning } from '../sandbox.js';
-import { isCallOf, isNode, type Syntax, warningAt } from './outline.js';
+import { isCallOf, isNode, type Syntax, warningAt } from './syntax.js';
 
 const members = [
   ...['name', 'key', 'version', 'description', 'type', 'props', 'methods', 'hooks', 'dedupe', 'run'],
@@ -27,8 +27,7 @@ export function mistakesOf(tree: Syntax): ComponentWarning[] {
   for (const { name, node, value } of propertiesOf(component)) {
     if (!members.includes(name)) {
       const meant = nearest(name, members);
-      if (meant)
-        found.push(warningAt(node, `\`${name}\` is not a member of a component, so it has no effect; did you mean \`${meant}\`?`));
+      if (meant) found.push(warningAt(node, `\`${name}\` is not a member of a component, so it has no effect; did you mean \`${meant}\`?`));
     }
     if (name === 'hooks') found.push(...hookMistakes(value));
     if (name === 'props') found.push(...propMistakes(value));
@@ -82,7 +81,8 @@ function componentOf(tree: Syntax): Syntax | null {
       if (own) return literal(own.local);
     }
     const expression = statement.type === 'ExpressionStatement' ? (statement.expression as Syntax) : null;
-    if (expression?.type === 'AssignmentExpression' && /^(module\.exports|exports\.default)$/.test(pathOf(expression.left))) return literal(expression.right);
+    if (expression?.type === 'AssignmentExpression' && /^(module\.exports|exports\.default)$/.test(pathOf(expression.left)))
+      return literal(expression.right);
   }
   return null;
 }

@@ -36,7 +36,10 @@ export class CuratedModules {
         if (!context.parentURL?.startsWith(componentScheme)) return next(specifier, context);
         const installed = this.installed.get(folderOf(context.parentURL));
         if (installed && `import ${specifier}` in installed)
-          return { url: installedScheme + encodeURIComponent(JSON.stringify([folderOf(context.parentURL), specifier])), shortCircuit: true };
+          return {
+            url: installedScheme + encodeURIComponent(JSON.stringify([folderOf(context.parentURL), specifier])),
+            shortCircuit: true,
+          };
         return this.resolveImport(specifier, (name) => next(name, { ...context, parentURL: runnerUrl }));
       },
       load: (url, context, next) => {
@@ -126,7 +129,7 @@ export class CuratedModules {
     return !resolved.url.endsWith('.mjs');
   }
 
-  /** One of the installed packages as a module of its own, which names all of its exports. */
+  /** One of the installed packages as a separate module, which names all of its exports. */
   private installedExports(url: string): string {
     const [folder, specifier] = JSON.parse(decodeURIComponent(url.slice(installedScheme.length))) as [string, string];
     const name = `import ${specifier}`;

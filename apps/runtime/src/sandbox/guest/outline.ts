@@ -1,12 +1,10 @@
-import { type Node, type Options, parse } from 'acorn';
+import { type Options, parse } from 'acorn';
 import type { stripTypeScriptTypes } from 'node:module';
-import type { CodeOutline, ComponentWarning, PackageImport } from '../sandbox.js';
+import type { CodeOutline, PackageImport } from '../sandbox.js';
 import { mistakesOf } from './mistakes.js';
+import { isCallOf, isNode, type Syntax, walk } from './syntax.js';
 
 // Reads a component's code without running it. It is a separate program, because only inspections need a parser.
-
-/** A node of the syntax tree, with whatever fields its kind has. */
-export type Syntax = Node & Record<string, unknown>;
 
 const options: Options = {
   ecmaVersion: 'latest',
@@ -62,25 +60,4 @@ function importsOf(tree: Syntax): PackageImport[] {
     else if (isCallOf(node, ['require', '__require'])) add('require', node, (node.arguments as unknown[])[0]);
   });
   return [...found.values()];
-}
-
-export function walk(node: Syntax, visit: (node: Syntax) => void): void {
-  visit(node);
-  for (const value of Object.values(node)) {
-    if (Array.isArray(value)) for (const each of value as unknown[]) isNode(each) && walk(each, visit);
-    else if (isNode(value)) walk(value, visit);
-  }
-}
-
-export function isCallOf(node: Syntax, names: string[]): boolean {
-  return node.type === 'CallExpression' && isNode(node.callee) && node.callee.type === 'Identifier' && names.includes(String(node.callee.name));
-}
-
-export function isNode(value: unknown): value is Syntax {
-  return typeof value === 'object' && value !== null && typeof (value as Syntax).type === 'string';
-}
-
-export function warningAt(node: Syntax, message: string): ComponentWarning {
-  const { line, column } = node.loc?.start ?? {};
-  return { message, line: line ?? null, column: column === undefined ? null : column + 1 };
 }

@@ -60,7 +60,8 @@ async function beginningOf(path: string): Promise<string> {
 export async function assembleJailRoot(target: string, { programs, guest, packages, npm, filter }: JailRootParts): Promise<void> {
   const root = join(target, 'root');
   const mountPoints = Array.from({ length: mostWritable }, (_, index) => writablePath(index).slice(1));
-  for (const folder of ['bin', 'runner/node_modules', 'tmp', 'exchange', 'dev', ...mountPoints]) await mkdir(join(root, folder), { recursive: true });
+  for (const folder of ['bin', 'runner/node_modules', 'tmp', 'exchange', 'dev', ...mountPoints])
+    await mkdir(join(root, folder), { recursive: true });
   for (const { name, file, libraries } of programs) {
     await placeFile(await realpath(file), join(root, 'bin', name));
     for (const library of libraries) {

@@ -43,7 +43,8 @@ export async function bundlePackages(imports: ResolvedImport[], tools: BundleToo
     if (exit === 'time' || exit === 'cpu') throw new ComponentRejected('The packages could not be bundled in time');
     const found = [...errors.matchAll(/\[ERROR\] Could not resolve "([^"./][^"]*)"/g)].map((match) => match[1]!);
     const unresolved = [...new Set(found)].filter((name) => !absent.includes(name) && !imports.some(({ installed }) => installed === name));
-    if (unresolved.length === 0 || attempt === mostAttempts) throw new ComponentRejected(`The packages cannot be bundled: ${reason(errors, imports)}`);
+    if (unresolved.length === 0 || attempt === mostAttempts)
+      throw new ComponentRejected(`The packages cannot be bundled: ${reason(errors, imports)}`);
     for (const name of unresolved) await writeFile(join(work, folder, fileOf(name)), absentModule(name));
     absent.push(...unresolved);
   }
@@ -66,7 +67,9 @@ function bundle({ work, jail, uid, limits }: BundleTools, until: number, absent:
     '--define:__dirname="/package"',
     '--define:__filename="/package/index.js"',
     '--define:process.env.NODE_ENV="production"',
-    ...closedBuiltIns.flatMap((name) => [name, ...(name.startsWith('node:') ? [] : [`node:${name}`])].map((each) => alias(each, stubs, name))),
+    ...closedBuiltIns.flatMap((name) =>
+      [name, ...(name.startsWith('node:') ? [] : [`node:${name}`])].map((each) => alias(each, stubs, name)),
+    ),
     ...absent.map((name) => alias(name, stubs, name)),
     '--color=false',
     '--log-level=error',
@@ -104,8 +107,7 @@ async function closedModule(name: string): Promise<string> {
   const isQuiet = !/^(?:_.*|sys|domain|wasi|trace_events|node:sqlite)$/.test(name);
   const real = (isQuiet ? await import(name.startsWith('node:') ? name : `node:${name}`) : {}) as Record<string, unknown>;
   const names = Object.keys(real).filter((key) => key !== 'default' && /^[A-Za-z_$][\w$]*$/.test(key));
-  const refusing = (key: string) =>
-    `function () { throw new Error(${JSON.stringify(`${name}.${key} is not available to components`)}); }`;
+  const refusing = (key: string) => `function () { throw new Error(${JSON.stringify(`${name}.${key} is not available to components`)}); }`;
   return names
     .map((key) => {
       const value = real[key];

@@ -2,7 +2,7 @@ import type { InstallLimits } from './install-limits.js';
 
 /**
  * Why npm has not installed the packages.
- * - `rejected` the packages cannot be had: the author must change the component
+ * - `rejected` the packages do not exist or do not fit: the author must change the component
  * - `unreachable` the registry did not respond
  * - `not-stored` npm was not allowed to ask the registry, and has not downloaded the packages before
  * - `broken` npm itself failed
@@ -22,8 +22,29 @@ const limitMessages = (limits: InstallLimits): Record<string, string> => ({
 });
 
 const unreachable = new Set([
-  ...['ENOTFOUND', 'ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH', 'EACCES', 'ERR_SOCKET_TIMEOUT', 'EIDLETIMEOUT'],
-  ...['SELF_SIGNED_CERT_IN_CHAIN', 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'CERT_HAS_EXPIRED', 'E407', 'E500', 'E502', 'E503', 'E504'],
+  ...[
+    'ENOTFOUND',
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'ETIMEDOUT',
+    'EAI_AGAIN',
+    'ENETUNREACH',
+    'EHOSTUNREACH',
+    'EACCES',
+    'ERR_SOCKET_TIMEOUT',
+    'EIDLETIMEOUT',
+  ],
+  ...[
+    'SELF_SIGNED_CERT_IN_CHAIN',
+    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+    'DEPTH_ZERO_SELF_SIGNED_CERT',
+    'CERT_HAS_EXPIRED',
+    'E407',
+    'E500',
+    'E502',
+    'E503',
+    'E504',
+  ],
 ]);
 
 /** @param exit as `runInJail` returns it; output: npm's, with `--json` */
@@ -40,7 +61,9 @@ export function npmFailure(exit: string, output: string, errors: string, limits:
       return rejected(`The registry has no package ${subject ? `"${subject.replace(/^(@?[^@]+)@.*$/, '$1')}"` : 'of this name'}`);
     case 'ETARGET':
     case 'E405':
-      return rejected(`The registry has no such version: ${/No matching version found for (\S+?)\.?(?:\s|$)/.exec(summary)?.[1] ?? summary}`);
+      return rejected(
+        `The registry has no such version: ${/No matching version found for (\S+?)\.?(?:\s|$)/.exec(summary)?.[1] ?? summary}`,
+      );
     case 'E401':
     case 'E403':
     case 'ENEEDAUTH':

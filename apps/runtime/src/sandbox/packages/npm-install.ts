@@ -26,8 +26,8 @@ const watchMs = 300;
 const outputBytes = 4 << 20;
 
 /**
- * Lets npm install dependencies in the jail, without running any of their code. The registry is asked first; what it has delivered before is used
- * again, also while it cannot be reached.
+ * Lets npm install dependencies in the jail, without running any of their code. npm asks the registry, and
+ * uses earlier downloads while the registry cannot be reached.
  * @param dependencies ranges by name, as in a package.json
  * @param until when the caller stops waiting, in ms since the epoch
  * @returns null: installed
@@ -69,7 +69,8 @@ async function attempt(tools: InstallTools, options: string[], until: number): P
       { wallMs: Math.min(until - Date.now(), limits.wallMs), cpuMs: limits.cpuMs, signal: watch.signal },
       outputBytes,
     );
-    return exit === '0' ? null : npmFailure(exit, output, errors, limits);
+    const ended = exit === '0' ? ((await excess(work, limits)) ?? exit) : exit;
+    return ended === '0' ? null : npmFailure(ended, output, errors, limits);
   } finally {
     watch.abort();
     await watching;
@@ -80,11 +81,17 @@ async function attempt(tools: InstallTools, options: string[], until: number): P
 /** Ends the installation when it has written or downloaded too much. The folder is looked at from time to time, so a little more may be written. */
 async function keepWatch(work: string, limits: InstallLimits, downloaded: () => number, watch: AbortController): Promise<void> {
   while (!watch.signal.aborted) {
-    const { files, bytes } = await folderSize(work, limits);
-    if (files > limits.files) watch.abort('files');
-    else if (bytes > limits.bytes || downloaded() > limits.downloadedBytes) watch.abort('size');
+    const reason = downloaded() > limits.downloadedBytes ? 'size' : await excess(work, limits);
+    if (reason) watch.abort(reason);
     else await new Promise((resolve) => setTimeout(resolve, watchMs));
   }
+}
+
+/** Which limit the folder exceeds, if any. */
+async function excess(work: string, limits: InstallLimits): Promise<'files' | 'size' | null> {
+  const { files, bytes } = await folderSize(work, limits);
+  if (files > limits.files) return 'files';
+  return bytes > limits.bytes ? 'size' : null;
 }
 
 async function writeFor(uid: number, file: string, text: string): Promise<void> {

@@ -41,7 +41,11 @@ export async function readNpmSettings(env: NodeJS.ProcessEnv = process.env): Pro
     ['https-proxy', ['HTTPS_PROXY', 'https_proxy']],
     ['noproxy', ['NO_PROXY', 'no_proxy']],
   ] as const)
-    if (!settings.get(name)) settings.set(name, variables.map((variable) => env[variable]).find((value) => value));
+    if (!settings.get(name))
+      settings.set(
+        name,
+        variables.map((variable) => env[variable]).find((value) => value),
+      );
   const given = [...settings].filter(([, value]) => value !== undefined && value !== null && value !== '');
   const addresses = given.filter(([name]) => ['registry', 'proxy', 'https-proxy'].includes(name) || scopeRegistry.test(name));
   return {
@@ -54,9 +58,9 @@ export async function readNpmSettings(env: NodeJS.ProcessEnv = process.env): Pro
 
 async function load(env: NodeJS.ProcessEnv): Promise<NpmConfig> {
   const npm = join((await installedPackage('npm')).from, 'package.json');
-  const require = createRequire(npm);
-  const Config = require('@npmcli/config') as new (options: object) => NpmConfig;
-  const definitions = require('@npmcli/config/lib/definitions') as object;
+  const partOfNpm = createRequire(npm);
+  const Config = partOfNpm('@npmcli/config') as new (options: object) => NpmConfig;
+  const definitions = partOfNpm('@npmcli/config/lib/definitions') as object;
   // The settings that people have are those of the npm in their PATH
   const program = findProgram('npm');
   const config = new Config({
@@ -72,7 +76,11 @@ async function load(env: NodeJS.ProcessEnv): Promise<NpmConfig> {
 
 async function authoritiesOf(config: NpmConfig, env: NodeJS.ProcessEnv): Promise<string | null> {
   const ca = config.get('ca') as string | string[] | null;
-  const own = ca?.length ? [ca].flat() : typeof config.get('cafile') === 'string' ? [await readFile(String(config.get('cafile')), 'utf8')] : null;
+  const own = ca?.length
+    ? [ca].flat()
+    : typeof config.get('cafile') === 'string'
+      ? [await readFile(String(config.get('cafile')), 'utf8')]
+      : null;
   const extra = env.NODE_EXTRA_CA_CERTS ? [await readFile(env.NODE_EXTRA_CA_CERTS, 'utf8')] : [];
   if (own === null && extra.length === 0) return null;
   return [...(own ?? rootCertificates), ...extra].join('\n');

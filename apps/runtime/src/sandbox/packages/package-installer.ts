@@ -137,7 +137,9 @@ export class PackageInstaller {
       const code = await bundlePackages(resolved, { ...this.tools, work, limits: this.limits }, until);
       const stored = zstdCompressSync(code).length;
       if (stored > this.limits.storedBytes)
-        throw new ComponentRejected(`The packages have more than ${this.limits.storedBytes >> 20} MB of compressed code; import smaller ones`);
+        throw new ComponentRejected(
+          `The packages have more than ${this.limits.storedBytes >> 20} MB of compressed code; import smaller ones`,
+        );
       const versions = Object.fromEntries(wanted.map((each) => [each.specifier, versionOf(packages, names.get(each)!)]));
       return { code, versions, warnings };
     });
@@ -168,7 +170,10 @@ export class PackageInstaller {
         const failure = await npmInstall(dependencies, tools, until);
         if (failure?.kind === 'broken') throw new SandboxUnavailable(`Packages cannot be installed: ${failure.message}`);
         if (failure?.kind === 'rejected') throw new ComponentRejected(failure.message);
-        if (failure) throw new RegistryUnreachable(`${failure.message}, and the packages ${Object.keys(dependencies).join(', ')} were not installed before`);
+        if (failure)
+          throw new RegistryUnreachable(
+            `${failure.message}, and the packages ${Object.keys(dependencies).join(', ')} were not installed before`,
+          );
         return installedPackages(folder);
       }, folder);
     } finally {
@@ -181,7 +186,8 @@ export class PackageInstaller {
       throw new ComponentRejected(`The packages need ${packages.length} packages in total; the limit is ${this.limits.packages}`);
     for (const { name, version, path, hasInstallScript } of packages) {
       const native = await nativeFile(join(work, path));
-      if (native) throw new ComponentRejected(`The package ${name}@${version} contains native code (${native}), which cannot run in the sandbox`);
+      if (native)
+        throw new ComponentRejected(`The package ${name}@${version} contains native code (${native}), which cannot run in the sandbox`);
       if (hasInstallScript && !isListed(name, this.settings.list))
         throw new ComponentRejected(
           `The package ${name}@${version} runs a script when it is installed, which Sluice does not execute. If the package works without it, the ` +

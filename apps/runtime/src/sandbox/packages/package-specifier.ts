@@ -15,7 +15,8 @@ const longestName = 214;
 /** Reads `luxon`, `luxon@3.4.4`, `@octokit/core@^6`, `lodash@4/get` and `lodash/get@4`. Returns null for anything that is not a package. */
 export function readSpecifier(specifier: string): PackageSpecifier | null {
   const [, name, early, path = '', late] = /^((?:@[^/@]+\/)?[^/@]+)(?:@([^/]+))?((?:\/[^@]*)?)(?:@([^/]+))?$/.exec(specifier) ?? [];
-  if (name === undefined || name.length > longestName || !namePattern.test(name) || (early !== undefined && late !== undefined)) return null;
+  if (name === undefined || name.length > longestName || !namePattern.test(name) || (early !== undefined && late !== undefined))
+    return null;
   const range = early ?? late ?? null;
   if (range !== null && validRange(range) === null && !/^[a-z][\w.-]*$/i.test(range)) return null;
   if (path.split('/').some((part) => part === '..' || part === '.')) return null;

@@ -93,7 +93,13 @@ export function archiveOf(files: Record<string, ArchiveEntry>): Buffer {
     head.write(link === '' ? '0' : '2', 156);
     head.write(link, 157, 100);
     head.write('ustar\x0000', 257);
-    head.write(`${head.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, '0')}\0 `, 148);
+    head.write(
+      `${head
+        .reduce((sum, byte) => sum + byte, 0)
+        .toString(8)
+        .padStart(6, '0')}\0 `,
+      148,
+    );
     pieces.push(head, body, Buffer.alloc((block - (body.length % block)) % block));
   }
   return gzipSync(Buffer.concat([...pieces, Buffer.alloc(2 * block)]));

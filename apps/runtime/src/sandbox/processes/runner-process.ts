@@ -143,7 +143,11 @@ export class RunnerProcess {
    * @param inspector whose connections it may use, and whether they install packages
    * @throws PackagesMissing, ComponentRejected, SandboxUnavailable
    */
-  async inspect({ hash, code, packages }: ComponentCode, until: number, { accountId = '', installs = false }: Inspector): Promise<ComponentDescription> {
+  async inspect(
+    { hash, code, packages }: ComponentCode,
+    until: number,
+    { accountId = '', installs = false }: Inspector,
+  ): Promise<ComponentDescription> {
     this.exchange.charge(this.settings.budgets.of(accountId));
     const id = randomBytes(8).toString('hex');
     this.watch?.enter(id, this.settings.limits.inspectIdleMs);

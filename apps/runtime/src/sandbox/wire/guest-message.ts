@@ -6,7 +6,18 @@ import { checkJsonText, countTokens, NotJson } from './json-text.js';
 /** A runner process sent a message that our guest never sends, so the guest no longer controls it. */
 export class ProtocolBroken extends Error {}
 
-const lengths = { id: 64, name: 128, code: 128, message: 16_384, stack: 32_768, key: 1_048_576, meta: 65_536, level: 16, logs: 65_536, specifier: 512 };
+const lengths = {
+  id: 64,
+  name: 128,
+  code: 128,
+  message: 16_384,
+  stack: 32_768,
+  key: 1_048_576,
+  meta: 65_536,
+  level: 16,
+  logs: 65_536,
+  specifier: 512,
+};
 const mostImports = 200;
 // An event of a megabyte whose every sign is escaped, beside what gathers before a frame is sent
 const largeFrame = 3 << 20;
