@@ -58,6 +58,10 @@ export const keepsOrder = ({ dedupe, concurrency, configurable_props }: Componen
   dedupe !== null ||
   (concurrency <= 1 && configurable_props.some(({ type, customResponse }) => type === DB_PROP || customResponse === true));
 
+/** Whether the client gets the component's response only when the events of the run are stored, so that a sender repeats a request whose events are lost. */
+export const respondsWhenStored = ({ configurable_props }: ComponentDescription): boolean =>
+  configurable_props.some(({ respondWhenStored }) => respondWhenStored === true);
+
 /** The event of a run that was requested without one. */
 export function eventOfTimer({ deployment }: DeployedState): string {
   const [schedule] = Object.values(deployment.schedules);
