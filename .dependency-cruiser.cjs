@@ -17,6 +17,20 @@ module.exports = {
       to: { path: '^apps/' },
     },
     {
+      name: 'packages-know-the-api-only',
+      comment: 'Packages run on other machines than the services: they know Sluice by its REST API, and each other by name.',
+      severity: 'error',
+      from: { path: '^packages/([^/]+)/' },
+      to: { path: '^(apps|libs|packages)/', pathNot: '^packages/($1/|[^/]+/src/index\\.ts)' },
+    },
+    {
+      name: 'services-know-no-packages',
+      comment: 'Packages are made from the description of the API, which the services generate.',
+      severity: 'error',
+      from: { path: '^(apps|libs)/' },
+      to: { path: '^packages/' },
+    },
+    {
       name: 'libs-by-their-front-door',
       comment: 'Import a library by its index: files that it does not export may change at any time.',
       severity: 'error',
@@ -86,7 +100,7 @@ module.exports = {
     doNotFollow: { path: 'node_modules' },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
-      conditionNames: ['import', 'node', 'default'],
+      conditionNames: ['sluice-source', 'import', 'node', 'default'],
       extensions: ['.ts', '.js', '.mjs', '.cjs'],
     },
   },

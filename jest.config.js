@@ -21,7 +21,7 @@ const swc = {
 
 const common = {
   // Not the root: node_modules and the data of a running Sluice need not be crawled.
-  roots: ['apps', 'libs', 'scripts', 'test'].map((folder) => `<rootDir>/${folder}`),
+  roots: ['apps', 'libs', 'packages', 'scripts', 'test'].map((folder) => `<rootDir>/${folder}`),
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
   transform: { '\\.ts$': ['@swc/jest', swc] },
@@ -30,6 +30,7 @@ const common = {
     '^fast-check$': '<rootDir>/test/support/seeded-fast-check.mjs',
     // Libraries from their sources: a unit test needs no build.
     [`^#(${libraries.join('|')})$`]: '<rootDir>/libs/$1/src/index.ts',
+    '^@sluice/client$': '<rootDir>/packages/client/src/index.ts',
     // TypeScript sources import each other by the names of their output.
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
@@ -53,7 +54,7 @@ export default {
     {
       ...common,
       displayName: 'unit',
-      testMatch: ['<rootDir>/{apps,libs}/**/*.spec.ts', '<rootDir>/scripts/**/*.spec.mjs'],
+      testMatch: ['<rootDir>/{apps,libs,packages}/**/*.spec.ts', '<rootDir>/scripts/**/*.spec.mjs'],
       ...timeLimit(120),
     },
     {

@@ -17,7 +17,7 @@ const BATCH = 100;
 /** Events per second at which latencies are measured. */
 const RATE = 500;
 /** An endpoint runs code for each request: it gets a share of the load. */
-const ENDPOINT_SHARE = 0.01;
+const ENDPOINT_SHARE = 0.1;
 const EMITTERS = 20;
 const NOTE = 'x'.repeat(220);
 
@@ -36,12 +36,21 @@ try {
   /** @type {string[]} */
   const emitters = [];
   for (let n = 0; n < EMITTERS; n++) emitters.push((await api('POST', '/sources', { key: 'manual', name: `bench ${n}` })).id);
-  const endpoint = await api('POST', '/sources', {
-    component_code: await readFile(new URL('../components/http-request.mjs', import.meta.url), 'utf8'),
-    configured_props: { bodyOnly: true },
-  });
-  const endpointUrl = endpoint.configured_props.http.endpoint_url;
-  const connections = { api: await openConnections(system.apiUrl, CONNECTIONS), endpoint: await openConnections(endpointUrl, CONNECTIONS) };
+  const component_code = await readFile(new URL('../components/http-request.mjs', import.meta.url), 'utf8');
+  /** @type {string[]} */
+  const endpoints = [];
+  for (let n = 0; n < EMITTERS; n++) {
+    const { configured_props } = await api('POST', '/sources', {
+      component_code,
+      configured_props: { bodyOnly: true },
+      name: `endpoint ${n}`,
+    });
+    endpoints.push(configured_props.http.endpoint_url);
+  }
+  const connections = {
+    api: await openConnections(system.apiUrl, CONNECTIONS),
+    endpoint: await openConnections(endpoints[0] ?? '', CONNECTIONS),
+  };
   let made = 0;
   const event = () => ({ n: made++, note: NOTE });
   const next = () => emitters[made % EMITTERS] ?? '';
@@ -66,7 +75,10 @@ try {
     endpoint: {
       size: 1,
       share: ENDPOINT_SHARE,
-      send: () => connections.endpoint.send(postBytes(endpointUrl, { 'content-type': 'application/json' }, JSON.stringify(event()))),
+      send: () => {
+        const url = endpoints[made % EMITTERS] ?? '';
+        return connections.endpoint.send(postBytes(url, { 'content-type': 'application/json' }, JSON.stringify(event())));
+      },
     },
     kafka: {
       size: 1,

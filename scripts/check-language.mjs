@@ -6,10 +6,10 @@ import { inRoot, ROOT } from './shell/paths.mjs';
 
 /** The files to check. */
 const SCOPE =
-  /\.md$|^docs\/|^(k8s|docker|components|\.ci)\/|^docker-|^Dockerfile$|^\.env\.example$|^(apps|libs|scripts|bench|test)\/.*\.(ts|mjs|sh)$|^[^/]+\.c?js$/;
+  /\.md$|^docs\/|^(k8s|docker|components|\.ci)\/|^docker-|^Dockerfile$|^\.env\.example$|^(apps|libs|packages|scripts|bench|test)\/.*\.(ts|mjs|sh)$|^[^/]+\.c?js$/;
 
 /** Files that quote the phrases, and code or texts of others. */
-const EXCEPT = /^scripts\/(check-language|language\/prose\.spec)\.mjs$|^docker\/seccomp|real-components|sandbox\/attacks/;
+const EXCEPT = /^scripts\/(check-language|language\/prose\.spec)\.mjs$|^docker\/seccomp|real-components|packages\/client\/src\/generated|sandbox\/attacks/;
 
 /** @type {[phrase: RegExp, better: string][]} */
 const PHRASES = [

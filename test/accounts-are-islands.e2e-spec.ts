@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import type { Answer, Api } from './support/api.js';
+import type { ApiResponse, Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { sample } from './support/generate.js';
 import { operations, resolved } from './support/openapi.js';
@@ -9,7 +9,7 @@ import { needing, topic } from './support/target.js';
 
 let system: System;
 let owner: Api;
-let stranger: Api;
+let otherAccount: Api;
 /** Ids that belong to the owner, by the collection before them in a path. */
 const ids: Record<string, string> = {};
 /** Ids of the same kinds that never existed. */
@@ -32,7 +32,7 @@ const WORKFLOW = `p_${Date.now().toString(36)}`;
 
 beforeAll(async () => {
   system = await joinSystem();
-  [owner, stranger] = [await system.account(), await system.account()];
+  [owner, otherAccount] = [await system.account(), await system.account()];
   const source = await owner.source(CODE);
   Object.assign(ids, {
     sources: source.id,
@@ -46,7 +46,7 @@ beforeAll(async () => {
   });
   ids.connections = (await owner.post('/connections', { app: 'island', credentials: { key: 'x' } })).body.data.id;
   await owner.subscribe(source.id, ids.webhooks!);
-  ownComponent = (await stranger.source(CODE)).component_id;
+  ownComponent = (await otherAccount.source(CODE)).component_id;
   const producer = outsideKafka(system.brokers).producer();
   await producer.connect();
   await producer.send({
@@ -69,7 +69,7 @@ const ofAccounts = operations.filter(({ path }) => path.includes('{') && !path.s
 
 needing('accounts').describe('the resources of an account do not exist for another account', () => {
   it.each(ofAccounts.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))('%s', async (_, operation) => {
-    const call = async (known: Record<string, string>): Promise<Answer> => {
+    const call = async (known: Record<string, string>): Promise<ApiResponse> => {
       const path = operation.path.slice('/v1'.length).replace(/(\w+)\/\{\w+\}/g, (_match, kind: string) => {
         if (!known[kind]) throw new Error(`this test needs an id for /${kind}/`);
         return `${kind}/${known[kind]}`;
@@ -82,11 +82,11 @@ needing('accounts').describe('the resources of an account do not exist for anoth
         ...(sample(operation.body) as object),
         ...Object.fromEntries(Object.entries(FITTING()).filter(([name]) => resolved(operation.body!).properties?.[name])),
       };
-      return stranger.send(operation.method, `${path}?${query.toString()}`, body);
+      return otherAccount.send(operation.method, `${path}?${query.toString()}`, body);
     };
     const [foreign, none] = [await call(ids), await call(never)];
-    const leveled = (answer: Answer, known: Record<string, string>) =>
-      Object.values(known).reduce((text, id) => text.replaceAll(id, '?'), answer.text.replace(answer.body.request_id as string, '!'));
+    const leveled = (response: ApiResponse, known: Record<string, string>) =>
+      Object.values(known).reduce((text, id) => text.replaceAll(id, '?'), response.text.replace(response.body.request_id as string, '!'));
     expect([foreign.status, none.status]).toEqual([404, 404]);
     expect(leveled(foreign, ids)).toBe(leveled(none, never));
   });

@@ -161,11 +161,11 @@ async function send(kafka: Kafka, topic: string): Promise<void> {
 }
 
 /** Sends one request in Kafka's protocol without a client, and returns its outcome. */
-function speak(port: number, request: Buffer): Promise<'answered' | 'closed'> {
+function speak(port: number, request: Buffer): Promise<'response' | 'closed'> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port }, () => socket.write(request));
     socket.on('data', () => {
-      resolve('answered');
+      resolve('response');
       socket.destroy();
     });
     socket.on('error', () => {});

@@ -50,14 +50,14 @@ needing('variables', 'receiver', 'accounts').describe('errors of a source', () =
     const silent = await system.account(SILENT);
     await system.sluice('account', 'error-mail', silent.account.id, 'off');
     const code = "export default { name: 'failing', run() { throw new Error('no luck'); } }";
-    const [unheard, heard] = [await silent.source(code), await api.source(code)];
-    await silent.post(`/sources/${unheard.id}/run`);
+    const [unmailed, mailed] = [await silent.source(code), await api.source(code)];
+    await silent.post(`/sources/${unmailed.id}/run`);
     await eventually(async () => {
-      const { body } = await silent.get(`/sources/${unheard.id}/event_summaries?event_name=$errors`);
+      const { body } = await silent.get(`/sources/${unmailed.id}/event_summaries?event_name=$errors`);
       expect(body.data).toHaveLength(1);
     });
-    await api.post(`/sources/${heard.id}/run`);
-    await eventually(() => expect(mails.some(({ text }) => text.includes(heard.id))).toBe(true));
+    await api.post(`/sources/${mailed.id}/run`);
+    await eventually(() => expect(mails.some(({ text }) => text.includes(mailed.id))).toBe(true));
     expect(mails.some(({ to }) => to === SILENT)).toBe(false);
   });
 });

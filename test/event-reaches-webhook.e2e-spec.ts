@@ -35,11 +35,11 @@ describe('an event reaches a webhook', () => {
     const source = await api.source(await component('http-request'), { configured_props: { bodyOnly: true } });
     const webhook = await api.webhook(receiver.url);
     await api.subscribe(source.id, webhook);
-    const answer = await http('POST', source.configured_props.http.endpoint_url, {
+    const response = await http('POST', source.configured_props.http.endpoint_url, {
       headers: { 'content-type': 'application/json' },
       body: '{"order":17}',
     });
-    expect(answer.status).toBe(200);
+    expect(response.status).toBe(200);
 
     const request = await arrived(({ body }) => body.order === 17);
     expect(request.text).toBe('{"order":17}');
@@ -83,7 +83,7 @@ describe('an event reaches a webhook', () => {
   delivering('after its receiver failed at first', async () => {
     const failing = await Receiver.start();
     let calls = 0;
-    failing.answer = () => (++calls === 1 ? 500 : 200);
+    failing.respondWith = () => (++calls === 1 ? 500 : 200);
     const source = await api.source(await component('http-request'));
     await api.subscribe(source.id, await api.webhook(failing.url));
     await http('POST', source.configured_props.http.endpoint_url, { body: 'x' });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import type { Answer, Api } from './support/api.js';
+import type { ApiResponse, Api } from './support/api.js';
 import { EventStream } from './support/event-stream.js';
 import { eventually } from './support/eventually.js';
 import { outsideKafka } from './support/outside-kafka.js';
@@ -26,14 +26,14 @@ afterAll(async () => {
   await Promise.all([system?.stop(), receiver?.close()]);
 });
 
-const publish = (path: string, body: unknown, type = JSON_TYPE, headers: Record<string, string> = {}): Promise<Answer> =>
+const publish = (path: string, body: unknown, type = JSON_TYPE, headers: Record<string, string> = {}): Promise<ApiResponse> =>
   api.raw('POST', path, typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body), {
     'content-type': type,
     ...headers,
   });
 const summaries = async (id: string, query = '?limit=100&expand=event') =>
   (await api.get(`/sources/${id}/event_summaries${query}`)).body.data as any[];
-const emitIds = ({ body }: Answer) => body.data.map(({ emit_id }: any) => emit_id);
+const emitIds = ({ body }: ApiResponse) => body.data.map(({ emit_id }: any) => emit_id);
 const cloudEvent = (more: object = {}) => ({ specversion: '1.0', id: randomUUID(), source: '/shop', type: 'order', data: 1, ...more });
 /** A separate source. */
 const emitter = async (): Promise<string> => (await api.post('/sources', { key: 'manual' })).body.data.id;
@@ -45,15 +45,15 @@ const arrived = (predicate: (request: Received) => boolean) =>
   });
 
 describe('an event that is published', () => {
-  it('is stored byte for byte, with the emit id of the answer', async () => {
+  it('is stored byte for byte, with the emit id of the response', async () => {
     const id = await emitter();
-    const answer = await publish(`/sources/${id}/events`, '{"n": 1.0, "text": "é"}');
-    expect(answer.status).toBe(202);
-    expect(emitIds(answer)).toEqual([expect.stringMatching(/^[0-9A-Za-z]{27}$/)]);
+    const response = await publish(`/sources/${id}/events`, '{"n": 1.0, "text": "é"}');
+    expect(response.status).toBe(202);
+    expect(emitIds(response)).toEqual([expect.stringMatching(/^[0-9A-Za-z]{27}$/)]);
     await eventually(async () => {
       const page = await api.get(`/sources/${id}/event_summaries?expand=event`);
       expect(page.text).toContain('"event":{"n": 1.0, "text": "é"}');
-      expect(page.body.data[0].metadata).toEqual({ emitter_id: id, emit_id: emitIds(answer)[0], name: '' });
+      expect(page.body.data[0].metadata).toEqual({ emitter_id: id, emit_id: emitIds(response)[0], name: '' });
     });
   });
 
@@ -114,13 +114,13 @@ describe('an event that is published', () => {
 describe('a batch', () => {
   it('is published in its order', async () => {
     const id = await emitter();
-    const answer = await publish(
+    const response = await publish(
       `/sources/${id}/events?event_name=default`,
       Array.from({ length: 500 }, (_, n) => cloudEvent({ id: `e${n}`, data: n })),
       BATCH,
     );
-    expect(answer.status).toBe(202);
-    expect(emitIds(answer)).toEqual(Array.from({ length: 500 }, (_, n) => `e${n}`));
+    expect(response.status).toBe(202);
+    expect(emitIds(response)).toEqual(Array.from({ length: 500 }, (_, n) => `e${n}`));
     await eventually(async () =>
       expect((await summaries(id)).map(({ event }) => event)).toEqual(Array.from({ length: 100 }, (_, n) => 499 - n)),
     );
@@ -134,15 +134,15 @@ describe('a batch', () => {
   });
 
   it('that is empty publishes nothing', async () => {
-    const answer = await publish(`/sources/${source.id}/events`, [], BATCH);
-    expect([answer.status, answer.body]).toEqual([202, { data: [] }]);
+    const response = await publish(`/sources/${source.id}/events`, [], BATCH);
+    expect([response.status, response.body]).toEqual([202, { data: [] }]);
   });
 
   it('with bad events is refused as a whole, and names each of them', async () => {
     const id = await emitter();
-    const answer = await publish(`/sources/${id}/events`, [cloudEvent(), {}, cloudEvent({ type: '' })], BATCH);
-    expect(answer.status).toBe(400);
-    expect(answer.body.errors.map(({ index, field }: any) => [index, field])).toEqual([
+    const response = await publish(`/sources/${id}/events`, [cloudEvent(), {}, cloudEvent({ type: '' })], BATCH);
+    expect(response.status).toBe(400);
+    expect(response.body.errors.map(({ index, field }: any) => [index, field])).toEqual([
       [1, '[1].specversion'],
       [1, '[1].id'],
       [1, '[1].source'],
@@ -278,7 +278,7 @@ describe('CloudEvents reach webhooks', () => {
   delivering('the same when the first attempt fails', async () => {
     const failing = await Receiver.start();
     let calls = 0;
-    failing.answer = () => (++calls === 1 ? 500 : 200);
+    failing.respondWith = () => (++calls === 1 ? 500 : 200);
     const id = await emitter();
     await api.subscribe(id, await api.webhook(failing.url));
     const event = cloudEvent({ id: 'retried', datacontenttype: 'application/vnd.shop+json', sluicestream: 'default', tenant: 'ü' });

@@ -99,7 +99,7 @@ describe('a valid record behind it', () => {
 
   it('is handled within a second, ignoring fields that a later version adds', async () => {
     const emitter = await api.source("export default { name: 'Emitter' };");
-    const listener = await api.source("export default { name: 'Listener', run(e) { this.$emit({ heard: e }); } };");
+    const listener = await api.source("export default { name: 'Listener', run(e) { this.$emit({ received: e }); } };");
     await api.subscribe(emitter.id, listener.id);
     const run = { run_id: randomUUID(), owner_id: api.account.id, source_id: listener.id, trigger: 'manual', due_at_ms: Date.now() };
     await producer.send({
@@ -118,7 +118,7 @@ describe('a valid record behind it', () => {
     });
     await eventually(async () => {
       const { body } = await api.get(`/sources/${listener.id}/event_summaries`);
-      expect(body.data.map(({ event }: any) => event.heard).sort()).toEqual(['direct', 'routed']);
+      expect(body.data.map(({ event }: any) => event.received).sort()).toEqual(['direct', 'routed']);
     });
   });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Answer, type Api, http } from './support/api.js';
+import { type ApiResponse, type Api, http } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { startSystem, type System } from './support/system.js';
 import { can, needing } from './support/target.js';
@@ -21,18 +21,22 @@ const freshKey = async (): Promise<Record<string, string>> => {
   const { api_key } = await system.sluice('key', 'create', '--account', api.account.id);
   return { authorization: `Bearer ${api_key}` };
 };
-const problem = ({ body, headers }: Answer) => ({ type: headers['content-type'], id: body.request_id === headers['x-request-id'], body });
+const problem = ({ body, headers }: ApiResponse) => ({
+  type: headers['content-type'],
+  id: body.request_id === headers['x-request-id'],
+  body,
+});
 
 needing('variables', 'accounts').describe('a limit of requests per key', () => {
   it('is stated in each response, and further requests are refused with 429', async () => {
     const headers = await freshKey();
-    const answers: Answer[] = [];
-    for (let n = 0; n < LIMIT + 2; n++) answers.push(await http('GET', `${api.baseUrl}/users/me`, { headers }));
-    expect(answers.map(({ status }) => status)).toEqual([...Array<number>(LIMIT).fill(200), 429, 429]);
-    expect(answers.map((answer) => answer.headers['ratelimit-remaining'])).toEqual(
+    const responses: ApiResponse[] = [];
+    for (let n = 0; n < LIMIT + 2; n++) responses.push(await http('GET', `${api.baseUrl}/users/me`, { headers }));
+    expect(responses.map(({ status }) => status)).toEqual([...Array<number>(LIMIT).fill(200), 429, 429]);
+    expect(responses.map((response) => response.headers['ratelimit-remaining'])).toEqual(
       [...Array(LIMIT + 2).keys()].map((n) => String(Math.max(0, LIMIT - 1 - n))),
     );
-    const refused = answers[LIMIT]!;
+    const refused = responses[LIMIT]!;
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
     expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(60);
     expect(refused.headers).toMatchObject({
@@ -97,7 +101,7 @@ describe('while a part of the system is down', () => {
     const later = await freshKey();
     await eventually(async () => {
       const again = await http('GET', `${api.baseUrl}/sources/${id}`, { headers: later });
-      // the deletion was answered with 503: it may still have been carried out
+      // the response to the deletion was 503, but it may still have been carried out
       expect([200, 404]).toContain(again.status);
     });
   });

@@ -171,9 +171,9 @@ describe('a live stream', () => {
 
   needing('accounts').it('is refused for an emitter that does not exist, belongs to another account, or is malformed', async () => {
     const id = await source();
-    const stranger = await system.account();
+    const otherAccount = await system.account();
     const status = async (path: string, headers = {}, who = api) => (await who.send('GET', path, undefined, headers)).status;
-    expect(await status(`/sources/${id}/sse`, {}, stranger)).toBe(404);
+    expect(await status(`/sources/${id}/sse`, {}, otherAccount)).toBe(404);
     expect(await status('/sources/dc_000000000000/sse')).toBe(404);
     expect(await status('/workflows/p_000000000000/sse')).toBe(404);
     expect(await status(`/sources/${id}/sse?after=x`)).toBe(400);

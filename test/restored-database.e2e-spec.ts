@@ -51,7 +51,7 @@ needing('processes', 'control', 'receiver').it(
     await system.apps.stop('routing');
     await onServer('DROP DATABASE IF EXISTS routing_backup', 'CREATE DATABASE routing_backup TEMPLATE routing');
     await system.apps.start('routing');
-    receiver.answer = () => 503;
+    receiver.respondWith = () => 503;
     await emit(EVENTS, 2 * EVENTS);
     // each of them has failed once or waits behind one that failed
     await eventually(async () => {
@@ -60,7 +60,7 @@ needing('processes', 'control', 'receiver').it(
     });
     await system.apps.stop('routing');
     await onServer('DROP DATABASE routing WITH (FORCE)', 'ALTER DATABASE routing_backup RENAME TO routing');
-    receiver.answer = () => 200;
+    receiver.respondWith = () => 200;
     const failed = receiver.received.length;
     await system.apps.start('routing');
 

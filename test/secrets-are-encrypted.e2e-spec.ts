@@ -42,7 +42,7 @@ const lengthsOf = async (): Promise<unknown[]> =>
   (await api.get(`/sources/${source.id}/event_summaries`)).body.data.map(({ event }: any) => event.lengths);
 
 describe('a source with secrets', () => {
-  it('shows masks in every answer', async () => {
+  it('shows masks in every response', async () => {
     expect(source.configured_props).toMatchObject({ token: MASK, demo: { $auth: { key: MASK } }, open: 'visible' });
     const listed = (await api.get('/users/me/sources')).body.data[0];
     for (const { configured_props } of [(await api.get(`/sources/${source.id}`)).body.data, listed])
@@ -56,8 +56,8 @@ describe('a source with secrets', () => {
 
   it('keeps a value whose mask is sent back, and replaces one that is sent', async () => {
     const props = { token: MASK, demo: { $auth: { key: planted.changed } }, open: 'visible' };
-    const answer = await api.put(`/sources/${source.id}`, { component_id: source.component_id, configured_props: props });
-    expect(answer.status).toBe(200);
+    const response = await api.put(`/sources/${source.id}`, { component_id: source.component_id, configured_props: props });
+    expect(response.status).toBe(200);
     await api.post(`/sources/${source.id}/run`, {});
     await eventually(async () => expect((await lengthsOf())[0]).toEqual([planted.prop.length, planted.changed.length]));
   });

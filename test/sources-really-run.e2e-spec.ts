@@ -22,8 +22,8 @@ const expectEvents = (source: { id: string }, expected: unknown[], stream = '') 
 const call = (source: any, body: string, headers: Record<string, string> = {}) =>
   http('POST', source.configured_props.http.endpoint_url, { body, headers });
 const runNow = async (source: { id: string }, event: unknown) => {
-  const answer = await api.post(`/sources/${source.id}/run`, { event });
-  expect(answer.status).toBe(202);
+  const response = await api.post(`/sources/${source.id}/run`, { event });
+  expect(response.status).toBe(202);
 };
 
 describe('a source', () => {
@@ -125,8 +125,12 @@ describe('a source', () => {
     const source =
       await api.source(`export default { name: 'responder', props: { http: { type: '$.interface.http', customResponse: true } },
       async run(e) { if (e.body === 'silent') return; this.http.respond({ status: 418, headers: { 'x-tea': 'pot' }, body: { got: e.body } }); this.$emit(e.body); } }`);
-    const answer = await call(source, 'tea', { 'content-type': 'text/plain' });
-    expect(answer).toMatchObject({ status: 418, headers: { 'x-tea': 'pot', 'content-security-policy': 'sandbox' }, body: { got: 'tea' } });
+    const response = await call(source, 'tea', { 'content-type': 'text/plain' });
+    expect(response).toMatchObject({
+      status: 418,
+      headers: { 'x-tea': 'pot', 'content-security-policy': 'sandbox' },
+      body: { got: 'tea' },
+    });
     expect((await call(source, 'silent')).status).toBe(400);
     await expectEvents(source, ['tea']);
   });
@@ -196,10 +200,10 @@ describe('a source', () => {
 
   it('is triggered by the events that it subscribes to', async () => {
     const emitter = await api.source("export default { name: 'emitter', run(e) { this.$emit(e); } }");
-    const listener = await api.source("export default { name: 'listener', run(e) { this.$emit({ heard: e }); } }");
+    const listener = await api.source("export default { name: 'listener', run(e) { this.$emit({ received: e }); } }");
     await api.subscribe(emitter.id, listener.id);
     await runNow(emitter, { n: 5 });
-    await expectEvents(listener, [{ heard: { n: 5 } }]);
+    await expectEvents(listener, [{ received: { n: 5 } }]);
   });
 
   it('is switched off when three consecutive runs end their process', async () => {

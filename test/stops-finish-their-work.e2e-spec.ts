@@ -57,28 +57,28 @@ describe('a service that is stopping', () => {
         this.http?.respond({ status: 200, body: { word } });
         this.$emit(word);
       } }`;
-    const answering = await api.source(slow('answering', "props: { http: { type: '$.interface.http', customResponse: true } },"));
+    const responding = await api.source(slow('responding', "props: { http: { type: '$.interface.http', customResponse: true } },"));
     const emitting = await api.source(slow('emitting', ''));
     const call = (body: object) =>
-      http('POST', answering.configured_props.http.endpoint_url, {
+      http('POST', responding.configured_props.http.endpoint_url, {
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify(body),
       });
-    const answer = call({ word: 'answered', ms: RUN_MS });
+    const response = call({ word: 'responded', ms: RUN_MS });
     await api.post(`/sources/${emitting.id}/run`, { event: { word: 'emitted', ms: RUN_MS } });
-    await Promise.all([arrival('/answered'), arrival('/emitted')]);
+    await Promise.all([arrival('/responded'), arrival('/emitted')]);
 
-    await whileStopped('runtime', async () => expect(await answer).toMatchObject({ status: 200, body: { word: 'answered' } }));
+    await whileStopped('runtime', async () => expect(await response).toMatchObject({ status: 200, body: { word: 'responded' } }));
     // the later events show that nothing is left to be repeated
     await api.post(`/sources/${emitting.id}/run`, { event: { word: 'emitted-later', ms: 0 } });
-    expect((await call({ word: 'answered-later', ms: 0 })).status).toBe(200);
+    expect((await call({ word: 'responded-later', ms: 0 })).status).toBe(200);
     await eventually(async () => expect(await eventsOf(emitting)).toEqual(['emitted', 'emitted-later']));
-    await eventually(async () => expect(await eventsOf(answering)).toEqual(['answered', 'answered-later']));
-    expect([requestsAt('/answered'), requestsAt('/emitted')].map(({ length }) => length)).toEqual([1, 1]);
+    await eventually(async () => expect(await eventsOf(responding)).toEqual(['responded', 'responded-later']));
+    expect([requestsAt('/responded'), requestsAt('/emitted')].map(({ length }) => length)).toEqual([1, 1]);
   });
 
   it(`finishes a delivery to a webhook that takes ${DELIVERY_MS / 1000} s, and does not deliver the event again`, async () => {
-    receiver.answer = ({ body }) => (body?.n === 1 ? new Promise((resolve) => setTimeout(() => resolve(200), DELIVERY_MS)) : 200);
+    receiver.respondWith = ({ body }) => (body?.n === 1 ? new Promise((resolve) => setTimeout(() => resolve(200), DELIVERY_MS)) : 200);
     const source = await api.source("export default { name: 'delivered' }");
     await api.subscribe(source.id, await api.webhook(`${receiver.url}delivered`));
     await producer.emit(source.id, [{ n: 1 }]);
@@ -91,11 +91,11 @@ describe('a service that is stopping', () => {
   it(`responds to a request of ${FETCH_MS / 1000} s to the REST API`, async () => {
     files = createServer((_, response) => setTimeout(() => response.end("export default { name: 'slowly fetched' }"), FETCH_MS));
     const asked = new Promise((resolve) => files?.once('request', resolve));
-    const answer = api.post('/components', { component_url: `http://${await listenForTarget(files)}/component.mjs` });
+    const response = api.post('/components', { component_url: `http://${await listenForTarget(files)}/component.mjs` });
     await asked;
 
     await whileStopped('gateway', async () =>
-      expect(await answer).toMatchObject({ status: 200, body: { data: { name: 'slowly fetched' } } }),
+      expect(await response).toMatchObject({ status: 200, body: { data: { name: 'slowly fetched' } } }),
     );
     expect((await api.get('/users/me')).status).toBe(200);
   });

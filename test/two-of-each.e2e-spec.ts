@@ -55,11 +55,11 @@ needing('scale', 'receiver').describe('two of each service', () => {
   it('handle everything correctly through either gateway', () => everything('both'));
 
   it('handle concurrent requests to both', async () => {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 60 }, (_, n) => gateways[n % 2]!.post('/sources', { component_code: CODE, name: 'same' })),
     );
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    const slugs = answers.map(({ body }) => body.data.name_slug as string);
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
+    const slugs = responses.map(({ body }) => body.data.name_slug as string);
     expect(new Set(slugs).size).toBe(60);
   });
 

@@ -18,9 +18,9 @@ export async function startChild(file, ...args) {
     first,
     /** @param {any} message */
     ask: async (message) => {
-      const answer = once(child, 'message');
+      const response = once(child, 'message');
       child.send(message);
-      return (await answer)[0];
+      return (await response)[0];
     },
     stop: async () => {
       child.disconnect();

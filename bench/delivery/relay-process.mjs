@@ -23,8 +23,8 @@ let id = 0;
 async function post(url, body) {
   if (running >= CONCURRENCY) await new Promise((resolve) => waiting.push(() => resolve(undefined)));
   running += 1;
-  const answer = await request(url, { dispatcher: agent, method: 'POST', headers: { 'content-type': 'application/json' }, body });
-  await answer.body.dump();
+  const response = await request(url, { dispatcher: agent, method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  await response.body.dump();
   running -= 1;
   waiting.shift()?.();
 }
@@ -39,7 +39,7 @@ async function deliver(deliveries) {
     values: [ids, deliveries.map(({ url }) => url), deliveries.map(({ body }) => body)],
   });
   await Promise.all(deliveries.map(({ url, body }) => post(url, body)));
-  await pool.query({ name: 'forget', text: 'DELETE FROM relayed WHERE id = ANY($1)', values: [ids] });
+  await pool.query({ name: 'delete', text: 'DELETE FROM relayed WHERE id = ANY($1)', values: [ids] });
 }
 
 const consumer = kafka.consumer({ groupId: `relay.${Date.now()}`, maxWaitTimeInMs: 250, maxBytes: 16 * 1024 * 1024 });

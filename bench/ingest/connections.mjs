@@ -4,7 +4,7 @@ const HEADERS_END = Buffer.from('\r\n\r\n');
 const LAST_CHUNK = Buffer.from('0\r\n\r\n');
 
 /**
- * Kept-alive HTTP connections that cost the benchmark little: a request is bytes that were made before, of the answer only the status counts.
+ * Kept-alive HTTP connections that cost the benchmark little: the requests are prepared bytes, and only the status of a response is read.
  *
  * @param {string} url
  * @param {number} count
@@ -16,7 +16,7 @@ export async function openConnections(url, count) {
   /** @type {((connection: (typeof all)[number]) => void)[]} */
   const waiting = [];
   return {
-    /** Sends the request when a connection is free; resolves when it is answered with 2xx. @param {Buffer} request */
+    /** Sends the request when a connection is free; resolves when it gets a 2xx response. @param {Buffer} request */
     send: async (request) => {
       const connection = free.pop() ?? (await new Promise((resolve) => waiting.push(resolve)));
       try {
@@ -45,10 +45,10 @@ async function openConnection(host, port) {
     const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? received.length - end - 4);
     if (/\r\ntransfer-encoding: chunked/i.test(head) && !received.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK)) return;
     if (received.length < end + 4 + length) return;
-    const answer = received.toString('utf8');
+    const response = received.toString('utf8');
     received = received.subarray(end + 4 + length);
     if (/^HTTP\/1\.1 2/.test(head)) pending?.resolve();
-    else pending?.reject(new Error(answer.slice(0, 500)));
+    else pending?.reject(new Error(response.slice(0, 500)));
   };
   const open = async () => {
     const socket = connect({ host, port, noDelay: true });

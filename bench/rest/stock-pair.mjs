@@ -11,11 +11,11 @@ if (role === 'service') {
   server.addHandler('stock.echo', async (/** @type {unknown} */ payload) => payload, false);
   await new Promise((resolve) => void server.listen(resolve));
 } else {
-  const asker = new ClientKafka({ client, consumer: { groupId: 'stock-gateway' } });
-  asker.subscribeToResponseOf('stock.echo');
-  await asker.connect();
+  const requester = new ClientKafka({ client, consumer: { groupId: 'stock-gateway' } });
+  requester.subscribeToResponseOf('stock.echo');
+  await requester.connect();
   const http = createServer((_request, response) => {
-    firstValueFrom(asker.send('stock.echo', { text: 'x'.repeat(300) })).then(
+    firstValueFrom(requester.send('stock.echo', { text: 'x'.repeat(300) })).then(
       (data) => response.setHeader('content-type', 'application/json').end(JSON.stringify({ data })),
       () => response.writeHead(500).end(),
     );

@@ -10,22 +10,22 @@ let keeper;
  * @param {number} pid
  * @param {NodeJS.Signals} signal
  */
-export const watch = (pid, signal) => tellKeeper(`watch ${pid} ${signal.replace('SIG', '')}`);
+export const watch = (pid, signal) => sendToKeeper(`watch ${pid} ${signal.replace('SIG', '')}`);
 
 /**
  * The process has ended: another process may soon have its number.
  * @param {number} pid
  */
-export const forget = (pid) => tellKeeper(`forget ${pid}`);
+export const unwatch = (pid) => sendToKeeper(`unwatch ${pid}`);
 
 /**
  * Registers a temporary folder to be removed when this process has ended, for whatever reason.
  * @param {string} folder
  */
-export const removeAtEnd = (folder) => tellKeeper(`remove ${folder}`);
+export const removeAtEnd = (folder) => sendToKeeper(`remove ${folder}`);
 
 /** @param {string} line */
-function tellKeeper(line) {
+function sendToKeeper(line) {
   keeper ??= startKeeper();
   keeper.stdin.write(`${line}\n`);
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Stops the processes that a killed launcher (or test runner) leaves behind.
 #
-# It reads one command per line from the process that started it: "watch <pid> <signal>", "forget <pid>", "remove <folder>". When the input
+# It reads one command per line from the process that started it: "watch <pid> <signal>", "unwatch <pid>", "remove <folder>". When the input
 # ends, that process has ended. Processes that are still watched were left behind: this script stops them, and removes the temporary folder.
 # A shell script, because a second Node process would cost 40 MB for as long as Sluice runs.
 watched=''
@@ -9,7 +9,7 @@ folder=''
 while read -r word rest; do
   case $word in
     watch) watched="$watched ${rest% *}:${rest#* }" ;;
-    forget)
+    unwatch)
       kept=''
       for one in $watched; do [ "${one%:*}" = "$rest" ] || kept="$kept $one"; done
       watched=$kept

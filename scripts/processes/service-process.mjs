@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
-import { forget, watch } from './keeper.mjs';
+import { unwatch, watch } from './keeper.mjs';
 import { removePidFile, writePidFile } from './pid-file.mjs';
 
 /**
@@ -73,7 +73,7 @@ export function startServiceProcess(options) {
   live.add(service);
   void exited.then(() => {
     live.delete(service);
-    if (pid) forget(pid);
+    if (pid) unwatch(pid);
     if (pidFile) removePidFile(pidFile);
   });
   return service;

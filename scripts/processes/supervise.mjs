@@ -67,7 +67,7 @@ export function supervise({ name, launch, say = () => {}, reportEveryMs = 10_000
       if ((await service.ready) !== false) {
         onReady();
         ready = service;
-        for (const tell of waitingForReady) tell(service);
+        for (const notify of waitingForReady) notify(service);
         waitingForReady.clear();
       }
       return describeExit(await service.exited);

@@ -6,7 +6,7 @@ import { brokerJars, java } from '../setup/broker-jars.mjs';
 import { BROKER_USER, keptPort, loginProperties } from './broker-properties.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
-import { loadKafkajs } from './kafka-answers.mjs';
+import { loadKafkajs } from './kafka-ready.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { brokerJars, java } from '../setup/broker-jars.mjs';
 import { brokerProperties, keptPort } from './broker-properties.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
-import { kafkaAnswers } from './kafka-answers.mjs';
+import { isKafkaReady } from './kafka-ready.mjs';
 import { stopLeftover } from '../processes/pid-file.mjs';
 import { run } from '../shell/run.mjs';
 import { describeExit, openLogFile, startServiceProcess, tailOf } from '../processes/service-process.mjs';
@@ -124,7 +124,7 @@ async function untilServes(brokers, broker, logFile, client) {
   const deadline = Date.now() + PATIENCE_MS;
   let ended = false;
   void broker.exited.then(() => (ended = true));
-  while (!(await kafkaAnswers(brokers, { groups: true, client }))) {
+  while (!(await isKafkaReady(brokers, { groups: true, client }))) {
     if (ended) return broker.exited;
     if (Date.now() > deadline) {
       await broker.kill();

@@ -172,7 +172,7 @@ async function untilServes(url, server, logFile) {
   const deadline = Date.now() + PATIENCE_MS;
   let ended = false;
   void server.exited.then(() => (ended = true));
-  while (!(await databaseAnswers(url))) {
+  while (!(await isDatabaseReady(url))) {
     if (ended) return server.exited;
     if (Date.now() > deadline) {
       await server.kill();
@@ -187,7 +187,7 @@ async function untilServes(url, server, logFile) {
  * Whether a PostgreSQL server accepts our login.
  * @param {string} url
  */
-export async function databaseAnswers(url) {
+export async function isDatabaseReady(url) {
   const { Client } = (await import('pg')).default;
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 2000 });
   client.on('error', () => {});

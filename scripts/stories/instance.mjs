@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:http';
 import { ExplainedError } from '../shell/explained-error.mjs';
-import { loadKafkajs } from '../stores/kafka-answers.mjs';
+import { loadKafkajs } from '../stores/kafka-ready.mjs';
 import { kafkaLogin } from './kafka-login.mjs';
 import { isOwnAddress } from '../shell/ports.mjs';
 import { run } from '../shell/run.mjs';
@@ -68,12 +68,12 @@ function httpUrl(text, argument) {
  */
 async function checkApi(apiUrl, key) {
   const path = `${apiUrl}/users/me`;
-  const answer = await get(path, { authorization: `Bearer ${key}` }, `The instance does not respond at ${apiUrl} (--url)`);
-  if (answer.status === 401) throw new ExplainedError(`The instance at ${apiUrl} does not accept the key (--key).`);
-  const body = /** @type {any} */ (await answer.json().catch(() => null));
-  if (answer.status !== 200 || !body?.data?.id)
-    throw new ExplainedError(`${path} returned ${answer.status}, which the REST API of Sluice does not (--url).`);
-  if (answer.headers.has('ratelimit-limit'))
+  const response = await get(path, { authorization: `Bearer ${key}` }, `The instance does not respond at ${apiUrl} (--url)`);
+  if (response.status === 401) throw new ExplainedError(`The instance at ${apiUrl} does not accept the key (--key).`);
+  const body = /** @type {any} */ (await response.json().catch(() => null));
+  if (response.status !== 200 || !body?.data?.id)
+    throw new ExplainedError(`${path} returned ${response.status}, which the REST API of Sluice does not (--url).`);
+  if (response.headers.has('ratelimit-limit'))
     throw new ExplainedError(
       'The instance limits the requests of a key, and the stories send many: run it without SLUICE_REQUESTS_PER_MINUTE.',
     );
@@ -142,14 +142,14 @@ async function findReceiver(apiUrl, key, wanted) {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   try {
-    const answer = await fetch(`${apiUrl}/components`, {
+    const response = await fetch(`${apiUrl}/components`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ component_url: `${url}/reachable.mjs` }),
       signal: AbortSignal.timeout(PATIENCE_MS),
     });
-    if (answer.status === 200) return { host };
-    const { error } = /** @type {any} */ (await answer.json());
+    if (response.status === 200) return { host };
+    const { error } = /** @type {any} */ (await response.json());
     throw new Error(error);
   } catch (error) {
     const problem = /** @type {Error} */ (error).message.replaceAll(url, host);

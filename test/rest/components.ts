@@ -10,10 +10,10 @@ const FIELDS = ['code', 'code_hash', 'configurable_props', 'created_at', 'id', '
 export const components = (world: () => World) =>
   describe('components', () => {
     let api: Api;
-    let stranger: Api;
+    let otherAccount: Api;
     beforeAll(async () => {
       api = await world().system.account();
-      stranger = await world().system.account();
+      otherAccount = await world().system.account();
     });
     const create = (body: object) => api.post('/components', body);
 
@@ -79,13 +79,13 @@ export const components = (world: () => World) =>
 
     needing('accounts').it('do not exist for another account, by id or by key', async () => {
       const { id } = (await create({ component_code: "export default { name: 'x', key: 'hidden-key' }" })).body.data;
-      const mine = await stranger.get(`/components/${id}`);
-      const none = await stranger.get('/components/sc_000000000000000000');
+      const mine = await otherAccount.get(`/components/${id}`);
+      const none = await otherAccount.get('/components/sc_000000000000000000');
       expect(mine.status).toBe(404);
       expect(mine.text.replaceAll(id, '?').replace(mine.body.request_id, '!')).toBe(
         none.text.replaceAll('sc_000000000000000000', '?').replace(none.body.request_id, '!'),
       );
-      expect((await stranger.get('/components/hidden-key')).status).toBe(404);
+      expect((await otherAccount.get('/components/hidden-key')).status).toBe(404);
     });
 
     it.each([
@@ -104,9 +104,9 @@ export const components = (world: () => World) =>
       ['code that throws', { component_code: 'throw new Error("at once")' }, 'at once'],
       ['a module that does not exist', { component_code: 'import x from "left-pad"; export default { name: "x" }' }, 'left-pad'],
     ])('return 400 for %s', async (_, body, says) => {
-      const answer = await create(body);
-      expect(answer.status).toBe(400);
-      expect(answer.body.error).toContain(says);
+      const response = await create(body);
+      expect(response.status).toBe(400);
+      expect(response.body.error).toContain(says);
     });
 
     it('return 400 for code over 512 KB, and 413 for a body over 2 MiB', async () => {
@@ -119,13 +119,13 @@ export const components = (world: () => World) =>
     it.each(['http-request', 'interval-timer', 'cron-schedule', 'rss-feed', 'json-poller'])(
       'of the registry exist for every account: %s',
       async (key) => {
-        const { status, body } = await stranger.get(`/components/registry/${key}`);
+        const { status, body } = await otherAccount.get(`/components/registry/${key}`);
         expect(status).toBe(200);
         expect(keysOf(body.data)).toEqual(FIELDS);
         expect(body.data.code).toContain(key);
-        expect((await stranger.post('/sources', { component_id: body.data.id, ...needed[key] })).status).toBe(200);
+        expect((await otherAccount.post('/sources', { component_id: body.data.id, ...needed[key] })).status).toBe(200);
         // a client reads the component that its source refers to
-        expect((await stranger.get(`/components/${body.data.id}`)).body).toEqual(body);
+        expect((await otherAccount.get(`/components/${body.data.id}`)).body).toEqual(body);
       },
     );
 
@@ -158,9 +158,9 @@ export const components = (world: () => World) =>
         expect(data).toMatchObject({ name: 'From There', code: componentOf('From There') });
       });
       fetching('return 400 if the URL cannot be fetched', async () => {
-        const answer = await create({ component_url: `${base}/gone.js` });
-        expect(answer.status).toBe(400);
-        expect(answer.body.errors).toEqual([{ field: 'component_url', message: expect.stringContaining('404') }]);
+        const response = await create({ component_url: `${base}/gone.js` });
+        expect(response.status).toBe(400);
+        expect(response.body.errors).toEqual([{ field: 'component_url', message: expect.stringContaining('404') }]);
       });
       it('are not fetched if code is given: the URL is only stored', async () => {
         asked = [];

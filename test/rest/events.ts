@@ -7,10 +7,10 @@ import { keysOf, QUIET, type World } from './world.js';
 export const events = (world: () => World) =>
   describe('events', () => {
     let api: Api;
-    let stranger: Api;
+    let otherAccount: Api;
     beforeAll(async () => {
       api = await world().system.account();
-      stranger = await world().system.account();
+      otherAccount = await world().system.account();
     });
     const page = async (id: string, query = '') => (await api.get(`/sources/${id}/event_summaries${query}`)).body;
     const shown = async (id: string, query = '?limit=100') => (await page(id, query)).data.map(({ event }: any) => event);
@@ -77,8 +77,8 @@ export const events = (world: () => World) =>
       needing('accounts').it('but not for another account, which gets 404', async () => {
         for (const path of ['event_summaries', 'events', 'logs'])
           for (const id of [source.id, 'dc_000000000000000000', 'nope'])
-            expect((await stranger.get(`/sources/${id}/${path}`)).status).toBe(404);
-        expect((await stranger.delete(`/sources/${source.id}/events`)).status).toBe(404);
+            expect((await otherAccount.get(`/sources/${id}/${path}`)).status).toBe(404);
+        expect((await otherAccount.delete(`/sources/${source.id}/events`)).status).toBe(404);
         expect((await api.get(`/workflows/p_000000000000000000/event_summaries`)).status).toBe(404);
       });
       it('in full and without page_info for clients that poll', async () => {
@@ -177,8 +177,8 @@ export const events = (world: () => World) =>
       ])('%s: returns 202, and later ones are kept', async (_, [start], [end], left) => {
         const source = await emitted(count(6));
         const ids = (await page(source.id)).data.map(({ id }: any) => id).reverse();
-        const answer = await api.delete(`/sources/${source.id}/events?${range(ids[start ?? -1], ids[end ?? -1])}`);
-        expect([answer.status, answer.body]).toEqual([202, { data: {} }]);
+        const response = await api.delete(`/sources/${source.id}/events?${range(ids[start ?? -1], ids[end ?? -1])}`);
+        expect([response.status, response.body]).toEqual([202, { data: {} }]);
         await world().producer.emit(source.id, [{ n: 'later' }]);
         await eventually(async () => expect((await shown(source.id)).map(({ n }: any) => n).reverse()).toEqual([...left, 'later']));
       });

@@ -61,8 +61,8 @@ export const keys = (world: () => World) =>
 
     it('are revoked once, with 204, also by themselves', async () => {
       const { id, key } = (await create()).body.data;
-      const answer = await withKey(key).delete(`/keys/${id}`);
-      expect([answer.status, answer.text]).toEqual([204, '']);
+      const response = await withKey(key).delete(`/keys/${id}`);
+      expect([response.status, response.text]).toEqual([204, '']);
       expect((await withKey(key).get('/users/me')).status).toBe(401);
       expect(await listed(id)).toBeUndefined();
       for (const gone of [id, 'key_000000000000000000', 'nope']) expect((await api.delete(`/keys/${gone}`)).status).toBe(404);

@@ -112,12 +112,12 @@ export const replays = (world: () => World) =>
 
     describe('of another account', () => {
       needing('accounts').it('do not exist, and its listeners get nothing', async () => {
-        const stranger = await world().system.account();
-        const theirs = await stranger.webhook('https://example.com/');
+        const otherAccount = await world().system.account();
+        const theirs = await otherAccount.webhook('https://example.com/');
         expect((await create({ listener_id: theirs })).status).toBe(404);
         const { data } = (await create({ to: 1 })).body;
-        expect((await stranger.get(`/replays/${data.id}`)).status).toBe(404);
-        expect((await stranger.delete(`/replays/${data.id}`)).status).toBe(404);
+        expect((await otherAccount.get(`/replays/${data.id}`)).status).toBe(404);
+        expect((await otherAccount.delete(`/replays/${data.id}`)).status).toBe(404);
       });
     });
   });

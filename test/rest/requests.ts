@@ -34,10 +34,10 @@ export const requests = (world: () => World) =>
         ['GET', '/%761/components/registry/http-request', {}],
         ['GET', '/v%31/components/registry/http-request', {}],
       ])('%s %s %j', async (method, path, headers: Record<string, string>, body: string | undefined = undefined) => {
-        const answer = await http(method, `${origin}${path}`, { headers, body });
-        expect(answer.status).toBe(401);
-        expect(answer.headers['www-authenticate']).toBe('Bearer');
-        expect(answer.body).toMatchObject({ status: 401, title: 'Unauthorized' });
+        const response = await http(method, `${origin}${path}`, { headers, body });
+        expect(response.status).toBe(401);
+        expect(response.headers['www-authenticate']).toBe('Bearer');
+        expect(response.body).toMatchObject({ status: 401, title: 'Unauthorized' });
       });
       it('also if the key has one character more or less', async () => {
         const key = api.account.api_key;
@@ -84,8 +84,8 @@ export const requests = (world: () => World) =>
           ['x'.repeat(TWO_MIB + 1), 'application/json'],
         ]) {
           if (method === 'GET' && body) continue;
-          const answer = await raw(api, method, path, body, type);
-          expect([type, answer.status, answer.headers.allow]).toEqual([type, status, allow]);
+          const response = await raw(api, method, path, body, type);
+          expect([type, response.status, response.headers.allow]).toEqual([type, status, allow]);
         }
       });
     });
@@ -194,8 +194,8 @@ export const requests = (world: () => World) =>
           ['/users/me/sources?limit=0', 400],
           ['/subscriptions', 405],
         ] as const) {
-          const answer = await api.send('HEAD', path);
-          expect([path, answer.status, answer.text]).toEqual([path, status, '']);
+          const response = await api.send('HEAD', path);
+          expect([path, response.status, response.text]).toEqual([path, status, '']);
         }
         expect((await http('HEAD', `${origin}/v1/users/me`)).status).toBe(401);
       });

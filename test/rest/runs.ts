@@ -113,10 +113,10 @@ export const runs = (world: () => World) =>
         expect((await api.post('/sources/dc_000000000000000000/props/city/options')).status).toBe(404);
       });
       needing('accounts').it('are not run for another account', async () => {
-        const stranger = await world().system.account();
+        const otherAccount = await world().system.account();
         for (const path of [`/sources/${withOptions.id}`, `/components/${withOptions.component_id}`])
-          expect((await stranger.post(`${path}/props/city/options`, {})).status).toBe(404);
-        expect((await stranger.get(`/sources/${withOptions.id}/runs`)).status).toBe(404);
+          expect((await otherAccount.post(`${path}/props/city/options`, {})).status).toBe(404);
+        expect((await otherAccount.get(`/sources/${withOptions.id}/runs`)).status).toBe(404);
       });
       it('are not listed among the runs', async () => {
         const quiet = await api.source(QUIET);

@@ -10,11 +10,11 @@ const ANSWERED = [...LISTED, 'user_id'].sort();
 export const sources = (world: () => World) =>
   describe('sources', () => {
     let api: Api;
-    let stranger: Api;
+    let otherAccount: Api;
     let component: any;
     beforeAll(async () => {
       api = await world().system.account();
-      stranger = await world().system.account();
+      otherAccount = await world().system.account();
       component = (await api.post('/components', { component_code: QUIET })).body.data;
     });
     const create = (body: object) => api.post('/sources', body);
@@ -60,9 +60,9 @@ export const sources = (world: () => World) =>
       });
       it('and return 400, naming the three, if none is given', async () => {
         for (const body of [{}, { name: 'x' }, { configured_props: {} }]) {
-          const answer = await create(body);
-          expect(answer.status).toBe(400);
-          for (const field of ['component_id', 'component_code', 'component_url']) expect(answer.body.error).toContain(field);
+          const response = await create(body);
+          expect(response.status).toBe(400);
+          for (const field of ['component_id', 'component_code', 'component_url']) expect(response.body.error).toContain(field);
         }
       });
       it.each([
@@ -72,7 +72,7 @@ export const sources = (world: () => World) =>
         ['an unknown key', () => ({ key: 'nobody-has-this' })],
       ])('return 404 for %s', async (_, body) => expect((await create(body())).status).toBe(404));
       needing('accounts').it("return 404 for another account's component", async () => {
-        expect((await stranger.post('/sources', { component_id: component.id })).status).toBe(404);
+        expect((await otherAccount.post('/sources', { component_id: component.id })).status).toBe(404);
       });
     });
 
@@ -83,7 +83,7 @@ export const sources = (world: () => World) =>
       expect(names.map(({ name }) => name)).toEqual(['quiet-source', 'quiet-source', 'quiet-source']);
       expect(names.map(({ name_slug }) => name_slug)).toEqual(['quiet-source', 'quiet-source-1', 'quiet-source-2']);
       // another account has its own slugs
-      expect((await stranger.post('/sources', { component_code: QUIET })).body.data.name_slug).toBe('quiet-source');
+      expect((await otherAccount.post('/sources', { component_code: QUIET })).body.data.name_slug).toBe('quiet-source');
     });
 
     it.each([
@@ -224,9 +224,9 @@ export const sources = (world: () => World) =>
       });
       it('require a component', async () => {
         for (const body of [{}, { active: false }, { component_id: null }]) {
-          const answer = await put(body);
-          expect(answer.status).toBe(400);
-          expect(answer.body.error).toContain('component_id');
+          const response = await put(body);
+          expect(response.status).toBe(400);
+          expect(response.body.error).toContain('component_id');
         }
         expect((await api.get(`/sources/${source.id}`)).body.data).toMatchObject({ active: true, component_id: kept.id });
       });
@@ -258,9 +258,9 @@ export const sources = (world: () => World) =>
       });
       it('reject a component that the stored props do not fit, and change nothing', async () => {
         const before = (await api.get(`/sources/${source.id}`)).text;
-        const answer = await put({ component_code: componentOf('Others', { needed: { type: 'string' } }), name: 'n', active: false });
-        expect(answer.status).toBe(400);
-        expect(answer.body.errors.map(({ field }: { field: string }) => field).sort()).toEqual([
+        const response = await put({ component_code: componentOf('Others', { needed: { type: 'string' } }), name: 'n', active: false });
+        expect(response.status).toBe(400);
+        expect(response.body.errors.map(({ field }: { field: string }) => field).sort()).toEqual([
           'configured_props.needed',
           'configured_props.text',
           'configured_props.timer',
@@ -285,9 +285,9 @@ export const sources = (world: () => World) =>
       });
       needing('accounts').it("return 404 for another account's source, and use nothing of the body", async () => {
         expect(
-          (await stranger.put(`/sources/${source.id}`, { component_code: "export default { name: 'x', key: 'left-nothing' }" })).status,
+          (await otherAccount.put(`/sources/${source.id}`, { component_code: "export default { name: 'x', key: 'left-nothing' }" })).status,
         ).toBe(404);
-        expect((await stranger.get('/components/left-nothing')).status).toBe(404);
+        expect((await otherAccount.get('/components/left-nothing')).status).toBe(404);
       });
     });
 
@@ -335,9 +335,9 @@ export const sources = (world: () => World) =>
         ['key', (): object => ({ key: 'http-request', configured_props: { text: null, timer: null } })],
       ])('take a component by %s, and keep the name', async (_, body) => {
         const other = await created({ component_code: code, name: 'Keep Me', configured_props: { text: 'a' } });
-        const answer = await api.patch(`/sources/${other.id}`, body());
-        expect([answer.status, answer.body.data.name]).toEqual([200, 'Keep Me']);
-        expect(answer.body.data.component_id).not.toBe(other.component_id);
+        const response = await api.patch(`/sources/${other.id}`, body());
+        expect([response.status, response.body.data.name]).toEqual([200, 'Keep Me']);
+        expect(response.body.data.component_id).not.toBe(other.component_id);
       });
       it.each([
         ['an unknown member', { nmae: 'x' }, 'nmae'],
@@ -349,8 +349,8 @@ export const sources = (world: () => World) =>
         ['an external id that is too long', { external_id: 'x'.repeat(129) }, 'external_id'],
       ])('reject %s', async (_, body, field) => {
         const before = await current();
-        const answer = await patch(body);
-        expect([answer.status, answer.body.errors.map((problem: { field: string }) => problem.field)]).toEqual([400, [field]]);
+        const response = await patch(body);
+        expect([response.status, response.body.errors.map((problem: { field: string }) => problem.field)]).toEqual([400, [field]]);
         expect(await current()).toEqual(before);
       });
       it.each([
@@ -401,21 +401,21 @@ export const sources = (world: () => World) =>
       });
       it('of 20 concurrent creations keep exactly one', async () => {
         const external_id = `race-${STAMP}`;
-        const answers = await Promise.all(Array.from({ length: 20 }, () => create({ component_id: component.id, external_id })));
-        expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
+        const responses = await Promise.all(Array.from({ length: 20 }, () => create({ component_id: component.id, external_id })));
+        expect(responses.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
       });
       needing('accounts').it('may have one that a source of another account has', async () => {
         const external_id = `islands-${STAMP}`;
-        for (const account of [api, stranger])
+        for (const account of [api, otherAccount])
           expect((await account.post('/sources', { component_code: QUIET, external_id })).body.data.external_id).toBe(external_id);
-        expect((await stranger.get(`/users/me/sources?external_id=${external_id}`)).body.page_info.total_count).toBe(1);
+        expect((await otherAccount.get(`/users/me/sources?external_id=${external_id}`)).body.page_info.total_count).toBe(1);
       });
     });
 
     it('are deleted once, with 204 and an empty body', async () => {
       const source = await created({ component_id: component.id });
-      const answer = await api.delete(`/sources/${source.id}/`);
-      expect([answer.status, answer.text]).toEqual([204, '']);
+      const response = await api.delete(`/sources/${source.id}/`);
+      expect([response.status, response.text]).toEqual([204, '']);
       for (const again of [
         await api.delete(`/sources/${source.id}`),
         await api.get(`/sources/${source.id}`),
@@ -427,7 +427,7 @@ export const sources = (world: () => World) =>
 
     needing('accounts').it('cannot be deleted by another account', async () => {
       const source = await created({ component_id: component.id });
-      expect((await stranger.delete(`/sources/${source.id}`)).status).toBe(404);
+      expect((await otherAccount.delete(`/sources/${source.id}`)).status).toBe(404);
       expect((await api.get(`/sources/${source.id}`)).status).toBe(200);
     });
 

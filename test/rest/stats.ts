@@ -101,7 +101,7 @@ export const stats = (world: () => World) =>
     });
 
     needing('accounts').it('of another account do not exist', async () => {
-      const stranger = await world().system.account();
-      expect((await stranger.get(`/sources/${source}/stats`)).status).toBe(404);
+      const otherAccount = await world().system.account();
+      expect((await otherAccount.get(`/sources/${source}/stats`)).status).toBe(404);
     });
   });

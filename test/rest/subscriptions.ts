@@ -7,16 +7,16 @@ import { keysOf, QUIET, type World } from './world.js';
 export const subscriptions = (world: () => World) =>
   describe('subscriptions', () => {
     let api: Api;
-    let stranger: Api;
+    let otherAccount: Api;
     let source: any;
     let webhook: string;
     let theirs: { source: any; webhook: string };
     beforeAll(async () => {
       api = await world().system.account();
-      stranger = await world().system.account();
+      otherAccount = await world().system.account();
       source = await api.source(QUIET);
       webhook = await api.webhook(`${world().receiver.url}main`);
-      theirs = { source: await stranger.source(QUIET), webhook: await stranger.webhook('https://example.com') };
+      theirs = { source: await otherAccount.source(QUIET), webhook: await otherAccount.webhook('https://example.com') };
     });
     const query = (parameters: object) => new URLSearchParams(parameters as Record<string, string>).toString();
     const create = (parameters: object, body?: object) => api.post(`/subscriptions?${query(parameters)}`, body);
@@ -63,8 +63,8 @@ export const subscriptions = (world: () => World) =>
       },
     );
     it.each(['$in', '$error', '$', '$ERRORS', 'x'.repeat(129), 'a\0b'])('return 400 for the stream %j', async (event_name) => {
-      const answer = await create({ ...pair(), event_name });
-      expect([answer.status, answer.body.errors.map(({ field }: any) => field)]).toEqual([400, ['event_name']]);
+      const response = await create({ ...pair(), event_name });
+      expect([response.status, response.body.errors.map(({ field }: any) => field)]).toEqual([400, ['event_name']]);
       expect((await api.post(`/auto_subscriptions?${query({ listener_id: webhook, event_name })}`)).status).toBe(400);
     });
     it('return 400 without emitter or listener', async () => {
@@ -74,8 +74,8 @@ export const subscriptions = (world: () => World) =>
           [{ emitter_id: source.id }, ['listener_id']],
           [{ listener_id: webhook }, ['emitter_id']],
         ] as const) {
-          const answer = await send(parameters);
-          expect([answer.status, answer.body.errors.map(({ field }: any) => field).sort()]).toEqual([400, fields]);
+          const response = await send(parameters);
+          expect([response.status, response.body.errors.map(({ field }: any) => field).sort()]).toEqual([400, fields]);
         }
       expect((await create({ ...pair(), emitter_id: 'nope' })).status).toBe(400);
       expect((await create({ ...pair(), emitter_id: webhook })).status).toBe(400);
@@ -85,7 +85,7 @@ export const subscriptions = (world: () => World) =>
         { emitter_id: 'dc_000000000000000000' },
         { emitter_id: 'p_000000000000000000' },
         { emitter_id: theirs.source.id },
-        { emitter_id: stranger.account.id },
+        { emitter_id: otherAccount.account.id },
         { listener_id: 'wh_000000000000000000' },
         { listener_id: 'dc_000000000000000000' },
         { listener_id: 'p_000000000000000000' },

@@ -8,10 +8,10 @@ const LISTED = ['active', 'created_at', 'description', 'id', 'name', 'updated_at
 export const webhooks = (world: () => World) =>
   describe('webhooks', () => {
     let api: Api;
-    let stranger: Api;
+    let otherAccount: Api;
     beforeAll(async () => {
       api = await world().system.account();
-      stranger = await world().system.account();
+      otherAccount = await world().system.account();
     });
     const create = (parameters: Record<string, string>, body?: object) =>
       api.post(`/webhooks?${new URLSearchParams(parameters).toString()}`, body);
@@ -54,8 +54,8 @@ export const webhooks = (world: () => World) =>
       'mailto:a@b.c',
       'http://a\0b',
     ])('return 400 for the URL %j', async (url) => {
-      const answer = await create({ url });
-      expect([answer.status, answer.body.errors.map(({ field }: { field: string }) => field)]).toEqual([400, ['url']]);
+      const response = await create({ url });
+      expect([response.status, response.body.errors.map(({ field }: { field: string }) => field)]).toEqual([400, ['url']]);
     });
     it.each([
       'http://localhost',
@@ -146,8 +146,8 @@ export const webhooks = (world: () => World) =>
       const id = await api.webhook('https://example.com/gone');
       await api.subscribe('dc_*', id);
       await api.post(`/auto_subscriptions?event_name=default&listener_id=${id}`);
-      const answer = await api.delete(`/webhooks/${id}`);
-      expect([answer.status, answer.text]).toEqual([204, '']);
+      const response = await api.delete(`/webhooks/${id}`);
+      expect([response.status, response.text]).toEqual([204, '']);
       expect((await api.delete(`/webhooks/${id}`)).status).toBe(404);
       expect((await api.get(`/webhooks/${id}`)).status).toBe(404);
       for (const kind of ['subscriptions', 'auto_subscriptions'])
@@ -155,9 +155,9 @@ export const webhooks = (world: () => World) =>
     });
     needing('accounts').it('of another account cannot be changed or deleted, and their secrets are not shown', async () => {
       const id = await api.webhook('https://example.com/mine');
-      expect((await stranger.put(`/webhooks/${id}`, { name: 'mine' })).status).toBe(404);
-      expect((await stranger.delete(`/webhooks/${id}`)).status).toBe(404);
-      expect((await stranger.get(`/webhooks/${id}/secret`)).status).toBe(404);
+      expect((await otherAccount.put(`/webhooks/${id}`, { name: 'mine' })).status).toBe(404);
+      expect((await otherAccount.delete(`/webhooks/${id}`)).status).toBe(404);
+      expect((await otherAccount.get(`/webhooks/${id}/secret`)).status).toBe(404);
       expect((await api.get(`/webhooks/${id}`)).body.data.name).toBe(null);
     });
     it('have a secret that is not listed, and can be rotated', async () => {
@@ -208,8 +208,8 @@ export const idempotency = (world: () => World) =>
     });
     it('create one resource when sent concurrently; the others return 409 or the first response', async () => {
       const before = await count();
-      const answers = await Promise.all(Array.from({ length: 8 }, () => post('many', `/webhooks?${url}`)));
-      for (const { status } of answers) expect([200, 409]).toContain(status);
+      const responses = await Promise.all(Array.from({ length: 8 }, () => post('many', `/webhooks?${url}`)));
+      for (const { status } of responses) expect([200, 409]).toContain(status);
       expect(await count()).toBe(before + 1);
     });
     it('return 400 with a malformed key; other methods ignore the header', async () => {

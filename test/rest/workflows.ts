@@ -10,7 +10,7 @@ import { QUIET, type World } from './world.js';
 export const workflows = (world: () => World) =>
   describe('workflows', () => {
     let api: Api;
-    let stranger: Api;
+    let otherAccount: Api;
     let producer: Producer;
     let consumer: Consumer;
     const triggered: { key: string; event: unknown; headers: Record<string, string> }[] = [];
@@ -21,7 +21,7 @@ export const workflows = (world: () => World) =>
     const summaries = (path = 'event_summaries') => api.get(`/workflows/${id}/${path}`);
 
     beforeAll(async () => {
-      [api, stranger] = [await world().system.account(), await world().system.account()];
+      [api, otherAccount] = [await world().system.account(), await world().system.account()];
       producer = world().kafka.producer();
       consumer = world().kafka.consumer({ groupId: `test-${id}` });
       await Promise.all([producer.connect(), consumer.connect()]);
@@ -48,7 +48,7 @@ export const workflows = (world: () => World) =>
     });
     needing('accounts').it('do not exist for another account', async () => {
       for (const path of ['event_summaries', '$errors/event_summaries', '%24errors/event_summaries'])
-        expect((await stranger.get(`/workflows/${id}/${path}`)).status).toBe(404);
+        expect((await otherAccount.get(`/workflows/${id}/${path}`)).status).toBe(404);
     });
     it('show their events live', async () => {
       const stream = await EventStream.open(api, `/workflows/${other}/sse`);

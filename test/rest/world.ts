@@ -1,5 +1,5 @@
 import type kafkajs from 'kafkajs';
-import type { Answer, Api } from '../support/api.js';
+import type { ApiResponse, Api } from '../support/api.js';
 import { outsideProducer } from '../support/producer.js';
 import { Receiver } from '../support/receiver.js';
 import { outsideKafka } from '../support/outside-kafka.js';
@@ -37,8 +37,13 @@ export const componentOf = (name: string, props: object = {}, more = ''): string
   `export default { name: ${JSON.stringify(name)}, version: '0.0.1', props: ${JSON.stringify(props)}, ${more} run() {} };`;
 
 /** A request with an arbitrary body and content type. */
-export const raw = (api: Api, method: string, path: string, body: string | Buffer | undefined, contentType?: string): Promise<Answer> =>
-  api.raw(method, path, body, contentType === undefined ? {} : { 'content-type': contentType });
+export const raw = (
+  api: Api,
+  method: string,
+  path: string,
+  body: string | Buffer | undefined,
+  contentType?: string,
+): Promise<ApiResponse> => api.raw(method, path, body, contentType === undefined ? {} : { 'content-type': contentType });
 
 /** Makes names unique, because the account may have others. */
 export const STAMP = Date.now().toString(36);

@@ -36,7 +36,7 @@ console.log(`seed ${options.seed}`);
 const failedAttempts = new Set();
 /** When a replica learned of a rebalance. @type {number[]} */
 const handovers = [];
-const stack = await startDeliveryStack({ replicas: 2, log: tell });
+const stack = await startDeliveryStack({ replicas: 2, log: print });
 try {
   const kafka = createKafka({ brokers: [stack.brokers] }, 'soak', log);
   const publisher = new Publisher(kafka);
@@ -112,7 +112,7 @@ async function setUp(messages) {
 }
 
 /** @param {string} line of the routing's log */
-function tell(line) {
+function print(line) {
   if (line.includes('"delivery.attempted"')) {
     const { webhook_id, event_id, attempt, outcome } = JSON.parse(line);
     if (attempt === 1 && outcome !== 'delivered') failedAttempts.add(`${webhook_id} ${event_id}`);

@@ -28,7 +28,7 @@ const random = seededRandom(Number(options.seed));
 const log = createLog('soak', 'fatal');
 console.log(`seed ${options.seed}`);
 
-const stack = await startStoreStack({ partitions: 4, replicas: 2, log: tell });
+const stack = await startStoreStack({ partitions: 4, replicas: 2, log: print });
 try {
   await Promise.all(stack.stores.map((store) => store.start()));
   const publisher = new Publisher(new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS: stack.brokers }), 'soak', log));
@@ -79,7 +79,7 @@ try {
  * Prints the log lines of a replica that are of interest; that others are down is not.
  * @param {string} line
  */
-function tell(line) {
+function print(line) {
   if (/"level":"(error|fatal)"/.test(line)) console.log(line.slice(0, 600));
 }
 

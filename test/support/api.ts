@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { request as requestTls } from 'node:https';
-import { answerProblem } from './openapi.js';
+import { responseProblem } from './openapi.js';
 
-export interface Answer {
+export interface ApiResponse {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;
@@ -19,15 +19,17 @@ interface Outgoing {
 }
 
 /** One HTTP request, exactly as the test specifies it. A response of the REST API must match its description. */
-export async function http(method: string, url: string, outgoing: Outgoing = {}): Promise<Answer> {
-  const answer = await exchange(method, url, outgoing);
-  const problem = answerProblem(method, url, answer, outgoing.body);
+export async function http(method: string, url: string, outgoing: Outgoing = {}): Promise<ApiResponse> {
+  const response = await exchange(method, url, outgoing);
+  const problem = responseProblem(method, url, response, outgoing.body);
   if (problem)
-    throw new Error(`${method} ${url} returned ${answer.status}, contrary to docs/openapi.yaml: ${problem}\n${answer.text.slice(0, 1000)}`);
-  return answer;
+    throw new Error(
+      `${method} ${url} returned ${response.status}, contrary to docs/openapi.yaml: ${problem}\n${response.text.slice(0, 1000)}`,
+    );
+  return response;
 }
 
-function exchange(method: string, url: string, { headers = {}, body, agent }: Outgoing): Promise<Answer> {
+function exchange(method: string, url: string, { headers = {}, body, agent }: Outgoing): Promise<ApiResponse> {
   return new Promise((resolve, reject) => {
     const outgoing = (url.startsWith('https:') ? requestTls : request)(
       url,
@@ -66,21 +68,21 @@ export class Api {
     readonly account: { id: string; email: string; api_key: string },
   ) {}
 
-  send(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
+  send(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<ApiResponse> {
     const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
     return this.raw(method, path, body === undefined ? undefined : JSON.stringify(body), { ...type, ...headers });
   }
 
   /** A request with exactly this body. */
-  async raw(method: string, path: string, body: string | Buffer | undefined, headers: Record<string, string> = {}): Promise<Answer> {
-    const answer = await http(method, `${this.baseUrl}${path}`, {
+  async raw(method: string, path: string, body: string | Buffer | undefined, headers: Record<string, string> = {}): Promise<ApiResponse> {
+    const response = await http(method, `${this.baseUrl}${path}`, {
       headers: { authorization: `Bearer ${this.account.api_key}`, ...headers },
       body,
     });
     const collection = /^\/(sources|webhooks)\/?(\?|$)/.exec(path)?.[1];
-    if (method === 'POST' && collection && answer.status === 200 && answer.body.data.id)
-      this.created.add(`/${collection}/${answer.body.data.id}`);
-    return answer;
+    if (method === 'POST' && collection && response.status === 200 && response.body.data.id)
+      this.created.add(`/${collection}/${response.body.data.id}`);
+    return response;
   }
 
   /** Deletes the sources and webhooks that this client has created. */
@@ -95,31 +97,31 @@ export class Api {
     await Promise.all(Array.from({ length: 4 }, removeNext));
   }
 
-  get = (path: string): Promise<Answer> => this.send('GET', path);
-  delete = (path: string): Promise<Answer> => this.send('DELETE', path);
-  post = (path: string, body?: object): Promise<Answer> => this.send('POST', path, body);
-  patch = (path: string, body?: object): Promise<Answer> => this.send('PATCH', path, body);
-  put = (path: string, body?: object): Promise<Answer> => this.send('PUT', path, body);
+  get = (path: string): Promise<ApiResponse> => this.send('GET', path);
+  delete = (path: string): Promise<ApiResponse> => this.send('DELETE', path);
+  post = (path: string, body?: object): Promise<ApiResponse> => this.send('POST', path, body);
+  patch = (path: string, body?: object): Promise<ApiResponse> => this.send('PATCH', path, body);
+  put = (path: string, body?: object): Promise<ApiResponse> => this.send('PUT', path, body);
 
   /** Creates a component from this code; returns its id. */
   async component(code: string): Promise<string> {
-    const answer = await this.post('/components', { component_code: code });
-    if (answer.status !== 200) throw new Error(`no component: ${answer.status} ${answer.text}`);
-    return answer.body.data.id as string;
+    const response = await this.post('/components', { component_code: code });
+    if (response.status !== 200) throw new Error(`no component: ${response.status} ${response.text}`);
+    return response.body.data.id as string;
   }
 
   /** Creates a source from this code; throws if it is refused. */
   async source(code: string, body: object = {}): Promise<any> {
-    const answer = await this.post('/sources', { component_code: code, ...body });
-    if (answer.status !== 200) throw new Error(`no source: ${answer.status} ${answer.text}`);
-    return answer.body.data;
+    const response = await this.post('/sources', { component_code: code, ...body });
+    if (response.status !== 200) throw new Error(`no source: ${response.status} ${response.text}`);
+    return response.body.data;
   }
 
   /** Creates a webhook with this URL; returns its id. */
   async webhook(url: string): Promise<string> {
-    const answer = await this.post(`/webhooks?url=${encodeURIComponent(url)}`);
-    if (answer.status !== 200) throw new Error(`no webhook: ${answer.status} ${answer.text}`);
-    return answer.body.data.id as string;
+    const response = await this.post(`/webhooks?url=${encodeURIComponent(url)}`);
+    if (response.status !== 200) throw new Error(`no webhook: ${response.status} ${response.text}`);
+    return response.body.data.id as string;
   }
 
   async subscribe(emitterId: string, listenerId: string, eventName?: string): Promise<void> {
@@ -128,7 +130,7 @@ export class Api {
       listener_id: listenerId,
       ...(eventName === undefined ? {} : { event_name: eventName }),
     });
-    const answer = await this.post(`/subscriptions?${query.toString()}`);
-    if (answer.status !== 200) throw new Error(`no subscription: ${answer.status} ${answer.text}`);
+    const response = await this.post(`/subscriptions?${query.toString()}`);
+    if (response.status !== 200) throw new Error(`no subscription: ${response.status} ${response.text}`);
   }
 }

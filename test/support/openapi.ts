@@ -2,7 +2,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { load } from 'js-yaml';
 import { readFileSync } from 'node:fs';
-import type { Answer } from './api.js';
+import type { ApiResponse } from './api.js';
 
 export type Schema = Record<string, any>;
 
@@ -83,27 +83,27 @@ const patterns = operations
   .sort((a, b) => b.literals - a.literals);
 
 /** How a response of the REST API differs from its description, or null. */
-export function answerProblem(method: string, url: string, answer: Answer, requestBody?: string | Buffer): string | null {
+export function responseProblem(method: string, url: string, actual: ApiResponse, requestBody?: string | Buffer): string | null {
   const { pathname, searchParams } = new URL(url);
   if (!/^\/v1(\/|$)/.test(pathname)) return null;
-  if (!answer.headers['x-request-id']) return 'there is no X-Request-Id';
+  if (!actual.headers['x-request-id']) return 'there is no X-Request-Id';
   const path = pathname.replace(/%24errors/i, '$errors');
   const here = patterns.filter(({ pattern }) => pattern.test(path));
-  if (here.length === 0) return [401, 404].includes(answer.status) ? null : `${answer.status} on a path that is not documented`;
+  if (here.length === 0) return [401, 404].includes(actual.status) ? null : `${actual.status} on a path that is not documented`;
   const asked = method === 'HEAD' ? 'GET' : method;
   const found = here.find(({ operation }) => operation.method === asked);
-  if (!found) return [401, 405].includes(answer.status) ? null : `${answer.status} to a method that is not documented`;
+  if (!found) return [401, 405].includes(actual.status) ? null : `${actual.status} to a method that is not documented`;
   const { operation } = found;
-  const response = operation.responses[answer.status];
-  if (!response) return `${answer.status} is not documented`;
+  const response = operation.responses[actual.status];
+  if (!response) return `${actual.status} is not documented`;
   const content = resolved(response).content;
-  if (!content || method === 'HEAD') return answer.text === '' ? null : 'there must be no body';
-  const [type = ''] = String(answer.headers['content-type']).split(';');
+  if (!content || method === 'HEAD') return actual.text === '' ? null : 'there must be no body';
+  const [type = ''] = String(actual.headers['content-type']).split(';');
   const media = content[type];
   if (!media) return `the content type is ${type}, not ${Object.keys(content).join(' or ')}`;
-  const partly = answer.status < 300 && (['include', 'exclude'].some((name) => searchParams.has(name)) || selectsInBody(requestBody));
-  const validate = validator(`${operation.operationId} ${answer.status}`, media.schema, partly);
-  return validate(answer.body) ? null : ajv.errorsText(validate.errors, { dataVar: 'body' });
+  const partly = actual.status < 300 && (['include', 'exclude'].some((name) => searchParams.has(name)) || selectsInBody(requestBody));
+  const validate = validator(`${operation.operationId} ${actual.status}`, media.schema, partly);
+  return validate(actual.body) ? null : ajv.errorsText(validate.errors, { dataVar: 'body' });
 }
 
 const selectsInBody = (body: string | Buffer | undefined): boolean => /"(in|ex)clude"/.test(String(body));

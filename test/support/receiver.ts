@@ -11,10 +11,10 @@ export interface Received {
   at: number;
 }
 
-/** An endpoint for webhooks. `answer` decides the status of each response; default: 200. */
+/** An endpoint for webhooks. `respondWith` decides the status of each response; default: 200. */
 export class Receiver {
   readonly received: Received[] = [];
-  answer: (request: Received) => number | Promise<number> = () => 200;
+  respondWith: (request: Received) => number | Promise<number> = () => 200;
 
   private constructor(
     private readonly server: Server,
@@ -38,7 +38,7 @@ export class Receiver {
           body: text === '' ? undefined : (JSON.parse(text) as unknown),
           at,
         };
-        const status = receiver.answer(received);
+        const status = receiver.respondWith(received);
         receiver.received.push(received);
         if (typeof status === 'number') response.writeHead(status).end();
         else void status.then((later) => response.writeHead(later).end());

@@ -14,8 +14,10 @@ import { isOwnAddress } from '../../scripts/shell/ports.mjs';
  * - `variables`: environment variables of apps can be changed
  * - `logs`: the apps' log lines can be read
  * - `processes`: the story starts stores and apps itself, which only `npm test` prepares
+ * - `cluster`: the story is about the pods and policies of `k8s/`
  */
-export type Capability = 'accounts' | 'receiver' | 'control' | 'pause' | 'scale' | 'broker' | 'variables' | 'logs' | 'processes';
+export type Capability =
+  'accounts' | 'receiver' | 'control' | 'pause' | 'scale' | 'broker' | 'variables' | 'logs' | 'processes' | 'cluster';
 
 /** A running instance; the scripts `test:e2e`, `test:compose` and `test:k8s` describe it in `SLUICE_E2E_TARGET`. */
 export interface RunningTarget {
@@ -49,7 +51,11 @@ export const target: Target = described
   ? (JSON.parse(described) as RunningTarget)
   : { kind: 'local', lacks: isSecured ? { broker: 'the secured broker is not killed' } : {} };
 
-export const can = (capability: Capability): boolean => target.lacks[capability] === undefined;
+/** Why the target lacks a capability; undefined if it has it. */
+const lack = (capability: Capability): string | undefined =>
+  capability === 'cluster' && target.kind !== 'kubernetes' ? 'is about a cluster; run it with npm run test:k8s' : target.lacks[capability];
+
+export const can = (capability: Capability): boolean => lack(capability) === undefined;
 
 /** The name of a topic in the instance's Kafka. */
 export const topic = (name: string): string => `${target.kind === 'local' ? '' : (target.topicPrefix ?? '')}${name}`;
@@ -59,7 +65,7 @@ export const topic = (name: string): string => `${target.kind === 'local' ? '' :
  * of their names; the runner summarises the reasons.
  */
 export function needing(...needed: Capability[]): { describe: typeof describe; it: typeof it } {
-  const reason = needed.map((capability) => target.lacks[capability]).find((lack) => lack !== undefined);
+  const reason = needed.map(lack).find((found) => found !== undefined);
   return reason === undefined ? { describe, it } : { describe: skipping(describe, reason), it: skipping(it, reason) };
 }
 

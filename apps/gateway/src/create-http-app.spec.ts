@@ -25,7 +25,7 @@ import { FakeMessages } from '#testing';
 import { AccountsService } from './accounts/accounts.service.js';
 import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
-import { LateAnswers } from './idempotency/late-answers.js';
+import { LateResponses } from './idempotency/late-responses.js';
 import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
@@ -54,7 +54,7 @@ describe('the HTTP side of the gateway', () => {
       controllers: [SourcesController, WebhooksController],
       providers: [
         RunNow,
-        { provide: APP_INTERCEPTOR, useClass: LateAnswers },
+        { provide: APP_INTERCEPTOR, useClass: LateResponses },
         { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
         { provide: AccountsService, useValue: accounts },
         { provide: IdempotencyRepository, useValue: new IdempotencyInMemory() },
@@ -104,7 +104,7 @@ describe('the HTTP side of the gateway', () => {
 
     it.each([
       ['no key', '/v1/sources/x', {}],
-      ['an unknown key', '/v1/sources/x', { authorization: 'Bearer stranger' }],
+      ['an unknown key', '/v1/sources/x', { authorization: 'Bearer unknown' }],
       ['another scheme', '/v1/sources/x', { authorization: 'Basic bXkta2V5' }],
       ['no key for a path that does not exist', '/v1/nothing', {}],
       ['no key for a path that is written in another way', '/%761/sources/x', {}],
@@ -126,8 +126,8 @@ describe('the HTTP side of the gateway', () => {
       expect(refusal.toString()).toMatch(/^HTTP\/1.1 413/);
       client.write(Buffer.alloc(size, ' '));
       client.write(`GET /v1/sources/${SOURCE} HTTP/1.1\r\n${head}\r\n\r\n`);
-      const [answer] = (await once(client, 'data')) as [Buffer];
-      expect(answer.toString()).toMatch(/^HTTP\/1.1 200/);
+      const [response] = (await once(client, 'data')) as [Buffer];
+      expect(response.toString()).toMatch(/^HTTP\/1.1 200/);
       client.destroy();
     });
 
@@ -366,7 +366,7 @@ describe('the HTTP side of the gateway', () => {
       expect(own.map(({ headers }) => headers['ratelimit-remaining'])).toEqual(['1', '0', '0']);
       expect(Number(own[2]?.headers['retry-after'])).toBeGreaterThan(0);
       expect((await get('Bearer other-key')).status).toBe(200);
-      expect((await get('Bearer stranger')).status).toBe(401);
+      expect((await get('Bearer unknown')).status).toBe(401);
     });
   });
 

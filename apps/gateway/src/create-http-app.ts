@@ -145,8 +145,8 @@ function logRequests(
       duration_ms: Math.round(reply.elapsedTime * 10) / 10,
       account_id: request.caller?.account.id,
     };
-    if (reply.statusCode >= 500) log.warn(fields, 'request.answered');
-    else log.debug(fields, 'request.answered');
+    if (reply.statusCode >= 500) log.warn(fields, 'request.completed');
+    else log.debug(fields, 'request.completed');
     done();
   });
 }

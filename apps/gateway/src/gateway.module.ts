@@ -21,7 +21,7 @@ import { FieldsInterceptor } from './http/fields.js';
 import { Housekeeping } from './housekeeping.js';
 import { IdempotentRequest } from './idempotency/idempotent-request.entity.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
-import { LateAnswers } from './idempotency/late-answers.js';
+import { LateResponses } from './idempotency/late-responses.js';
 import { LiveModule } from './live/live.module.js';
 import { PublishingModule } from './publishing/publishing.module.js';
 import { PropOptionsController } from './sources/prop-options.controller.js';
@@ -68,7 +68,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
   providers: [
     { provide: GatewayConfig, useFactory: () => GatewayConfig.read() },
     // in this order, so that a late response, too, contains only the selected fields
-    { provide: APP_INTERCEPTOR, useClass: LateAnswers },
+    { provide: APP_INTERCEPTOR, useClass: LateResponses },
     { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
     EventsService,
     RunNow,

@@ -20,7 +20,7 @@ export class Housekeeping {
   @Interval(HOUR_MS)
   async deleteOld(): Promise<void> {
     try {
-      await Promise.all([this.usage.forgetCounted(), this.requests.forgetOld(), this.notices.forgetSeen()]);
+      await Promise.all([this.usage.deleteOld(), this.requests.deleteOld(), this.notices.deleteOld()]);
     } catch (error) {
       this.log.warn({ err: error }, 'housekeeping.failed');
     }

@@ -9,7 +9,7 @@ import type { LocalState } from './local/local-source.js';
 import { runComponent } from './local/run-component.js';
 import { showComponent, showWarnings } from './local/show-component.js';
 import { showRun } from './local/show-run.js';
-import { ComponentRejected } from './sandbox/component-rejected.js';
+import { ComponentRejected } from './sandbox/sandbox.js';
 import type { ProcessSandbox } from './sandbox/process-sandbox.js';
 import { readSandboxConfig, startSandbox } from './sandbox/sandbox.provider.js';
 

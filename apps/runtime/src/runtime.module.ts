@@ -9,7 +9,7 @@ import { schema } from './database/schema.js';
 import { CodeCache } from './components/code-cache.js';
 import { ComponentsController } from './components/components.controller.js';
 import { PropOptionsController } from './components/prop-options.controller.js';
-import { DeploymentsListener } from './deployments/deployments.listener.js';
+import { DeploymentsService } from './deployments/deployments.service.js';
 import { DeploymentsModule } from './deployments/deployments.module.js';
 import { EndpointsServer } from './endpoints/endpoints.server.js';
 import { EndpointsService } from './endpoints/endpoints.service.js';
@@ -17,7 +17,6 @@ import { Housekeeping } from './housekeeping.js';
 import { Quotas } from './quotas/quotas.js';
 import { QuotasRepository } from './quotas/quotas.repository.js';
 import { RunQueue } from './runs/run-queue.js';
-import { KillCounter } from './runs/kill-counter.js';
 import { RunResults } from './runs/run-results.js';
 import { RunStatsController } from './runs/run-stats.controller.js';
 import { RunSources } from './runs/run-sources.js';
@@ -41,7 +40,7 @@ import { Releaser } from './waiting/releaser.js';
     StatsModule,
     DeploymentsModule,
     ScheduleModule.forRoot(),
-    EmittersModule.forApp({ useClass: DeploymentsListener, imports: [DeploymentsModule] }),
+    EmittersModule.forApp({ useClass: DeploymentsService, imports: [DeploymentsModule] }),
   ],
   controllers: [ComponentsController, PropOptionsController, RunsController, RunListController, RunStatsController],
   providers: [
@@ -58,7 +57,6 @@ import { Releaser } from './waiting/releaser.js';
     RunSources,
     SandboxRuns,
     RunResults,
-    KillCounter,
     RunsService,
     RunQueue,
     Ticker,

@@ -7,26 +7,26 @@ import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, requestsTopic, WORKFLOW_TR
 /** How a service uses Kafka, apart from handling its own requests. */
 interface Conversation {
   /** The services that it sends requests to. */
-  asks: Service[];
+  requests: Service[];
   reads: string[];
   writes: string[];
 }
 
 const conversations: Record<Service, Conversation> = {
   gateway: {
-    asks: ['catalog', 'routing', 'event-store', 'runtime'],
+    requests: ['catalog', 'routing', 'event-store', 'runtime'],
     reads: [EVENTS_TOPIC, runFinished.topic, errorRaised.topic, emitterChanged.topic],
     writes: [EVENTS_TOPIC, executeRun.topic],
   },
-  catalog: { asks: ['gateway', 'runtime', 'routing', 'event-store'], reads: [WORKFLOWS_TOPIC], writes: [emitterChanged.topic] },
+  catalog: { requests: ['gateway', 'runtime', 'routing', 'event-store'], reads: [WORKFLOWS_TOPIC], writes: [emitterChanged.topic] },
   routing: {
-    asks: ['catalog', 'event-store'],
+    requests: ['catalog', 'event-store'],
     reads: [EVENTS_TOPIC, emitterChanged.topic],
     writes: [EVENTS_TOPIC, WORKFLOW_TRIGGERS_TOPIC, executeRun.topic, errorRaised.topic],
   },
-  'event-store': { asks: ['catalog'], reads: [EVENTS_TOPIC, emitterChanged.topic], writes: [] },
+  'event-store': { requests: ['catalog'], reads: [EVENTS_TOPIC, emitterChanged.topic], writes: [] },
   runtime: {
-    asks: ['catalog', 'event-store'],
+    requests: ['catalog', 'event-store'],
     reads: [executeRun.topic, emitterChanged.topic],
     writes: [EVENTS_TOPIC, executeRun.topic, runFinished.topic],
   },
@@ -41,11 +41,11 @@ export interface TopicAccess {
 }
 
 export function topicAccess(service: Service): TopicAccess {
-  const { asks, reads, writes } = conversations[service];
-  const askers = SERVICES.filter((other) => conversations[other].asks.includes(service));
+  const { requests: asks, reads, writes } = conversations[service];
+  const requesters = SERVICES.filter((other) => conversations[other].requests.includes(service));
   return {
     reads: [requestsTopic(service), repliesTopic(service), ...reads],
-    writes: [...asks.map(requestsTopic), ...askers.map(repliesTopic), ...writes, deadLetterTopic(service)],
+    writes: [...asks.map(requestsTopic), ...requesters.map(repliesTopic), ...writes, deadLetterTopic(service)],
     groupPrefix: kafkaName(`${service}.`),
   };
 }

@@ -3,6 +3,7 @@ export { Database, isOfData, isTransient, type Session, Transaction, UNIQUE_VIOL
 export { explainDatabaseError } from './database-errors.js';
 export { DatabaseConfig } from './database.config.js';
 export { DatabaseModule } from './database.module.js';
+export { JointWrites } from './joint-writes.js';
 export { type KeysetPage, readKeysetPage } from './keyset.js';
 export { Lookups } from './lookups.js';
 export { ensureDatabase, migrate, schemaState, SchemaTooNew } from './migrate.js';

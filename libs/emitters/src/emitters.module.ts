@@ -1,14 +1,14 @@
 import { Controller, type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { emitterChanged, EmitterState } from '#contracts';
-import { Hears, ignored, type Outcome } from '#messaging';
+import { Consumes, ignored, type Outcome } from '#messaging';
 import { EmitterChangeHandler, EmitterDirectory } from './directory.js';
 
 @Controller()
 class EmitterFactsController {
   constructor(private readonly directory: EmitterDirectory) {}
 
-  @Hears(emitterChanged)
+  @Consumes(emitterChanged)
   async changed(@Payload() state: EmitterState): Promise<Outcome | void> {
     if (!(await this.directory.learn(state))) return ignored('a state as new is known');
   }

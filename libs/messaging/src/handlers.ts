@@ -52,8 +52,8 @@ type Lazy<T> = T | (() => T);
 
 /** The purpose of a decorated method. */
 export type EntryPoint =
-  | { kind: 'answers'; name: string }
-  | { kind: 'hears' | 'hears-batch'; source: Readable; group: string; settings: Lazy<ConsumerSettings> }
+  | { kind: 'handles'; name: string }
+  | { kind: 'consumes' | 'consumes-batch'; source: Readable; group: string; settings: Lazy<ConsumerSettings> }
   | { kind: 'follows'; topic: string; group: string; settings: FollowerSettings }
   | { kind: 'positions'; group: string };
 
@@ -63,9 +63,9 @@ const entryPoint = (pattern: string, entry: EntryPoint): MethodDecorator => Mess
 export const FACTS_GROUP = 'facts';
 
 /** The method handles this command or query: it receives the validated payload, and returns the reply or throws a SluiceError. */
-export const Answers = (
+export const Handles = (
   contract: Command<never, unknown> | Query<never, unknown> | { name: string; payload: Type<unknown> },
-): MethodDecorator => entryPoint(contract.name, { kind: 'answers', name: contract.name });
+): MethodDecorator => entryPoint(contract.name, { kind: 'handles', name: contract.name });
 
 /**
  * The method handles one record at a time: in order for each key, concurrently with other keys. It receives the validated payload, or the LogRecord
@@ -73,15 +73,15 @@ export const Answers = (
  * `rejected` if the record is invalid, and otherwise as `rejected` after a few attempts.
  * group: its consumer group, without the service's name; by default the group of the service's facts.
  */
-export const Hears = (source: Readable, group = FACTS_GROUP, settings: Lazy<ConsumerSettings> = {}): MethodDecorator =>
-  entryPoint(`${group} ${source.topic}`, { kind: 'hears', source, group, settings });
+export const Consumes = (source: Readable, group = FACTS_GROUP, settings: Lazy<ConsumerSettings> = {}): MethodDecorator =>
+  entryPoint(`${group} ${source.topic}`, { kind: 'consumes', source, group, settings });
 
 /**
  * The method plans a batch of a partition: it receives the validated payloads (or LogRecords) in the order of the topic. It returns the remaining
  * tasks of each record, to run in lanes, or nothing if it has handled the whole batch. If it throws, the same batch is repeated.
  */
-export const HearsBatch = (source: Readable, group: string, settings: Lazy<ConsumerSettings> = {}): MethodDecorator =>
-  entryPoint(`${group} ${source.topic}`, { kind: 'hears-batch', source, group, settings });
+export const ConsumesBatch = (source: Readable, group: string, settings: Lazy<ConsumerSettings> = {}): MethodDecorator =>
+  entryPoint(`${group} ${source.topic}`, { kind: 'consumes-batch', source, group, settings });
 
 /** A batch of a partition for a method that stores the position together with its effects. */
 export class Batch {

@@ -1,7 +1,7 @@
 export { type ConsumerState, consumerStates } from './consumer-life.js';
 export { Consumers } from './consumers.js';
 export { sendToDeadLetter } from './outcomes.js';
-export { Answers, Batch, Follows, Hears, HearsBatch, ignored, type Outcome, PositionsOf, rejected, retry } from './handlers.js';
+export { Batch, Consumes, ConsumesBatch, Follows, Handles, ignored, type Outcome, PositionsOf, rejected, retry } from './handlers.js';
 export { explainKafkaError, reasonOf } from './kafka-errors.js';
 export { KafkaClient } from './kafka.js';
 export { KafkaConfig } from './kafka.config.js';

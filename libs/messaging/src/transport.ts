@@ -27,10 +27,10 @@ const WAITING = 4;
  * The only way in: Nest's handlers over Kafka. It owns every consumer, its lanes, validation, retries and dead letters; a feature only decorates the
  * methods of its controllers (handlers.ts).
  *
- *   Answers      requests topic ─► one lane per request ─► reply
- *   Hears        topic ─► validated ─► lanes by key ─► Outcome
- *   HearsBatch   topic ─► validated batch ─► tasks in lanes
- *   Follows      topic ─► batch and position, stored by the handler
+ *   Handles         requests topic ─► one lane per request ─► reply
+ *   Consumes        topic ─► validated ─► lanes by key ─► Outcome
+ *   ConsumesBatch   topic ─► validated batch ─► tasks in lanes
+ *   Follows         topic ─► batch and position, stored by the handler
  */
 export class KafkaTransport extends Server implements CustomTransportStrategy {
   private readonly outcomes: Outcomes;
@@ -76,10 +76,10 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   }
 
   private requests(): LaneConsumer[] {
-    const answers = this.entryPoints('answers').map(({ entry, handler }): [string, Handler] => [entry.name, handler]);
-    const announced = this.entryPoints('hears').map(({ entry, handler }): [string, Handler] => [entry.source.topic, handler]);
-    if (answers.length + announced.length === 0) return [];
-    const requests = new Requests(new Map([...answers, ...announced]), this.options);
+    const requested = this.entryPoints('handles').map(({ entry, handler }): [string, Handler] => [entry.name, handler]);
+    const announced = this.entryPoints('consumes').map(({ entry, handler }): [string, Handler] => [entry.source.topic, handler]);
+    if (requested.length + announced.length === 0) return [];
+    const requests = new Requests(new Map([...requested, ...announced]), this.options);
     const plan = (records: LogRecord[]): Promise<Task[][]> =>
       Promise.resolve(
         // each request has its own lane, so that requests do not wait for each other
@@ -93,7 +93,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     const groups = new Map<string, { topics: Map<string, Planned>; settings: ConsumerSettings }>([
       [FACTS_GROUP, { topics: new Map(), settings: {} }],
     ]);
-    for (const { entry, handler } of this.entryPoints('hears', 'hears-batch')) {
+    for (const { entry, handler } of this.entryPoints('consumes', 'consumes-batch')) {
       const settings = typeof entry.settings === 'function' ? entry.settings() : entry.settings;
       const group = groups.get(entry.group) ?? { topics: new Map<string, Planned>(), settings };
       group.topics.set(entry.source.topic, this.planner(entry.kind, entry.source, handler));
@@ -105,7 +105,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   }
 
   /** Validates a batch and turns it into tasks; invalid records go to the dead-letter topic. */
-  private planner(kind: 'hears' | 'hears-batch', { payload }: Readable, handler: Handler): Planned {
+  private planner(kind: 'consumes' | 'consumes-batch', { payload }: Readable, handler: Handler): Planned {
     const one = (record: LogRecord, value: unknown): Task => ({
       lane: `${record.topic} ${record.key}`,
       run: () => this.outcomes.settle(record, () => handler(value, record)),
@@ -115,12 +115,12 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
         ? await Promise.all(records.map((record) => payloadOf(payload, record).catch((error: BadRecord) => error)))
         : records;
       const valid = values.filter((value: object) => !(value instanceof BadRecord));
-      const planned = kind === 'hears' || valid.length === 0 ? [] : (((await handler(valid)) as Task[][] | undefined) ?? []);
+      const planned = kind === 'consumes' || valid.length === 0 ? [] : (((await handler(valid)) as Task[][] | undefined) ?? []);
       let next = 0;
       return records.map((record, index) => {
         const value = values[index];
         if (value instanceof BadRecord) return [this.outcomes.rejection(record, value.message)];
-        return kind === 'hears' ? [one(record, value)] : (planned[next++] ?? []);
+        return kind === 'consumes' ? [one(record, value)] : (planned[next++] ?? []);
       });
     };
   }

@@ -18,9 +18,9 @@ createServer((request, response) => {
     const { emitter, n } = JSON.parse(Buffer.concat(chunks).toString());
     const accepted = kind !== 'flap' || !flapping();
     writeSync(arrivals, `${webhook} ${emitter} ${n} ${request.headers['webhook-id']} ${accepted ? 1 : 0} ${Date.now()}\n`);
-    const answer = () => response.writeHead(accepted ? 200 : 500).end();
-    if (kind === 'slow' && Math.random() < SLOW_SHARE) setTimeout(answer, 1500);
-    else answer();
+    const respond = () => response.writeHead(accepted ? 200 : 500).end();
+    if (kind === 'slow' && Math.random() < SLOW_SHARE) setTimeout(respond, 1500);
+    else respond();
   });
 }).listen(Number(port), '127.0.0.1');
 process.on('SIGTERM', () => process.exit());

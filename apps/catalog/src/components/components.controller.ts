@@ -12,29 +12,29 @@ import {
   GetRegisteredComponent,
   getRegisteredComponent,
 } from '#contracts';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { ComponentsService } from './components.service.js';
 
 @Controller()
 export class ComponentsController {
   constructor(private readonly components: ComponentsService) {}
 
-  @Answers(createComponent)
+  @Handles(createComponent)
   create(@Payload() command: CreateComponent): Promise<Component> {
     return this.components.create(command);
   }
 
-  @Answers(getComponent)
+  @Handles(getComponent)
   get(@Payload() { owner_id, key_or_id }: GetComponent): Promise<Component> {
     return this.components.get(owner_id, key_or_id);
   }
 
-  @Answers(getRegisteredComponent)
+  @Handles(getRegisteredComponent)
   getRegistered(@Payload() { key }: GetRegisteredComponent): Promise<Component> {
     return this.components.getRegistered(key);
   }
 
-  @Answers(getCode)
+  @Handles(getCode)
   getCode(@Payload() { code_hash }: GetCode): Promise<ComponentCodeReply> {
     return this.components.code(code_hash);
   }

@@ -13,34 +13,34 @@ import {
   PatchConnection,
   patchConnection,
 } from '#contracts';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { ConnectionsService } from './connections.service.js';
 
 @Controller()
 export class ConnectionsController {
   constructor(private readonly connections: ConnectionsService) {}
 
-  @Answers(createConnection)
+  @Handles(createConnection)
   create(@Payload() command: CreateConnection): Promise<Connection> {
     return this.connections.create(command);
   }
 
-  @Answers(getConnection)
+  @Handles(getConnection)
   get(@Payload() reference: ConnectionReference): Promise<Connection> {
     return this.connections.get(reference);
   }
 
-  @Answers(listConnections)
+  @Handles(listConnections)
   list(@Payload() request: ListConnections): Promise<Page<Connection>> {
     return this.connections.list(request);
   }
 
-  @Answers(patchConnection)
+  @Handles(patchConnection)
   patch(@Payload() command: PatchConnection): Promise<Connection> {
     return this.connections.patch(command);
   }
 
-  @Answers(deleteConnection)
+  @Handles(deleteConnection)
   delete(@Payload() reference: ConnectionReference): Promise<void> {
     return this.connections.delete(reference);
   }

@@ -40,20 +40,20 @@ export class ConnectionsService {
       credentials: this.sealed(id, this.merged({}, credentials)),
     });
     if (!row) throw new NotFound('connection', id);
-    return this.answer(row);
+    return this.toConnection(row);
   }
 
   async get({ owner_id, id }: ConnectionReference): Promise<Connection> {
     const row = await this.connections.find(owner_id, id);
     if (!row) throw new NotFound('connection', id);
-    return this.answer(row);
+    return this.toConnection(row);
   }
 
   async list({ owner_id, limit, after, before }: ListConnections): Promise<Page<Connection>> {
     const page = { limit, after: idOfCursor('connection', 'after', after), before: idOfCursor('connection', 'before', before) };
     const { rows, total } = await this.connections.list(owner_id, page);
     return pageOf(
-      rows.map((row) => this.answer(row)),
+      rows.map((row) => this.toConnection(row)),
       total,
       ({ id }) => cursorOf(id),
     );
@@ -66,7 +66,7 @@ export class ConnectionsService {
     }));
     if (!changed) throw new NotFound('connection', id);
     await Promise.all(changed.states.map((state) => this.messages.announce(emitterChanged, state, state.emitter_id)));
-    return this.answer(changed.row);
+    return this.toConnection(changed.row);
   }
 
   async delete({ owner_id, id }: ConnectionReference): Promise<void> {
@@ -91,7 +91,7 @@ export class ConnectionsService {
     return JSON.parse(this.box.open(credentials, connectionPlace(id))) as Credentials;
   }
 
-  private answer(row: ConnectionRow): Connection {
+  private toConnection(row: ConnectionRow): Connection {
     const { id, app, name, created_at } = row;
     return { id, app, name, credentials: maskedCredentials(this.opened(row)) as Credentials, created_at: unixSeconds(created_at) };
   }

@@ -1,7 +1,7 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { type EmitterState, FindEmitters, FindEndpoint, findEmitters, findEndpoint } from '#contracts';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { SourcesRepository } from '../sources/sources.repository.js';
 import { WorkflowsRepository } from '../workflows/workflows.repository.js';
 
@@ -13,12 +13,12 @@ export class EmittersController {
     private readonly workflows: WorkflowsRepository,
   ) {}
 
-  @Answers(findEmitters)
+  @Handles(findEmitters)
   async find(@Payload() { ids }: FindEmitters): Promise<EmitterState[]> {
     return (await Promise.all([this.sources.states(ids), this.workflows.states(ids)])).flat();
   }
 
-  @Answers(findEndpoint)
+  @Handles(findEndpoint)
   async findEndpoint(@Payload() { endpoint_key }: FindEndpoint): Promise<EmitterState | null> {
     return (await this.sources.stateByEndpoint(endpoint_key)) ?? null;
   }

@@ -6,7 +6,7 @@ const OPEN: PropDefinition = { name: 'token', type: 'string' };
 const SECRET: PropDefinition = { ...OPEN, secret: true };
 const APP: PropDefinition = { name: 'token', type: 'app', app: 'slack' };
 
-describe('an answer', () => {
+describe('a returned source', () => {
   it.each<[string, PropDefinition, unknown, unknown]>([
     ['masks a secret prop', SECRET, 'abc', MASK],
     ['masks a list of secrets', { ...SECRET, type: 'string[]' }, ['a', 'b'], MASK],

@@ -17,44 +17,44 @@ import {
   UpdateSource,
   updateSource,
 } from '#contracts';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { SourcesService } from './sources.service.js';
 
 @Controller()
 export class SourcesController {
   constructor(private readonly sources: SourcesService) {}
 
-  @Answers(createSource)
+  @Handles(createSource)
   create(@Payload() command: CreateSource): Promise<Source> {
     return this.sources.create(command);
   }
 
-  @Answers(updateSource)
+  @Handles(updateSource)
   update(@Payload() command: UpdateSource): Promise<Source> {
     return this.sources.update(command);
   }
 
-  @Answers(patchSource)
+  @Handles(patchSource)
   patch(@Payload() command: PatchSource): Promise<Source> {
     return this.sources.patch(command);
   }
 
-  @Answers(getSource)
+  @Handles(getSource)
   get(@Payload() reference: SourceReference): Promise<Source> {
     return this.sources.get(reference);
   }
 
-  @Answers(deleteSource)
+  @Handles(deleteSource)
   delete(@Payload() reference: SourceReference): Promise<void> {
     return this.sources.delete(reference);
   }
 
-  @Answers(switchOffSource)
+  @Handles(switchOffSource)
   switchOff(@Payload() command: SwitchOffSource): Promise<void> {
     return this.sources.switchOff(command);
   }
 
-  @Answers(listSources)
+  @Handles(listSources)
   list(@Payload() request: ListSources): Promise<Page<Source>> {
     return this.sources.list(request);
   }

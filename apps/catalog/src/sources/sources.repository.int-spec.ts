@@ -88,12 +88,12 @@ describe('the sources', () => {
 
   it('do not exist for another account', async () => {
     const { id } = await create();
-    const stranger = newId('user');
-    expect(await sources.find(stranger, id)).toBeUndefined();
-    expect(await sources.update(stranger, id, () => change())).toBeUndefined();
-    expect(await sources.switchOff(stranger, id)).toBeUndefined();
-    expect(await sources.delete(stranger, id)).toBeUndefined();
-    expect(await sources.list(stranger, { limit: 10 })).toEqual({ rows: [], total: 0 });
+    const otherAccount = newId('user');
+    expect(await sources.find(otherAccount, id)).toBeUndefined();
+    expect(await sources.update(otherAccount, id, () => change())).toBeUndefined();
+    expect(await sources.switchOff(otherAccount, id)).toBeUndefined();
+    expect(await sources.delete(otherAccount, id)).toBeUndefined();
+    expect(await sources.list(otherAccount, { limit: 10 })).toEqual({ rows: [], total: 0 });
   });
 
   it('are created once however often the command arrives, with one fact', async () => {

@@ -132,7 +132,7 @@ export class SourcesService {
   }
 
   async get({ owner_id, id }: SourceReference): Promise<Source> {
-    return this.answer(await this.found(owner_id, id));
+    return this.toSource(await this.found(owner_id, id));
   }
 
   async switchOff({ owner_id, id, reason }: SwitchOffSource): Promise<void> {
@@ -245,7 +245,7 @@ export class SourcesService {
 
   private async announced(row: SourceRow): Promise<Source> {
     await this.announce(sourceState(row));
-    return this.answer(row);
+    return this.toSource(row);
   }
 
   /** Before the request returns, every service applies the change to runs, matching and endpoints. */
@@ -273,7 +273,7 @@ export class SourcesService {
       : configured_props;
   }
 
-  private answer(row: SourceRow): Source {
+  private toSource(row: SourceRow): Source {
     return sourceOf(row, this.values(row), this.config.endpointsUrl);
   }
 }

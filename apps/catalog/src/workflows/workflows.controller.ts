@@ -2,7 +2,7 @@ import { Controller, Inject } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { WORKFLOWS_TOPIC } from '#contracts';
 import { isTransient } from '#database';
-import { Hears, LogRecord, type Outcome, rejected } from '#messaging';
+import { Consumes, LogRecord, type Outcome, rejected } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { readWorkflowRecord } from './workflow-record.js';
 import { WorkflowsRepository } from './workflows.repository.js';
@@ -15,7 +15,7 @@ export class WorkflowsController {
     private readonly workflows: WorkflowsRepository,
   ) {}
 
-  @Hears({ topic: WORKFLOWS_TOPIC }, 'workflows', { concurrency: 4, maxOutstanding: 500 })
+  @Consumes({ topic: WORKFLOWS_TOPIC }, 'workflows', { concurrency: 4, maxOutstanding: 500 })
   async changed(@Payload() record: LogRecord): Promise<Outcome | void> {
     const workflow = readWorkflowRecord(record.key, record.value);
     if (typeof workflow === 'string') return rejected(workflow);

@@ -87,7 +87,7 @@ export class AppendService {
     return { added, repeated };
   }
 
-  /** The deletions, in the streams to which nothing is added in this batch. Answers the emit ids of what was deleted from `$in`. */
+  /** The deletions, in the streams to which nothing is added in this batch. Returns the emit ids of the events that were deleted from `$in`. */
   private async removeElsewhere(transaction: Transaction, operations: Operation[]): Promise<string[]> {
     const replayed = streamsOf(operations);
     const withdrawn: string[] = [];

@@ -15,7 +15,7 @@ const seconds = histogram('events_append_seconds', 'Time from reading a batch to
 @Injectable()
 export class EventIntake {
   /** Below these offsets malformed records are in the dead-letter topic: a batch that is tried again doesn't send them again. */
-  private readonly putAsideBelow = new Map<number, number>();
+  private readonly deadLetteredBelow = new Map<number, number>();
 
   constructor(
     @Inject(LOG) private readonly log: Log,
@@ -29,10 +29,10 @@ export class EventIntake {
     const start = performance.now();
     const operations: Operation[] = [];
     // another log
-    if ((records[0]?.offset ?? before.offset) < before.offset) this.putAsideBelow.delete(partition);
+    if ((records[0]?.offset ?? before.offset) < before.offset) this.deadLetteredBelow.delete(partition);
     for (const record of records) {
       const read = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
-      if (read.kind === 'malformed') await this.putAside(record, read.reason);
+      if (read.kind === 'malformed') await this.deadLetter(record, read.reason);
       else operations.push(read);
     }
     const appended = await this.appending.append(partition, operations, before, after);
@@ -46,11 +46,11 @@ export class EventIntake {
     );
   }
 
-  private async putAside(record: LogRecord, reason: string): Promise<void> {
-    if (record.offset < (this.putAsideBelow.get(record.partition) ?? 0)) return;
+  private async deadLetter(record: LogRecord, reason: string): Promise<void> {
+    if (record.offset < (this.deadLetteredBelow.get(record.partition) ?? 0)) return;
     await sendToDeadLetter(this.publisher, 'event-store', record, reason);
     malformed.inc();
     this.log.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason }, 'event.malformed');
-    this.putAsideBelow.set(record.partition, record.offset + 1);
+    this.deadLetteredBelow.set(record.partition, record.offset + 1);
   }
 }

@@ -90,7 +90,7 @@ export class MemoryAppendRepository extends AppendRepository {
       const result = await work(transaction as unknown as Transaction);
       await this.step('commit');
       this.commit(transaction);
-      // the answer gets lost when the process or the connection dies here
+      // the response is lost if the process or the connection dies here
       await this.step('committed');
       return result;
     } finally {

@@ -16,7 +16,7 @@ export function stepBack(model: Model, emitters: readonly string[], { from, ms }
   }
 }
 
-/** What the store is, in ten lines: applies one operation of the log. Answers what it withdraws, each as `emitter emit`. */
+/** A model of the store in ten lines: applies one operation of the log, and returns the emits that it withdraws, each as `emitter emit`. */
 export function apply(model: Model, operation: Operation): string[] {
   const streams = [...model.keys()].filter((key) => key.startsWith(`${operation.emitterId} `));
   const keep = (key: string, condition: (event: { place: EventPlace; emitId: string }) => boolean) =>

@@ -13,29 +13,29 @@ import {
   listStreams,
   type StoredEvent,
 } from '#contracts';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { EventPagesService } from './event-pages.service.js';
 
 @Controller()
 export class EventPagesController {
   constructor(private readonly pages: EventPagesService) {}
 
-  @Answers(listEvents)
+  @Handles(listEvents)
   list(@Payload() request: ListEvents): Promise<EventPage> {
     return this.pages.list(request);
   }
 
-  @Answers(findEvent)
+  @Handles(findEvent)
   find(@Payload() request: FindEvent): Promise<StoredEvent> {
     return this.pages.find(request);
   }
 
-  @Answers(listDeletions)
+  @Handles(listDeletions)
   deletions(@Payload() request: EmitterReference): Promise<EventDeletion[]> {
     return this.pages.deletions(request);
   }
 
-  @Answers(listStreams)
+  @Handles(listStreams)
   async streams(@Payload() request: EmitterReference): Promise<EmitterStream[]> {
     return this.pages.streams(request);
   }

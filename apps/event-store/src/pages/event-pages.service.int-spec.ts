@@ -75,8 +75,8 @@ describe('listing events', () => {
     ['source dc_1 not found', 'dc_1', 'u_2'],
     ['workflow p_1 not found', 'p_1', 'u_1'],
   ])('says: %s', async (message, emitter_id, owner_id) => {
-    const answer = list({ emitter_id, owner_id });
-    await expect(answer).rejects.toThrow(message);
-    await expect(answer).rejects.toBeInstanceOf(NotFound);
+    const page = list({ emitter_id, owner_id });
+    await expect(page).rejects.toThrow(message);
+    await expect(page).rejects.toBeInstanceOf(NotFound);
   });
 });

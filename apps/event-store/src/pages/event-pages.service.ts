@@ -19,7 +19,7 @@ import { EmitterDirectory } from '#emitters';
 import { EventPagesRepository } from './event-pages.repository.js';
 import { pageWindow } from './page-window.js';
 
-/** An answer travels in one message, in which a JSON text can grow to twice its size: together they have to stay below the topic's limit. */
+/** A reply is one message, in which a JSON text can grow to twice its size; it has to stay below the topic's limit. */
 const PAGE_BYTES = 1024 * 1024;
 
 /** Returns pages of an emitter's last events. */

@@ -1,6 +1,6 @@
 import { Controller } from '@nestjs/common';
 import { getStoredPositions, type StoredPosition } from '#contracts';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { StoredPositionsRepository } from './stored-positions.repository.js';
 
 /** Returns how far the topic is stored: a live stream begins there, with the events before it from this store. */
@@ -8,7 +8,7 @@ import { StoredPositionsRepository } from './stored-positions.repository.js';
 export class StoredPositionsController {
   constructor(private readonly positions: StoredPositionsRepository) {}
 
-  @Answers(getStoredPositions)
+  @Handles(getStoredPositions)
   list(): Promise<StoredPosition[]> {
     return this.positions.list();
   }

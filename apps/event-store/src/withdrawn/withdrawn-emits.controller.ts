@@ -1,7 +1,7 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { FindWithdrawnEmits, findWithdrawnEmits, type WaitingEmitKey } from '#contracts';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { WithdrawnEmitsRepository } from './withdrawn-emits.repository.js';
 
 /** Returns which waiting emits are withdrawn. The runtime queries it before it emits them. */
@@ -9,7 +9,7 @@ import { WithdrawnEmitsRepository } from './withdrawn-emits.repository.js';
 export class WithdrawnEmitsController {
   constructor(private readonly withdrawn: WithdrawnEmitsRepository) {}
 
-  @Answers(findWithdrawnEmits)
+  @Handles(findWithdrawnEmits)
   find(@Payload() { emits }: FindWithdrawnEmits): Promise<WaitingEmitKey[]> {
     return this.withdrawn.find(emits);
   }

@@ -7,7 +7,7 @@ const BEARER = /^bearer +(\S+) *$/i;
 /** Decided by the matched route, not by the path as sent: the router reads `/%761` as `/v1`. */
 const isBelowApi = ({ routeOptions, url }: FastifyRequest): boolean => /^\/v1(?:[/?]|$)/.test(routeOptions.url ?? url);
 
-/** Responds with 401 below `/v1` before anything else is checked, so that strangers do not even learn which paths exist. */
+/** Responds with 401 below `/v1` before anything else is checked, so that a caller without a key does not learn which paths exist. */
 export function authenticate(fastify: FastifyInstance, accounts: AccountsService): void {
   fastify.addHook('onRequest', async (request, reply) => {
     if (!isBelowApi(request)) return;

@@ -3,12 +3,17 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation } from '@nestjs/swagger';
 import { type Id, type Page, type UserId } from '#contracts';
 import { OwnerId } from './account.decorator.js';
-import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { PageQuery } from '../http/page.dto.js';
-import { SECRET_ANSWER } from '../idempotency/sealed-answer.js';
+import { SECRET_RESPONSE } from '../idempotency/sealed-response.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKey, CreateKeyBody, NewApiKey } from './api-key.dto.js';
+
+const KEY_EXAMPLES = {
+  read: { summary: 'a key that may only read', value: { name: 'dashboard', scope: 'read' } },
+  write: { summary: 'a key that may do everything', value: { name: 'ci' } },
+};
 
 @Documented('keys')
 @Controller('v1/keys')
@@ -21,7 +26,7 @@ export class KeysController {
     summary: 'List the API keys of your account',
     description: 'Also those that the operator has issued; revoked keys are omitted.',
   })
-  @AnswersPage(ApiKey)
+  @RespondsWithPage(ApiKey)
   @Problems(400)
   list(@OwnerId() owner: UserId, @Query() page: PageQuery): Promise<Page<ApiKey>> {
     return this.accounts.pageOfKeys(owner, page);
@@ -29,9 +34,10 @@ export class KeysController {
 
   @Post()
   @HttpCode(200)
-  @RouteConfig(SECRET_ANSWER)
+  @RouteConfig(SECRET_RESPONSE)
   @ApiOperation({ operationId: 'createKey', summary: 'Create an API key', description: 'Only this response contains the key itself.' })
-  @AnswersOne(NewApiKey)
+  @Takes(CreateKeyBody, KEY_EXAMPLES)
+  @RespondsWith(NewApiKey)
   @Problems(400, 409, 413, 415, 422)
   async create(@OwnerId() owner: UserId, @Body() body: CreateKeyBody): Promise<{ data: NewApiKey }> {
     return { data: await this.accounts.issueKey(owner, body) };
@@ -44,7 +50,7 @@ export class KeysController {
     summary: 'Revoke an API key',
     description: 'It stops working at once, also if it is the one that authenticates this request.',
   })
-  @AnswersNothing(204, 'The key has been revoked.')
+  @RespondsNoContent(204, 'The key has been revoked.')
   @Problems(404)
   async delete(@OwnerId() owner: UserId, @Param('id', new IdPipe('apiKey')) id: Id<'apiKey'>): Promise<void> {
     await this.accounts.revokeKeyOf(owner, id);

@@ -1,7 +1,7 @@
 import { Controller, Get } from '@nestjs/common';
-import { ApiExtraModels, ApiOperation, ApiResponse, getSchemaPath } from '@nestjs/swagger';
+import { ApiExtraModels, ApiOperation, getSchemaPath } from '@nestjs/swagger';
 import { type Caller, Me } from './account.decorator.js';
-import { Documented, SelectsFields } from '../http/api-docs.js';
+import { AnswersInline, Documented, SelectsFields } from '../http/api-docs.js';
 import { FreeUser, PaidUser, type User } from './account.entity.js';
 import { AccountsService } from './accounts.service.js';
 
@@ -14,14 +14,8 @@ export class UsersController {
   @ApiOperation({ operationId: 'getCurrentUser', summary: 'Get the current user' })
   @SelectsFields()
   @ApiExtraModels(FreeUser, PaidUser)
-  @ApiResponse({
-    status: 200,
-    description: 'A free account or a paid one.',
-    schema: {
-      type: 'object',
-      required: ['data'],
-      properties: { data: { anyOf: [{ $ref: getSchemaPath(FreeUser) }, { $ref: getSchemaPath(PaidUser) }] } },
-    },
+  @AnswersInline(200, 'UserResponse', 'A free account or a paid one.', {
+    anyOf: [{ $ref: getSchemaPath(FreeUser) }, { $ref: getSchemaPath(PaidUser) }],
   })
   async me(@Me() { account, apiKey, scope }: Caller): Promise<{ data: User }> {
     return { data: await this.accounts.describe(account, apiKey, scope) };

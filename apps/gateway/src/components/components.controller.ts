@@ -3,12 +3,20 @@ import { ApiOperation } from '@nestjs/swagger';
 import { createComponent, getComponent, getRegisteredComponent, newId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersOne, Documented, Problems } from '../http/api-docs.js';
+import { RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
 import { KeyPipe } from './key.pipe.js';
 import { CodeSource, Component } from './component.dto.js';
 
 /** Fetching code, installing its packages and inspecting it takes longer than the default timeout of requests. */
 export const CODE_TIMEOUT_MS = 60_000;
+
+const CODE_EXAMPLES = {
+  byCode: {
+    summary: 'by code',
+    value: { component_code: "export default { name: 'Hello', version: '0.0.1', run() { this.$emit('hello'); } };" },
+  },
+  byUrl: { summary: 'by URL', value: { component_url: 'https://github.com/example/components/blob/main/price-watch.mjs' } },
+};
 
 @Documented('components')
 @Controller('v1/components')
@@ -23,7 +31,8 @@ export class ComponentsController {
     description:
       'From component_code, or from the code at component_url. If both are given, component_code is used and the URL is only stored.',
   })
-  @AnswersOne(Component)
+  @Takes(CodeSource, CODE_EXAMPLES)
+  @RespondsWith(Component)
   @Problems(400, 409, 413, 415, 422)
   async create(@OwnerId() owner_id: UserId, @Body() { component_code, component_url }: CodeSource): Promise<{ data: Component }> {
     const command = { id: newId('component'), owner_id, component_code, component_url };
@@ -32,7 +41,7 @@ export class ComponentsController {
 
   @Get('registry/:key')
   @ApiOperation({ operationId: 'getRegisteredComponent', summary: 'Get a registered component by key' })
-  @AnswersOne(Component)
+  @RespondsWith(Component)
   @Problems(404)
   async registered(@Param('key', KeyPipe) key: string): Promise<{ data: Component }> {
     return { data: await this.messages.request(getRegisteredComponent, { key }, { key }) };
@@ -40,7 +49,7 @@ export class ComponentsController {
 
   @Get(':keyOrId')
   @ApiOperation({ operationId: 'getComponent', summary: 'Get one of your components by id, or the newest version by key' })
-  @AnswersOne(Component)
+  @RespondsWith(Component)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('keyOrId', KeyPipe) key_or_id: string): Promise<{ data: Component }> {
     return { data: await this.messages.request(getComponent, { owner_id, key_or_id }, { key: owner_id }) };

@@ -3,7 +3,7 @@ import { ApiOperation } from '@nestjs/swagger';
 import { listRegistry, type Page, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
 import { RegisteredComponent } from './component.dto.js';
 import { PageQuery } from '../http/page.dto.js';
 
@@ -14,7 +14,7 @@ export class RegistryController {
 
   @Get()
   @ApiOperation({ operationId: 'listRegistry', summary: 'List the components of the registry, which every account may use' })
-  @AnswersPage(RegisteredComponent)
+  @RespondsWithPage(RegisteredComponent)
   @Problems(400)
   list(@OwnerId() owner: UserId, @Query() page: PageQuery): Promise<Page<RegisteredComponent>> {
     return this.messages.request(listRegistry, page, { key: owner });

@@ -16,13 +16,13 @@ export class Connection implements contracts.Connection {
 }
 
 export class CreateConnectionBody extends NewConnection {
-  @ApiProperty({ maxLength: MAX_NAME, example: 'slack' })
+  @ApiProperty({ minLength: 1, maxLength: MAX_NAME, example: 'slack' })
   override app!: string;
 
   @ApiPropertyOptional({ type: String, nullable: true, maxLength: MAX_NAME, description: 'Default: the app.' })
   override name?: string | null;
 
-  @ApiProperty({ ...CREDENTIALS, description: 'At least one value. They are encrypted and never returned.' })
+  @ApiProperty({ ...CREDENTIALS, minProperties: 1, description: 'At least one value. They are encrypted and never returned.' })
   override credentials!: Record<string, unknown>;
 }
 

@@ -13,11 +13,18 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
 import { PageQuery } from '../http/page.dto.js';
 import { Connection, CreateConnectionBody, PatchConnectionBody } from './connection.dto.js';
+
+const NEW_EXAMPLES = { token: { summary: 'a token', value: { app: 'slack', name: 'Workspace', credentials: { bot_token: 'xoxb-…' } } } };
+
+const CHANGE_EXAMPLES = {
+  token: { summary: 'a new token', value: { credentials: { bot_token: 'xoxb-…' } } },
+  name: { summary: 'another name', value: { name: 'Workspace' } },
+};
 
 @Documented('connections')
 @Controller('v1/connections')
@@ -31,7 +38,8 @@ export class ConnectionsController {
     summary: 'Create a connection',
     description: 'Credentials for an app. A source takes them by `{"authProvisionId": "apn_…"}` as the value of an `app` prop.',
   })
-  @AnswersOne(Connection)
+  @Takes(CreateConnectionBody, NEW_EXAMPLES)
+  @RespondsWith(Connection)
   @Problems(400, 409, 413, 415, 422)
   async create(@OwnerId() owner_id: UserId, @Body() { app, name, credentials }: CreateConnectionBody): Promise<{ data: Connection }> {
     const command = { id: newId('connection'), owner_id, app, name, credentials };
@@ -40,7 +48,7 @@ export class ConnectionsController {
 
   @Get()
   @ApiOperation({ operationId: 'listConnections', summary: 'List your connections' })
-  @AnswersPage(Connection)
+  @RespondsWithPage(Connection)
   @Problems(400)
   list(@OwnerId() owner_id: UserId, @Query() page: PageQuery): Promise<Page<Connection>> {
     return this.messages.request(listConnections, { ...page, owner_id }, { key: owner_id });
@@ -48,7 +56,7 @@ export class ConnectionsController {
 
   @Get(':id')
   @ApiOperation({ operationId: 'getConnection', summary: 'Get a connection' })
-  @AnswersOne(Connection)
+  @RespondsWith(Connection)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('connection')) id: ConnectionId): Promise<{ data: Connection }> {
     return { data: await this.messages.request(getConnection, { owner_id, id }, { key: owner_id }) };
@@ -61,7 +69,8 @@ export class ConnectionsController {
     summary: 'Change parts of a connection',
     description: 'Credentials are merged by name. The sources that use the connection have them at their next run.',
   })
-  @AnswersOne(Connection)
+  @Takes(PatchConnectionBody, CHANGE_EXAMPLES)
+  @RespondsWith(Connection)
   @Problems(400, 404, 413, 415)
   async patch(
     @OwnerId() owner_id: UserId,
@@ -78,7 +87,7 @@ export class ConnectionsController {
     summary: 'Delete a connection',
     description: 'Refused with 409 while a source uses it.',
   })
-  @AnswersNothing(204, 'The connection has been deleted.')
+  @RespondsNoContent(204, 'The connection has been deleted.')
   @Problems(404, 409)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('connection')) id: ConnectionId): Promise<void> {
     await this.messages.request(deleteConnection, { owner_id, id }, { key: owner_id });

@@ -1,7 +1,7 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { ErrorRaised, errorRaised, Unavailable } from '#contracts';
-import { Hears } from '#messaging';
+import { Consumes } from '#messaging';
 import { errorMail } from './error-mail.js';
 import { type DueMail, ErrorNoticesRepository } from './error-notices.repository.js';
 import { Mailer } from './mailer.js';
@@ -14,7 +14,7 @@ export class ErrorMailController {
     private readonly mailer: Mailer,
   ) {}
 
-  @Hears(errorRaised, 'error-mail', { vital: false, concurrency: 4, maxOutstanding: 1000 })
+  @Consumes(errorRaised, 'error-mail', { vital: false, concurrency: 4, maxOutstanding: 1000 })
   async raised(@Payload() error: ErrorRaised): Promise<void> {
     await this.notices.count(error, (due) => this.send(error, due));
   }

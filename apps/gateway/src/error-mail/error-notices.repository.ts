@@ -14,7 +14,7 @@ export interface DueMail {
 }
 
 const ONE_MAIL_IN_HOURS = 24;
-const FORGET_AFTER_MS = 8 * 24 * 3_600_000;
+const KEEP_MS = 8 * 24 * 3_600_000;
 
 @Injectable()
 export class ErrorNoticesRepository {
@@ -51,7 +51,7 @@ export class ErrorNoticesRepository {
     });
   }
 
-  async forgetSeen(): Promise<void> {
-    await this.seen.delete({ seen_at: LessThan(new Date(Date.now() - FORGET_AFTER_MS)) });
+  async deleteOld(): Promise<void> {
+    await this.seen.delete({ seen_at: LessThan(new Date(Date.now() - KEEP_MS)) });
   }
 }

@@ -3,7 +3,7 @@ import { ApiOperation, ApiParam } from '@nestjs/swagger';
 import { type EmitterId, findRuns, type FinishedRun, listEventListeners, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersList, Documented, Problems } from '../http/api-docs.js';
+import { RespondsWithList, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { EventIdPipe } from './event-id.pipe.js';
 import { EventListener } from './event-listener.dto.js';
@@ -27,7 +27,7 @@ export class EventListenersController {
     summary: 'List the deliveries of an event of a source',
     description: DESCRIPTION,
   })
-  @AnswersList(EventListener)
+  @RespondsWithList(EventListener)
   @Problems(400, 404)
   ofSource(
     @OwnerId() owner: UserId,
@@ -44,7 +44,7 @@ export class EventListenersController {
     summary: 'List the deliveries of an event of a workflow',
     description: DESCRIPTION,
   })
-  @AnswersList(EventListener)
+  @RespondsWithList(EventListener)
   @Problems(400, 404)
   ofWorkflow(
     @OwnerId() owner: UserId,

@@ -2,6 +2,7 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsOptional, IsString } from 'class-validator';
 import type * as contracts from '#contracts';
 import type * as events from '#events';
+import { ANY_JSON, EVENT_ID, READABLE_EVENT_NAME } from '../http/api-docs.js';
 import { PageQuery } from '../http/page.dto.js';
 import { IsEventId, IsReadableStream } from './event-validators.js';
 
@@ -19,14 +20,7 @@ export class EventSummary implements events.EventSummary {
   @ApiProperty({ example: '1763715600123-40960' }) id!: string;
   @ApiProperty({ type: 'integer', description: 'Milliseconds.' }) indexed_at_ms!: number;
   @ApiProperty({
-    anyOf: [
-      { type: 'object' },
-      { type: 'array', items: {} },
-      { type: 'string' },
-      { type: 'number' },
-      { type: 'boolean' },
-      { type: 'null' },
-    ],
+    ...ANY_JSON,
     description: 'Any JSON value. Without expand=event, an event over 1 KB is an object with its first members and "$truncated": true.',
   })
   event!: unknown;
@@ -55,6 +49,7 @@ export class StreamPageQuery extends PageQuery {
 
 export class EventPageQuery extends StreamPageQuery {
   @ApiPropertyOptional({
+    ...READABLE_EVENT_NAME,
     description:
       'A stream other than the default one: `$errors`, `$logs`, `$in`, a custom name, or `*` for the default one and all custom ones together.',
   })
@@ -64,17 +59,20 @@ export class EventPageQuery extends StreamPageQuery {
 }
 
 export class DeleteEventsQuery {
-  @ApiPropertyOptional({ description: 'The first event to delete, inclusive; default: the oldest.' })
+  @ApiPropertyOptional({ ...EVENT_ID, description: 'The first event to delete, inclusive; default: the oldest.' })
   @IsOptional()
   @IsEventId()
   start_id?: string;
 
-  @ApiPropertyOptional({ description: 'The last event to delete, inclusive; default: the newest.' })
+  @ApiPropertyOptional({ ...EVENT_ID, description: 'The last event to delete, inclusive; default: the newest.' })
   @IsOptional()
   @IsEventId()
   end_id?: string;
 
-  @ApiPropertyOptional({ description: 'The stream, or `*` for the default one and all custom ones; default: every stream.' })
+  @ApiPropertyOptional({
+    ...READABLE_EVENT_NAME,
+    description: 'The stream, or `*` for the default one and all custom ones; default: every stream.',
+  })
   @IsOptional()
   @IsReadableStream()
   event_name?: string;

@@ -1,10 +1,10 @@
 import { Controller, Delete, Get, Header, HttpCode, Param, Query, Req } from '@nestjs/common';
-import { ApiOperation, ApiResponse } from '@nestjs/swagger';
+import { ApiOperation } from '@nestjs/swagger';
 import type { FastifyRequest } from 'fastify';
 import { type EmitterId, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { ERRORS_STREAM, LOGS_STREAM } from '#events';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersAccepted, AnswersList, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsAccepted, AnswersInline, RespondsWithList, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { eventPageJson, type PolledEvent, polledEvents } from './event-page.js';
@@ -21,7 +21,7 @@ export class EventsController {
   @Get('sources/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
   @ApiOperation({ operationId: 'listSourceEvents', summary: 'List the last events of a source' })
-  @AnswersPage(EventSummary)
+  @RespondsWithPage(EventSummary)
   @Problems(400, 404)
   ofSource(
     @OwnerId() owner: UserId,
@@ -35,7 +35,7 @@ export class EventsController {
   @Get('sources/:id/logs')
   @Header('content-type', JSON_TYPE)
   @ApiOperation({ operationId: 'listSourceLogs', summary: 'List the last log lines of a source' })
-  @AnswersPage(EventSummary)
+  @RespondsWithPage(EventSummary)
   @Problems(400, 404)
   logsOfSource(
     @OwnerId() owner: UserId,
@@ -51,25 +51,16 @@ export class EventsController {
     operationId: 'pollSourceEvents',
     summary: 'List the last events of a source in full, in the format that older clients poll',
   })
-  @ApiResponse({
-    status: 200,
-    description: 'Newest first.',
-    schema: {
+  @AnswersInline(200, 'PolledEvents', 'Newest first.', {
+    type: 'array',
+    items: {
       type: 'object',
-      required: ['data'],
+      required: ['id', 'ts', 'k', 'e'],
       properties: {
-        data: {
-          type: 'array',
-          items: {
-            type: 'object',
-            properties: {
-              id: { type: 'string' },
-              ts: { type: 'integer', description: 'Milliseconds.' },
-              k: { type: 'string', enum: ['emit'] },
-              e: { description: 'The event.' },
-            },
-          },
-        },
+        id: { type: 'string' },
+        ts: { type: 'integer', description: 'Milliseconds.' },
+        k: { type: 'string', enum: ['emit'] },
+        e: { description: 'The event.' },
       },
     },
   })
@@ -85,7 +76,7 @@ export class EventsController {
   @Get('workflows/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
   @ApiOperation({ operationId: 'listWorkflowEvents', summary: 'List the last events of a workflow' })
-  @AnswersPage(EventSummary)
+  @RespondsWithPage(EventSummary)
   @Problems(400, 404)
   ofWorkflow(
     @OwnerId() owner: UserId,
@@ -99,7 +90,7 @@ export class EventsController {
   @Get('workflows/:id/$errors/event_summaries')
   @Header('content-type', JSON_TYPE)
   @ApiOperation({ operationId: 'listWorkflowErrors', summary: 'List the last errors of a workflow' })
-  @AnswersPage(EventSummary)
+  @RespondsWithPage(EventSummary)
   @Problems(400, 404)
   errorsOfWorkflow(
     @OwnerId() owner: UserId,
@@ -112,7 +103,7 @@ export class EventsController {
 
   @Get('sources/:id/streams')
   @ApiOperation({ operationId: 'listSourceStreams', summary: 'The streams of a source that hold events' })
-  @AnswersList(EmitterStream)
+  @RespondsWithList(EmitterStream)
   @Problems(404)
   async streamsOfSource(@OwnerId() owner: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<{ data: EmitterStream[] }> {
     return { data: await this.events.streams(owner, id) };
@@ -120,7 +111,7 @@ export class EventsController {
 
   @Get('workflows/:id/streams')
   @ApiOperation({ operationId: 'listWorkflowStreams', summary: 'The streams of a workflow that hold events' })
-  @AnswersList(EmitterStream)
+  @RespondsWithList(EmitterStream)
   @Problems(404)
   async streamsOfWorkflow(
     @OwnerId() owner: UserId,
@@ -137,7 +128,7 @@ export class EventsController {
     description:
       'Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Deleting a waiting event from `$in` cancels it.',
   })
-  @AnswersAccepted('The deletion is queued durably.')
+  @RespondsAccepted('AcceptedDeletion', 'The deletion is queued durably.')
   @Problems(400, 404)
   async delete(
     @OwnerId() owner: UserId,

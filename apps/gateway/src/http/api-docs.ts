@@ -1,5 +1,5 @@
 import { applyDecorators, type Type } from '@nestjs/common';
-import { ApiBearerAuth, ApiExtraModels, ApiQuery, ApiResponse, ApiTags, getSchemaPath } from '@nestjs/swagger';
+import { ApiBearerAuth, ApiBody, ApiExtraModels, ApiQuery, ApiResponse, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import { Problem } from './problem.js';
 import { PageInfo } from './page.dto.js';
 
@@ -13,6 +13,21 @@ const json = (description: string, schema: Schema) => ({ description, headers: R
 
 const reference = (model: Type): Schema => ({ $ref: getSchemaPath(model) });
 
+/** The schema of a value of any type. `{}` would say the same, but Nest makes it `type: object`. */
+export const ANY_JSON = {
+  anyOf: [{ type: 'object' }, { type: 'array', items: {} }, { type: 'string' }, { type: 'number' }, { type: 'boolean' }, { type: 'null' }],
+};
+
+const MAX_EVENT_NAME = 128;
+
+/** The name of a stream that can be subscribed to. */
+export const EVENT_NAME = { maxLength: MAX_EVENT_NAME, pattern: String.raw`^([^$][\s\S]*|\$errors|\$logs)?$` };
+
+/** The name of a stream that can be read or deleted. */
+export const READABLE_EVENT_NAME = { maxLength: MAX_EVENT_NAME, pattern: String.raw`^([^$][\s\S]*|\$errors|\$logs|\$in)?$` };
+
+export const EVENT_ID = { pattern: String.raw`^\d+-\d+$`, example: '1763715600123-40960' };
+
 /** `include` and `exclude` make every field optional. */
 const fieldsParameter = (name: 'include' | 'exclude', description: string) =>
   ApiQuery({ name, required: false, description, schema: { type: 'string' } });
@@ -24,33 +39,34 @@ export const SelectsFields = (): MethodDecorator & ClassDecorator =>
     fieldsParameter('exclude', 'Comma-separated names of the fields to omit; applied after include.'),
   );
 
+/** `{data: …}`. The title becomes the name of the schema (see openapi.ts). */
+const dataOf = (title: string, data: Schema): Schema => ({ title, type: 'object', required: ['data'], properties: { data } });
+
 /** The response is `{data: <model>}`. */
-export const AnswersOne = (model: Type, description = 'Success.'): MethodDecorator =>
+export const RespondsWith = (model: Type, description = 'Success.'): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiExtraModels(model),
-    ApiResponse({ status: 200, ...json(description, { type: 'object', required: ['data'], properties: { data: reference(model) } }) }),
+    ApiResponse({ status: 200, ...json(description, dataOf(`${model.name}Response`, reference(model))) }),
   );
 
 /** The response is `{data: [<model>, …]}`. */
-export const AnswersList = (model: Type, description = 'Success.'): MethodDecorator =>
+export const RespondsWithList = (model: Type, description = 'Success.'): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiExtraModels(model),
-    ApiResponse({
-      status: 200,
-      ...json(description, { type: 'object', required: ['data'], properties: { data: { type: 'array', items: reference(model) } } }),
-    }),
+    ApiResponse({ status: 200, ...json(description, dataOf(`${model.name}List`, { type: 'array', items: reference(model) })) }),
   );
 
 /** The response is `{page_info, data: [<model>, …]}`. */
-export const AnswersPage = (model: Type, description = 'A page, newest first.'): MethodDecorator =>
+export const RespondsWithPage = (model: Type, description = 'A page, newest first.'): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiExtraModels(model, PageInfo),
     ApiResponse({
       status: 200,
       ...json(description, {
+        title: `${model.name}Page`,
         type: 'object',
         required: ['page_info', 'data'],
         properties: { page_info: reference(PageInfo), data: { type: 'array', items: reference(model) } },
@@ -59,15 +75,20 @@ export const AnswersPage = (model: Type, description = 'A page, newest first.'):
   );
 
 /** The response has a status and no body. */
-export const AnswersNothing = (status: 204, description: string): MethodDecorator =>
+export const RespondsNoContent = (status: 204, description: string): MethodDecorator =>
   applyDecorators(ApiResponse({ status, description, headers: REQUEST_ID }));
 
-/** The response is 202, `{data: <schema>}`: the work is accepted, not done. */
-export const AnswersAccepted = (description: string, data: Schema = { type: 'object' }): MethodDecorator =>
-  applyDecorators(
-    SelectsFields(),
-    ApiResponse({ status: 202, ...json(description, { type: 'object', required: ['data'], properties: { data } }) }),
-  );
+/** The response is 202, `{data: <schema>}`: the work is accepted, not done. title: the name of the schema of the response. */
+export const RespondsAccepted = (title: string, description: string, data: Schema = { type: 'object' }): MethodDecorator =>
+  applyDecorators(SelectsFields(), AnswersInline(202, title, description, data));
+
+/** The response has this status and is `{data: <schema>}`. title: the name of the schema of the response. */
+export const AnswersInline = (status: number, title: string, description: string, data: Schema): MethodDecorator =>
+  applyDecorators(ApiResponse({ status, ...json(description, dataOf(title, data)) }));
+
+/** The body, with an example for each way to use the route. */
+export const Takes = (model: Type, examples: Record<string, { summary: string; value: unknown }>): MethodDecorator =>
+  ApiBody({ type: model, examples });
 
 const PROBLEMS: Record<number, string> = {
   400: 'The request is malformed; `errors` lists each bad field.',

@@ -47,11 +47,11 @@ export class FieldsInterceptor implements NestInterceptor {
     const selection = requestedFields(context.switchToHttp().getRequest<FastifyRequest>());
     if (!selection) return next.handle();
     return next.handle().pipe(
-      map((answer: unknown) => {
-        if (answer === null || typeof answer !== 'object' || !('data' in answer)) return answer;
-        const { data } = answer as { data: object | object[] };
+      map((response: unknown) => {
+        if (response === null || typeof response !== 'object' || !('data' in response)) return response;
+        const { data } = response as { data: object | object[] };
         return {
-          ...answer,
+          ...response,
           data: Array.isArray(data) ? data.map((item: object) => selectFields(item, selection)) : selectFields(data, selection),
         };
       }),

@@ -18,7 +18,7 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
     .setVersion('v1')
     .setLicense('MIT', 'https://opensource.org/license/mit')
     .addServer('/', 'this server')
-    .addBearerAuth({ type: 'http', scheme: 'bearer', description: 'The API key.' })
+    .addBearerAuth({ type: 'http', scheme: 'bearer', bearerFormat: 'slk_…', description: 'The API key.' })
     .build();
   const document = SwaggerModule.createDocument(app, config);
   // a client can send a body to each of these routes, even to one that ignores it
@@ -37,7 +37,7 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
       schema: { type: 'string', minLength: 1, maxLength: 255 },
     });
   }
-  return withSharedProblems(document);
+  return withoutUnusedSchemas(withNamedSchemas(withSharedProblems(document)));
 }
 
 /** Defines each kind of problem once, instead of at every route. */
@@ -54,6 +54,42 @@ function withSharedProblems(document: OpenAPIObject): OpenAPIObject {
   }
   document.components = { ...document.components, responses: shared };
   return document;
+}
+
+/**
+ * Moves each schema of a body or a response that has a title to `components/schemas`, under that title: code generators name types after it. Without
+ * a name they make one up from the operation and the status, another one for each operation.
+ */
+function withNamedSchemas(document: OpenAPIObject): OpenAPIObject {
+  const named: Record<string, unknown> = {};
+  const moved = (part: unknown): unknown => {
+    if (Array.isArray(part)) return part.map(moved);
+    if (typeof part !== 'object' || part === null) return part;
+    const { title, ...rest } = Object.fromEntries(Object.entries(part).map(([name, value]) => [name, moved(value)])) as { title?: string };
+    if (title === undefined) return rest;
+    named[title] = rest;
+    return { $ref: `#/components/schemas/${title}` };
+  };
+  const paths = moved(document.paths) as OpenAPIObject['paths'];
+  return { ...document, paths, components: { ...document.components, schemas: { ...document.components?.schemas, ...named } as Schemas } };
+}
+
+type Schemas = NonNullable<OpenAPIObject['components']>['schemas'];
+
+/** Nest also describes the payloads of Kafka handlers, which are not part of the REST API. */
+function withoutUnusedSchemas(document: OpenAPIObject): OpenAPIObject {
+  const schemas = document.components?.schemas ?? {};
+  const used = new Set<string>();
+  const follow = (part: unknown): void => {
+    for (const [, name = ''] of JSON.stringify(part).matchAll(/#\/components\/schemas\/(\w+)/g)) {
+      if (used.has(name)) continue;
+      used.add(name);
+      follow(schemas[name]);
+    }
+  };
+  follow([document.paths, document.components?.responses]);
+  const kept = Object.fromEntries(Object.entries(schemas).filter(([name]) => used.has(name)));
+  return { ...document, components: { ...document.components, schemas: kept } };
 }
 
 /** Redirects browsers from `/` to the documentation; programs get 404. */

@@ -16,7 +16,7 @@ export class ProblemFilter implements ExceptionFilter {
     const { id, method, url } = reply.request;
     if (exception instanceof SluiceError) {
       const problem = problemOf(exception);
-      if (problem.status >= 500) log.warn({ request_id: id, method, url, err: exception }, 'request.not-answered');
+      if (problem.status >= 500) log.warn({ request_id: id, method, url, err: exception }, 'request.failed');
       if (problem.status === 503 || problem.status === 429) reply.header('retry-after', '5');
       return void sendProblem(reply, problem);
     }
@@ -27,7 +27,7 @@ export class ProblemFilter implements ExceptionFilter {
       return void sendProblem(reply, { status: statusCode, detail: (exception as Error).message });
     }
     if (isTransient(exception)) {
-      log.warn({ request_id: id, method, url, err: exception }, 'request.not-answered');
+      log.warn({ request_id: id, method, url, err: exception }, 'request.failed');
       reply.header('retry-after', '5');
       return void sendProblem(reply, problemOf(new SluiceError('unavailable', '')));
     }

@@ -1,8 +1,8 @@
-import type { Claim, IdempotencyRepository, StoredAnswer } from './idempotency.repository.js';
+import type { Claim, IdempotencyRepository, StoredResponse } from './idempotency.repository.js';
 
 /** In place of IdempotencyRepository; keys do not expire. */
 export class IdempotencyInMemory implements Pick<IdempotencyRepository, 'claim' | 'keep' | 'release'> {
-  private readonly requests = new Map<string, { fingerprint: Buffer; answer?: StoredAnswer }>();
+  private readonly requests = new Map<string, { fingerprint: Buffer; response?: StoredResponse }>();
 
   async claim(accountId: string, key: string, fingerprint: Buffer): Promise<Claim> {
     const first = this.requests.get(`${accountId} ${key}`);
@@ -11,12 +11,12 @@ export class IdempotencyInMemory implements Pick<IdempotencyRepository, 'claim' 
       return 'claimed';
     }
     if (!first.fingerprint.equals(fingerprint)) return 'other payload';
-    return first.answer ?? 'in flight';
+    return first.response ?? 'in flight';
   }
 
-  async keep(accountId: string, key: string, answer: StoredAnswer): Promise<void> {
+  async keep(accountId: string, key: string, response: StoredResponse): Promise<void> {
     const first = this.requests.get(`${accountId} ${key}`);
-    if (first) first.answer = answer;
+    if (first) first.response = response;
   }
 
   async release(accountId: string, key: string): Promise<void> {

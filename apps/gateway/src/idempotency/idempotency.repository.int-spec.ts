@@ -47,7 +47,7 @@ describe('requests with an Idempotency-Key', () => {
     await requests.claim(account, 'old', mine);
     await requests.claim(account, 'new', mine);
     await db.database.query("UPDATE idempotent_request SET created_at = now() - interval '25 hours' WHERE key = 'old'");
-    await requests.forgetOld();
+    await requests.deleteOld();
     const left = await db.database.rows(IdempotentRequest).findBy({ account_id: account });
     expect(left.map(({ key }) => key)).not.toContain('old');
     expect(left.map(({ key }) => key)).toContain('new');

@@ -6,14 +6,14 @@ import { Database } from '#database';
 import { isSealed, SecretBox } from '#secrets';
 import { IdempotentRequest } from './idempotent-request.entity.js';
 
-export interface StoredAnswer {
+export interface StoredResponse {
   status: number;
   content_type: string | null;
   body: string | null;
 }
 
 /** The result of claiming a key. */
-export type Claim = 'claimed' | 'in flight' | 'other payload' | StoredAnswer;
+export type Claim = 'claimed' | 'in flight' | 'other payload' | StoredResponse;
 
 const KEEP_HOURS = 24;
 /** A first request that has not ended by then never will: its gateway crashed. */
@@ -47,10 +47,10 @@ export class IdempotencyRepository {
     return { status: first.status, content_type: first.content_type, body };
   }
 
-  async keep(accountId: UserId, key: string, answer: StoredAnswer): Promise<void> {
+  async keep(accountId: UserId, key: string, response: StoredResponse): Promise<void> {
     // the response may be the only one that contains a secret, such as a new signing secret
-    const body = answer.body === null ? null : this.box.seal(answer.body, responsePlace(accountId, key));
-    await this.requests.update({ account_id: accountId, key }, { ...answer, body });
+    const body = response.body === null ? null : this.box.seal(response.body, responsePlace(accountId, key));
+    await this.requests.update({ account_id: accountId, key }, { ...response, body });
   }
 
   /** Releases the key after a failure, so that it can be used again. */
@@ -58,7 +58,7 @@ export class IdempotencyRepository {
     await this.requests.delete({ account_id: accountId, key, status: IsNull() });
   }
 
-  async forgetOld(): Promise<void> {
+  async deleteOld(): Promise<void> {
     await this.requests.delete({ created_at: LessThan(new Date(Date.now() - KEEP_HOURS * 3_600_000)) });
   }
 }

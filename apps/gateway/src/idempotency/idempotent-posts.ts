@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { sendProblem } from '../http/problem.js';
 import type { IdempotencyRepository } from './idempotency.repository.js';
-import { answersSecret, seal, unseal } from './sealed-answer.js';
+import { hasSecretResponse, seal, unseal } from './sealed-response.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set while this request is the first with its key. */
     idempotencyKey?: string;
-    /** The work continues after the response: its result is stored with the key (see LateAnswers). */
-    isAnsweredLate?: boolean;
+    /** The work continues after the response: its result is stored with the key (see LateResponses). */
+    continuesAfterResponse?: boolean;
   }
 }
 
@@ -37,7 +37,7 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
       reply.header('retry-after', '1');
       return sendProblem(reply, { status: 409, detail: 'the first request with this Idempotency-Key is still in progress' });
     }
-    const body = claim.body !== null && answersSecret(request) ? unseal(claim.body, request.caller.apiKey) : claim.body;
+    const body = claim.body !== null && hasSecretResponse(request) ? unseal(claim.body, request.caller.apiKey) : claim.body;
     if (body === undefined) return sendProblem(reply, { status: 422, detail: 'this Idempotency-Key was used with a different API key' });
     reply.header('idempotency-replayed', 'true');
     if (claim.content_type) reply.header('content-type', claim.content_type);
@@ -48,7 +48,7 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
     const { idempotencyKey: key, caller } = request;
     if (key === undefined || !caller) return payload;
     request.idempotencyKey = undefined;
-    if (request.isAnsweredLate) return payload;
+    if (request.continuesAfterResponse) return payload;
     if (reply.statusCode >= 500) {
       await requests.release(caller.account.id, key);
     } else {
@@ -57,7 +57,7 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
       await requests.keep(caller.account.id, key, {
         status: reply.statusCode,
         content_type: typeof contentType === 'string' ? contentType : null,
-        body: body !== null && answersSecret(request) ? seal(body, caller.apiKey) : body,
+        body: body !== null && hasSecretResponse(request) ? seal(body, caller.apiKey) : body,
       });
     }
     return payload;

@@ -16,7 +16,7 @@ data: {"id":"1763715600123-40960","indexed_at_ms":1763715600123,"event":{"order"
 
 `;
 
-const AnswersStream = (operationId: string, summary: string): MethodDecorator =>
+const RespondsWithStream = (operationId: string, summary: string): MethodDecorator =>
   applyDecorators(
     ApiOperation({
       operationId,
@@ -42,7 +42,7 @@ export class LiveController {
   constructor(private readonly streams: LiveStreamsService) {}
 
   @Get('sources/:id/sse')
-  @AnswersStream('streamSourceEvents', 'Stream the events of a source as they are emitted')
+  @RespondsWithStream('streamSourceEvents', 'Stream the events of a source as they are emitted')
   ofSource(
     @Me() caller: Caller,
     @Param('id', new IdPipe('source')) id: SourceId,
@@ -54,7 +54,7 @@ export class LiveController {
   }
 
   @Get('workflows/:id/sse')
-  @AnswersStream('streamWorkflowEvents', 'Stream the events of a workflow as they are emitted')
+  @RespondsWithStream('streamWorkflowEvents', 'Stream the events of a workflow as they are emitted')
   ofWorkflow(
     @Me() caller: Caller,
     @Param('id', new IdPipe('workflow')) id: WorkflowId,

@@ -4,11 +4,12 @@ import { ApiHeader, ApiOperation, ApiParam, ApiQuery } from '@nestjs/swagger';
 import type { FastifyRequest } from 'fastify';
 import type { UserId } from '#contracts';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersAccepted, Documented, Problems } from '../http/api-docs.js';
+import { RespondsAccepted, Documented, EVENT_NAME, Problems } from '../http/api-docs.js';
 import { BATCH_TYPE, EVENT_BODY, STRUCTURED_TYPE } from '../http/event-bodies.js';
 import { type Acknowledged, PublishingService } from './publishing.service.js';
 
 const CLOUD_EVENT = {
+  title: 'CloudEvent',
   type: 'object',
   required: ['specversion', 'id', 'source', 'type'],
   properties: {
@@ -39,8 +40,8 @@ const BODY = {
 const attribute = (name: string, description: string): MethodDecorator =>
   ApiHeader({ name: `ce-${name}`, required: false, description, schema: { type: 'string' } });
 
-const parameter = (name: string, description: string): MethodDecorator =>
-  ApiQuery({ name, required: false, description, schema: { type: 'string' } });
+const parameter = (name: string, description: string, constraints: object): MethodDecorator =>
+  ApiQuery({ name, required: false, description, schema: { type: 'string', ...constraints } });
 
 const Publishes = (operationId: string, summary: string): MethodDecorator =>
   applyDecorators(
@@ -58,14 +59,17 @@ const Publishes = (operationId: string, summary: string): MethodDecorator =>
     parameter(
       'event_name',
       'The stream: `default`, `$errors`, `$logs` or a custom name. Wins over the attributes `sluicestream` and `type`.',
+      EVENT_NAME,
     ),
-    parameter('id', 'The emit id, at most 256 characters. Wins over the attribute `id`; not for a batch of several events.'),
+    parameter('id', 'The emit id, at most 256 characters. Wins over the attribute `id`; not for a batch of several events.', {
+      maxLength: 256,
+    }),
     attribute('id', 'The emit id.'),
     attribute('source', 'Reaches webhooks unchanged, like every attribute.'),
     attribute('type', 'Also the stream, where it can be one and `ce-sluicestream` is absent.'),
     attribute('sluicestream', 'The stream.'),
     attribute('time', 'RFC 3339.'),
-    AnswersAccepted('Kafka has acknowledged every event.', {
+    RespondsAccepted('PublishedEvents', 'Kafka has acknowledged every event.', {
       type: 'array',
       items: { type: 'object', required: ['emit_id'], properties: { emit_id: { type: 'string' } } },
     }),

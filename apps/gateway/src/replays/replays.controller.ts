@@ -1,16 +1,23 @@
 import { Body, Controller, Delete, Get, HttpStatus, Param, Post, Res } from '@nestjs/common';
-import { ApiOperation, ApiResponse } from '@nestjs/swagger';
+import { ApiOperation } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
 import { cancelReplay, createReplay, type EmitterId, getReplay, type ListenerId, newId, type ReplayId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersAccepted, AnswersOne, Documented, Problems } from '../http/api-docs.js';
+import { RespondsAccepted, AnswersInline, RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { CreateReplayBody, Replay, replayedPart } from './replay.dto.js';
 
 /** Counting the events reads that part of the log. */
 const LOG_TIMEOUT_MS = 30_000;
 const COUNT = { type: 'object', required: ['events'], properties: { events: { type: 'integer' } } };
+
+const BETWEEN = { emitter_id: 'dc_0Vg2mXq1Zk3TnB7cYw', listener_id: 'wh_0Vg2mXq1Zk3TnB7cYw' };
+const REPLAY_EXAMPLES = {
+  byTime: { summary: 'by time', value: { ...BETWEEN, from: '2026-01-31T12:00:00Z', to: '2026-01-31T13:00:00Z' } },
+  byEvent: { summary: 'by event', value: { ...BETWEEN, event_name: '*', from: '1763715600123-40960', to: '1763715700000-40999' } },
+  count: { summary: 'only count', value: { ...BETWEEN, from: 1763715600, to: 1763719200, dry_run: true } },
+};
 
 @Documented('replays')
 @Controller('v1/replays')
@@ -24,12 +31,9 @@ export class ReplaysController {
     description:
       'Reads the log as far back as it reaches, whether or not the events are stored or were delivered before. Deleted events are not delivered. Deliveries keep their `webhook-id`, and live ones go first.',
   })
-  @ApiResponse({
-    status: 200,
-    description: 'With `dry_run`: how many events there are.',
-    content: { 'application/json': { schema: { type: 'object', required: ['data'], properties: { data: COUNT } } } },
-  })
-  @AnswersAccepted('The replay runs.', {
+  @Takes(CreateReplayBody, REPLAY_EXAMPLES)
+  @AnswersInline(200, 'ReplayCount', 'With `dry_run`: how many events there are.', COUNT)
+  @RespondsAccepted('AcceptedReplay', 'The replay runs.', {
     type: 'object',
     required: ['id', 'events'],
     properties: { id: { type: 'string', example: 'rpl_0Vg2mXq1Zk3TnB7cYw' }, events: { type: 'integer' } },
@@ -50,7 +54,7 @@ export class ReplaysController {
 
   @Get(':id')
   @ApiOperation({ operationId: 'getReplay', summary: 'Get the progress of a replay' })
-  @AnswersOne(Replay)
+  @RespondsWith(Replay)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('replay')) id: ReplayId): Promise<{ data: Replay }> {
     return { data: await this.messages.request(getReplay, { owner_id, id }, { key: owner_id }) };
@@ -62,7 +66,7 @@ export class ReplaysController {
     summary: 'Cancel a replay',
     description: 'Returns its progress. A few deliveries that are under way are still made; a replay that is done stays so.',
   })
-  @AnswersOne(Replay)
+  @RespondsWith(Replay)
   @Problems(404)
   async cancel(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('replay')) id: ReplayId): Promise<{ data: Replay }> {
     return { data: await this.messages.request(cancelReplay, { owner_id, id }, { key: owner_id }) };

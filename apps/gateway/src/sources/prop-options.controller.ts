@@ -6,7 +6,7 @@ import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { KeyPipe } from '../components/key.pipe.js';
-import { AnswersOne, Documented, Problems } from '../http/api-docs.js';
+import { RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 
 const MOST_PAGES = 1_000_000;
@@ -67,6 +67,12 @@ class Options implements PropOptions {
 const DESCRIPTION =
   "Returns the prop's fixed list, or runs the component's `options()` with `query`, `page` and `prev_context`. An error that it throws is 422 with its message.";
 
+const OPTIONS_EXAMPLES = {
+  all: { summary: 'the first page', value: {} },
+  search: { summary: 'a search', value: { configured_props: { account: 'main' }, query: 'orders' } },
+  next: { summary: 'the next page', value: { page: 1, prev_context: { cursor: 'abc' } } },
+};
+
 @Documented('sources')
 @Controller('v1')
 export class PropOptionsController {
@@ -79,7 +85,8 @@ export class PropOptionsController {
     summary: 'List the values that a prop of a source may have',
     description: DESCRIPTION,
   })
-  @AnswersOne(Options)
+  @Takes(OptionsBody, OPTIONS_EXAMPLES)
+  @RespondsWith(Options)
   @Problems(400, 404, 409, 413, 415, 422)
   async ofSource(
     @OwnerId() owner_id: UserId,
@@ -98,7 +105,8 @@ export class PropOptionsController {
     summary: 'List the values that a prop of a component may have',
     description: DESCRIPTION,
   })
-  @AnswersOne(Options)
+  @Takes(OptionsBody, OPTIONS_EXAMPLES)
+  @RespondsWith(Options)
   @Problems(400, 404, 409, 413, 415, 422)
   async ofComponent(
     @OwnerId() owner_id: UserId,

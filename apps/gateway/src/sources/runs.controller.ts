@@ -3,7 +3,7 @@ import { ApiOperation } from '@nestjs/swagger';
 import { listRuns, type Page, type SourceId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { PageQuery } from '../http/page.dto.js';
 import { Run } from './run.dto.js';
@@ -19,7 +19,7 @@ export class RunsController {
     summary: 'List the last runs of a source',
     description: 'The last 100 runs that have ended, hooks included.',
   })
-  @AnswersPage(Run)
+  @RespondsWithPage(Run)
   @Problems(400, 404)
   list(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) source_id: SourceId, @Query() page: PageQuery): Promise<Page<Run>> {
     return this.messages.request(listRuns, { ...page, owner_id, source_id }, { key: owner_id });

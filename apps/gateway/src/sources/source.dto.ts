@@ -2,6 +2,7 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Allow, IsBoolean, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
 import { NewSource, SourcePatch } from '#contracts';
+import { ANY_JSON } from '../http/api-docs.js';
 import { DescribesExternalId } from '../http/external-id.dto.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
@@ -89,7 +90,7 @@ export class PatchSourceBody extends SourcePatch {
 }
 
 export class RunSourceBody {
-  @ApiPropertyOptional({ description: 'The event passed to `run`: any JSON value.' })
+  @ApiPropertyOptional({ ...ANY_JSON, description: 'The event passed to `run`: any JSON value.' })
   @Allow()
   event?: unknown;
 }

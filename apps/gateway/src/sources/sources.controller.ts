@@ -15,12 +15,37 @@ import {
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
-import { AnswersAccepted, AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsAccepted, RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/external-id.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
 import { RunNow } from './run-now.js';
 import { CreateSourceBody, PatchSourceBody, RunSourceBody, Source, UpdateSourceBody } from './source.dto.js';
+
+/** One of each way to choose the component. */
+const COMPONENT_EXAMPLES = {
+  byKey: { summary: 'by key: a component of the registry', value: { key: 'http-request', name: 'Orders' } },
+  byCode: {
+    summary: 'by code',
+    value: {
+      component_code: "export default { name: 'Hello', version: '0.0.1', props: { text: 'string' }, run() { this.$emit(this.text); } };",
+      configured_props: { text: 'hello' },
+    },
+  },
+  byUrl: { summary: 'by URL', value: { component_url: 'https://github.com/example/components/blob/main/price-watch.mjs' } },
+  byId: { summary: 'by id', value: { component_id: 'sc_0Vg2mXq1Zk3TnB7cYw', external_id: 'orders-eu' } },
+};
+
+const PATCH_EXAMPLES = {
+  pause: { summary: 'pause', value: { active: false } },
+  props: { summary: 'change a prop', value: { configured_props: { timer: { intervalSeconds: 60 } } } },
+  component: { summary: 'new code', value: COMPONENT_EXAMPLES.byCode.value },
+};
+
+const RUN_EXAMPLES = {
+  now: { summary: 'with the event of its timer', value: {} },
+  event: { summary: 'with an event', value: { event: { order: 17 } } },
+};
 
 @Documented('sources')
 @Controller('v1')
@@ -32,7 +57,7 @@ export class SourcesController {
 
   @Get('users/me/sources')
   @ApiOperation({ operationId: 'listSources', summary: 'List your sources' })
-  @AnswersPage(Source)
+  @RespondsWithPage(Source)
   @Problems(400)
   list(@OwnerId() owner_id: UserId, @Query() page: ExternalIdQuery): Promise<Page<Source>> {
     return this.messages.request(listSources, { ...page, owner_id }, { key: owner_id });
@@ -46,7 +71,8 @@ export class SourcesController {
     description:
       'One of component_id, component_code, component_url and key (of a registered component) is required; the first one given, in this order, is used.',
   })
-  @AnswersOne(Source)
+  @Takes(CreateSourceBody, COMPONENT_EXAMPLES)
+  @RespondsWith(Source)
   @Problems(400, 404, 409, 413, 415, 422)
   async create(@OwnerId() owner_id: UserId, @Body() body: CreateSourceBody): Promise<{ data: Source }> {
     const command = { ...body, owner_id, id: newId('source'), new_component_id: newId('component') };
@@ -55,7 +81,7 @@ export class SourcesController {
 
   @Get('sources/:id')
   @ApiOperation({ operationId: 'getSource', summary: 'Get a source' })
-  @AnswersOne(Source)
+  @RespondsWith(Source)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<{ data: Source }> {
     return { data: await this.messages.request(getSource, { owner_id, id }, { key: owner_id }) };
@@ -68,7 +94,8 @@ export class SourcesController {
     description:
       'A component is required, as in createSource. If name or active is omitted, it is reset to its default. If configured_props is omitted, the props keep their values.',
   })
-  @AnswersOne(Source)
+  @Takes(UpdateSourceBody, COMPONENT_EXAMPLES)
+  @RespondsWith(Source)
   @Problems(400, 404, 409, 413, 415)
   async update(
     @OwnerId() owner_id: UserId,
@@ -87,7 +114,8 @@ export class SourcesController {
     description:
       'A JSON merge patch (RFC 7396): only what is given changes. A component may be given by component_id, component_code, component_url or key, as in createSource; its props keep their values.',
   })
-  @AnswersOne(Source)
+  @Takes(PatchSourceBody, PATCH_EXAMPLES)
+  @RespondsWith(Source)
   @Problems(400, 404, 409, 413, 415)
   async patch(
     @OwnerId() owner_id: UserId,
@@ -101,7 +129,7 @@ export class SourcesController {
   @Delete('sources/:id')
   @HttpCode(204)
   @ApiOperation({ operationId: 'deleteSource', summary: 'Delete a source' })
-  @AnswersNothing(204, 'The source has been deleted.')
+  @RespondsNoContent(204, 'The source has been deleted.')
   @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<void> {
     await this.messages.request(deleteSource, { owner_id, id }, { key: owner_id });
@@ -114,7 +142,8 @@ export class SourcesController {
     summary: 'Run a source now',
     description: 'Runs it with the given event; default: the event of its timer.',
   })
-  @AnswersAccepted('The id of the run.', { type: 'object', required: ['id'], properties: { id: { type: 'string' } } })
+  @Takes(RunSourceBody, RUN_EXAMPLES)
+  @RespondsAccepted('AcceptedRun', 'The id of the run.', { type: 'object', required: ['id'], properties: { id: { type: 'string' } } })
   @Problems(400, 404, 409, 413, 415, 422)
   async run(
     @OwnerId() owner: UserId,

@@ -3,15 +3,15 @@ import { ApiOperation } from '@nestjs/swagger';
 import { runStats, type SourceId, trafficStats, type UserId, type WebhookId, type WorkflowId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersOne, Documented, Problems } from '../http/api-docs.js';
+import { RespondsWith, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { partOf, StatsQuery, StatsView, viewOf } from './stats.dto.js';
 
 const DESCRIPTION =
   'Counts per bucket. They are at most 30 seconds behind, and a service that is killed loses the counts of its last 10 seconds. Counts that do not apply are 0.';
 
-const AnswersStats = (operationId: string, summary: string): MethodDecorator =>
-  applyDecorators(ApiOperation({ operationId, summary, description: DESCRIPTION }), AnswersOne(StatsView), Problems(400, 404));
+const RespondsWithStats = (operationId: string, summary: string): MethodDecorator =>
+  applyDecorators(ApiOperation({ operationId, summary, description: DESCRIPTION }), RespondsWith(StatsView), Problems(400, 404));
 
 /** The part of the statistics that is shown, and the query for it. */
 function shown(owner_id: UserId, id: SourceId | WorkflowId | WebhookId, { window }: StatsQuery) {
@@ -25,7 +25,7 @@ export class StatsController {
   constructor(private readonly messages: Messages) {}
 
   @Get('sources/:id/stats')
-  @AnswersStats('getSourceStats', 'Count the events and runs of a source')
+  @RespondsWithStats('getSourceStats', 'Count the events and runs of a source')
   async ofSource(
     @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
@@ -40,7 +40,7 @@ export class StatsController {
   }
 
   @Get('workflows/:id/stats')
-  @AnswersStats('getWorkflowStats', 'Count the events of a workflow')
+  @RespondsWithStats('getWorkflowStats', 'Count the events of a workflow')
   ofWorkflow(
     @OwnerId() owner: UserId,
     @Param('id', new IdPipe('workflow')) id: WorkflowId,
@@ -50,7 +50,7 @@ export class StatsController {
   }
 
   @Get('webhooks/:id/stats')
-  @AnswersStats('getWebhookStats', 'Count the deliveries to a webhook')
+  @RespondsWithStats('getWebhookStats', 'Count the deliveries to a webhook')
   ofWebhook(
     @OwnerId() owner: UserId,
     @Param('id', new IdPipe('webhook')) id: WebhookId,

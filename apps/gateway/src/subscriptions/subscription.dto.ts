@@ -1,6 +1,7 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsOptional, IsString } from 'class-validator';
 import type * as contracts from '#contracts';
+import { EVENT_NAME } from '../http/api-docs.js';
 
 /** A subscription as the API returns it. */
 export class Subscription implements contracts.Subscription {
@@ -28,7 +29,10 @@ export class SubscriptionParameters {
   @IsString({ message: 'listener_id is required' })
   listener_id!: string;
 
-  @ApiPropertyOptional({ description: '`$errors`, `$logs`, `default` or a custom stream; if empty or omitted, the default stream.' })
+  @ApiPropertyOptional({
+    ...EVENT_NAME,
+    description: '`$errors`, `$logs`, `default` or a custom stream; if empty or omitted, the default stream.',
+  })
   @IsOptional()
   @IsString({ message: 'event_name must be a string' })
   event_name?: string;
@@ -39,7 +43,7 @@ export class AutoSubscriptionParameters {
   @IsString({ message: 'listener_id is required' })
   listener_id!: string;
 
-  @ApiProperty({ description: '`$errors`, `$logs`, `default` or a custom stream.' })
+  @ApiProperty({ ...EVENT_NAME, description: '`$errors`, `$logs`, `default` or a custom stream.' })
   @IsString({ message: 'event_name is required' })
   event_name!: string;
 }

@@ -11,7 +11,7 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersList, AnswersOne, Documented, Problems } from '../http/api-docs.js';
+import { RespondsWithList, RespondsWith, Documented, Problems } from '../http/api-docs.js';
 import { Parameters } from '../http/parameters.decorator.js';
 import { AutoSubscription, AutoSubscriptionParameters, Subscription, SubscriptionParameters } from './subscription.dto.js';
 
@@ -28,7 +28,7 @@ export class SubscriptionsController {
     description: 'Idempotent: returns the existing subscription.',
   })
   @ApiQuery({ type: SubscriptionParameters })
-  @AnswersList(Subscription)
+  @RespondsWithList(Subscription)
   @Problems(400, 404, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
@@ -45,7 +45,7 @@ export class SubscriptionsController {
     description: 'event_name must be the stored one; omitted and empty are equivalent. Returns the deleted subscriptions.',
   })
   @ApiQuery({ type: SubscriptionParameters })
-  @AnswersList(Subscription)
+  @RespondsWithList(Subscription)
   @Problems(400, 404, 413, 415)
   async delete(
     @OwnerId() owner_id: UserId,
@@ -57,7 +57,7 @@ export class SubscriptionsController {
 
   @Get('users/me/subscriptions')
   @ApiOperation({ operationId: 'listSubscriptions', summary: 'List your subscriptions' })
-  @AnswersList(Subscription)
+  @RespondsWithList(Subscription)
   async list(@OwnerId() owner_id: UserId): Promise<{ data: Subscription[] }> {
     return { data: await this.messages.request(listSubscriptions, { owner_id }, { key: owner_id }) };
   }
@@ -66,7 +66,7 @@ export class SubscriptionsController {
   @HttpCode(200)
   @ApiOperation({ operationId: 'createAutoSubscription', summary: 'Subscribe a listener to every emitter created later' })
   @ApiQuery({ type: AutoSubscriptionParameters })
-  @AnswersOne(AutoSubscription)
+  @RespondsWith(AutoSubscription)
   @Problems(400, 404, 409, 413, 415, 422)
   async createAuto(
     @OwnerId() owner_id: UserId,
@@ -82,7 +82,7 @@ export class SubscriptionsController {
     description: 'The subscriptions that it created are kept.',
   })
   @ApiQuery({ type: AutoSubscriptionParameters })
-  @AnswersList(AutoSubscription)
+  @RespondsWithList(AutoSubscription)
   @Problems(400, 404, 413, 415)
   async deleteAuto(
     @OwnerId() owner_id: UserId,
@@ -93,7 +93,7 @@ export class SubscriptionsController {
 
   @Get('users/me/auto_subscriptions')
   @ApiOperation({ operationId: 'listAutoSubscriptions', summary: 'List your auto-subscriptions' })
-  @AnswersList(AutoSubscription)
+  @RespondsWithList(AutoSubscription)
   async listAuto(@OwnerId() owner_id: UserId): Promise<{ data: AutoSubscription[] }> {
     return { data: await this.messages.request(listAutoSubscriptions, { owner_id }, { key: owner_id }) };
   }

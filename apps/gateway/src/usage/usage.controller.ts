@@ -1,7 +1,7 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { type RunFinished, runFinished } from '#contracts';
-import { HearsBatch } from '#messaging';
+import { ConsumesBatch } from '#messaging';
 import { UsageRepository } from './usage.repository.js';
 
 /** Adds up the usage of sources: one statement for a batch of finished runs. */
@@ -9,7 +9,7 @@ import { UsageRepository } from './usage.repository.js';
 export class UsageController {
   constructor(private readonly usage: UsageRepository) {}
 
-  @HearsBatch(runFinished, 'usage', { vital: false, concurrency: 1, maxOutstanding: 1000 })
+  @ConsumesBatch(runFinished, 'usage', { vital: false, concurrency: 1, maxOutstanding: 1000 })
   async finished(@Payload() runs: RunFinished[]): Promise<void> {
     await this.usage.count(runs);
   }

@@ -5,7 +5,7 @@ import type { RunFinished } from '#contracts';
 import { Database } from '#database';
 import { CountedRun } from './usage.entity.js';
 
-const FORGET_AFTER_MS = 8 * 24 * 3_600_000;
+const KEEP_MS = 8 * 24 * 3_600_000;
 
 @Injectable()
 export class UsageRepository {
@@ -37,7 +37,7 @@ export class UsageRepository {
   }
 
   /** Deletes counted runs whose fact cannot arrive again, because Kafka has deleted it. */
-  async forgetCounted(): Promise<void> {
-    await this.counted.delete({ counted_at: LessThan(new Date(Date.now() - FORGET_AFTER_MS)) });
+  async deleteOld(): Promise<void> {
+    await this.counted.delete({ counted_at: LessThan(new Date(Date.now() - KEEP_MS)) });
   }
 }

@@ -1,9 +1,9 @@
 import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { ApiOperation } from '@nestjs/swagger';
+import { ApiOperation, getSchemaPath } from '@nestjs/swagger';
 import { type Id, listDeliveries, type Page, recoverDeliveries, retryDelivery, testWebhook, type UserId, type WebhookId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersAccepted, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsAccepted, RespondsWith, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
 import { sinceMs } from '../http/times.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { DeliveryAttempt, RecoverParameters, WebhookDelivery } from './delivery.dto.js';
@@ -19,7 +19,7 @@ export class DeliveriesController {
 
   @Get('deliveries')
   @ApiOperation({ operationId: 'listDeliveries', summary: 'List the last deliveries to a webhook, with their attempts' })
-  @AnswersPage(WebhookDelivery)
+  @RespondsWithPage(WebhookDelivery)
   @Problems(400, 404)
   list(
     @OwnerId() owner_id: UserId,
@@ -37,7 +37,7 @@ export class DeliveriesController {
     description:
       'Also one that has succeeded, as long as its event is in the log or in the store; the `webhook-id` stays the same. 409 if the event is gone.',
   })
-  @AnswersAccepted('The delivery is due now.')
+  @RespondsAccepted('AcceptedRetry', 'The delivery is due now.', { $ref: getSchemaPath(WebhookDelivery) })
   @Problems(404, 409, 413, 415, 422)
   async retry(
     @OwnerId() owner_id: UserId,
@@ -56,7 +56,7 @@ export class DeliveriesController {
     summary: 'Deliver a sample event at once',
     description: 'Returns the attempt. It is not listed and never retried; the webhook may be inactive.',
   })
-  @AnswersOne(DeliveryAttempt)
+  @RespondsWith(DeliveryAttempt)
   @Problems(404, 409, 413, 415, 422)
   async test(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: DeliveryAttempt }> {
     return { data: await this.messages.request(testWebhook, { owner_id, id }, { key: owner_id, timeoutMs: TEST_TIMEOUT_MS }) };
@@ -65,7 +65,7 @@ export class DeliveriesController {
   @Post('recover')
   @HttpCode(202)
   @ApiOperation({ operationId: 'recoverDeliveries', summary: 'Retry all deliveries that have failed since a given time' })
-  @AnswersAccepted('The number of deliveries that are now due.', {
+  @RespondsAccepted('AcceptedRecovery', 'The number of deliveries that are now due.', {
     type: 'object',
     required: ['count'],
     properties: { count: { type: 'integer' } },

@@ -19,7 +19,10 @@ export class Webhook implements contracts.Webhook {
 }
 
 export class WebhookParameters extends WebhookFields {
-  @ApiPropertyOptional({ description: 'An http or https URL with a host name; a port and a path are allowed.' })
+  @ApiPropertyOptional({
+    pattern: '^[Hh][Tt][Tt][Pp][Ss]?:',
+    description: 'An http or https URL with a host name; a port and a path are allowed.',
+  })
   override url?: string;
 
   @ApiPropertyOptional({ type: String, nullable: true })

@@ -17,13 +17,19 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersNothing, AnswersOne, AnswersPage, Documented, Problems } from '../http/api-docs.js';
+import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/external-id.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
 import { SHOWS_SECRET } from '../http/scopes.js';
 import { Parameters } from '../http/parameters.decorator.js';
 import { UpdateWebhookBody, Webhook, WebhookParameters, WebhookSecret } from './webhook.dto.js';
+
+const CHANGE_EXAMPLES = {
+  url: { summary: 'a new address', value: { url: 'https://example.com/hooks' } },
+  pause: { summary: 'pause', value: { active: false } },
+  limit: { summary: 'a limit, and no name', value: { rate_limit: 20, name: null } },
+};
 
 @Documented('webhooks')
 @Controller('v1')
@@ -34,7 +40,7 @@ export class WebhooksController {
   @HttpCode(200)
   @ApiOperation({ operationId: 'createWebhook', summary: 'Create a webhook' })
   @ApiQuery({ type: WebhookParameters })
-  @AnswersOne(Webhook)
+  @RespondsWith(Webhook)
   @Problems(400, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
@@ -46,7 +52,7 @@ export class WebhooksController {
 
   @Get('users/me/webhooks')
   @ApiOperation({ operationId: 'listWebhooks', summary: 'List your webhooks' })
-  @AnswersPage(Webhook)
+  @RespondsWithPage(Webhook)
   @Problems(400)
   list(@OwnerId() owner_id: UserId, @Query() page: ExternalIdQuery): Promise<Page<Webhook>> {
     return this.messages.request(listWebhooks, { ...page, owner_id }, { key: owner_id });
@@ -54,7 +60,7 @@ export class WebhooksController {
 
   @Get('webhooks/:id')
   @ApiOperation({ operationId: 'getWebhook', summary: 'Get a webhook' })
-  @AnswersOne(Webhook)
+  @RespondsWith(Webhook)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: Webhook }> {
     return { data: await this.messages.request(getWebhook, { owner_id, id }, { key: owner_id }) };
@@ -66,7 +72,8 @@ export class WebhooksController {
     summary: 'Update a webhook',
     description: 'Omitted fields keep their values; null clears the name, the description or the external id.',
   })
-  @AnswersOne(Webhook)
+  @Takes(UpdateWebhookBody, CHANGE_EXAMPLES)
+  @RespondsWith(Webhook)
   @Problems(400, 404, 409, 413, 415)
   async update(
     @OwnerId() owner_id: UserId,
@@ -79,7 +86,8 @@ export class WebhooksController {
   @Patch('webhooks/:id')
   @ApiConsumes(...MERGE_PATCH_TYPES)
   @ApiOperation({ operationId: 'patchWebhook', summary: 'Change parts of a webhook', description: 'Does the same as PUT.' })
-  @AnswersOne(Webhook)
+  @Takes(UpdateWebhookBody, CHANGE_EXAMPLES)
+  @RespondsWith(Webhook)
   @Problems(400, 404, 409, 413, 415)
   patch(
     @OwnerId() owner: UserId,
@@ -96,7 +104,7 @@ export class WebhooksController {
     summary: 'Delete a webhook',
     description: 'Also deletes its subscriptions and its pending deliveries.',
   })
-  @AnswersNothing(204, 'The webhook has been deleted.')
+  @RespondsNoContent(204, 'The webhook has been deleted.')
   @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<void> {
     await this.messages.request(deleteWebhook, { owner_id, id }, { key: owner_id });
@@ -105,7 +113,7 @@ export class WebhooksController {
   @Get('webhooks/:id/secret')
   @RouteConfig(SHOWS_SECRET)
   @ApiOperation({ operationId: 'getWebhookSecret', summary: 'Get the signing secret of a webhook' })
-  @AnswersOne(WebhookSecret)
+  @RespondsWith(WebhookSecret)
   @Problems(403, 404)
   async secret(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: WebhookSecret }> {
     return { data: await this.messages.request(getWebhookSecret, { owner_id, id }, { key: owner_id }) };
@@ -118,7 +126,7 @@ export class WebhooksController {
     summary: 'Rotate the signing secret',
     description: 'For 24 hours, deliveries are signed with both the old and the new secret.',
   })
-  @AnswersOne(WebhookSecret)
+  @RespondsWith(WebhookSecret)
   @Problems(404, 409, 413, 415, 422)
   async rotate(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: WebhookSecret }> {
     return { data: await this.messages.request(rotateWebhookSecret, { owner_id, id, rotation_id: ksuid() }, { key: owner_id }) };

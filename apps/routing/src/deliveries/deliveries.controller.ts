@@ -13,7 +13,7 @@ import {
   type WebhookDelivery,
   WebhookReference,
 } from '#contracts';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { DeliveriesService } from './history/deliveries.service.js';
 import { WebhookTest } from './direct/webhook-test.js';
 
@@ -24,22 +24,22 @@ export class DeliveriesController {
     private readonly webhookTest: WebhookTest,
   ) {}
 
-  @Answers(listDeliveries)
+  @Handles(listDeliveries)
   list(@Payload() request: ListDeliveries): Promise<Page<WebhookDelivery>> {
     return this.deliveries.list(request);
   }
 
-  @Answers(retryDelivery)
+  @Handles(retryDelivery)
   retry(@Payload() command: DeliveryReference): Promise<WebhookDelivery> {
     return this.deliveries.retry(command);
   }
 
-  @Answers(recoverDeliveries)
+  @Handles(recoverDeliveries)
   recover(@Payload() command: RecoverDeliveries): Promise<{ count: number }> {
     return this.deliveries.recover(command);
   }
 
-  @Answers(testWebhook)
+  @Handles(testWebhook)
   test(@Payload() reference: WebhookReference): Promise<DeliveryAttempt> {
     return this.webhookTest.run(reference);
   }

@@ -245,7 +245,7 @@ describe('sweeping', () => {
     expect(await sweeper().giveUpExpired(-1000)).toEqual({ count: 0, examples: [] });
   });
 
-  it('forgets what was given up long ago', async () => {
+  it('deletes deliveries that were given up long ago', async () => {
     await park(null);
     const pending = await park(LONG);
     await sweeper().deleteGivenUp(LONG);

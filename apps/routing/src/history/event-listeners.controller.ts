@@ -13,7 +13,7 @@ import {
 } from '#contracts';
 import { type EmittedEvent, parseEventId } from '#events';
 import { EmitterDirectory } from '#emitters';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { DeliveredLog } from '../deliveries/history/delivered-log.js';
 import { deliveryIdOf } from '../deliveries/history/delivery-id.js';
 import { runIdOf } from '../routes/trigger-records.js';
@@ -33,7 +33,7 @@ export class EventListenersController {
     private readonly log: DeliveredLog,
   ) {}
 
-  @Answers(listEventListeners)
+  @Handles(listEventListeners)
   async list(@Payload() { owner_id, emitter_id, event_id }: ListenersOfEvent): Promise<EventListener[]> {
     const place = parseEventId(event_id);
     if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);

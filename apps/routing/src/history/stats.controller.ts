@@ -2,7 +2,7 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { isId, NotFound, type StatBucket, TrafficStats, trafficStats } from '#contracts';
 import { EmitterDirectory } from '#emitters';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { Stats } from '#stats';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 
@@ -15,7 +15,7 @@ export class StatsController {
     private readonly webhooks: WebhooksRepository,
   ) {}
 
-  @Answers(trafficStats)
+  @Handles(trafficStats)
   async list(@Payload() { owner_id, id, from_s, bucket_s }: TrafficStats): Promise<StatBucket[]> {
     const isWebhook = isId('webhook', id);
     if (!(await (isWebhook ? this.webhooks.find(owner_id, id) : this.directory.findOwned(owner_id, id))))

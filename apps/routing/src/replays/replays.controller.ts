@@ -13,7 +13,7 @@ import {
   type UserId,
 } from '#contracts';
 import { EmitterDirectory } from '#emitters';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import { progressOf } from './replay.entity.js';
 import { ReplayLog } from './replay-log.js';
@@ -28,7 +28,7 @@ export class ReplaysController {
     private readonly webhooks: WebhooksRepository,
   ) {}
 
-  @Answers(createReplay)
+  @Handles(createReplay)
   async create(@Payload() { id, dry_run, ...request }: CreateReplay): Promise<{ events: number }> {
     const { owner_id, emitter_id, listener_id } = request;
     if (!(await this.directory.findOwned(owner_id, emitter_id)))
@@ -39,14 +39,14 @@ export class ReplaysController {
     return { events };
   }
 
-  @Answers(getReplay)
+  @Handles(getReplay)
   async get(@Payload() { owner_id, id }: ReplayReference): Promise<ReplayProgress> {
     const row = await this.replays.find(owner_id, id);
     if (!row) throw new NotFound('replay', id);
     return progressOf(row);
   }
 
-  @Answers(cancelReplay)
+  @Handles(cancelReplay)
   async cancel(@Payload() reference: ReplayReference): Promise<ReplayProgress> {
     await this.replays.cancel(reference.owner_id, reference.id);
     return this.get(reference);

@@ -169,9 +169,9 @@ describe('an event goes', () => {
       expect.stringMatching(/not JSON/),
     ]);
     // reported to its emitter, except a malformed error
-    const told = sent.filter(({ topic }) => topic === 'events');
-    expect(told).toMatchObject([{ key: 'dc_1', headers: { ce_type: '$errors' } }]);
-    expect(JSON.parse(String(told[0]?.value))).toMatchObject({
+    const errors = sent.filter(({ topic }) => topic === 'events');
+    expect(errors).toMatchObject([{ key: 'dc_1', headers: { ce_type: '$errors' } }]);
+    expect(JSON.parse(String(errors[0]?.value))).toMatchObject({
       error: { code: 'MalformedEvent', message: expect.stringMatching(/not JSON/) },
       original_context: { source_id: 'dc_1', workflow_id: null },
     });

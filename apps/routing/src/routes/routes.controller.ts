@@ -1,7 +1,7 @@
 import { type BeforeApplicationShutdown, Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { EVENTS_TOPIC } from '#contracts';
-import { Consumers, HearsBatch, type LogRecord, type Task } from '#messaging';
+import { Consumers, ConsumesBatch, type LogRecord, type Task } from '#messaging';
 import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
 import { Router } from './router.js';
@@ -21,7 +21,7 @@ export class RoutesController implements BeforeApplicationShutdown {
     dispatcher.watchPressure(() => consumers.outstanding(EVENTS_GROUP) > MAX_OUTSTANDING / 2);
   }
 
-  @HearsBatch({ topic: EVENTS_TOPIC }, EVENTS_GROUP, () => {
+  @ConsumesBatch({ topic: EVENTS_TOPIC }, EVENTS_GROUP, () => {
     const { concurrency, webhookConcurrency } = RoutingConfig.read();
     return {
       concurrency,

@@ -13,24 +13,24 @@ import {
   type Subscription,
   SubscriptionReference,
 } from '#contracts';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { SubscriptionsService } from './subscriptions.service.js';
 
 @Controller()
 export class SubscriptionsController {
   constructor(private readonly subscriptions: SubscriptionsService) {}
 
-  @Answers(createSubscription)
+  @Handles(createSubscription)
   create(@Payload() command: SubscriptionReference): Promise<Subscription> {
     return this.subscriptions.create(command);
   }
 
-  @Answers(deleteSubscription)
+  @Handles(deleteSubscription)
   delete(@Payload() command: SubscriptionReference): Promise<Subscription[]> {
     return this.subscriptions.delete(command);
   }
 
-  @Answers(listSubscriptions)
+  @Handles(listSubscriptions)
   list(@Payload() { owner_id }: OwnerReference): Promise<Subscription[]> {
     return this.subscriptions.list(owner_id);
   }
@@ -40,17 +40,17 @@ export class SubscriptionsController {
 export class AutoSubscriptionsController {
   constructor(private readonly subscriptions: SubscriptionsService) {}
 
-  @Answers(createAutoSubscription)
+  @Handles(createAutoSubscription)
   create(@Payload() command: AutoSubscriptionReference): Promise<AutoSubscription> {
     return this.subscriptions.createAuto(command);
   }
 
-  @Answers(deleteAutoSubscription)
+  @Handles(deleteAutoSubscription)
   delete(@Payload() command: AutoSubscriptionReference): Promise<AutoSubscription[]> {
     return this.subscriptions.deleteAuto(command);
   }
 
-  @Answers(listAutoSubscriptions)
+  @Handles(listAutoSubscriptions)
   list(@Payload() { owner_id }: OwnerReference): Promise<AutoSubscription[]> {
     return this.subscriptions.listAuto(owner_id);
   }

@@ -17,44 +17,44 @@ import {
   WebhookReference,
   type WebhookSecret,
 } from '#contracts';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { WebhooksService } from './webhooks.service.js';
 
 @Controller()
 export class WebhooksController {
   constructor(private readonly webhooks: WebhooksService) {}
 
-  @Answers(createWebhook)
+  @Handles(createWebhook)
   create(@Payload() command: CreateWebhook): Promise<Webhook> {
     return this.webhooks.create(command);
   }
 
-  @Answers(getWebhook)
+  @Handles(getWebhook)
   get(@Payload() reference: WebhookReference): Promise<Webhook> {
     return this.webhooks.get(reference);
   }
 
-  @Answers(listWebhooks)
+  @Handles(listWebhooks)
   list(@Payload() request: ListWebhooks): Promise<Page<Webhook>> {
     return this.webhooks.list(request);
   }
 
-  @Answers(updateWebhook)
+  @Handles(updateWebhook)
   update(@Payload() command: UpdateWebhook): Promise<Webhook> {
     return this.webhooks.update(command);
   }
 
-  @Answers(deleteWebhook)
+  @Handles(deleteWebhook)
   delete(@Payload() reference: WebhookReference): Promise<void> {
     return this.webhooks.delete(reference);
   }
 
-  @Answers(getWebhookSecret)
+  @Handles(getWebhookSecret)
   getSecret(@Payload() reference: WebhookReference): Promise<WebhookSecret> {
     return this.webhooks.getSecret(reference);
   }
 
-  @Answers(rotateWebhookSecret)
+  @Handles(rotateWebhookSecret)
   rotateSecret(@Payload() command: RotateWebhookSecret): Promise<WebhookSecret> {
     return this.webhooks.rotateSecret(command);
   }

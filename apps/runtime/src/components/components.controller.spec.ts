@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { ComponentRejected } from '../sandbox/component-rejected.js';
+import { ComponentRejected, Sandbox } from '../sandbox/sandbox.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
-import { Sandbox } from '../sandbox/sandbox.js';
 import { ComponentsController } from './components.controller.js';
 
 const FILES = { entry: 'a.mjs', files: { 'a.mjs': '' } };

@@ -11,11 +11,9 @@ import {
   TooManyRequests,
   Unavailable,
 } from '#contracts';
-import { Answers } from '#messaging';
-import { ComponentRejected } from '../sandbox/component-rejected.js';
+import { Handles } from '#messaging';
+import { ComponentRejected, Sandbox, SandboxUnavailable } from '../sandbox/sandbox.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
-import { Sandbox } from '../sandbox/sandbox.js';
-import { SandboxUnavailable } from '../sandbox/sandbox-unavailable.js';
 import { inspectComponent as inspect } from './inspect-component.js';
 import { packPackages } from './stored-packages.js';
 
@@ -24,13 +22,13 @@ import { packPackages } from './stored-packages.js';
 export class ComponentsController {
   constructor(private readonly sandbox: Sandbox) {}
 
-  @Answers(inspectComponent)
+  @Handles(inspectComponent)
   async inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<InspectedComponent> {
     const { component, description } = await acceptable('component_code', () => inspect(this.sandbox, code, { accountId, until }));
     return component.packages ? { ...description, bundle: packPackages(component.packages) } : description;
   }
 
-  @Answers(bundleComponent)
+  @Handles(bundleComponent)
   async bundle(@Payload() { entry, files, owner_id: accountId, answer_by: until }: BundleComponent): Promise<{ code: string }> {
     return { code: await acceptable('component_url', () => this.sandbox.bundle({ entry, files }, { accountId, until })) };
   }

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { PackagesMissing } from '../sandbox/component-rejected.js';
-import type { Caller, ComponentCode, ComponentDescription, Sandbox } from '../sandbox/sandbox.js';
+import { type Caller, type ComponentCode, type ComponentDescription, PackagesMissing, type Sandbox } from '../sandbox/sandbox.js';
 
 export interface InspectedComponent {
   /** With the packages that it imports, if they had to be installed */

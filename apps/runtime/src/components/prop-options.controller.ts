@@ -13,7 +13,7 @@ import {
   sourceOptions,
   type UserId,
 } from '#contracts';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { SecretBox } from '#secrets';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { openedProps, withoutMasks } from '../deployments/opened-props.js';
@@ -43,7 +43,7 @@ export class PropOptionsController {
     private readonly sandbox: Sandbox,
   ) {}
 
-  @Answers(sourceOptions)
+  @Handles(sourceOptions)
   async ofSource(@Payload() { owner_id, source_id, prop, ...request }: SourceOptions): Promise<PropOptions> {
     const row = await this.deployments.find(source_id);
     if (!row || row.owner_id !== owner_id) throw new NotFound('source', source_id);
@@ -52,7 +52,7 @@ export class PropOptionsController {
     return this.options(owner_id, { codeHash: row.code_hash, sourceId: source_id, values }, prop, request);
   }
 
-  @Answers(componentOptions)
+  @Handles(componentOptions)
   ofComponent(@Payload() { owner_id, code_hash, prop, ...request }: ComponentOptions): Promise<PropOptions> {
     return this.options(owner_id, { codeHash: code_hash, sourceId: code_hash, values: request.configured_props ?? {} }, prop, request);
   }

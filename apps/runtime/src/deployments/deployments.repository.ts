@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { SourceId } from '#contracts';
-import { Database, type Transaction } from '#database';
+import { Database, Lookups, type Transaction } from '#database';
 import { DeploymentRow } from './deployment.entity.js';
 import type { DeployedState } from './hook-runs.js';
 
@@ -15,25 +15,18 @@ export const deployedState = ({ source_id, owner_id, active, version, kills_in_r
 
 @Injectable()
 export class DeploymentsRepository {
+  // each run and each request at an endpoint begins with one of these
+  private readonly byId = new Lookups<string, DeploymentRow>((ids) => this.load('source_id', ids));
+  private readonly byEndpoint = new Lookups<string, DeploymentRow>((keys) => this.load('endpoint_key', keys));
+
   constructor(private readonly database: Database) {}
 
-  /** Prepared SQL, as by endpoint: each run and each request at an endpoint begins with it. */
-  async find(sourceId: string): Promise<DeploymentRow | undefined> {
-    const { rows } = await this.database.query<DeploymentRow>({
-      name: 'deployment',
-      text: 'SELECT * FROM deployment WHERE source_id = $1',
-      values: [sourceId],
-    });
-    return rows[0];
+  find(sourceId: string): Promise<DeploymentRow | undefined> {
+    return this.byId.get(sourceId);
   }
 
-  async findByEndpoint(endpointKey: string): Promise<DeploymentRow | undefined> {
-    const { rows } = await this.database.query<DeploymentRow>({
-      name: 'deployment-by-endpoint',
-      text: 'SELECT * FROM deployment WHERE endpoint_key = $1',
-      values: [endpointKey],
-    });
-    return rows[0];
+  findByEndpoint(endpointKey: string): Promise<DeploymentRow | undefined> {
+    return this.byEndpoint.get(endpointKey);
   }
 
   /** The source as it is, locked until the transaction ends. */
@@ -68,5 +61,14 @@ export class DeploymentsRepository {
       values: [sourceId, killed],
     });
     return rows[0]?.kills_in_row ?? 0;
+  }
+
+  private async load(column: 'source_id' | 'endpoint_key', values: string[]): Promise<Map<string, DeploymentRow>> {
+    const { rows } = await this.database.query<DeploymentRow>({
+      name: `deployments-by-${column}`,
+      text: `SELECT * FROM deployment WHERE ${column} = ANY($1)`,
+      values: [values],
+    });
+    return new Map(rows.map((row) => [row[column]!, row]));
   }
 }

@@ -9,7 +9,7 @@ import type { RuntimeConfig } from '../runtime.config.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
 import type { SourceLocks } from '../runs/source-locks.js';
 import { EndpointsServer } from './endpoints.server.js';
-import type { EndpointAnswer, EndpointsService } from './endpoints.service.js';
+import type { EndpointResponse, EndpointsService } from './endpoints.service.js';
 import type { HttpEvent } from './http-event.js';
 
 const KEY = 'abcdefghijklmnop';
@@ -22,14 +22,18 @@ afterEach(async () => {
 });
 
 /** The server with a source that responds like this; `events` collects what the source received. */
-async function start(answer: EndpointAnswer | Error = 'queued', requestsPerSecond: number | null = null, endpointsUrl = 'http://in.test') {
+async function start(
+  response: EndpointResponse | Error = 'queued',
+  requestsPerSecond: number | null = null,
+  endpointsUrl = 'http://in.test',
+) {
   const events: HttpEvent[] = [];
   const endpoints = {
     find: async (key: string) => (key === KEY ? ({ active: true } as DeploymentRow) : undefined),
     accept: async (_: DeploymentRow, event: HttpEvent) => {
       events.push(event);
-      if (answer instanceof Error) throw answer;
-      return answer;
+      if (response instanceof Error) throw response;
+      return response;
     },
   } as unknown as EndpointsService;
   const config = {
@@ -70,14 +74,14 @@ async function start(answer: EndpointAnswer | Error = 'queued', requestsPerSecon
 const reply = (part: Partial<HttpReply>): HttpReply => ({ status: 200, headers: {}, body: Buffer.alloc(0), ...part });
 
 describe('a request at an endpoint', () => {
-  it.each<[string, EndpointAnswer | Error, number]>([
+  it.each<[string, EndpointResponse | Error, number]>([
     ['returns 200 when it is queued', 'queued', 200],
-    ['returns 400 when the component does not respond', 'unanswered', 400],
+    ['returns 400 when the component does not respond', 'no response', 400],
     ['returns 504 when the component is stopped', 'stopped', 504],
     ['returns 503 when the database is down', Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }), 503],
     ['returns 500 for an internal error', new Error('bug'), 500],
-  ])('%s', async (_, answer, status) => {
-    const { send } = await start(answer);
+  ])('%s', async (_, response, status) => {
+    const { send } = await start(response);
     const { headers, ...rest } = await send();
     expect(rest.status).toBe(status);
     expect(headers).toMatchObject({ 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' });
@@ -135,8 +139,8 @@ describe('a body', () => {
     expect(refusal.toString()).toMatch(/^HTTP\/1.1 413/);
     client.write(Buffer.alloc(size));
     client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}`);
-    const [answer] = (await once(client, 'data')) as [Buffer];
-    expect(answer.toString()).toMatch(/^HTTP\/1.1 200/);
+    const [response] = (await once(client, 'data')) as [Buffer];
+    expect(response.toString()).toMatch(/^HTTP\/1.1 200/);
     client.destroy();
   });
 
@@ -153,8 +157,8 @@ describe('a body', () => {
     slow.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nab`);
     expect((await send({}, 'quick')).status).toBe(200);
     slow.write('cd');
-    const [answer] = (await once(slow, 'data')) as [Buffer];
-    expect(answer.toString()).toMatch(/^HTTP\/1.1 200/);
+    const [response] = (await once(slow, 'data')) as [Buffer];
+    expect(response.toString()).toMatch(/^HTTP\/1.1 200/);
     slow.destroy();
     const broken = connect(port, '127.0.0.1');
     broken.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nab`);
@@ -173,12 +177,12 @@ describe('the response of a component', () => {
       null,
       'http://*.in.test',
     );
-    const answer = await send({ headers: { host: `${endpointLabel(KEY)}.in.test` } });
-    expect(answer).toMatchObject({
+    const response = await send({ headers: { host: `${endpointLabel(KEY)}.in.test` } });
+    expect(response).toMatchObject({
       status: 201,
       headers: { 'set-cookie': ['a=1', 'b=2'], 'content-type': 'image/png', 'content-length': '4' },
     });
-    expect(answer.body).toEqual(bytes);
+    expect(response.body).toEqual(bytes);
   });
 
   it('cannot set headers of the connection or of the origin', async () => {

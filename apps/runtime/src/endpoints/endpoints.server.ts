@@ -75,22 +75,22 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const wait = await this.tooMany(key);
     if (wait !== null) {
       response.setHeader('retry-after', wait);
-      return answer(response, 429, 'too many requests to this endpoint');
+      return respond(response, 429, 'too many requests to this endpoint');
     }
     // on the host of one source, another one does not exist: they are separate origins
     const isThere = !this.ownHosts || request.headers.host?.split('.', 1)[0]?.toLowerCase() === endpointLabel(key);
     const deployment = isThere ? await this.endpoints.find(key) : undefined;
-    if (!deployment) return answer(response, 404, 'endpoint not found');
+    if (!deployment) return respond(response, 404, 'endpoint not found');
     const event = await httpEvent({ method: request.method ?? 'GET', path: path || '/', search, headers: request.headers, body });
     const reply = await this.endpoints.accept(deployment, event);
-    if (reply === 'queued') return answer(response, 200, null);
+    if (reply === 'queued') return respond(response, 200, null);
     if (reply === 'busy') {
       response.setHeader('retry-after', BUSY_RETRY_S);
-      return answer(response, 429, 'too many runs of this account are waiting');
+      return respond(response, 429, 'too many runs of this account are waiting');
     }
-    if (reply === 'unanswered') return answer(response, 400, 'the component ended without a response');
-    if (reply === 'not run') return answer(response, 503, 'the source cannot run: its quota is used up, or it is switched off');
-    if (reply === 'stopped') return answer(response, 504, 'the component was stopped because it reached a limit');
+    if (reply === 'no response') return respond(response, 400, 'the component ended without a response');
+    if (reply === 'not run') return respond(response, 503, 'the source cannot run: its quota is used up, or it is switched off');
+    if (reply === 'stopped') return respond(response, 504, 'the component was stopped because it reached a limit');
     forward(response, reply, { ownHost: this.ownHosts });
   }
 
@@ -112,12 +112,12 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       // a client that waits for 100 Continue has not sent the body; if it does later, the body would be parsed as the next request
       if (request.headers.expect === undefined) dropUnreadBody(request);
       else response.setHeader('connection', 'close');
-      return answer(response, 413, `the body is larger than ${this.config.maxEndpointBodyBytes} bytes`);
+      return respond(response, 413, `the body is larger than ${this.config.maxEndpointBodyBytes} bytes`);
     }
     const unavailable = isTransient(error) || (error instanceof SluiceError && (error.code === 'unavailable' || error.code === 'timeout'));
     this.log[unavailable ? 'warn' : 'error']({ err: error }, 'endpoint.failed');
     if (unavailable) response.setHeader('retry-after', '5');
-    answer(response, unavailable ? 503 : 500, unavailable ? 'the request was not accepted; retry later' : 'internal error');
+    respond(response, unavailable ? 503 : 500, unavailable ? 'the request was not accepted; retry later' : 'internal error');
   }
 }
 
@@ -136,7 +136,7 @@ async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buf
 /** Scripts in a response cannot use this origin, because components of other accounts share it. */
 const SANDBOXED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' };
 
-function answer(response: ServerResponse, status: number, message: string | null): void {
+function respond(response: ServerResponse, status: number, message: string | null): void {
   if (response.headersSent) return void response.end();
   response.writeHead(status, { ...SANDBOXED, 'content-type': 'application/json; charset=utf-8' });
   response.end(message === null ? '{"success":true}' : JSON.stringify({ error: message }));

@@ -115,8 +115,8 @@ describe('the endpoints of sources', () => {
   it.each<[string, HttpReply | undefined, RunStatus | null, unknown]>([
     ['with the component’s own reply', REPLY, 'ok', REPLY],
     ['with the reply that came before an error', REPLY, 'threw', REPLY],
-    ['as unanswered when the component does not reply', undefined, 'ok', 'unanswered'],
-    ['as unanswered when the component throws', undefined, 'threw', 'unanswered'],
+    ['as not responded to when the component does not reply', undefined, 'ok', 'no response'],
+    ['as not responded to when the component throws', undefined, 'threw', 'no response'],
     ['as stopped after a time-out', undefined, 'timeout', 'stopped'],
     ['as stopped when the process was killed', undefined, 'killed', 'stopped'],
     ['as stopped without memory', undefined, 'memory', 'stopped'],

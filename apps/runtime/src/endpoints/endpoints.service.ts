@@ -22,7 +22,7 @@ const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
 
 /** The response to a request at an endpoint. */
-export type EndpointAnswer = HttpReply | 'queued' | 'unanswered' | 'stopped' | 'not run' | 'busy';
+export type EndpointResponse = HttpReply | 'queued' | 'no response' | 'stopped' | 'not run' | 'busy';
 
 /** Requests of one account that may wait for a component's response. */
 const MAX_WAITING_REQUESTS = 64;
@@ -57,7 +57,7 @@ export class EndpointsService {
   }
 
   /** Runs the source for a request. The run is durable before this returns, unless the component responds itself. */
-  async accept(deployment: DeploymentRow, event: HttpEvent): Promise<EndpointAnswer> {
+  async accept(deployment: DeploymentRow, event: HttpEvent): Promise<EndpointResponse> {
     const run: RunRequest = {
       run_id: randomUUID(),
       owner_id: deployment.owner_id,
@@ -67,20 +67,20 @@ export class EndpointsService {
       due_at_ms: Date.now(),
     };
     const { description } = await this.codes.get(deployment.code_hash);
-    const answersItself = description.configurable_props.some(
+    const respondsItself = description.configurable_props.some(
       ({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true,
     );
-    if (answersItself) return this.runHere(run);
+    if (respondsItself) return this.runHere(run);
     if (await this.queue.isFull(deployment.owner_id)) return 'busy';
     await this.messages.publish(executeRun, run, deployment.owner_id);
     return 'queued';
   }
 
   /** Executed by the replica that holds the request, because only this replica can forward the component's response. */
-  private runHere(run: RunRequest): Promise<EndpointAnswer> {
+  private runHere(run: RunRequest): Promise<EndpointResponse> {
     const release = this.waiting.acquire(run.owner_id);
     if (!release) return Promise.resolve('busy');
-    return new Promise<EndpointAnswer>((resolve, reject) => {
+    return new Promise<EndpointResponse>((resolve, reject) => {
       this.lanes
         .executeHere(run, () => this.runs.execute(run, resolve))
         .then((status) => resolve(endOf(status)), reject)
@@ -89,7 +89,7 @@ export class EndpointsService {
   }
 }
 
-function endOf(status: RunStatus | null): EndpointAnswer {
+function endOf(status: RunStatus | null): EndpointResponse {
   if (status === null) return 'not run';
-  return STOPPED.includes(status) ? 'stopped' : 'unanswered';
+  return STOPPED.includes(status) ? 'stopped' : 'no response';
 }

@@ -1,7 +1,6 @@
-import { ComponentRejected } from '../sandbox/component-rejected.js';
 import { type InspectedComponent, inspectComponent } from '../components/inspect-component.js';
+import { type ComponentFiles, ComponentRejected, type Sandbox } from '../sandbox/sandbox.js';
 import { hasNeighbours } from './local-files.js';
-import type { ComponentFiles, Sandbox } from '../sandbox/sandbox.js';
 
 /** `line`: of the file, or of the file that the message names. */
 export type Checked = ({ ok: true } & InspectedComponent) | { ok: false; error: string; line: number | null };

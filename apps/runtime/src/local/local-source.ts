@@ -1,5 +1,14 @@
-import { type Emit, type HttpReply, type LogLine, type RunError, type RunJob, type RunStatus, type Sandbox } from '../sandbox/sandbox.js';
-import type { ComponentCode, ComponentDescription } from '../sandbox/sandbox.js';
+import {
+  type ComponentCode,
+  type ComponentDescription,
+  type Emit,
+  type HttpReply,
+  type LogLine,
+  type RunError,
+  type RunJob,
+  type RunStatus,
+  type Sandbox,
+} from '../sandbox/sandbox.js';
 import { dedupe, type DedupeState } from '../source-state/dedupe.js';
 
 /** What a source keeps from run to run. */

@@ -1,6 +1,6 @@
 import { httpEvent } from '../endpoints/http-event.js';
 import type { ComponentDescription, Sandbox } from '../sandbox/sandbox.js';
-import { timerEvent } from '../timers/timer-event.js';
+import { timerEvent } from '../timers/next-tick.js';
 import type { Checked } from './check-component.js';
 import { type LocalRun, LocalSource, type LocalState } from './local-source.js';
 import { propArguments } from './prop-arguments.js';

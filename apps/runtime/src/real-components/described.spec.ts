@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ComponentRejected } from '../sandbox/component-rejected.js';
+import { type ComponentDescription, ComponentRejected, type Sandbox } from '../sandbox/sandbox.js';
 import { componentOf, startTestSandbox } from '../sandbox/sandbox-for-tests.js';
-import type { ComponentDescription, Sandbox } from '../sandbox/sandbox.js';
 import { pipedreamFiles, sourcesOf, withNeighbours } from './pipedream-package-for-tests.js';
 
 /** A line per source: what the runtime makes of it, or why it doesn't. `SLUICE_WRITE_TABLES=1 npm test -- described` writes it anew. */

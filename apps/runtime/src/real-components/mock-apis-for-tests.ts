@@ -10,7 +10,7 @@ export interface ApiRequest {
   body: any;
 }
 
-/** What an API answers, by `GET api.example.com/things`: JSON, a text as it is, or what a function makes of the request. */
+/** The responses of APIs, by `GET api.example.com/things`: JSON, a text sent unchanged, or a function of the request. */
 export type ApiRoutes = Record<string, unknown>;
 
 export type MockApis = Awaited<ReturnType<typeof startMockApis>>;
@@ -34,10 +34,10 @@ export async function startMockApis(hosts: string[]) {
       };
       requests.push(request);
       const route = routes[request.to];
-      const answer = typeof route === 'function' ? (route as (request: ApiRequest) => unknown)(request) : route;
-      const isText = typeof answer === 'string';
-      response.writeHead(answer === undefined ? 404 : 200, { 'content-type': isText ? 'application/xml' : 'application/json' });
-      response.end(isText ? answer : JSON.stringify(answer ?? { error: 'no such route' }));
+      const body = typeof route === 'function' ? (route as (request: ApiRequest) => unknown)(request) : route;
+      const isText = typeof body === 'string';
+      response.writeHead(body === undefined ? 404 : 200, { 'content-type': isText ? 'application/xml' : 'application/json' });
+      response.end(isText ? body : JSON.stringify(body ?? { error: 'no such route' }));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -50,7 +50,7 @@ export async function startMockApis(hosts: string[]) {
       if (!hosts.includes(host)) throw new Error('ENOTFOUND');
       return [{ address: '127.0.0.1' }];
     },
-    /** Another component's APIs; forgets the requests. */
+    /** Replaces the APIs and clears the recorded requests. */
     play: (next: ApiRoutes) => {
       routes = next;
       requests = [];

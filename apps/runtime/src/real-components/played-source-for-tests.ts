@@ -2,7 +2,7 @@ import { httpEvent } from '../endpoints/http-event.js';
 import { dedupe, type DedupeState } from '../source-state/dedupe.js';
 import { jobOf } from '../sandbox/sandbox-for-tests.js';
 import type { ComponentDescription, Emit, HttpReply, RunJob, Sandbox } from '../sandbox/sandbox.js';
-import { timerEvent } from '../timers/timer-event.js';
+import { timerEvent } from '../timers/next-tick.js';
 
 export interface Played {
   /** After dedupe, in the order in which they would be published */

@@ -26,9 +26,9 @@ const day = 24 * 3600 * 1000;
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString();
 const oauth = { $auth: { oauth_access_token: 'token', oauth_uid: '7' } };
 /** Answers the first time one thing, then the other. */
-const turns = (...answers: unknown[]) => {
+const turns = (...responses: unknown[]) => {
   let turn = 0;
-  return () => answers[Math.min(turn++, answers.length - 1)];
+  return () => responses[Math.min(turn++, responses.length - 1)];
 };
 const source = (app: string, folder: string, file = folder): string => `${app}/sources/${folder}/${file}.js`;
 

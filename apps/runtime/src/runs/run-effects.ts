@@ -100,9 +100,9 @@ export const notKept = (outcome: RunOutcome): RunOutcome => ({
 function summed(code: string, problems: string[]): ReturnType<typeof plainError>[] {
   const times = new Map<string, number>();
   for (const problem of problems) times.set(problem, (times.get(problem) ?? 0) + 1);
-  const told = [...times].slice(0, MOST_PROBLEMS);
-  const left = problems.length - told.reduce((sum, [, count]) => sum + count, 0);
-  const messages = told.map(([problem, count]) => (count === 1 ? problem : `${problem} (${count} times)`));
+  const reported = [...times].slice(0, MOST_PROBLEMS);
+  const left = problems.length - reported.reduce((sum, [, count]) => sum + count, 0);
+  const messages = reported.map(([problem, count]) => (count === 1 ? problem : `${problem} (${count} times)`));
   return [...messages, ...(left === 0 ? [] : [`${left} more emits were refused`])].map((message) => plainError(code, message));
 }
 

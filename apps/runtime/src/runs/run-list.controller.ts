@@ -2,7 +2,7 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { FindRuns, findRuns, type FinishedRun, Invalid, ListRuns, listRuns, NotFound, type Page, pageOf } from '#contracts';
 import { EmitterDirectory } from '#emitters';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { finishedRunOf } from './finished-run.entity.js';
 import { RunsRepository } from './runs.repository.js';
 
@@ -14,7 +14,7 @@ export class RunListController {
     private readonly directory: EmitterDirectory,
   ) {}
 
-  @Answers(listRuns)
+  @Handles(listRuns)
   async list(@Payload() { owner_id, source_id, limit, after, before }: ListRuns): Promise<Page<FinishedRun>> {
     const window = { limit, after: positionOf('after', after), before: positionOf('before', before) };
     if (!(await this.directory.findOwned(owner_id, source_id))) throw new NotFound('source', source_id);
@@ -24,7 +24,7 @@ export class RunListController {
     return { page_info, data: rows.map(finishedRunOf) };
   }
 
-  @Answers(findRuns)
+  @Handles(findRuns)
   find(@Payload() { owner_id, run_ids }: FindRuns): Promise<{ id: string; status: FinishedRun['status'] | null }[]> {
     return this.runs.findEnded(owner_id, run_ids);
   }

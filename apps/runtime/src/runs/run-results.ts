@@ -1,20 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
+import { type RunRequest, switchOffSource } from '#contracts';
 import { isOfData, isTransient } from '#database';
+import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { Quotas } from '../quotas/quotas.js';
-import type { RunOutcome } from '../sandbox/sandbox.js';
-import type { RunRequest } from '#contracts';
+import type { RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { notKept, type RunEffects, runEffects } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { skippedEntry } from './run-history.js';
-import { DB_PROP, type RunSource } from './run-sources.js';
+import { DB_PROP, keepsOrder, type RunSource } from './run-sources.js';
 import { RunsRepository } from './runs.repository.js';
 
 /** The last pause before another attempt to write is this long, and all of them together twice that. */
 const LONGEST_PAUSE_MS = 16_000;
+
+/** A source is switched off after this many consecutive runs that ended their process. */
+const KILLS_IN_ROW = 3;
+const KILLED: RunStatus[] = ['memory', 'crashed', 'killed', 'timeout'];
 
 /** What a run starts from, and what it leaves. */
 @Injectable()
@@ -23,14 +29,21 @@ export class RunResults {
     private readonly runs: RunsRepository,
     private readonly state: SourceStateRepository,
     private readonly quotas: Quotas,
+    private readonly deployments: DeploymentsRepository,
+    private readonly messages: Messages,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** The state that the component reads; null if the run has already been executed. */
+  /** Whether the run has already been executed. */
+  isDone({ run_id }: RunRequest): Promise<boolean> {
+    return this.runs.isDone(run_id);
+  }
+
+  /** The state that the component reads; null if another replica has executed the run while this one waited for its turn. */
   async before(run: DueRun, { state, description }: RunSource): Promise<{ db: Record<string, string>; dedupe: DedupeState } | null> {
     const hasDb = description.configurable_props.some(({ type }) => type === DB_PROP);
     const [isDone, db, dedupe] = await Promise.all([
-      this.runs.isDone(run.run_id),
+      keepsOrder(description) && this.runs.isDone(run.run_id),
       hasDb ? this.state.loadDb(state.source_id) : {},
       description.dedupe === null ? {} : this.state.loadDedupe(state.source_id),
     ]);
@@ -62,6 +75,16 @@ export class RunResults {
       this.log.error({ run_id: run.run_id, source_id: state.source_id, err: error }, 'run.not-kept');
       return this.write(run, runEffects(run, source, { dedupe: null }, notKept(outcome), before, { counted }));
     }
+  }
+
+  /** Switches a source off whose runs keep ending their processes. */
+  async countKill({ state: { source_id, owner_id }, killsInRow }: RunSource, status: RunStatus): Promise<void> {
+    const killed = KILLED.includes(status);
+    if (!killed && killsInRow === 0) return;
+    const kills = await this.deployments.countKill(source_id, killed);
+    if (!killed || kills < KILLS_IN_ROW) return;
+    const command = { owner_id, id: source_id, reason: `${kills} consecutive runs ended their process; the last one: ${status}` };
+    await this.messages.request(switchOffSource, command, { key: owner_id });
   }
 
   /** The component may have changed other systems: waits for a database that is down for a moment, rather than repeat the run. */

@@ -5,7 +5,7 @@ import { CodeCache } from '../components/code-cache.js';
 import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
 import type { DeployedState } from '../deployments/hook-runs.js';
 import type { ComponentCode, ComponentDescription } from '../sandbox/sandbox.js';
-import { timerEvent } from '../timers/timer-event.js';
+import { timerEvent } from '../timers/next-tick.js';
 
 export const DB_PROP = '$.service.db';
 

@@ -2,7 +2,7 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { NotFound, RunStats, runStats, type StatBucket } from '#contracts';
 import { EmitterDirectory } from '#emitters';
-import { Answers } from '#messaging';
+import { Handles } from '#messaging';
 import { Stats } from '#stats';
 
 /** How the runs of a source went. */
@@ -13,7 +13,7 @@ export class RunStatsController {
     private readonly directory: EmitterDirectory,
   ) {}
 
-  @Answers(runStats)
+  @Handles(runStats)
   async list(@Payload() { owner_id, id, from_s, bucket_s }: RunStats): Promise<StatBucket[]> {
     if (!(await this.directory.findOwned(owner_id, id))) throw new NotFound('source', id);
     return this.stats.list(id, from_s, bucket_s);

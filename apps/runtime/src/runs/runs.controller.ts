@@ -1,7 +1,7 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { executeRun, type RunRequest } from '#contracts';
-import { HearsBatch, type Task } from '#messaging';
+import { ConsumesBatch, type Task } from '#messaging';
 import { RunQueue } from './run-queue.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { RUNS_GROUP } from './run-lanes.js';
@@ -16,7 +16,7 @@ const WAITING = 100;
 export class RunsController {
   constructor(private readonly queue: RunQueue) {}
 
-  @HearsBatch(executeRun, RUNS_GROUP, () => {
+  @ConsumesBatch(executeRun, RUNS_GROUP, () => {
     const { concurrency } = RuntimeConfig.read();
     return { concurrency, reserve: concurrency, groupConcurrency: PER_ACCOUNT, maxOutstanding: concurrency * WAITING };
   })

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import type { FinishedRun, RunRequest } from '#contracts';
-import { Database, type Session } from '#database';
+import { Database, JointWrites, Lookups, type Session } from '#database';
 import { addToOutbox } from '#outbox';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
@@ -9,11 +10,18 @@ import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import { FinishedRunRow } from './finished-run.entity.js';
 import type { RunEffects } from './run-effects.js';
 import type { RunEntry } from './run-history.js';
-import { TrimCounter } from './trim-counter.js';
 
 const DELETE_BATCH = 10_000;
 /** As many runs of a source are listed. */
 const LISTED = 100;
+/** Runs that are stored together: as many as may end at the same time. */
+const MOST_TOGETHER = 64;
+
+/** A run that has ended. `entry`: null if it is not listed. */
+interface EndedRun {
+  run: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>;
+  entry: RunEntry | null;
+}
 
 /** The window of a page, by positions. */
 export interface RunsPage {
@@ -22,10 +30,12 @@ export interface RunsPage {
   before?: number;
 }
 
-/** `finish` is the one transaction of a run. Prepared SQL: each run executes it. */
+/** Prepared SQL: each run executes it. */
 @Injectable()
 export class RunsRepository {
   private readonly trims = new TrimCounter();
+  private readonly done = new Lookups<string, true>((runIds) => this.findDone(runIds));
+  private readonly ended = new JointWrites<EndedRun & { effects: RunEffects }, boolean>((runs) => this.write(runs), MOST_TOGETHER);
 
   constructor(
     private readonly database: Database,
@@ -36,45 +46,68 @@ export class RunsRepository {
   ) {}
 
   async isDone(runId: string): Promise<boolean> {
-    const { rowCount } = await this.database.query({ name: 'run-done', text: 'SELECT FROM run_done WHERE run_id = $1', values: [runId] });
-    return rowCount === 1;
+    return (await this.done.get(runId)) ?? false;
   }
 
-  /** Writes the run's effects, each table through its repository. Returns false if they are already written: a run is executed at least once. */
+  /**
+   * Writes the run's effects, each table through its repository, in one transaction with other runs that end at the same time. Returns false if they
+   * are already written: a run is executed at least once.
+   */
   async finish(run: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>, effects: RunEffects): Promise<boolean> {
-    const written = await this.write(run, effects);
+    const written = await this.ended.add({ run, entry: effects.entry, effects });
     if (written && effects.entry && this.trims.isDue(run.source_id)) await this.trim(run.source_id);
     return written;
   }
 
-  private async write(
-    { run_id: runId, source_id: sourceId, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>,
-    { db, dedupe, waiting, records, usage, entry, final }: RunEffects,
-  ): Promise<boolean> {
+  private async findDone(runIds: string[]): Promise<Map<string, true>> {
+    const { rows } = await this.database.query<{ run_id: string }>({
+      name: 'runs-done',
+      text: 'SELECT run_id FROM run_done WHERE run_id = ANY($1)',
+      values: [runIds],
+    });
+    return new Map(rows.map(({ run_id }) => [run_id, true]));
+  }
+
+  private write(runs: (EndedRun & { effects: RunEffects })[]): Promise<boolean[]> {
     return this.database.transaction(async (transaction) => {
-      if (!(await this.end(transaction, runId, sourceId, entry))) return false;
-      await this.state.writeDb(transaction, sourceId, db);
-      if (dedupe) await this.state.writeDedupe(transaction, sourceId, dedupe);
-      await this.waiting.add(transaction, sourceId, waiting);
-      if (trigger === 'timer') await this.timers.resume(transaction, sourceId, runId);
-      await addToOutbox(transaction, records);
-      if (final) {
-        await this.state.delete(transaction, sourceId);
-        await transaction.rows(FinishedRunRow).delete({ source_id: sourceId });
+      const left = await this.end(transaction, runs);
+      const written = runs.map(({ run }) => left.delete(run.run_id));
+      // all replicas lock the rows of sources and accounts in the same order
+      const bySource = Map.groupBy(
+        runs.filter((_, index) => written[index]),
+        ({ run }) => run.source_id,
+      );
+      const ended = [...bySource].sort(([one], [other]) => (one < other ? -1 : 1)).flatMap(([, ofSource]) => ofSource);
+      for (const { run, effects } of ended) {
+        await this.state.writeDb(transaction, run.source_id, effects.db);
+        if (effects.dedupe) await this.state.writeDedupe(transaction, run.source_id, effects.dedupe);
+        await this.waiting.add(transaction, run.source_id, effects.waiting);
+        if (run.trigger === 'timer') await this.timers.resume(transaction, run.source_id, run.run_id);
+      }
+      await addToOutbox(
+        transaction,
+        ended.flatMap(({ effects }) => effects.records),
+      );
+      for (const { run } of ended.filter(({ effects }) => effects.final)) {
+        await this.state.delete(transaction, run.source_id);
+        await transaction.rows(FinishedRunRow).delete({ source_id: run.source_id });
       }
       // last, because from here on the runs of an account wait for each other until the transaction ends
-      if (usage) await this.quotas.count(transaction, usage);
-      return true;
+      await this.quotas.count(
+        transaction,
+        ended.flatMap(({ effects }) => effects.usage ?? []),
+      );
+      return written;
     });
   }
 
   /** Ends a run that was not executed. @param entry null if its source does not exist */
-  async leaveOut(
-    { run_id, source_id, trigger }: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>,
-    entry: RunEntry | null,
-  ): Promise<void> {
-    if (trigger === 'timer') await this.timers.resume(this.database, source_id, run_id);
-    if (entry && (await this.end(this.database, run_id, source_id, entry)) && this.trims.isDue(source_id)) await this.trim(source_id);
+  async leaveOut(run: EndedRun['run'], entry: RunEntry | null): Promise<void> {
+    const { run_id, source_id } = run;
+    if (run.trigger === 'timer') await this.timers.resume(this.database, source_id, run_id);
+    if (!entry) return;
+    const isNew = (await this.end(this.database, [{ run, entry }])).has(run_id);
+    if (isNew && this.trims.isDue(source_id)) await this.trim(source_id);
   }
 
   /** The last runs of a source that have ended, newest first, and how many there are. */
@@ -102,30 +135,37 @@ export class RunsRepository {
     return rows;
   }
 
-  /** Stores that the run has ended; returns false if that is already stored. One statement for both rows, because every run needs it. */
-  private async end(session: Session, runId: string, sourceId: string, entry: RunEntry | null): Promise<boolean> {
-    const { rowCount } = await session.query(
-      entry
-        ? {
-            name: 'run-finish',
-            text: `WITH done AS (INSERT INTO run_done (run_id) VALUES ($1) ON CONFLICT DO NOTHING RETURNING run_id)
-                   INSERT INTO finished_run (run_id, source_id, trigger, method, status, started_at, duration_ms, emitted, error)
-                   SELECT run_id, $2, $3, $4, $5, $6, $7, $8, $9 FROM done`,
-            values: [
-              runId,
-              sourceId,
-              entry.trigger,
-              entry.method,
-              entry.status,
-              entry.started_at,
-              entry.duration_ms,
-              entry.emitted,
-              entry.error,
-            ],
-          }
-        : { name: 'run-end', text: 'INSERT INTO run_done (run_id) VALUES ($1) ON CONFLICT DO NOTHING', values: [runId] },
-    );
-    return rowCount === 1;
+  /** Stores that runs have ended; returns the ids of those of which that was not stored before. One statement for both rows, because every run needs it. */
+  private async end(session: Session, runs: EndedRun[]): Promise<Set<string>> {
+    const unique = [...new Map(runs.map((each) => [each.run.run_id, each])).values()];
+    const column = <Value>(value: (entry: RunEntry) => Value) => unique.map(({ entry }) => entry && value(entry));
+    const { rows } = await session.query<{ run_id: string }>({
+      name: 'runs-end',
+      // in the order of the ids: two replicas that end the same runs would otherwise wait for each other
+      text: `WITH ended AS (
+               SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::int[], $8::int[], $9::text[])
+                 WITH ORDINALITY AS e (run_id, source_id, trigger, method, status, started_at, duration_ms, emitted, error, n)
+             ), done AS (
+               INSERT INTO run_done (run_id) SELECT run_id FROM ended ORDER BY run_id ON CONFLICT DO NOTHING RETURNING run_id
+             ), listed AS (
+               INSERT INTO finished_run (run_id, source_id, trigger, method, status, started_at, duration_ms, emitted, error)
+               SELECT run_id, source_id, trigger, method, status, started_at, duration_ms, emitted, error
+               FROM ended JOIN done USING (run_id) WHERE status IS NOT NULL ORDER BY n
+             )
+             SELECT run_id FROM done`,
+      values: [
+        unique.map(({ run }) => run.run_id),
+        unique.map(({ run }) => run.source_id),
+        column((entry) => entry.trigger),
+        column((entry) => entry.method),
+        column((entry) => entry.status),
+        column((entry) => entry.started_at),
+        column((entry) => entry.duration_ms),
+        column((entry) => entry.emitted),
+        column((entry) => entry.error),
+      ],
+    });
+    return new Set(rows.map(({ run_id }) => run_id));
   }
 
   /** Deletes the runs that are not listed any more. What fails is repeated with a later run. */
@@ -155,5 +195,26 @@ export class RunsRepository {
       );
       deleted = rowCount ?? 0;
     }
+  }
+}
+
+/** A source's list of runs is trimmed after as many runs. */
+const EVERY = 50;
+const SOURCES = 10_000;
+
+/** Counts the runs of sources, so that their lists are trimmed periodically and not after each run. */
+class TrimCounter {
+  private readonly since = new LRUCache<string, number>({ max: SOURCES });
+
+  isDue(sourceId: string): boolean {
+    // an unknown source is due at once, because a restart loses the counts
+    const count = (this.since.get(sourceId) ?? EVERY) + 1;
+    this.since.set(sourceId, count > EVERY ? 1 : count);
+    return count > EVERY;
+  }
+
+  /** The trim failed. */
+  again(sourceId: string): void {
+    this.since.delete(sourceId);
   }
 }

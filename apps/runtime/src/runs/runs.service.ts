@@ -4,12 +4,11 @@ import { LOG, type Log } from '#observability';
 import { Stats } from '#stats';
 import { Quotas } from '../quotas/quotas.js';
 import type { HttpReply, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
-import { KillCounter } from './kill-counter.js';
+import { RunResults } from './run-results.js';
 import { overQuota } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { errorLine } from './run-history.js';
 import { RunLanes } from './run-lanes.js';
-import { RunResults } from './run-results.js';
 import { eventOfTimer, keepsOrder, respondsWhenStored, runsAtATime, type RunSource, RunSources } from './run-sources.js';
 import { SandboxRuns } from './sandbox-runs.js';
 import { SourceLocks } from './source-locks.js';
@@ -28,14 +27,14 @@ export class RunsService {
     private readonly locks: SourceLocks,
     private readonly sandbox: SandboxRuns,
     private readonly results: RunResults,
-    private readonly kills: KillCounter,
     private readonly stats: Stats,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
   /** Throws only failures that are transient: the run is then repeated. Returns how the run ended; null if it was not executed. */
   async execute(request: RunRequest, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
-    const source = await this.sources.find(request);
+    const [source, isDone] = await Promise.all([this.sources.find(request), this.results.isDone(request)]);
+    if (isDone) return null;
     if (!source) return this.skip(request, 'the source does not exist', { isListed: false });
     if (source === 'inactive') return this.skip(request, 'the source is not active');
     const { state, description } = source;
@@ -66,7 +65,7 @@ export class RunsService {
     const written = await this.results.store(run, source, outcome, before.dedupe);
     if (held) onRespond?.(held);
     if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
-    await this.kills.count(source, outcome.status);
+    await this.results.countKill(source, outcome.status);
     this.logFinished(run, outcome, written);
     return outcome.status;
   }

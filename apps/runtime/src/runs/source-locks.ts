@@ -59,9 +59,9 @@ export class SourceLocks {
   /** Runs one statement at a time, because a client cannot run two concurrently. */
   private query(client: PoolClient, name: string, lock: string, sourceId: string): Promise<QueryResult<{ done: boolean }>> {
     const text = `SELECT ${lock}(hashtextextended($1, 1)) AS done`;
-    const answer = this.turn.then(() => client.query<{ done: boolean }>({ name, text, values: [sourceId] }));
-    this.turn = answer.catch(() => {});
-    return answer;
+    const result = this.turn.then(() => client.query<{ done: boolean }>({ name, text, values: [sourceId] }));
+    this.turn = result.catch(() => {});
+    return result;
   }
 
   private connect(): Promise<PoolClient> {

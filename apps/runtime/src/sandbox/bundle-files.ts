@@ -1,11 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
-import { ComponentRejected } from './component-rejected.js';
+import { type ComponentFiles, ComponentRejected, SandboxUnavailable } from './sandbox.js';
 import type { Jail } from './jail/jail.js';
 import { runInJail } from './jail/run-in-jail.js';
 import { CallerGone } from './processes/fair-slots.js';
-import type { ComponentFiles } from './sandbox.js';
-import { SandboxUnavailable } from './sandbox-unavailable.js';
 
 export interface BundleSettings {
   jail: Jail;

@@ -6,12 +6,12 @@ import { EgressBudgets } from './egress/egress-budget.js';
 import { ExchangeBase } from './processes/exchange.js';
 import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
 import { openJailRoot } from './jail/jail-root.js';
-import { jailRootParent } from './jail/jail-root-parent.js';
+import { jailRootParent } from './jail/jail-root.js';
 import { RunnerUsers } from './jail/runner-users.js';
 import { RunnerPool, type Purpose } from './processes/runner-pool.js';
 import { RunnerProcess } from './processes/runner-process.js';
 import type { SandboxConfig } from './sandbox-config.js';
-import { packageClosure } from './jail/package-closure.js';
+import { packageClosure } from './jail/jail-root-parts.js';
 import { PackageInstaller, type PackageSettings } from './packages/package-installer.js';
 import type {
   Caller,

@@ -302,11 +302,11 @@ describe('running a component', () => {
       ['a throw', 'setTimeout(() => { throw new Error("late") }, 10); setTimeout(() => { throw new Error("later") }, 20)', 'late'],
       ['a promise', '(async () => { await new Promise((r) => setTimeout(r, 10)); throw new Error("late") })()', 'late'],
     ])('after the end of the run: %s is reported separately, once', async (_, body, message) => {
-      const told: string[] = [];
-      const outcome = await run(body, { onLateError: (error) => told.push(error.message) });
+      const lateErrors: string[] = [];
+      const outcome = await run(body, { onLateError: (error) => lateErrors.push(error.message) });
       expect(outcome).toMatchObject({ status: 'ok', emits: [] });
       await run('await new Promise((r) => setTimeout(r, 100))');
-      expect(told).toEqual([message]);
+      expect(lateErrors).toEqual([message]);
     });
 
     it('keeps many emits in order', async () => {
@@ -476,9 +476,9 @@ describe('running a component', () => {
   });
 
   describe('a run that does not end well', () => {
-    let roomy: Sandbox;
-    beforeAll(async () => (roomy = await startTestSandbox({ limits: { ...limits, cpuMs: 20_000, silenceCpuMs: 20_000 } })));
-    afterAll(() => roomy.close());
+    let patient: Sandbox;
+    beforeAll(async () => (patient = await startTestSandbox({ limits: { ...limits, cpuMs: 20_000, silenceCpuMs: 20_000 } })));
+    afterAll(() => patient.close());
     const before = 'this.$emit("before"); this.db.set("a", 1); await new Promise((r) => setTimeout(r, 20));';
     const kept = { emits: [{ event: '"before"' }], db: { a: '1' } };
 
@@ -504,7 +504,7 @@ describe('running a component', () => {
       ],
     ])('runs out of memory by %s, and keeps what came before', async (_, body) => {
       const code = `export default { name: "n", props: { db: "$.service.db" }, async run() { ${before} ${body} } }`;
-      expect(await roomy.run(jobOf(code))).toMatchObject({ status: 'memory', error: { code: 'MEMORY' }, ...kept });
+      expect(await patient.run(jobOf(code))).toMatchObject({ status: 'memory', error: { code: 'MEMORY' }, ...kept });
     });
 
     it.each([

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ProcessSandbox } from './process-sandbox.js';
-import { defaultSandboxConfig, type SandboxConfig } from './sandbox-config.js';
-import { defaultLimits, type SandboxLimits } from './sandbox-limits.js';
+import { defaultLimits, defaultSandboxConfig, type SandboxConfig, type SandboxLimits } from './sandbox-config.js';
 import type { ComponentCode, RunJob } from './sandbox.js';
 
 /** Wall-clock limits that no machine is too slow for. A test of one of them sets it. */

@@ -6,8 +6,7 @@ import { ProcessSandbox } from './process-sandbox.js';
 import { PackagesConfig } from './packages/packages.config.js';
 import { RunnerConfig } from './runner.config.js';
 import { defaultSandboxConfig, type SandboxConfig } from './sandbox-config.js';
-import { Sandbox } from './sandbox.js';
-import { SandboxUnavailable } from './sandbox-unavailable.js';
+import { Sandbox, SandboxUnavailable } from './sandbox.js';
 
 export function readSandboxConfig(): SandboxConfig {
   const config = RunnerConfig.read();

@@ -22,7 +22,7 @@ export function firstTick(schedule: Schedule, phase: number, now: Date): Date | 
 
 /**
  * When a timer ticks next. last: its tick before. The ticks that were missed since then (the machine was off, or the run took longer than the
- * interval) count as one: the answer is after `now`, on the same rhythm. null: a cron expression that never comes again.
+ * interval) count as one: the result is after `now`, on the same rhythm. null: a cron expression that never comes again.
  */
 export function nextTick(schedule: Schedule, phase: number, last: Date, now: Date): Date | null {
   // the clock that found the tick due may be ahead of the local one: the same tick must not come again
@@ -38,3 +38,9 @@ function nextCron({ cron, timezone }: Extract<Schedule, { cron: string }>, phase
   const next = new Cron(cron, { paused: true, timezone: timezone ?? 'UTC' }).nextRun(new Date(after.getTime() - share));
   return next && new Date(next.getTime() + share);
 }
+
+/** What `run` gets from a timer. `timestamp`: Unix seconds. */
+export const timerEvent = (schedule: Schedule, at: Date): object => ({
+  timestamp: Math.floor(at.getTime() / 1000),
+  ...(schedule.cron === null ? { interval_seconds: schedule.interval_seconds } : { cron: schedule.cron }),
+});

@@ -4,8 +4,7 @@ import { type RunRequest, executeRun } from '#contracts';
 import { recordOf } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { addToOutbox } from '#outbox';
-import { nextTick, phaseOf } from './next-tick.js';
-import { timerEvent } from './timer-event.js';
+import { nextTick, phaseOf, timerEvent } from './next-tick.js';
 import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
 
 const BATCH = 500;

@@ -14,7 +14,7 @@ class FakeEventStore {
   withdrawn: string[] = [];
   isAway = false;
   asked: WaitingEmitKey[] = [];
-  /** Awaited before the answer. */
+  /** Awaited before the response. */
   meanwhile: () => Promise<unknown> = async () => {};
 
   async request(contract: unknown, { emits }: { emits: WaitingEmitKey[] }): Promise<WaitingEmitKey[]> {

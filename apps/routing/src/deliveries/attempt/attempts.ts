@@ -5,7 +5,7 @@ import { Stats } from '#stats';
 import { RoutingConfig } from '../../routing.config.js';
 import type { Attempt, Delivery } from '../delivery.js';
 import { deliveryHeaders, USER_AGENT } from './delivery-headers.js';
-import { type Answer, Poster } from './http-poster.js';
+import { type PostResult, Poster } from './http-poster.js';
 import { nextPause, RANDOM, type Random } from './retry-schedule.js';
 import type { Target } from '../../webhooks/target.js';
 
@@ -54,19 +54,19 @@ export class Attempts implements OnApplicationShutdown {
     const keys = target.keys.filter(({ until }) => until > ts).map(({ key }) => key);
     const headers = deliveryHeaders(delivery, { nowMs: ts, keys, userAgent: USER_AGENT });
     if (target.authorization !== undefined) headers.authorization = target.authorization;
-    const answer = await this.poster.post(target, headers, delivery.json);
-    const outcome = this.judge(answer, ts, performance.now() - start, tries);
+    const result = await this.poster.post(target, headers, delivery.json);
+    const outcome = this.judge(result, ts, performance.now() - start, tries);
     this.logAttempt(target, delivery, outcome, tries);
     return outcome;
   }
 
-  private judge(answer: Answer, ts: number, durationMs: number, tries: number): Outcome {
+  private judge(result: PostResult, ts: number, durationMs: number, tries: number): Outcome {
     const duration_ms = Math.round(durationMs);
-    if (answer.kind === 'failed') {
-      const attempt = { ts, status_code: null, duration_ms, error: answer.reason, response_body: null };
-      return { attempt, verdict: 'failed', timeout: answer.timeout, pauseMs: this.pause({ tries, status: null }) };
+    if (result.kind === 'failed') {
+      const attempt = { ts, status_code: null, duration_ms, error: result.reason, response_body: null };
+      return { attempt, verdict: 'failed', timeout: result.timeout, pauseMs: this.pause({ tries, status: null }) };
     }
-    const { status, retryAfter, body } = answer;
+    const { status, retryAfter, body } = result;
     const attempt = { ts, status_code: status, duration_ms, error: null, response_body: body };
     if (status >= 200 && status < 300) return { attempt, verdict: 'delivered', timeout: false, pauseMs: null };
     if (status === GONE) return { attempt, verdict: 'gone', timeout: false, pauseMs: null };

@@ -9,7 +9,7 @@ const TIMEOUT_MS = 30_000;
 /** Of the poster whose time-outs are tested. */
 const SHORT_MS = 1500;
 
-let answer: RequestListener = (_, response) => response.end('ok');
+let respond: RequestListener = (_, response) => response.end('ok');
 let requests: { url?: string; method?: string; headers: Record<string, unknown>; body: string; socket: unknown }[] = [];
 let server: Server;
 let origin: string;
@@ -22,7 +22,7 @@ beforeAll(async () => {
     request.on('data', (chunk: Buffer) => (body += chunk.toString()));
     request.on('end', () => {
       requests.push({ url: request.url, method: request.method, headers: request.headers, body, socket: request.socket });
-      answer(request, response);
+      respond(request, response);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -44,8 +44,8 @@ const post = (path = '/hook', body = '{"a":1}', by = poster) =>
 
 describe('a POST', () => {
   it('brings the body as it is, and the headers', async () => {
-    answer = (_, response) => response.end('thanks');
-    expect(await post('/hook?x=1', '{"ä":1}')).toEqual({ kind: 'answered', status: 200, retryAfter: undefined, body: 'thanks' });
+    respond = (_, response) => response.end('thanks');
+    expect(await post('/hook?x=1', '{"ä":1}')).toEqual({ kind: 'response', status: 200, retryAfter: undefined, body: 'thanks' });
     expect(requests).toHaveLength(1);
     expect(requests[0]).toMatchObject({
       url: '/hook?x=1',
@@ -56,39 +56,39 @@ describe('a POST', () => {
   });
 
   it('keeps its connections', async () => {
-    answer = (_, response) => response.end('ok');
+    respond = (_, response) => response.end('ok');
     for (let n = 0; n < 10; n++) await post();
     // undici lets a connection rest for a moment before it uses it again: two take turns
     expect(new Set(requests.map(({ socket }) => socket)).size).toBeLessThanOrEqual(2);
   });
 
   it.each([204, 301, 307, 400, 410, 500, 503])('returns the status %i', async (status) => {
-    answer = (_, response) => response.writeHead(status, { location: '/elsewhere' }).end();
-    expect(await post()).toMatchObject({ kind: 'answered', status });
+    respond = (_, response) => response.writeHead(status, { location: '/elsewhere' }).end();
+    expect(await post()).toMatchObject({ kind: 'response', status });
     expect(requests.map(({ url }) => url)).toEqual(['/hook']);
   });
 
   it('passes on the Retry-After header of the response', async () => {
-    answer = (_, response) => response.writeHead(429, { 'retry-after': '7' }).end();
+    respond = (_, response) => response.writeHead(429, { 'retry-after': '7' }).end();
     expect(await post()).toMatchObject({ status: 429, retryAfter: '7' });
   });
 
   it('waits for the final response after informational ones', async () => {
-    answer = (_, response) => {
+    respond = (_, response) => {
       response.writeEarlyHints({ link: '</x>; rel=preload' });
       response.writeHead(202).end('later');
     };
     expect(await post()).toMatchObject({ status: 202, body: 'later' });
   });
 
-  it('keeps the first KB of the answer', async () => {
-    answer = (_, response) => response.end('x'.repeat(5000));
+  it('keeps the first KB of the response', async () => {
+    respond = (_, response) => response.end('x'.repeat(5000));
     expect(await post()).toMatchObject({ status: 200, body: 'x'.repeat(1024) });
   });
 
-  it('reads no endless answer', async () => {
+  it('stops reading an endless response', async () => {
     let written = 0;
-    answer = (_, response) => {
+    respond = (_, response) => {
       const write = () => {
         while (!response.destroyed && response.write('x'.repeat(16_384))) written += 16_384;
         response.once('drain', write);
@@ -100,32 +100,32 @@ describe('a POST', () => {
   });
 
   it('has text that the database can store, for any response', async () => {
-    answer = (_, response) => response.end(Buffer.from([0x61, 0, 0xff, 0x62]));
+    respond = (_, response) => response.end(Buffer.from([0x61, 0, 0xff, 0x62]));
     expect(await post()).toMatchObject({ status: 200, body: 'a\uFFFD\uFFFDb' });
   });
 
   it('is complete once the status has arrived, even if the body never does', async () => {
-    answer = (_, response) => void response.writeHead(200, { 'content-length': '10' }).write('half');
+    respond = (_, response) => void response.writeHead(200, { 'content-length': '10' }).write('half');
     expect(await post(undefined, undefined, impatient)).toMatchObject({ status: 200, body: 'half' });
   });
 
   it('is complete if the connection breaks after the status', async () => {
-    answer = (_, response) => {
+    respond = (_, response) => {
       response.writeHead(500, { 'content-length': '10' }).write('half');
       setTimeout(() => response.destroy(), 20);
     };
-    expect(await post()).toMatchObject({ kind: 'answered', status: 500 });
+    expect(await post()).toMatchObject({ kind: 'response', status: 500 });
   });
 });
 
 describe('a POST ends with an error', () => {
   it('if there is no response in time', async () => {
-    answer = () => {};
+    respond = () => {};
     expect(await post(undefined, undefined, impatient)).toEqual({ kind: 'failed', timeout: true, reason: 'no response within 1.5 s' });
   });
 
-  it('if the connection is closed without an answer', async () => {
-    answer = (_, response) => response.destroy();
+  it('if the connection is closed without a response', async () => {
+    respond = (_, response) => response.destroy();
     expect(await post()).toMatchObject({
       kind: 'failed',
       timeout: false,
@@ -166,12 +166,12 @@ describe('a POST ends with an error', () => {
 });
 
 it('a request in progress never gets an outcome when the poster closes, because it did not fail', async () => {
-  answer = () => {};
+  respond = () => {};
   const closing = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
-  let answered = false;
-  void closing.post({ origin, path: '/' }, {}, Buffer.from('1')).then(() => (answered = true));
+  let responded = false;
+  void closing.post({ origin, path: '/' }, {}, Buffer.from('1')).then(() => (responded = true));
   while (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   await closing.close();
   await new Promise((resolve) => setTimeout(resolve, 50));
-  expect(answered).toBe(false);
+  expect(responded).toBe(false);
 });

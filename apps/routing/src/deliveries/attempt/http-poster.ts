@@ -2,15 +2,15 @@ import type { Agent, Dispatcher } from 'undici';
 import { type AddressGuard, EgressRefused, guardedAgent } from '#egress';
 
 /** The outcome of a POST. */
-export type Answer =
-  | { kind: 'answered'; status: number; retryAfter?: string; body: string }
+export type PostResult =
+  | { kind: 'response'; status: number; retryAfter?: string; body: string }
   /** `timeout`: there was no response in time. `reason` is written for the user. */
   | { kind: 'failed'; timeout: boolean; reason: string };
 
 /** Sends requests. An abstract class, because an interface cannot be an injection token. */
 export abstract class Poster {
   /** Sends the request once. Never throws. */
-  abstract post(to: { origin: string; path: string }, headers: Record<string, string>, body: Buffer): Promise<Answer>;
+  abstract post(to: { origin: string; path: string }, headers: Record<string, string>, body: Buffer): Promise<PostResult>;
   abstract close(): Promise<void>;
 }
 
@@ -51,11 +51,11 @@ export class HttpPoster extends Poster {
     this.ticker = setInterval(() => this.expire(), TICK_MS).unref();
   }
 
-  post({ origin, path }: { origin: string; path: string }, headers: Record<string, string>, body: Buffer): Promise<Answer> {
+  post({ origin, path }: { origin: string; path: string }, headers: Record<string, string>, body: Buffer): Promise<PostResult> {
     return new Promise((resolve) => {
-      const exchange = new Exchange(performance.now() + this.options.timeoutMs, (answer) => {
+      const exchange = new Exchange(performance.now() + this.options.timeoutMs, (result) => {
         this.underWay.delete(exchange);
-        resolve(answer);
+        resolve(result);
       });
       this.underWay.add(exchange);
       try {
@@ -93,7 +93,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   constructor(
     readonly deadline: number,
-    private readonly settle: (answer: Answer) => void,
+    private readonly settle: (result: PostResult) => void,
   ) {}
 
   expire(timeoutMs: number): void {
@@ -134,10 +134,10 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.end(this.status === undefined ? failure(error) : undefined);
   }
 
-  private end(failed?: Answer): void {
+  private end(failed?: PostResult): void {
     if (this.settled) return;
     this.settled = true;
-    this.settle(failed ?? { kind: 'answered', status: this.status ?? 0, retryAfter: this.retryAfter, body: textOf(this.body) });
+    this.settle(failed ?? { kind: 'response', status: this.status ?? 0, retryAfter: this.retryAfter, body: textOf(this.body) });
   }
 }
 
@@ -160,7 +160,7 @@ const SENTENCES: Record<string, string> = {
 };
 
 /** The failure in words for the webhook's owner. The message of the error may contain the address that a name resolved to. */
-function failure(error: Error): Answer {
+function failure(error: Error): PostResult {
   if (error instanceof EgressRefused) return { kind: 'failed', timeout: error.code === 'ETIMEDOUT', reason: error.message };
   const code = (error as { code?: unknown }).code;
   const name = typeof code === 'string' ? code : error.name;

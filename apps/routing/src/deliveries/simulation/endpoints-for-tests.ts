@@ -1,5 +1,5 @@
 import type { WebhookId } from '#contracts';
-import type { Answer } from '../attempt/http-poster.js';
+import type { PostResult } from '../attempt/http-poster.js';
 import type { Chance } from './chance-for-tests.js';
 
 export type Behaviour = 'healthy' | 'failing' | 'hanging' | 'slow';
@@ -14,15 +14,15 @@ export interface Arrival {
   atMs: number;
   emittedAtMs: number;
   replica: number;
-  /** The answer was a 2xx and went out. */
+  /** The response was a 2xx and was sent. */
   accepted: boolean;
 }
 
 /** How long an attempt may take, as in the dispatcher's configuration. */
 export const TIMEOUT_MS = 15_000;
-const SUCCESS: Answer = { kind: 'answered', status: 200, body: 'ok' };
-const FAILURE: Answer = { kind: 'answered', status: 500, body: 'no' };
-const TIMEOUT: Answer = { kind: 'failed', timeout: true, reason: 'no answer' };
+const SUCCESS: PostResult = { kind: 'response', status: 200, body: 'ok' };
+const FAILURE: PostResult = { kind: 'response', status: 500, body: 'no' };
+const TIMEOUT: PostResult = { kind: 'failed', timeout: true, reason: 'no response' };
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -49,7 +49,7 @@ export class Endpoints {
     this.since.set(webhookId, Date.now());
   }
 
-  async receive(arrival: Arrival): Promise<Answer> {
+  async receive(arrival: Arrival): Promise<PostResult> {
     this.arrivals.push(arrival);
     const behaviour = this.behaviours.get(arrival.webhookId) ?? 'healthy';
     if (behaviour === 'hanging') {

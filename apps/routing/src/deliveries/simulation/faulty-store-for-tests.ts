@@ -4,7 +4,7 @@ import type { DeliveryStore } from '../store/delivery-store.js';
 /** The network between a replica and the store, and what can go wrong in it. */
 export interface Wire {
   chance: Chance;
-  /** The replica is dead: no answer ever comes. */
+  /** The replica is dead: it never responds. */
   dead(): boolean;
   /** The database is down. */
   away(): boolean;

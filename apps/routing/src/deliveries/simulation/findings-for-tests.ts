@@ -58,7 +58,7 @@ function lostOrRepeated({ arrivals, emitted, webhooks, calm }: Evidence): string
       for (const webhookId of webhooks) {
         const name = `${emitterId} #${n} to ${webhookId}`;
         if (!times.has(name)) problems.push(`lost: ${name}`);
-        // only what can go wrong between an answer and its being written down may make it come again
+        // only a failure between the response and its being stored may repeat a delivery
         else if (calm && times.get(name) !== 1) problems.push(`repeated: ${name}`);
       }
     }

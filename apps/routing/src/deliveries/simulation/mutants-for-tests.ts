@@ -67,9 +67,9 @@ export const MUTANTS: Mutant[] = [
     store: (store) => {
       const finishClosing = store.finishClosing.bind(store);
       store.finishClosing = async (claim: Claim) => {
-        const answer = await finishClosing(claim);
-        if (answer === 'direct' && store.hooks.get(claim.webhookId)?.rate_limit === null) store.backlogs.delete(claim.webhookId);
-        return answer;
+        const result = await finishClosing(claim);
+        if (result === 'direct' && store.hooks.get(claim.webhookId)?.rate_limit === null) store.backlogs.delete(claim.webhookId);
+        return result;
       };
     },
   },

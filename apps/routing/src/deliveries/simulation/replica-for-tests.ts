@@ -14,7 +14,7 @@ import { Dispatcher } from '../direct/dispatcher.js';
 import { Drainer } from '../backlog/drainer.js';
 import { ReceiverStates } from '../receivers/receiver-states.js';
 import { Alerts } from '../alerts/alerts.js';
-import { type Answer, Poster } from '../attempt/http-poster.js';
+import { type PostResult, Poster } from '../attempt/http-poster.js';
 import { Targets } from '../receivers/targets.js';
 import type { Chance } from './chance-for-tests.js';
 import { TIMEOUT_MS } from './endpoints-for-tests.js';
@@ -35,7 +35,7 @@ export const CONFIG = Object.assign(RoutingConfig.read({}), {
 export interface World {
   chance: Chance;
   listeners(event: EmittedEvent): { id: WebhookId; version: number }[];
-  post(headers: Record<string, string>, body: Buffer, to: { origin: string }): Promise<Answer>;
+  post(headers: Record<string, string>, body: Buffer, to: { origin: string }): Promise<PostResult>;
   messages(partition: number, from: number, count: number): KafkaMessage[];
   /** False when the partition isn't this replica's any more. */
   commit(progress: PartitionProgress): boolean;
@@ -49,10 +49,10 @@ class SimulatedPoster extends Poster {
     super();
   }
 
-  async post(to: { origin: string }, headers: Record<string, string>, body: Buffer): Promise<Answer> {
+  async post(to: { origin: string }, headers: Record<string, string>, body: Buffer): Promise<PostResult> {
     if (this.replica.dead) return never;
-    const answer = await this.replica.world.post(headers, body, to);
-    return this.replica.dead ? never : answer;
+    const result = await this.replica.world.post(headers, body, to);
+    return this.replica.dead ? never : result;
   }
 
   async close(): Promise<void> {}

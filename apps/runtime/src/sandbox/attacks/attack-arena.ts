@@ -215,7 +215,7 @@ async function closeAndLookForLeftovers(sandbox: ProcessSandbox): Promise<string
   return found;
 }
 
-/** Only as root do runners have users of their own, by which whatever they started can be told from everything else. */
+/** Runners have separate users only if we are root. Then the user identifies every process that a runner started. */
 function processesOf(sandbox: ProcessSandbox): string[] {
   const pids = readdirSync('/proc').filter((name) => Number(name) > 0);
   return pids.flatMap((pid) => {

@@ -12,7 +12,7 @@ export interface Attack {
   spoilsItself: boolean;
 }
 
-/** What an attack is told in its event. */
+/** The event that an attack receives. */
 export interface Targets {
   parentPid: number;
   /** Another process that is not the attack's own */
@@ -101,7 +101,7 @@ const groups: Record<string, Record<string, string>> = {
     'hangs in crypto': `builtin('crypto').pbkdf2Sync('x', 'y', 1e9, 64, 'sha512')`,
     'burns the thread pool': `for (let i = 0; i < 1000; i++) builtin('crypto').pbkdf2('x', 'y', 1e7, 64, 'sha512', () => {}); await never`,
     'makes a million timers': `for (let i = 0; i < 1e6; i++) setTimeout(() => {}, 1e3); await new Promise((r) => setTimeout(r, 500))`,
-    'answers pings from a loop': `const m = framed({ t: 'pong', n: 1 }); for (;;) try { fs.writeSync(3, m) } catch {}`,
+    'replies to pings from a loop': `const m = framed({ t: 'pong', n: 1 }); for (;;) try { fs.writeSync(3, m) } catch {}`,
   },
   memory: {
     arrays: `const a = []; for (;;) a.push(new Array(1e6).fill(1))`,
@@ -144,7 +144,7 @@ const groups: Record<string, Record<string, string>> = {
     'a proxy': `throw new Proxy(new Error('x'), { get() { throw new Error('p') } })`,
     'a stack that loops': `const e = new Error('m'); Object.defineProperty(e, 'stack', { get() { for (;;); } }); throw e`,
     'from prepareStackTrace': `Error.prepareStackTrace = () => { throw new Error('pst') }; null.x`,
-    'a thenable that never answers': `return { then() {} }`,
+    'a thenable that never settles': `return { then() {} }`,
     'a then that throws': `return { get then() { throw new Error('t') } }`,
     'a thenable of itself': `const t = { then(r) { r(t) } }; return t`,
   },

@@ -1,6 +1,33 @@
 import { Slots } from './slots.js';
-import type { EgressLimits } from './egress-limits.js';
-import { Rate } from './rate.js';
+
+/** What connections of components may use; times in ms. The first three are of an account, the others of a connection. */
+export interface EgressLimits {
+  /** Connections at a time. More of them wait: refusing would break a `Promise.all` over a hundred requests */
+  connections: number;
+  waiting: number;
+  perMinute: number;
+  /** To send the CONNECT request */
+  headMs: number;
+  /** To be connected, and the longest wait in line */
+  connectMs: number;
+  /** Without a byte in either direction */
+  idleMs: number;
+  lifeMs: number;
+  bytesDown: number;
+  bytesUp: number;
+}
+
+export const defaultEgressLimits: EgressLimits = {
+  connections: 256,
+  waiting: 500,
+  perMinute: 1200,
+  headMs: 5_000,
+  connectMs: 10_000,
+  idleMs: 60_000,
+  lifeMs: 300_000,
+  bytesDown: 64 << 20,
+  bytesUp: 16 << 20,
+};
 
 /** The connections that one account may open, counted over all of its processes: a crash does not reset the limit. */
 export class EgressBudget {
@@ -50,5 +77,24 @@ export class EgressBudgets {
     const budget = new EgressBudget(this.limits);
     this.budgets.set(accountId, budget);
     return budget;
+  }
+}
+
+/** A token bucket: this many per minute on average, and at most this many at once. */
+class Rate {
+  private tokens: number;
+  private at = performance.now();
+
+  constructor(private readonly perMinute: number) {
+    this.tokens = perMinute;
+  }
+
+  allows(): boolean {
+    const now = performance.now();
+    this.tokens = Math.min(this.perMinute, this.tokens + ((now - this.at) * this.perMinute) / 60_000);
+    this.at = now;
+    if (this.tokens < 1) return false;
+    this.tokens--;
+    return true;
   }
 }

@@ -4,8 +4,7 @@ import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AddressGuard } from '#egress';
-import { defaultEgressLimits, type EgressLimits } from './egress-limits.js';
-import { EgressBudget } from './egress-budget.js';
+import { defaultEgressLimits, EgressBudget, type EgressLimits } from './egress-budget.js';
 import { EgressProxy } from './egress-proxy.js';
 
 describe('the proxy of one runner process', () => {
@@ -40,13 +39,13 @@ describe('the proxy of one runner process', () => {
   const say = (bytes: string | Buffer, until?: string) =>
     new Promise<string>((resolve) => {
       const socket = connect(path, () => void socket.write(bytes));
-      let answer = '';
+      let response = '';
       socket.on('data', (data) => {
-        answer += data.toString();
-        if (until !== undefined && answer.includes(until)) socket.destroy();
+        response += data.toString();
+        if (until !== undefined && response.includes(until)) socket.destroy();
       });
       socket.on('error', () => {});
-      socket.on('close', () => resolve(answer));
+      socket.on('close', () => resolve(response));
     });
 
   it('forwards bytes both ways, including those that arrive with the request', async () => {
@@ -68,9 +67,9 @@ describe('the proxy of one runner process', () => {
   });
 
   it('resolves the name for each connection, so a name that changes to a private address is refused', async () => {
-    const answers = ['127.0.0.1', '10.0.0.1'];
+    const addresses = ['127.0.0.1', '10.0.0.1'];
     let asked = 0;
-    await start({}, async () => [{ address: answers[asked++]! }]);
+    await start({}, async () => [{ address: addresses[asked++]! }]);
     expect(await say(`CONNECT rebind.test:${port} HTTP/1.1\r\n\r\nx`, 'x')).toContain('200 OK');
     expect(await say(`CONNECT rebind.test:${port} HTTP/1.1\r\n\r\nx`)).toContain('403 EACCES');
     expect(asked).toBe(2);
@@ -91,8 +90,8 @@ describe('the proxy of one runner process', () => {
   it('makes connections over the limit wait', async () => {
     await start({ connections: 2 });
     const request = `CONNECT api.test:${port} HTTP/1.1\r\n\r\nx`;
-    const answers = await Promise.all(Array.from({ length: 20 }, () => say(request, 'x')));
-    expect(answers.every((answer) => answer.endsWith('x'))).toBe(true);
+    const responses = await Promise.all(Array.from({ length: 20 }, () => say(request, 'x')));
+    expect(responses.every((response) => response.endsWith('x'))).toBe(true);
   });
 
   it.each<[string, Partial<EgressLimits>, number]>([
@@ -100,8 +99,8 @@ describe('the proxy of one runner process', () => {
     ['over the line', { connections: 1, waiting: 1, connectMs: 100, idleMs: 300 }, 4],
   ])('refuses connections %s', async (_, limits, refused) => {
     await start(limits);
-    const answers = await Promise.all(Array.from({ length: 5 }, () => say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`, 'EMFILE')));
-    expect(answers.filter((answer) => answer.includes('403 EMFILE'))).toHaveLength(refused);
+    const responses = await Promise.all(Array.from({ length: 5 }, () => say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`, 'EMFILE')));
+    expect(responses.filter((response) => response.includes('403 EMFILE'))).toHaveLength(refused);
   });
 
   it.each<[string, Partial<EgressLimits>, string]>([

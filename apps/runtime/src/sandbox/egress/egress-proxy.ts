@@ -1,7 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressGuard } from '#egress';
-import type { EgressBudget } from './egress-budget.js';
-import type { EgressLimits } from './egress-limits.js';
+import type { EgressBudget, EgressLimits } from './egress-budget.js';
 import { Tunnel } from './tunnel.js';
 
 const mostRefusing = 50;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { curatedModules } from '../curated-modules.js';
 import type { ProcessSandbox } from '../process-sandbox.js';
 import { jobOf, startTestSandbox } from '../sandbox-for-tests.js';
-import { defaultEgressLimits } from './egress-limits.js';
+import { defaultEgressLimits } from './egress-budget.js';
 import { startMockInternet, type MockInternet } from './mock-internet-for-tests.js';
 
 // Everything in one process: only the first of them pays for the libraries

@@ -37,8 +37,8 @@ export async function startMockInternet(): Promise<MockInternet> {
   const { key, cert } = makeTestCertificate(['api.test']);
   let forbiddenConnections = 0;
   const servers = {
-    http: createHttpServer({ keepAliveTimeout: 60_000 }, answer),
-    https: createHttpsServer({ key, cert, keepAliveTimeout: 60_000 }, answer),
+    http: createHttpServer({ keepAliveTimeout: 60_000 }, respond),
+    https: createHttpsServer({ key, cert, keepAliveTimeout: 60_000 }, respond),
     http2: createSecureServer({ key, cert }, (_request, response) => response.end('over http2')),
     greeter: createServer((socket) => {
       socket.on('error', () => {});
@@ -98,7 +98,7 @@ const routes: Record<string, (request: IncomingMessage, response: ServerResponse
   '/rss': (_, response) => response.writeHead(200, { 'content-type': 'application/rss+xml' }).end(feed),
 };
 
-const answer: RequestListener = (request, response) => {
+const respond: RequestListener = (request, response) => {
   const route = routes[request.url ?? ''];
   if (route) return route(request, response);
   let bytes = 0;

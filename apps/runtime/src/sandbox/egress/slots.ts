@@ -15,13 +15,13 @@ export class Slots {
       return true;
     }
     return new Promise((resolve) => {
-      const timer = ms === undefined ? undefined : setTimeout(() => answer(false), ms);
-      const answer = (got: boolean): void => {
+      const timer = ms === undefined ? undefined : setTimeout(() => settle(false), ms);
+      const settle = (got: boolean): void => {
         clearTimeout(timer);
-        this.waiters.delete(answer);
+        this.waiters.delete(settle);
         resolve(got);
       };
-      this.waiters.add(answer);
+      this.waiters.add(settle);
     });
   }
 

@@ -1,7 +1,6 @@
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
-import { EgressRefused, type AddressGuard, type ResolvedAddress } from '#egress';
-import { readConnectRequest, type ConnectRequest } from './connect-request.js';
-import type { EgressLimits } from './egress-limits.js';
+import { type AddressGuard, EgressRefused, type ResolvedAddress } from '#egress';
+import type { EgressLimits } from './egress-budget.js';
 import type { EgressCounts } from './egress-proxy.js';
 
 /** One connection of a guest to somewhere else. */
@@ -119,4 +118,31 @@ function counted(from: Socket, most: number, count: (bytes: number) => void, end
     count(chunk.length);
     if (seen > most) end();
   });
+}
+
+interface ConnectRequest {
+  host: string;
+  port: number;
+  /** Bytes that came behind the head */
+  rest: Buffer;
+}
+
+const headBytes = 1024;
+const headEnd = '\r\n\r\n';
+
+/**
+ * Parses a guest's request to its proxy: one `CONNECT host:port`, nothing else of HTTP.
+ * @returns the request, `more` when the head is not complete, `bad` when it is malformed
+ */
+export function readConnectRequest(bytes: Buffer): ConnectRequest | 'more' | 'bad' {
+  const end = bytes.indexOf(headEnd);
+  if (end < 0) return bytes.length > headBytes ? 'bad' : 'more';
+  if (end > headBytes) return 'bad';
+  const [line] = bytes.toString('latin1', 0, end).split('\r\n');
+  const match = /^CONNECT (\[[0-9a-f:.]+\]|[\w.-]{1,253}):(\d{1,5}) HTTP\/1\.1$/i.exec(line!);
+  if (!match) return 'bad';
+  const port = Number(match[2]);
+  // net.connect throws on an invalid port
+  if (port < 1 || port > 65535) return 'bad';
+  return { host: match[1]!, port, rest: bytes.subarray(end + headEnd.length) };
 }

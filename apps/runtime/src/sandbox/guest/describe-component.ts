@@ -1,5 +1,5 @@
 import type { ComponentDescription, DedupeStrategy, Hook, PropDefinition } from '../sandbox.js';
-import { depthOf } from '../wire/json-depth.js';
+import { depthOf } from '../wire/json-text.js';
 import { NoComponent, type Component } from './load-component.js';
 
 const hooks: Hook[] = ['deploy', 'activate', 'deactivate'];

@@ -1,4 +1,4 @@
-import { depthOf } from '../wire/json-depth.js';
+import { depthOf } from '../wire/json-text.js';
 import type { EmitMeta, GuestLimits, OutputItem } from '../wire/messages.js';
 
 const year = 366 * 24 * 3600 * 1000;

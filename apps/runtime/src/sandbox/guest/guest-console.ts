@@ -1,5 +1,5 @@
 import { format, inspect } from 'node:util';
-import { depthOf } from '../wire/json-depth.js';
+import { depthOf } from '../wire/json-text.js';
 import { currentRun } from './run-state.js';
 
 // taken before any component could replace it

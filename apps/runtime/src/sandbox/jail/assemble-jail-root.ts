@@ -1,61 +1,11 @@
-import { createHash } from 'node:crypto';
-import { chmod, constants, copyFile, link, lstat, mkdir, open, readdir, realpath, stat, writeFile } from 'node:fs/promises';
+import { chmod, constants, copyFile, link, lstat, mkdir, readdir, realpath, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { bundleGuest, type BundledGuest } from './bundle-guest.js';
+import { writablePath } from './command-line.js';
 import { confineProgram } from './confine.js';
-import { jailPrograms, type JailProgram } from './jail-programs.js';
 import { mostWritable } from './jail.js';
-import { installedPackage, packageClosure, type CuratedPackage } from './package-closure.js';
-import { seccompFilter } from './seccomp-filter.js';
-import { writablePath } from './writable-path.js';
+import type { JailRootParts } from './jail-root-parts.js';
 
 const asBoolean = [() => true, () => false] as const;
-
-/** Everything that a jail's root is made of. */
-export interface JailRootParts {
-  programs: JailProgram[];
-  guest: BundledGuest;
-  packages: CuratedPackage[];
-  /** npm itself, which installs other packages */
-  npm: CuratedPackage;
-  /** null: there is no filter for this processor */
-  filter: Buffer | null;
-}
-
-export async function collectJailRootParts(modules: string[]): Promise<JailRootParts> {
-  const [programs, guest, packages, npm] = await Promise.all([
-    jailPrograms(),
-    bundleGuest(),
-    packageClosure(modules),
-    installedPackage('npm'),
-  ]);
-  return { programs, guest, packages, npm, filter: seccompFilter() };
-}
-
-/** Depends on contents alone: the files of a container image may have other times than at its build. */
-export async function fingerprint({ programs, guest, packages, npm, filter }: JailRootParts): Promise<string> {
-  const hash = createHash('sha256');
-  for (const { name, file, libraries } of programs) {
-    hash.update(JSON.stringify([name, libraries]));
-    for (const path of [file, ...libraries]) hash.update(await beginningOf(path));
-  }
-  hash.update(JSON.stringify([guest, [...packages, npm].map(({ to, version }) => [to, version])]));
-  hash.update(filter ?? 'none');
-  hash.update(confineProgram(filter) ?? 'none');
-  return hash.digest('hex').slice(0, 16);
-}
-
-/** The size and the first MiB: it has the headers and the build id, which differ between any two builds. All of Node would take 0.2 s. */
-async function beginningOf(path: string): Promise<string> {
-  const file = await open(path);
-  try {
-    const { size } = await file.stat();
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(size, 1 << 20)), 0);
-    return `${size} ${createHash('sha256').update(buffer.subarray(0, bytesRead)).digest('hex')}`;
-  } finally {
-    await file.close();
-  }
-}
 
 export async function assembleJailRoot(target: string, { programs, guest, packages, npm, filter }: JailRootParts): Promise<void> {
   const root = join(target, 'root');

@@ -1,11 +1,6 @@
-import { changeUser } from './change-user.js';
-import { findProgram } from './find-program.js';
+import { changeUser, findProgram, lowerPriority, programCommand, resourceLimits, tmpBytes, writablePath } from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
-import { writablePath } from './writable-path.js';
 import type { JailRoot } from './jail-root.js';
-import { lowerPriority } from './lower-priority.js';
-import { programCommand } from './program-command.js';
-import { resourceLimits, tmpBytes } from './resource-limits.js';
 
 /** bubblewrap: every namespace, an empty root, no capabilities, a seccomp filter. */
 export class BwrapJail implements Jail {

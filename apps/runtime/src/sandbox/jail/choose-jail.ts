@@ -7,7 +7,7 @@ import { confineFailure } from './confine.js';
 import type { Jail, Rung } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 import { OpenJail } from './open-jail.js';
-import { SandboxUnavailable } from '../sandbox-unavailable.js';
+import { SandboxUnavailable } from '../sandbox.js';
 import { runInJail } from './run-in-jail.js';
 import { SetprivJail } from './setpriv-jail.js';
 import { UnshareJail } from './unshare-jail.js';

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { access, lstat, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
-import { assembleJailRoot, collectJailRootParts, fingerprint, type JailRootParts } from './assemble-jail-root.js';
-import { SandboxUnavailable } from '../sandbox-unavailable.js';
-import { jailRootParent } from './jail-root-parent.js';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { SandboxUnavailable } from '../sandbox.js';
+import { assembleJailRoot } from './assemble-jail-root.js';
+import { collectJailRootParts, fingerprint, type JailRootParts } from './jail-root-parts.js';
 
 const oldestNode = 24;
 const unusedMs = 24 * 3600 * 1000;
@@ -58,8 +59,9 @@ async function buildUnlessThere(parent: string, name: string, parts: JailRootPar
     const building = `${dir}.${randomBytes(4).toString('hex')}`;
     try {
       await assembleJailRoot(building, parts);
-      // A folder there that somebody else created is replaced. If another of our processes has put its root there by now, `rename` fails.
-      if (!(await isTrusted(dir))) await rm(dir, { recursive: true, force: true });
+      // A folder that another user created is replaced. If another of our processes has put its root there by now, `rename` fails. Nothing else
+      // is removed: a removal that begins while there is nothing yet would delete the root that another process puts there.
+      if ((await isThere(dir)) && !(await isTrusted(dir))) await rm(dir, { recursive: true, force: true });
       await rename(building, dir);
     } catch (error) {
       await rm(building, { recursive: true, force: true });
@@ -94,6 +96,40 @@ async function isTrusted(dir: string): Promise<boolean> {
   return process.getuid === undefined || (owners.includes(info.uid) && (info.mode & 0o022) === 0);
 }
 
+async function isThere(path: string): Promise<boolean> {
+  return lstat(path).then(...asBoolean);
+}
+
 async function exists(path: string): Promise<boolean> {
   return access(path).then(...asBoolean);
+}
+
+/**
+ * Returns the folder for the jail's root: in the data folder, unless a folder above it (`/root`, a home) is closed to other users. When we are root, the
+ * jailed processes run as other users, and the root has to be in the temporary directory, in a folder that nobody else could have made.
+ * @throws SandboxUnavailable when the folder cannot be created
+ */
+export async function jailRootParent(dataDir: string): Promise<string> {
+  const wanted = resolve(dataDir, 'sandbox');
+  await makeFolder(wanted);
+  if (process.getuid?.() !== 0 || (await isOpenToAll(wanted))) return wanted;
+  const fallback = join(tmpdir(), `sluice-jail-${process.getuid()}`);
+  await makeFolder(fallback);
+  const info = await lstat(fallback);
+  if (!info.isDirectory() || info.uid !== process.getuid() || (info.mode & 0o022) !== 0)
+    throw new SandboxUnavailable(`${fallback} belongs to another user`);
+  return fallback;
+}
+
+async function isOpenToAll(dir: string): Promise<boolean> {
+  for (let path = dir; ; path = dirname(path)) {
+    if (((await stat(path)).mode & 0o001) === 0) return false;
+    if (path === dirname(path)) return true;
+  }
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o755 }).catch((error: Error) => {
+    throw new SandboxUnavailable(`The jail needs a writable folder (SLUICE_DATA_DIR): ${error.message}`);
+  });
 }

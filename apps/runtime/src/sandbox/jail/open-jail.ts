@@ -1,8 +1,6 @@
-import { findProgram } from './find-program.js';
+import { findProgram, lowerPriority, programCommand } from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
-import { lowerPriority } from './lower-priority.js';
-import { programCommand } from './program-command.js';
 
 /** No jail: only Node's permissions. For development on systems that have nothing else; components reach the network and this machine's ports. */
 export class OpenJail implements Jail {

@@ -1,6 +1,7 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import { lastDescendant, processUsage } from './process-usage.js';
-import type { Jail, JailedProgram } from './jail.js';
-import { startInJail } from './start-in-jail.js';
 
 export interface JailedRun {
   /** The exit status, the signal, or `time`, `cpu` or `output` for the limit that ended it */
@@ -67,5 +68,18 @@ export function killQuietly(pid: number): void {
     process.kill(pid, 'SIGKILL');
   } catch {
     return;
+  }
+}
+
+/**
+ * @param output what the program's standard output is for
+ * @param channel what its descriptor 3 is
+ */
+export function startInJail(command: JailCommand, output: 'pipe' | 'ignore', channel: 'pipe' | 'ignore'): ChildProcess {
+  const descriptors = command.descriptorFiles.map((file) => openSync(file, 'r'));
+  try {
+    return spawn(command.file, command.args, { env: command.env, cwd: '/', stdio: ['ignore', output, 'pipe', channel, ...descriptors] });
+  } finally {
+    for (const descriptor of descriptors) closeSync(descriptor);
   }
 }

@@ -86,7 +86,7 @@ export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer 
 
   const program: [code: number, ifTrue: number, ifFalse: number, value: number][] = [];
   const load = (from: number) => program.push([code.load, 0, 0, from]);
-  const answer = (value: number) => program.push([code.verdict, 0, 0, value]);
+  const endWith = (value: number) => program.push([code.verdict, 0, 0, value]);
   const forCall = (name: SystemCall, body: () => void) => {
     const number = systemCalls[name][processor.column];
     if (number === null) return;
@@ -97,33 +97,33 @@ export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer 
 
   load(offset.arch);
   program.push([code.ifEqual, 1, 0, processor.audit]);
-  answer(verdict.kill);
+  endWith(verdict.kill);
   load(offset.call);
   // Calls that are newer than the table, and on x64 those of the x32 table, which begin far above
   program.push([code.ifAtLeast, 0, 1, newestSystemCall + 1]);
-  answer(verdict.enosys);
-  for (const call of Object.values(denied).flat()) forCall(call, () => answer(verdict.eperm));
+  endWith(verdict.enosys);
+  for (const call of Object.values(denied).flat()) forCall(call, () => endWith(verdict.eperm));
   // Its flags are behind a pointer, which a filter cannot follow. Without it, glibc falls back to clone.
-  forCall('clone3', () => answer(verdict.enosys));
+  forCall('clone3', () => endWith(verdict.enosys));
   forCall('socket', () => {
     load(offset.firstArgument);
     program.push([code.ifEqual, 0, 1, unixSocket]);
-    answer(verdict.allow);
-    answer(verdict.eperm);
+    endWith(verdict.allow);
+    endWith(verdict.eperm);
   });
   forCall('clone', () => {
     load(offset.firstArgument);
     program.push([code.ifAnyBit, 0, 1, cloneThread]);
-    answer(verdict.allow);
-    answer(verdict.eperm);
+    endWith(verdict.allow);
+    endWith(verdict.eperm);
   });
   forCall('ioctl', () => {
     load(offset.secondArgument);
     program.push([code.ifEqual, 0, 1, pushToTerminal]);
-    answer(verdict.eperm);
-    answer(verdict.allow);
+    endWith(verdict.eperm);
+    endWith(verdict.allow);
   });
-  answer(verdict.allow);
+  endWith(verdict.allow);
 
   const bytes = Buffer.alloc(program.length * 8);
   program.forEach(([operation, ifTrue, ifFalse, value], index) => {

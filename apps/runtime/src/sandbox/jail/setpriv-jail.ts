@@ -1,11 +1,7 @@
 import { existsSync } from 'node:fs';
-import { changeUser } from './change-user.js';
-import { findProgram } from './find-program.js';
+import { changeUser, findProgram, lowerPriority, processLimit, programCommand, resourceLimits } from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
-import { lowerPriority } from './lower-priority.js';
-import { programCommand } from './program-command.js';
-import { processLimit, resourceLimits } from './resource-limits.js';
 
 const writeRights = 'read-file,read-dir,write-file,remove-file,remove-dir,make-dir,make-reg,refer,truncate';
 

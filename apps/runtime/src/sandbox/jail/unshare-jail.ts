@@ -1,11 +1,15 @@
-import { changeUser } from './change-user.js';
-import { findProgram } from './find-program.js';
+import {
+  changeUser,
+  findProgram,
+  lowerPriority,
+  processLimit,
+  programCommand,
+  resourceLimits,
+  tmpBytes,
+  writablePath,
+} from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
-import { lowerPriority } from './lower-priority.js';
-import { programCommand } from './program-command.js';
-import { processLimit, resourceLimits, tmpBytes } from './resource-limits.js';
-import { writablePath } from './writable-path.js';
 
 // $0 the root, $1 the exchange folder, then each writable folder and its mount point, `--`, and the program. The root is bound onto itself to become a mount, which alone can be made read-only.
 const enter = [

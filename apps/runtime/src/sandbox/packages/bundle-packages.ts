@@ -1,10 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ComponentRejected } from '../component-rejected.js';
 import { closedBuiltIns } from '../guest/built-ins.js';
 import type { Jail } from '../jail/jail.js';
 import { runInJail } from '../jail/run-in-jail.js';
-import type { PackageImport } from '../sandbox.js';
+import { ComponentRejected, type PackageImport } from '../sandbox.js';
 import type { InstallLimits } from './install-limits.js';
 
 const folder = '.bundling';

@@ -1,4 +1,4 @@
-import type { EgressLimits } from '../egress/egress-limits.js';
+import type { EgressLimits } from '../egress/egress-budget.js';
 
 /** What one installation may use. Sizes in bytes, times in ms. */
 export const defaultInstallLimits = {

@@ -2,8 +2,8 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { readFile } from 'node:fs/promises';
-import { findProgram } from '../jail/find-program.js';
-import { installedPackage } from '../jail/package-closure.js';
+import { findProgram } from '../jail/command-line.js';
+import { installedPackage } from '../jail/jail-root-parts.js';
 
 /** What an installation needs of the settings that npm has on this machine. */
 export interface NpmSettings {

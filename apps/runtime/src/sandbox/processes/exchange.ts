@@ -4,8 +4,7 @@ import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AddressGuard } from '#egress';
-import type { EgressBudget } from '../egress/egress-budget.js';
-import type { EgressLimits } from '../egress/egress-limits.js';
+import type { EgressBudget, EgressLimits } from '../egress/egress-budget.js';
 import { EgressProxy, type EgressCounts } from '../egress/egress-proxy.js';
 
 /** The folder and the egress proxy that the runtime shares with one jailed process. */

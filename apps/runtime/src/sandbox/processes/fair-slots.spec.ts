@@ -1,8 +1,15 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { FairSlots } from './fair-slots.js';
 
 const limits = { atATime: 4, atATimePerAccount: 2, waitingPerAccount: 3, waiting: 5 };
 const later = Date.now() + 1e6;
+
+const worlds: { endAll: () => Promise<void> }[] = [];
+
+// work that still waits has a timer, which would keep the process of the tests alive
+afterEach(async () => {
+  for (const { endAll } of worlds.splice(0)) await endAll();
+});
 
 /** Work that continues until the test ends it. */
 function world() {
@@ -16,6 +23,13 @@ function world() {
         (error: Error) => error.name,
       );
   const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const endAll = async (): Promise<void> => {
+    while (running.length > 0) {
+      for (const { end } of running.splice(0)) end();
+      await settle();
+    }
+  };
+  worlds.push({ endAll });
   return {
     slots,
     ask,

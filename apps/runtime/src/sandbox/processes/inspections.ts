@@ -1,6 +1,4 @@
-import { ComponentRejected } from '../component-rejected.js';
-import type { ComponentDescription } from '../sandbox.js';
-import { SandboxUnavailable } from '../sandbox-unavailable.js';
+import { type ComponentDescription, ComponentRejected, SandboxUnavailable } from '../sandbox.js';
 import { closed, type RunnerEnd } from './runner-end.js';
 
 interface Inspection {

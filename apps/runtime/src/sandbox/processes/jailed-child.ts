@@ -1,8 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { JailCommand } from '../jail/jail.js';
-import { killQuietly } from '../jail/run-in-jail.js';
-import { startInJail } from '../jail/start-in-jail.js';
+import { killQuietly, startInJail } from '../jail/run-in-jail.js';
 import { lastDescendant } from '../jail/process-usage.js';
 import { endByItself, type RunnerEnd } from './runner-end.js';
 

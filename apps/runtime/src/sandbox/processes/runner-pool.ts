@@ -1,7 +1,6 @@
 import { closed, retired, type RunnerEnd } from './runner-end.js';
 import type { Attempt } from './runner-process.js';
-import type { RunJob } from '../sandbox.js';
-import { SandboxUnavailable } from '../sandbox-unavailable.js';
+import { type RunJob, SandboxUnavailable } from '../sandbox.js';
 import { Slots } from '../egress/slots.js';
 
 /** A process that is waited for is not made to load libraries that its first component may not need. */
@@ -56,7 +55,7 @@ export class RunnerPool<P extends PooledProcess> {
   private readonly blanks: P[] = [];
   private readonly all = new Set<P>();
   private readonly starts: Slots;
-  private readonly room: Slots;
+  private readonly processSlots: Slots;
   private readonly sweeper: NodeJS.Timeout;
   private refillTimer: NodeJS.Timeout | undefined;
   private startingBlanks = 0;
@@ -69,7 +68,7 @@ export class RunnerPool<P extends PooledProcess> {
     private readonly settings: PoolSettings,
   ) {
     this.starts = new Slots(settings.maxStarting);
-    this.room = new Slots(settings.maxProcesses);
+    this.processSlots = new Slots(settings.maxProcesses);
     this.sweeper = setInterval(() => this.sweep(), sweepMs);
     this.sweeper.unref();
   }
@@ -103,7 +102,7 @@ export class RunnerPool<P extends PooledProcess> {
     } finally {
       tenant.runs--;
       if (tenant.runs === 0 && !tenant.process?.alive) this.tenants.delete(tenantKey);
-      if (this.room.waiting > 0) this.evict();
+      if (this.processSlots.waiting > 0) this.evict();
     }
   }
 
@@ -191,7 +190,7 @@ export class RunnerPool<P extends PooledProcess> {
 
   private async start(purpose: Purpose): Promise<P> {
     if (this.all.size >= this.settings.maxProcesses) this.evict();
-    await this.room.take();
+    await this.processSlots.take();
     await this.starts.take();
     try {
       const process = await this.launched(purpose);
@@ -210,11 +209,11 @@ export class RunnerPool<P extends PooledProcess> {
       this.all.add(process);
       void process.ended.then(() => {
         this.all.delete(process);
-        this.room.give();
+        this.processSlots.give();
       });
       return process;
     } catch (error) {
-      this.room.give();
+      this.processSlots.give();
       throw new SandboxUnavailable((error as Error).message);
     }
   }

@@ -1,18 +1,26 @@
 import { randomBytes } from 'node:crypto';
-import { ComponentRejected, PackagesMissing } from '../component-rejected.js';
+import {
+  type ComponentCode,
+  type ComponentDescription,
+  ComponentRejected,
+  type Inspector,
+  PackagesMissing,
+  type RunError,
+  type RunJob,
+  type RunOutcome,
+  type RunStatus,
+  SandboxUnavailable,
+} from '../sandbox.js';
 import type { Exchange } from './exchange.js';
 import type { EgressBudgets } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
 import { Inspections } from './inspections.js';
 import { JailedChild } from './jailed-child.js';
-import { RunInFlight, TooMuchOutput } from './run-in-flight.js';
+import { RunInFlight, RunsInFlight, TooMuchOutput } from './runs-in-flight.js';
 import { type FrameCost, RunnerChannel } from './runner-channel.js';
 import { abandoned, blocked, closed, errorOf, retired, type RunnerEnd, statusOf } from './runner-end.js';
 import { RunnerWatch } from './runner-watch.js';
-import { RunsInFlight } from './runs-in-flight.js';
-import type { SandboxLimits } from '../sandbox-limits.js';
-import type { ComponentCode, ComponentDescription, Inspector, RunError, RunJob, RunOutcome, RunStatus } from '../sandbox.js';
-import { SandboxUnavailable } from '../sandbox-unavailable.js';
+import type { SandboxLimits } from '../sandbox-config.js';
 import { ProtocolBroken } from '../wire/guest-message.js';
 import type { FromGuest } from '../wire/messages.js';
 import { readDescription } from '../wire/read-description.js';
@@ -240,7 +248,7 @@ export class RunnerProcess {
   /** Returns the result at once. Code that still runs in the process could disturb the next run, so there is none. */
   private timeOut(run: RunInFlight, wallMs: number): void {
     // It may never have had its turn, because something else holds the event loop
-    if (!run.alone && this.watch?.unanswered) return this.stop(blocked);
+    if (!run.alone && this.watch?.unresponsive) return this.stop(blocked);
     this.retiring = true;
     const message = `The run took longer than ${wallMs} ms and was stopped`;
     this.settle(run, 'timeout', { name: 'TimeoutError', code: 'TIMEOUT', message, stack: '' });

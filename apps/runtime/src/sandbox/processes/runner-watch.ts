@@ -1,11 +1,11 @@
 import { MainThreadClock, type MainThreadTimes, processUsage } from '../jail/process-usage.js';
 import { blocked, idle, type RunnerEnd } from './runner-end.js';
-import type { SandboxLimits } from '../sandbox-limits.js';
+import type { SandboxLimits } from '../sandbox-config.js';
 
 const tickMs = 100;
 const lateMs = 1000;
 const pingMs = 250;
-const unansweredMs = 1000;
+const unresponsiveMs = 1000;
 const idleTickMs = 1000;
 const idleCpuMs = 500;
 
@@ -29,11 +29,11 @@ export class RunnerWatch {
   private ticker: NodeJS.Timeout | undefined;
   private tickedAt = 0;
   private lastPing = 0;
-  private heardAt = performance.now();
+  private repliedAt = performance.now();
   /** CPU time at its last reply; null until the next tick reads it */
-  private heardCpu: number | null = null;
+  private cpuAtReply: number | null = null;
   /** How long it had waited for a CPU by then */
-  private heardWaited: number | null = null;
+  private waitedAtReply: number | null = null;
   private idleCpu: number | null = null;
 
   constructor(
@@ -46,8 +46,8 @@ export class RunnerWatch {
   }
 
   /** Whether it has not replied for a while: a run that ends now may never have had its turn. */
-  get unanswered(): boolean {
-    return performance.now() - this.heardAt > unansweredMs;
+  get unresponsive(): boolean {
+    return performance.now() - this.repliedAt > unresponsiveMs;
   }
 
   /**
@@ -56,7 +56,7 @@ export class RunnerWatch {
    */
   enter(id: string, idleMs = Infinity): void {
     if (this.accounts.size === 0) {
-      this.heard();
+      this.noteReply();
       this.tickedAt = performance.now();
       this.ticker = setInterval(() => this.tick(), tickMs);
     }
@@ -79,7 +79,7 @@ export class RunnerWatch {
   }
 
   pong(n: number): void {
-    if (n === this.lastPing) this.heard();
+    if (n === this.lastPing) this.noteReply();
   }
 
   /** Called from time to time: what an ended run left behind must not burn CPU or hold memory until the idle time is up. */
@@ -104,10 +104,10 @@ export class RunnerWatch {
     this.clock.close();
   }
 
-  private heard(): void {
-    this.heardAt = performance.now();
-    this.heardCpu = null;
-    this.heardWaited = null;
+  private noteReply(): void {
+    this.repliedAt = performance.now();
+    this.cpuAtReply = null;
+    this.waitedAtReply = null;
   }
 
   private tick(): void {
@@ -118,7 +118,7 @@ export class RunnerWatch {
     // The parent did not run for a while (the machine slept, or the parent was busy): replies may still be unread
     if (late) {
       for (const account of this.accounts.values()) account.idleFrom = null;
-      return this.heard();
+      return this.noteReply();
     }
     const usage = processUsage(this.pid);
     if (usage) {
@@ -129,17 +129,17 @@ export class RunnerWatch {
         if ((usage.cpuMs - account.cpuAtStart) / this.accounts.size > limits.cpuMs)
           return this.stop({ status: 'killed', code: 'CPU', message: `The code used more than ${limits.cpuMs} ms of CPU` });
       }
-      this.heardCpu ??= usage.cpuMs;
+      this.cpuAtReply ??= usage.cpuMs;
     }
     const main = this.clock.read();
     if (main) {
-      this.heardWaited ??= main.waited;
+      this.waitedAtReply ??= main.waited;
       for (const account of this.accounts.values()) if (this.isIdle(account, now, main)) return this.stop(idle(account.idleMs));
     }
     // Silence is counted in the process's own CPU, so that a crowded machine does not look like a loop. A thread that sleeps burns none
-    const silentCpu = usage && this.heardCpu !== null ? usage.cpuMs - this.heardCpu : 0;
-    const waited = main && this.heardWaited !== null ? main.waited - this.heardWaited : 0;
-    if (silentCpu > limits.silenceCpuMs || now - this.heardAt - waited > 4 * limits.silenceCpuMs) return this.stop(blocked);
+    const silentCpu = usage && this.cpuAtReply !== null ? usage.cpuMs - this.cpuAtReply : 0;
+    const waited = main && this.waitedAtReply !== null ? main.waited - this.waitedAtReply : 0;
+    if (silentCpu > limits.silenceCpuMs || now - this.repliedAt - waited > 4 * limits.silenceCpuMs) return this.stop(blocked);
     if (now - this.lastPing > pingMs) {
       this.lastPing = Math.round(now);
       this.ping(this.lastPing);

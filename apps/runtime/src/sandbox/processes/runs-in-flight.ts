@@ -1,5 +1,109 @@
-import type { RunError, RunStatus } from '../sandbox.js';
-import type { RunInFlight } from './run-in-flight.js';
+import type { SandboxLimits } from '../sandbox-config.js';
+import type { Emit, HttpReply, LogLine, RunError, RunJob, RunOutcome, RunStatus } from '../sandbox.js';
+import { ProtocolBroken } from '../wire/guest-message.js';
+import type { OutputItem } from '../wire/messages.js';
+import type { FrameCost } from './runner-channel.js';
+
+/** The run put out more than the guest's own limits let through: the guest is not in charge any more. */
+export class TooMuchOutput extends Error {}
+
+/** The output of one run so far, on the parent's side. */
+export class RunInFlight {
+  readonly startedAt = performance.now();
+  readonly settled: Promise<RunOutcome>;
+  /** No other run was ever in this process: what goes wrong is this run's doing. */
+  alone: boolean;
+  private settle!: (outcome: RunOutcome) => void;
+  private readonly emits: Emit[] = [];
+  private readonly logs: LogLine[] = [];
+  // Keys are the component's, `__proto__` is one of them
+  private readonly db = new Map<string, string | null>();
+  private readonly storedBytes = new Map<string, number>();
+  private dbBytes = 0;
+  private outputBytes = 0;
+  private outputTokens = 0;
+  private emittedBytes = 0;
+  private responded = false;
+
+  constructor(
+    readonly id: string,
+    readonly job: RunJob,
+    private readonly limits: SandboxLimits,
+    alone: boolean,
+  ) {
+    this.alone = alone;
+    this.settled = new Promise((settle) => (this.settle = settle));
+    for (const [key, value] of Object.entries(job.db)) this.countDb(key, value);
+  }
+
+  /** @throws TooMuchOutput */
+  count({ bytes, tokens }: FrameCost): void {
+    this.outputBytes += bytes;
+    this.outputTokens += tokens;
+    if (this.outputBytes > this.limits.outputBytes) throw new TooMuchOutput(`more than ${this.limits.outputBytes} bytes of output`);
+    if (this.outputTokens > this.limits.outputTokens) throw new TooMuchOutput(`more than ${this.limits.outputTokens} pieces of output`);
+  }
+
+  /** @throws TooMuchOutput, ProtocolBroken */
+  add(items: OutputItem[]): void {
+    for (const item of items) {
+      if (item[0] === 'emit') this.addEmit(item[1], item[2]);
+      else if (item[0] === 'log') this.addLog(item);
+      else {
+        this.countDb(item[1], item[2]);
+        if (this.dbBytes > this.limits.dbBytes) throw new TooMuchOutput(`more than ${this.limits.dbBytes} bytes in the db`);
+        this.db.set(item[1], item[2]);
+        if (this.db.size > this.limits.dbKeys) throw new TooMuchOutput(`more than ${this.limits.dbKeys} changed keys in the db`);
+      }
+    }
+  }
+
+  /** @throws ProtocolBroken */
+  respond(status: number, headers: Record<string, string | string[]>, body: string): void {
+    if (this.responded) return;
+    const bytes = Buffer.from(body, 'base64');
+    if (bytes.length > this.limits.respondBytes) throw new ProtocolBroken('a reply over the limit');
+    this.responded = true;
+    const reply: HttpReply = { status, headers, body: bytes };
+    this.job.onRespond?.(reply);
+  }
+
+  end(status: RunStatus, error: RunError | null, cpuMs: number): void {
+    this.settle({
+      status,
+      error,
+      emits: this.emits,
+      logs: this.logs,
+      db: Object.assign(Object.create(null), Object.fromEntries(this.db)) as Record<string, string | null>,
+      wallMs: performance.now() - this.startedAt,
+      cpuMs,
+      responded: this.responded,
+    });
+  }
+
+  private addEmit(event: string, meta: Omit<Emit, 'event'>): void {
+    const bytes = Buffer.byteLength(event);
+    this.emittedBytes += bytes;
+    if (bytes > this.limits.eventBytes || this.emittedBytes > this.limits.emittedBytes || this.emits.length >= this.limits.emits)
+      throw new TooMuchOutput('more emitted than the limits allow');
+    this.emits.push({ event, ...meta });
+  }
+
+  private addLog([, level, ts, message, args]: Extract<OutputItem, ['log', ...unknown[]]>): void {
+    // One more than the limit: the line that says how many were left out
+    if (this.logs.length > this.limits.logs || message.length > this.limits.logBytes || (args?.length ?? 0) > this.limits.logBytes)
+      throw new TooMuchOutput('more logged than the limits allow');
+    const line: LogLine = { level, ts, message };
+    if (args !== null) line.args = args;
+    this.logs.push(line);
+  }
+
+  private countDb(key: string, value: string | null): void {
+    const bytes = value === null ? 0 : Buffer.byteLength(key) + Buffer.byteLength(value);
+    this.dbBytes += bytes - (this.storedBytes.get(key) ?? 0);
+    this.storedBytes.set(key, bytes);
+  }
+}
 
 const keptLateErrors = 8;
 

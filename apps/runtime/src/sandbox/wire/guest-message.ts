@@ -1,7 +1,6 @@
 import type { PackageImport } from '../sandbox.js';
 import type { EmitMeta, FromGuest, GuestError, OutputItem } from './messages.js';
-import { depthOf } from './json-depth.js';
-import { checkJsonText, countTokens, NotJson } from './json-text.js';
+import { checkJsonText, countTokens, depthOf, NotJson } from './json-text.js';
 
 /** A runner process sent a message that our guest never sends, so the guest no longer controls it. */
 export class ProtocolBroken extends Error {}

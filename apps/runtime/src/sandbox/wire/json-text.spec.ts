@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { checkJsonText, countTokens, NotJson } from './json-text.js';
+import { checkJsonText, countTokens, depthOf, NotJson } from './json-text.js';
 
 const isJson = (text: string): boolean => {
   try {
@@ -108,4 +108,16 @@ describe('the count of tokens', () => {
   it('ends as soon as there are too many', () => {
     expect(countTokens(Buffer.from('['.repeat(1e6)), 100)).toBe(101);
   });
+});
+
+it.each([
+  ['1', 0],
+  ['{}', 1],
+  ['[[]]', 2],
+  ['{"a":[1,{"b":2}],"c":[]}', 3],
+  ['["[[[["]', 1],
+  ['["\\"[[["]', 1],
+  ['["\\\\",[1]]', 2],
+])('%s is nested %d deep', (json, depth) => {
+  expect(depthOf(json)).toBe(depth);
 });

@@ -1,0 +1,68 @@
+import { Injectable } from '@nestjs/common';
+import { type EmitterState, executeRun, type SourceId } from '#contracts';
+import type { Transaction } from '#database';
+import { EmitterChangeHandler } from '#emitters';
+import { recordOf } from '#messaging';
+import { addToOutbox } from '#outbox';
+import { SecretBox } from '#secrets';
+import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import { SourceStateRepository } from '../source-state/source-state.repository.js';
+import { firstTick, phaseOf } from '../timers/next-tick.js';
+import { TimersRepository } from '../timers/timers.repository.js';
+import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
+import { deployedState, DeploymentsRepository } from './deployments.repository.js';
+import { type DeployedState, hookRuns } from './hook-runs.js';
+import { comparedProps } from './opened-props.js';
+
+/** Deploys, changes and deletes sources as the catalog's facts state: the row, its timers and the runs of its hooks are one transaction. */
+@Injectable()
+export class DeploymentsService extends EmitterChangeHandler {
+  constructor(
+    private readonly deployments: DeploymentsRepository,
+    private readonly timers: TimersRepository,
+    private readonly queue: QueuedRunsRepository,
+    private readonly waiting: WaitingEmitsRepository,
+    private readonly state: SourceStateRepository,
+    private readonly box: SecretBox,
+  ) {
+    super();
+  }
+
+  async emitterChanged(transaction: Transaction, { deployment, ...state }: EmitterState): Promise<void> {
+    if (state.kind !== 'source' || !deployment) return;
+    const sourceId = state.emitter_id as SourceId;
+    const row = await this.deployments.lock(transaction, sourceId);
+    const before = row && deployedState(row);
+    if (state.deleted || !state.active) await this.queue.removeOfSource(transaction, sourceId);
+    if (state.deleted) {
+      await this.deployments.remove(transaction, sourceId);
+      await this.waiting.deleteOfSource(transaction, sourceId);
+      const runs = await this.runHooks(transaction, before, undefined);
+      // otherwise the state is still read by its last hook, whose end deletes it
+      if (runs === 0) await this.state.delete(transaction, sourceId);
+      return;
+    }
+    const after: DeployedState = {
+      source_id: sourceId,
+      owner_id: state.owner_id,
+      active: state.active,
+      version: state.version,
+      deployment,
+    };
+    await this.deployments.put(transaction, { ...deployment, ...after });
+    const now = new Date();
+    await this.timers.put(transaction, sourceId, state.active ? deployment.schedules : {}, (prop, schedule) =>
+      firstTick(schedule, phaseOf(sourceId, prop), now),
+    );
+    await this.runHooks(transaction, before, after);
+  }
+
+  private async runHooks(transaction: Transaction, before: DeployedState | undefined, after: DeployedState | undefined): Promise<number> {
+    const runs = hookRuns(before, after, ({ source_id, deployment }) => comparedProps(this.box, source_id, deployment));
+    await addToOutbox(
+      transaction,
+      runs.map((run) => recordOf(executeRun, run, run.owner_id)),
+    );
+    return runs.length;
+  }
+}

@@ -1,0 +1,174 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { access, open, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, extname, join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { findProgram } from './command-line.js';
+import { confineProgram } from './confine.js';
+import { seccompFilter } from './seccomp-filter.js';
+
+const run = promisify(execFile);
+const require = createRequire(import.meta.url);
+
+/** Everything that a jail's root is made of. */
+export interface JailRootParts {
+  programs: JailProgram[];
+  guest: BundledGuest;
+  packages: CuratedPackage[];
+  /** npm itself, which installs other packages */
+  npm: CuratedPackage;
+  /** null: there is no filter for this processor */
+  filter: Buffer | null;
+}
+
+export async function collectJailRootParts(modules: string[]): Promise<JailRootParts> {
+  const [programs, guest, packages, npm] = await Promise.all([
+    jailPrograms(),
+    bundleGuest(),
+    packageClosure(modules),
+    installedPackage('npm'),
+  ]);
+  return { programs, guest, packages, npm, filter: seccompFilter() };
+}
+
+/** Depends on contents alone: the files of a container image may have other times than at its build. */
+export async function fingerprint({ programs, guest, packages, npm, filter }: JailRootParts): Promise<string> {
+  const hash = createHash('sha256');
+  for (const { name, file, libraries } of programs) {
+    hash.update(JSON.stringify([name, libraries]));
+    for (const path of [file, ...libraries]) hash.update(await beginningOf(path));
+  }
+  hash.update(JSON.stringify([guest, [...packages, npm].map(({ to, version }) => [to, version])]));
+  hash.update(filter ?? 'none');
+  hash.update(confineProgram(filter) ?? 'none');
+  return hash.digest('hex').slice(0, 16);
+}
+
+/** The size and the first MiB: it has the headers and the build id, which differ between any two builds. All of Node would take 0.2 s. */
+async function beginningOf(path: string): Promise<string> {
+  const file = await open(path);
+  try {
+    const { size } = await file.stat();
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(size, 1 << 20)), 0);
+    return `${size} ${createHash('sha256').update(buffer.subarray(0, bytesRead)).digest('hex')}`;
+  } finally {
+    await file.close();
+  }
+}
+
+/** A program of the jail's /bin. */
+interface JailProgram {
+  /** Name in /bin */
+  name: string;
+  file: string;
+  libraries: string[];
+}
+
+/** Everything that is ever started in the jail, as far as this machine has it. */
+async function jailPrograms(): Promise<JailProgram[]> {
+  const files: [string, string | null][] = [
+    ['node', process.execPath],
+    ['esbuild', bundlerFile()],
+    // The last steps of a jail without bwrap run inside of it
+    ['setpriv', findProgram('setpriv')],
+    ['prlimit', findProgram('prlimit')],
+  ];
+  const found = files.filter((entry): entry is [string, string] => entry[1] !== null);
+  return Promise.all(found.map(async ([name, file]) => ({ name, file, libraries: await sharedLibraries(file) })));
+}
+
+/** esbuild's own binary: what its package puts on the PATH is a script for a Node of any version. */
+function bundlerFile(): string {
+  return require.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`, {
+    paths: [dirname(require.resolve('esbuild/package.json'))],
+  });
+}
+
+/** Paths as the program's loader will look for them. A static program, or a system without ldd, has none. */
+async function sharedLibraries(file: string): Promise<string[]> {
+  const { stdout } = await run('ldd', [file]).catch(() => ({ stdout: '' }));
+  return [...new Set(stdout.match(/\/[^\s:()]+/g) ?? [])].filter((path) => path !== file);
+}
+
+/** The programs that run inside the jail, bundled. */
+interface BundledGuest {
+  runner: string;
+  probe: string;
+  npm: string;
+  outline: string;
+}
+
+/** Bundles each program into one CommonJS file, from TypeScript sources or from compiled ones, so that it needs nothing else of this repository. */
+async function bundleGuest(): Promise<BundledGuest> {
+  const bundle = async (entry: string) => {
+    const folder = join(import.meta.dirname, '..', 'guest');
+    const source = join(folder, entry + extname(import.meta.filename));
+    const { stdout } = await run(
+      bundlerFile(),
+      [source, '--bundle', '--platform=node', '--format=cjs', '--target=node24', '--log-level=error'],
+      // The bundle names its sources relative to the working directory: without a fixed one it would differ from start to start
+      { cwd: folder, maxBuffer: 16 << 20 },
+    );
+    return stdout;
+  };
+  const [runner, probe, npm, outline] = await Promise.all(['main', 'probe', 'npm', 'outline'].map(bundle));
+  return { runner: runner!, probe: probe!, npm: npm!, outline: outline! };
+}
+
+interface CuratedPackage {
+  version: string;
+  from: string;
+  /** Below the jail's /runner, in the same place as below the project */
+  to: string;
+}
+
+const asBoolean = [() => true, () => false] as const;
+
+interface Manifest {
+  version: string;
+  dependencies?: Record<string, string>;
+}
+
+/** The folder of the repository, or of the image, where the packages of components are installed. */
+const INSTALLED = 'component-packages';
+
+/** The curated packages and their dependencies, as npm has installed them. */
+export async function packageClosure(names: string[]): Promise<CuratedPackage[]> {
+  const found = new Map<string, CuratedPackage>();
+  const project = await findProject();
+  const visit = async (name: string, importer: string): Promise<void> => {
+    const { dir, manifest } = await findPackage(name, importer, project);
+    if (found.has(dir)) return;
+    found.set(dir, { version: manifest.version, from: dir, to: relative(project, dir) });
+    for (const dependency of Object.keys(manifest.dependencies ?? {})) await visit(dependency, dir);
+  };
+  for (const name of names) await visit(name, project);
+  return [...found.values()].sort((a, b) => (a.to < b.to ? -1 : 1));
+}
+
+/** A package of that folder, without its dependencies. */
+export async function installedPackage(name: string): Promise<CuratedPackage> {
+  const project = await findProject();
+  const { dir, manifest } = await findPackage(name, project, project);
+  return { version: manifest.version, from: dir, to: relative(project, dir) };
+}
+
+/** Above this file, which may be compiled into `dist/`. */
+async function findProject(): Promise<string> {
+  for (let above = import.meta.dirname; ; above = dirname(above)) {
+    const dir = join(above, INSTALLED);
+    if (await access(join(dir, 'package.json')).then(...asBoolean)) return dir;
+    if (above === dirname(above)) throw new Error(`The folder ${INSTALLED} does not exist above ${import.meta.dirname}`);
+  }
+}
+
+/** As Node does: in the `node_modules` of the importer's folder, else of the one above, up to the project. */
+async function findPackage(name: string, importer: string, project: string): Promise<{ dir: string; manifest: Manifest }> {
+  for (let above = importer; ; above = dirname(above)) {
+    const dir = join(above, 'node_modules', name);
+    const manifest = await readFile(join(dir, 'package.json'), 'utf8').catch(() => null);
+    if (manifest !== null) return { dir, manifest: JSON.parse(manifest) as Manifest };
+    if (above === project) throw new Error(`The package ${name} is not installed: run npm ci --prefix ${INSTALLED}`);
+  }
+}

@@ -1,0 +1,48 @@
+import { describe, expect, it } from '@jest/globals';
+import { JointWrites } from './joint-writes.js';
+
+const refused = () => Object.assign(new Error('invalid byte sequence'), { code: '22021' });
+const failed = () => new Error('Connection terminated');
+
+/** Writes that take one turn of the event loop, and refuse or fail as the test says. */
+function recorded({ most = 10, error = (_: string[]): Error | undefined => undefined } = {}) {
+  const writes: string[][] = [];
+  const joint = new JointWrites<string, string>(async (items) => {
+    writes.push(items);
+    await new Promise((resolve) => setImmediate(resolve));
+    const thrown = error(items);
+    if (thrown) throw thrown;
+    return items.map((item) => item.toUpperCase());
+  }, most);
+  return { joint, writes };
+}
+
+describe('joint writes', () => {
+  it('write what comes at the same time together, and return to each caller its own result', async () => {
+    const { joint, writes } = recorded();
+    expect(await Promise.all(['a', 'b', 'c'].map((item) => joint.add(item)))).toEqual(['A', 'B', 'C']);
+    expect(writes).toEqual([['a', 'b', 'c']]);
+  });
+
+  it('write one after the other, each at most as many items as allowed, in the order in which they came', async () => {
+    const { joint, writes } = recorded({ most: 2 });
+    await Promise.all(['a', 'b', 'c', 'd', 'e'].map((item) => joint.add(item)));
+    expect(writes).toEqual([['a', 'b'], ['c', 'd'], ['e']]);
+    await joint.add('f');
+    expect(writes.at(-1)).toEqual(['f']);
+  });
+
+  it('write each item by itself when the database refuses the data of one, so that only its caller gets the error', async () => {
+    const { joint, writes } = recorded({ error: (items) => (items.includes('bad') ? refused() : undefined) });
+    const results = await Promise.allSettled(['a', 'bad', 'c'].map((item) => joint.add(item)));
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(writes).toEqual([['a', 'bad', 'c'], ['a'], ['bad'], ['c']]);
+  });
+
+  it('pass any other error to all callers of the write, and continue with the next', async () => {
+    const { joint, writes } = recorded({ most: 2, error: (items) => (items.includes('a') ? failed() : undefined) });
+    const results = await Promise.allSettled(['a', 'b', 'c'].map((item) => joint.add(item)));
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
+    expect(writes).toEqual([['a', 'b'], ['c']]);
+  });
+});

@@ -1,0 +1,32 @@
+import type { Problem } from './generated/index.js';
+
+/** The API refused a request, or failed. */
+export class SluiceError extends Error {
+  override name = 'SluiceError';
+
+  constructor(
+    /** The HTTP status. */
+    readonly status: number,
+    /** The response: a problem (RFC 9457), unless something between here and Sluice sent another one. */
+    readonly problem: Partial<Problem>,
+  ) {
+    super(textOf(status, problem));
+  }
+
+  /** The id of the request in Sluice's logs, if there is one. */
+  get requestId(): string | undefined {
+    return this.problem.request_id;
+  }
+}
+
+/** There was no response: Sluice cannot be reached. */
+export class UnreachableError extends Error {
+  override name = 'UnreachableError';
+}
+
+/** The description of a problem, with each bad field that the description does not name already. */
+function textOf(status: number, { detail, errors = [] }: Partial<Problem>): string {
+  const text = detail ?? `the server returned ${status}`;
+  const more = errors.map(({ message, index }) => (index === undefined ? message : `event ${index}: ${message}`));
+  return [text, ...more.filter((message) => !text.includes(message))].join('; ');
+}

@@ -1,0 +1,98 @@
+import { SluiceError } from './errors.js';
+import { framesOf } from './event-stream-parser.js';
+import type { EventSummary } from './generated/index.js';
+import { sleep } from './sleep.js';
+
+export interface EventsOptions {
+  /** The stream; default: the default one. `*`: it and all custom ones. */
+  eventName?: string;
+  /** Start with the events after the one with this id; default: with the events that are emitted from now on. */
+  after?: string;
+  /** Whether events over 1 KB are complete; default: true. */
+  expand?: boolean;
+  /** Ends the iteration. */
+  signal?: AbortSignal;
+  /** Called whenever the stream is connected, and when it is not: `reason` says why. */
+  onState?: (state: { connected: true } | { connected: false; reason: string }) => void;
+  /** Called when events may be missing: Sluice keeps the last 100 of a stream, and more were emitted while the stream was not connected. */
+  onGap?: () => void;
+}
+
+/** How the stream is reached. */
+export interface LiveConnection {
+  /** Requests the stream after the event with this id. Throws SluiceError if it is refused. */
+  connect(after: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
+  /** The id of the newest event now; `0-0` if there is none. Throws SluiceError. */
+  newest(): Promise<string>;
+}
+
+/** Sluice sends a comment every 15 seconds: a connection that is silent for longer is dead, for instance because the machine slept. */
+const SILENCE_MS = 40_000;
+const FIRST_DELAY_MS = 100;
+const MAX_DELAY_MS = 5_000;
+
+/**
+ * Events as they are emitted. Reconnects after every failure, with the id of the last event, so that none is missed or repeated. Ends only with the
+ * signal, and throws SluiceError if the request is refused for good (400, 401, 403, 404).
+ */
+export async function* liveEvents(
+  connection: LiveConnection,
+  { after, signal = new AbortController().signal, onState, onGap }: EventsOptions,
+): AsyncGenerator<EventSummary> {
+  let [cursor, failures] = [after, 0];
+  while (!signal.aborted) {
+    const silence = new Silence(SILENCE_MS);
+    try {
+      // without a cursor, an event emitted before a reconnection would be missed
+      cursor ??= await connection.newest();
+      const body = await connection.connect(cursor, AbortSignal.any([signal, silence.signal]));
+      silence.over();
+      onState?.({ connected: true });
+      for await (const frame of framesOf(body)) {
+        silence.over();
+        failures = 0;
+        if ('comment' in frame) {
+          if (frame.comment.startsWith('only the last')) onGap?.();
+          continue;
+        }
+        cursor = frame.id ?? cursor;
+        silence.pause();
+        yield JSON.parse(frame.data) as EventSummary;
+        silence.over();
+      }
+      onState?.({ connected: false, reason: 'the server closed the stream' });
+    } catch (error) {
+      if (signal.aborted) return;
+      if (isFinal(error)) throw error;
+      onState?.({ connected: false, reason: silence.signal.aborted ? 'the connection was silent' : (error as Error).message });
+    } finally {
+      silence.pause();
+    }
+    const delay = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** failures++) * (0.5 + Math.random() / 2);
+    await sleep(delay, signal);
+  }
+}
+
+const isFinal = (error: unknown): boolean => error instanceof SluiceError && error.status < 500 && error.status !== 429;
+
+/** Aborts its signal when a connection has been silent for too long. */
+class Silence {
+  private readonly controller = new AbortController();
+  readonly signal = this.controller.signal;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly limitMs: number) {
+    this.over();
+  }
+
+  /** Something has arrived: starts again. */
+  over(): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.controller.abort(), this.limitMs);
+  }
+
+  /** The reader is busy with an event, which may take any time. */
+  pause(): void {
+    clearTimeout(this.timer);
+  }
+}

@@ -1,0 +1,75 @@
+import { UnreachableError } from './errors.js';
+import { sleep } from './sleep.js';
+
+export interface RetryOptions {
+  /** How often a request is repeated; default: 3. */
+  retries?: number;
+  /** The time limit of one attempt in ms, until the headers of the response; default: 60 000. */
+  timeoutMs?: number;
+  fetch?: typeof globalThis.fetch;
+}
+
+const FIRST_DELAY_MS = 200;
+const MAX_DELAY_MS = 10_000;
+const PASSING = [429, 502, 503, 504];
+
+/**
+ * A fetch that repeats requests. It repeats a request that got no response, or a response that says that the failure is temporary, after a delay
+ * that doubles each time, or the one that the response asks for. Each POST gets an `Idempotency-Key`, so that its repetition has no second effect.
+ * Throws UnreachableError if there is no response at all.
+ */
+export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalThis.fetch }: RetryOptions = {}): typeof globalThis.fetch {
+  return async (input, init) => {
+    const request = new Request(input, init);
+    if (request.method === 'POST' && !isRepeatable(request) && !request.headers.has('idempotency-key'))
+      request.headers.set('idempotency-key', crypto.randomUUID());
+    for (let attempt = 0; ; attempt++) {
+      const result = await once(fetch, request.clone(), timeoutMs);
+      const delay = attempt < retries && !request.signal.aborted ? delayBefore(attempt, result) : null;
+      if (delay === null) {
+        if (result instanceof Error) throw result;
+        return result;
+      }
+      if (!(result instanceof Error)) await result.body?.cancel();
+      await sleep(delay, request.signal);
+      request.signal.throwIfAborted();
+    }
+  };
+}
+
+async function once(fetch: typeof globalThis.fetch, request: Request, timeoutMs: number): Promise<Response | Error> {
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(new Error(`no response within ${timeoutMs / 1000} s`)), timeoutMs);
+  try {
+    return await fetch(request, { signal: AbortSignal.any([request.signal, limit.signal]) });
+  } catch (error) {
+    request.signal.throwIfAborted();
+    return new UnreachableError(`${new URL(request.url).origin} cannot be reached: ${reasonOf(error)}`, { cause: error });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The delay in ms before the next attempt; null: there should be none. */
+function delayBefore(attempt: number, result: Response | Error): number | null {
+  const backOff = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt) * (0.5 + Math.random() / 2);
+  if (result instanceof Error) return backOff;
+  const wanted = Number(result.headers.get('retry-after') ?? Number.NaN) * 1000;
+  // a 409 that says when to retry: the first request with this Idempotency-Key is still in progress
+  if (!PASSING.includes(result.status) && !(result.status === 409 && wanted > 0)) return null;
+  if (!Number.isFinite(wanted)) return backOff;
+  return wanted > MAX_DELAY_MS ? null : Math.max(wanted, backOff);
+}
+
+/** Publishing the same emit id twice is harmless, and an Idempotency-Key would cost as much as the rest of the request. */
+function isRepeatable({ url, headers }: Request): boolean {
+  const { pathname, searchParams } = new URL(url);
+  if (!pathname.endsWith('/events')) return false;
+  return searchParams.has('id') || headers.has('ce-id') || (headers.get('content-type') ?? '').startsWith('application/cloudevents');
+}
+
+/** Why a fetch failed: Node wraps the reason, and a host with several addresses has several reasons. */
+function reasonOf(error: unknown): string {
+  const { cause, message } = error as Error & { cause?: Error & { code?: string; errors?: Error[] } };
+  return cause?.errors?.[0]?.message ?? (cause?.message || cause?.code) ?? message;
+}

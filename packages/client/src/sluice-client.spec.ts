@@ -1,0 +1,184 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { SluiceError, UnreachableError } from './errors.js';
+import { SluiceClient } from './sluice-client.js';
+
+interface Request {
+  method: string;
+  url: string;
+  headers: IncomingMessage['headers'];
+  body: string;
+}
+
+let server: Server;
+let sluice: SluiceClient;
+let requests: Request[];
+/** Called with each request and its number, from 0. */
+let respond: (response: ServerResponse, request: Request, n: number) => void;
+
+const json = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void =>
+  void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+
+beforeEach(async () => {
+  requests = [];
+  server = createServer((incoming, response) => {
+    let body = '';
+    incoming.setEncoding('utf8').on('data', (text: string) => (body += text));
+    incoming.on('end', () => {
+      const request = { method: incoming.method!, url: incoming.url!, headers: incoming.headers, body };
+      respond(response, request, requests.push(request) - 1);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  sluice = new SluiceClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/`, key: 'slk_1' });
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+describe('a request', () => {
+  it('carries the key, and returns the body of the response', async () => {
+    respond = (response) => json(response, 200, { data: { id: 'dc_1' } });
+    expect(await sluice.getSource({ path: { id: 'dc_1' } })).toEqual({ data: { id: 'dc_1' } });
+    expect(requests).toMatchObject([{ method: 'GET', url: '/v1/sources/dc_1', headers: { authorization: 'Bearer slk_1' } }]);
+  });
+
+  it('throws the problem that the API returns, with each bad field, and is not repeated', async () => {
+    const problem = { detail: 'the request is malformed', request_id: 'r1', errors: [{ field: 'name', message: 'name must be a string' }] };
+    respond = (response) => json(response, 400, problem, { 'content-type': 'application/problem+json' });
+    const error: unknown = await sluice.createSource({ body: {} }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(SluiceError);
+    expect(error).toMatchObject({ status: 400, message: 'the request is malformed; name must be a string', requestId: 'r1' });
+    expect(requests).toHaveLength(1);
+  });
+
+  it('throws the status of a response that is not a problem', async () => {
+    respond = (response) => response.writeHead(418).end('<h1>a teapot</h1>');
+    await expect(sluice.getCurrentUser()).rejects.toMatchObject({ status: 418, message: 'the server returned 418' });
+  });
+
+  it.each([
+    [503, {}],
+    [429, { 'retry-after': '0' }],
+    [409, { 'retry-after': '1' }],
+  ])('is repeated with the same Idempotency-Key and body after %i', async (status, headers) => {
+    respond = (response, _, n) => (n === 0 ? json(response, status, {}, headers) : json(response, 200, { data: { id: 'dc_1' } }));
+    expect(await sluice.createSource({ body: { key: 'manual' } })).toEqual({ data: { id: 'dc_1' } });
+    expect(requests.map(({ body }) => body)).toEqual(['{"key":"manual"}', '{"key":"manual"}']);
+    const [first, second] = requests.map((request) => request.headers['idempotency-key']);
+    expect(first).toMatch(/^[\w-]{36}$/);
+    expect(second).toBe(first);
+  });
+
+  it('is repeated when the connection breaks', async () => {
+    respond = (response, _, n) => (n === 0 ? response.destroy() : json(response, 200, { data: [] }));
+    expect(await sluice.listSubscriptions()).toEqual({ data: [] });
+    expect(requests).toHaveLength(2);
+  });
+
+  it('is not repeated after a 409 that does not say when to retry, and not for longer than the caller waits', async () => {
+    respond = (response) => json(response, 409, { detail: 'in use' });
+    await expect(sluice.deleteConnection({ path: { id: 'apn_1' } })).rejects.toMatchObject({ status: 409, message: 'in use' });
+    respond = (response) => json(response, 429, { detail: 'too many' }, { 'retry-after': '3600' });
+    await expect(sluice.getCurrentUser()).rejects.toMatchObject({ status: 429 });
+    expect(requests).toHaveLength(2);
+  });
+
+  it('throws UnreachableError, naming the address, if nobody listens there', async () => {
+    await new Promise((resolve) => server.close(resolve));
+    const nobody = new SluiceClient({ url: sluice.url, key: 'slk_1', retries: 1 });
+    const error: unknown = await nobody.getCurrentUser().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(UnreachableError);
+    expect((error as Error).message).toMatch(/^http:\/\/127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/);
+  });
+
+  it('throws UnreachableError after the time limit', async () => {
+    respond = () => {};
+    const hasty = new SluiceClient({ url: sluice.url, key: 'slk_1', retries: 0, timeoutMs: 50 });
+    await expect(hasty.getCurrentUser()).rejects.toThrow('no response within 0.05 s');
+  });
+});
+
+describe('each', () => {
+  it('returns the items of all pages', async () => {
+    const items = Array.from({ length: 250 }, (_, n) => ({ id: `dc_${n}` }));
+    respond = (response, { url }) => {
+      const after = new URL(url, sluice.url).searchParams.get('after');
+      const data = items.slice(after === null ? 0 : Number(after) + 1).slice(0, 100);
+      json(response, 200, { page_info: { end_cursor: String(items.indexOf(data.at(-1)!)) }, data });
+    };
+    const got: unknown[] = [];
+    for await (const source of sluice.each((query) => sluice.listSources({ query }))) got.push(source);
+    expect(got).toEqual(items);
+    expect(requests.map(({ url }) => url)).toEqual([
+      '/v1/users/me/sources?limit=100',
+      '/v1/users/me/sources?limit=100&after=99',
+      '/v1/users/me/sources?limit=100&after=199',
+    ]);
+  });
+});
+
+describe('publish', () => {
+  it.each([[{ order: 17 }], ['text'], [17], [null], [false], [[1, 2]]])('sends %j as it is, with an emit id', async (event) => {
+    respond = (response, { url }) => json(response, 202, { data: [{ emit_id: new URL(url, sluice.url).searchParams.get('id') }] });
+    const id = await sluice.publish('dc_1', event, { eventName: 'orders' });
+    expect(requests).toHaveLength(1);
+    expect(requests[0]!.url).toBe(`/v1/sources/dc_1/events?event_name=orders&id=${id}`);
+    expect(JSON.parse(requests[0]!.body)).toEqual(event);
+    expect(requests[0]!.headers).toMatchObject({ 'content-type': 'application/json' });
+    // the emit id makes it repeatable
+    expect(requests[0]!.headers['idempotency-key']).toBeUndefined();
+  });
+});
+
+describe('events', () => {
+  const summary = (n: number) => ({ id: `1-${n}`, event: n });
+  const frame = (n: number): string => `id: 1-${n}\ndata: ${JSON.stringify(summary(n))}\n\n`;
+
+  it('continues after the last event whenever the stream ends, and reports each state', async () => {
+    respond = (response, { url, headers }) => {
+      if (!url.includes('/sse')) return json(response, 200, { page_info: {}, data: [{ id: '1-0' }] });
+      const last = Number(String(headers['last-event-id']).split('-')[1]);
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`: hello\n\n${frame(last + 1)}`);
+      // cut off in the middle of the next event
+      response.write(frame(last + 2).slice(0, 10), () => response.destroy());
+    };
+    const states: boolean[] = [];
+    const got: unknown[] = [];
+    for await (const { event } of sluice.events('dc_1', { onState: ({ connected }) => states.push(connected) })) {
+      got.push(event);
+      if (got.length === 3) break;
+    }
+    expect(got).toEqual([1, 2, 3]);
+    expect(states).toEqual([true, false, true, false, true]);
+    expect(requests.filter(({ url }) => url.includes('/sse')).map(({ headers }) => headers['last-event-id'])).toEqual([
+      '1-0',
+      '1-1',
+      '1-2',
+    ]);
+  });
+
+  it('starts after the given event, reports that events may be missing, and ends with the signal', async () => {
+    const end = new AbortController();
+    respond = (response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`: only the last 100 events are kept: there may have been more\n\n${frame(8)}`);
+    };
+    let gaps = 0;
+    const got: unknown[] = [];
+    for await (const { event } of sluice.events('p_1', { after: '1-7', eventName: '*', signal: end.signal, onGap: () => gaps++ })) {
+      got.push(event);
+      end.abort();
+    }
+    expect({ got, gaps }).toEqual({ got: [8], gaps: 1 });
+    expect(requests).toMatchObject([{ url: '/v1/workflows/p_1/sse?event_name=*&expand=event', headers: { 'last-event-id': '1-7' } }]);
+  });
+
+  it('throws if the stream is refused', async () => {
+    respond = (response) => json(response, 404, { detail: 'no such source' });
+    await expect(sluice.events('dc_1').next()).rejects.toMatchObject({ status: 404 });
+  });
+});

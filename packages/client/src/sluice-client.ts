@@ -1,0 +1,110 @@
+import { SluiceError } from './errors.js';
+import { createClient } from './generated/client/index.js';
+import { type EventSummary, Operations, type PageInfo } from './generated/index.js';
+import { type EventsOptions, liveEvents } from './live-events.js';
+import { retryingFetch, type RetryOptions } from './retrying-fetch.js';
+
+export interface SluiceOptions extends RetryOptions {
+  /** Where Sluice is, for instance `http://localhost:3000`; the version (`/v1`) may follow. */
+  url: string;
+  /** The API key, or a function that returns it. */
+  key: string | (() => string | Promise<string>);
+  /** Headers of every request. */
+  headers?: Record<string, string>;
+}
+
+export interface PublishOptions {
+  /** The stream; default: the default one. */
+  eventName?: string;
+  /** The emit id: publishing it twice is harmless. Default: a random one. */
+  id?: string;
+}
+
+const PAGE = 100;
+
+/**
+ * A client of one account. It has a method for each operation of the REST API, named after its operation id, which returns the body of the response:
+ *
+ *     const { data } = await sluice.createSource({ body: { key: 'http-request' } });
+ *
+ * Each method throws SluiceError if the API returns an error, and UnreachableError if there is no response.
+ */
+export class SluiceClient extends Operations {
+  /** Where Sluice is, without the version. */
+  readonly url: string;
+
+  constructor({ url, key, headers, ...retrying }: SluiceOptions) {
+    const baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
+    const client = createClient({
+      baseUrl,
+      auth: () => (typeof key === 'string' ? key : key()),
+      headers,
+      fetch: retryingFetch(retrying),
+      throwOnError: true,
+    });
+    // a thrown text is the body of a response that is not a problem, such as the error page of a proxy
+    client.interceptors.error.use((problem, response) =>
+      response === undefined || problem instanceof Error
+        ? problem
+        : new SluiceError(response.status, typeof problem === 'object' && problem !== null ? problem : {}),
+    );
+    super({ client });
+    this.url = baseUrl;
+  }
+
+  /**
+   * All items of a list, newest first, requested page by page:
+   *
+   *     for await (const source of sluice.each((query) => sluice.listSources({ query }))) …
+   */
+  async *each<T>(list: (query: { limit: number; after?: string }) => Promise<{ page_info: PageInfo; data: T[] }>): AsyncGenerator<T> {
+    for (let after: string | undefined; ;) {
+      const { page_info, data } = await list({ limit: PAGE, after });
+      yield* data;
+      if (page_info.end_cursor === null || data.length < PAGE) return;
+      after = page_info.end_cursor;
+    }
+  }
+
+  /**
+   * The events of a source or workflow as they are emitted, across disconnections. See EventsOptions.
+   *
+   *     for await (const { id, event } of sluice.events(sourceId)) …
+   */
+  events(emitterId: string, options: EventsOptions = {}): AsyncGenerator<EventSummary> {
+    const { eventName: event_name, expand = true } = options;
+    const path = { id: emitterId };
+    const isWorkflow = emitterId.startsWith('p_');
+    const connection = {
+      connect: async (after: string, signal: AbortSignal) =>
+        (await this.client.get({
+          url: isWorkflow ? '/v1/workflows/{id}/sse' : '/v1/sources/{id}/sse',
+          path,
+          query: { event_name, expand: expand ? 'event' : undefined },
+          headers: { 'Last-Event-ID': after },
+          security: [{ scheme: 'bearer', type: 'http' }],
+          parseAs: 'stream',
+          responseStyle: 'data',
+          throwOnError: true,
+          signal,
+        })) as unknown as ReadableStream<Uint8Array>,
+      newest: async () => {
+        const query = { event_name, limit: 1 };
+        const { data } = await (isWorkflow ? this.listWorkflowEvents({ path, query }) : this.listSourceEvents({ path, query }));
+        return data[0]?.id ?? '0-0';
+      },
+    };
+    return liveEvents(connection, options);
+  }
+
+  /**
+   * Publishes one event in the name of a source or workflow. Resolves with its emit id when Kafka has acknowledged it.
+   *
+   * @param event any JSON value
+   */
+  async publish(emitterId: string, event: unknown, { eventName, id = crypto.randomUUID() }: PublishOptions = {}): Promise<string> {
+    const request = { path: { id: emitterId }, query: { event_name: eventName, id }, body: event };
+    const { data } = await (emitterId.startsWith('p_') ? this.publishWorkflowEvents(request) : this.publishSourceEvents(request));
+    return data[0]?.emit_id ?? id;
+  }
+}

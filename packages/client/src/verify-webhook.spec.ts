@@ -1,0 +1,56 @@
+import { describe, expect, it } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import { verifyWebhook, WebhookVerificationError } from './verify-webhook.js';
+
+const SECRET = `whsec_${Buffer.from('a secret of the webhook').toString('base64')}`;
+const OTHER = `whsec_${Buffer.from('another secret').toString('base64')}`;
+const NOW = Date.UTC(2026, 0, 31, 12);
+const BODY = '{"order": 17, "name": "Zoë"}';
+
+/** Headers as the reference implementation signs them. */
+const signed = (secret: string, { body = BODY, at = NOW } = {}): Record<string, string> => ({
+  'webhook-id': 'msg_1',
+  'webhook-timestamp': String(at / 1000),
+  'webhook-signature': new Webhook(secret).sign('msg_1', new Date(at), body),
+});
+const verify = (secret: string | string[], headers: Record<string, string>, body: string | Uint8Array = BODY): Promise<unknown> =>
+  verifyWebhook(secret, headers, body, { now: NOW });
+
+describe('verifyWebhook', () => {
+  it('returns the event of a delivery that the reference implementation has signed', async () => {
+    expect(await verify(SECRET, signed(SECRET))).toEqual({ order: 17, name: 'Zoë' });
+    expect(await verify(SECRET, signed(SECRET), Buffer.from(BODY))).toEqual({ order: 17, name: 'Zoë' });
+  });
+
+  it('accepts the Headers of a fetch Request', async () => {
+    expect(await verifyWebhook(SECRET, new Headers(signed(SECRET)), BODY, { now: NOW })).toMatchObject({ order: 17 });
+  });
+
+  it('accepts any of several secrets and any of several signatures', async () => {
+    expect(await verify([OTHER, SECRET], signed(SECRET))).toMatchObject({ order: 17 });
+    const both = `${signed(OTHER)['webhook-signature']} ${signed(SECRET)['webhook-signature']}`;
+    expect(await verify(SECRET, { ...signed(SECRET), 'webhook-signature': both })).toMatchObject({ order: 17 });
+  });
+
+  it.each<[string, Record<string, string>, string?]>([
+    ['another secret', signed(OTHER)],
+    ['another body', signed(SECRET), '{"order": 18}'],
+    ['another id', { ...signed(SECRET), 'webhook-id': 'msg_2' }],
+    ['a timestamp that was not signed', { ...signed(SECRET), 'webhook-timestamp': String(NOW / 1000 + 1) }],
+    ['an old delivery', signed(SECRET, { at: NOW - 301_000 })],
+    ['a delivery from the future', signed(SECRET, { at: NOW + 301_000 })],
+    ['a missing signature', { ...signed(SECRET), 'webhook-signature': '' }],
+    ['a signature that is not base64', { ...signed(SECRET), 'webhook-signature': 'v1,%%%' }],
+    [
+      'a signature of another version',
+      { ...signed(SECRET), 'webhook-signature': signed(SECRET)['webhook-signature']!.replace('v1,', 'v2,') },
+    ],
+    ['a timestamp that is not a number', { ...signed(SECRET), 'webhook-timestamp': 'today' }],
+  ])('refuses %s', async (_, headers, body = BODY) => {
+    await expect(verify(SECRET, headers, body)).rejects.toThrow(WebhookVerificationError);
+  });
+
+  it('refuses a secret that is not base64', async () => {
+    await expect(verify('whsec_%', signed(SECRET))).rejects.toThrow('whsec_ followed by base64');
+  });
+});

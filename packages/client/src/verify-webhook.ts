@@ -1,0 +1,69 @@
+/** The delivery is not authentic: its signature, its headers or its age are wrong. */
+export class WebhookVerificationError extends Error {
+  override name = 'WebhookVerificationError';
+}
+
+export interface VerifyOptions {
+  /** How old, or how far in the future, a delivery may be; default: 300 seconds. */
+  toleranceSeconds?: number;
+  /** The time to compare with, in ms since the epoch; default: now. */
+  now?: number;
+}
+
+type Headers = { get(name: string): string | null } | Record<string, string | string[] | undefined>;
+
+/**
+ * Verifies a delivery as Standard Webhooks defines it, and returns its event.
+ *
+ * @param secret `whsec_…`; several while the secret is being rotated
+ * @param headers of the request, by lower-case name
+ * @param body of the request, exactly as it arrived
+ * @returns the body, parsed as JSON
+ * @throws WebhookVerificationError
+ */
+export async function verifyWebhook(
+  secret: string | string[],
+  headers: Headers,
+  body: string | Uint8Array,
+  { toleranceSeconds = 300, now = Date.now() }: VerifyOptions = {},
+): Promise<unknown> {
+  const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => headerOf(headers, name));
+  if (!id || !timestamp || !signatures)
+    throw new WebhookVerificationError('the headers webhook-id, webhook-timestamp and webhook-signature are required');
+  if (!/^\d{1,12}$/.test(timestamp)) throw new WebhookVerificationError('webhook-timestamp must be Unix seconds');
+  const age = now / 1000 - Number(timestamp);
+  if (Math.abs(age) > toleranceSeconds)
+    throw new WebhookVerificationError(`the delivery was signed ${Math.abs(Math.round(age))} s ${age > 0 ? 'ago' : 'in the future'}`);
+
+  const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
+  const signed = new TextEncoder().encode(`${id}.${timestamp}.${text}`);
+  const given = signatures
+    .split(' ')
+    .filter((signature) => signature.startsWith('v1,'))
+    .map((signature) => bytesOf(signature.slice(3)));
+  for (const key of await Promise.all([secret].flat().map(keyOf)))
+    for (const signature of given) {
+      // compares in constant time
+      if (signature && (await crypto.subtle.verify('HMAC', key, signature, signed))) return JSON.parse(text) as unknown;
+    }
+  throw new WebhookVerificationError('no signature matches');
+}
+
+function headerOf(headers: Headers, name: string): string | undefined {
+  const value = typeof headers.get === 'function' ? headers.get(name) : (headers as Record<string, string | string[] | undefined>)[name];
+  return Array.isArray(value) ? value.join(' ') : (value ?? undefined);
+}
+
+async function keyOf(secret: string) {
+  const bytes = bytesOf(secret.replace(/^whsec_/, ''));
+  if (!bytes || bytes.length === 0) throw new WebhookVerificationError('the secret must be whsec_ followed by base64');
+  return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
+}
+
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> | null {
+  try {
+    return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  } catch {
+    return null;
+  }
+}
