@@ -107,7 +107,9 @@ export function superviseApps({ say, envOf = () => ({}), ...options }) {
  * @returns {NodeJS.ProcessEnv}
  */
 export function appEnvironment(env) {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('npm_') && !FOR_THE_LAUNCHER.has(name));
+  const own = Object.entries(process.env).filter(
+    ([name]) => (!name.startsWith('npm_') || NPM_SETTINGS.has(name)) && !FOR_THE_LAUNCHER.has(name),
+  );
   return {
     ...Object.fromEntries(own),
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
@@ -119,5 +121,8 @@ export function appEnvironment(env) {
     ...env,
   };
 }
+
+/** Where npm finds its settings: packages for components come from the registry that npm is configured for. */
+const NPM_SETTINGS = new Set(['npm_config_registry', 'npm_config_userconfig', 'npm_config_globalconfig']);
 
 const FOR_THE_LAUNCHER = new Set(['SLUICE_API_KEY', 'SLUICE_KAFKA_PORT', 'SLUICE_POSTGRES_PORT', 'NODE_OPTIONS', 'INIT_CWD']);

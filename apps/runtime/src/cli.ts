@@ -1,36 +1,118 @@
 import { Command } from 'commander';
+import { readFile, writeFile } from 'node:fs/promises';
 import { Config } from '#config';
 import { maxCodeBytes } from '#contracts';
 import { runCommand } from '#service';
-import { checkComponent } from './components/check-component.js';
-import { localFiles } from './components/local-files.js';
-import { showComponent } from './components/show-component.js';
+import { type Checked, checkComponent } from './local/check-component.js';
+import { localFiles } from './local/local-files.js';
+import type { LocalState } from './local/local-source.js';
+import { runComponent } from './local/run-component.js';
+import { showComponent, showWarnings } from './local/show-component.js';
+import { showRun } from './local/show-run.js';
+import { ComponentRejected } from './sandbox/sandbox.js';
+import type { ProcessSandbox } from './sandbox/process-sandbox.js';
 import { readSandboxConfig, startSandbox } from './sandbox/sandbox.provider.js';
 
 class CheckConfig extends Config({ maxCodeBytes }) {}
 
 /** The operator's and the author's command for components from files. Needs no running system: the sandbox is enough. */
 const program = new Command('sluice').description('components from files');
-program
-  .command('component')
-  .description('components from files')
+const command = program.command('component').description('components from files');
+
+command
   .command('check <file>')
   .description('validate a component file and its relative imports; exits 1 if invalid')
   .option('--json', 'print an object')
-  .action(async (file: string, { json }: { json?: boolean }) => {
-    const files = await localFiles(file);
-    const { maxCodeBytes: maxBytes } = CheckConfig.read();
-    // one look at one component: nothing has to be ready or warm
-    const sandbox = await startSandbox({ ...readSandboxConfig(), blanks: 0, warmModules: [] });
-    try {
-      const checked = await checkComponent(sandbox, files, maxBytes);
-      if (json) console.log(JSON.stringify(checked));
-      else if (checked.ok) console.log(showComponent(checked.component));
-      else console.error(`${file}${checked.line === null ? '' : `:${checked.line}`}: ${checked.error}`);
-      if (!checked.ok) process.exitCode = 1;
-    } finally {
-      await sandbox.close();
-    }
-  });
+  .action((file: string, { json }: { json?: boolean }) =>
+    withSandbox(async (sandbox) => {
+      const checked = await check(sandbox, file);
+      if (json) return console.log(JSON.stringify(checked.ok ? { ok: true, component: checked.description } : checked));
+      if (!checked.ok) return complain(file, checked);
+      warn(file, checked);
+      console.log(showComponent(checked.description));
+    }),
+  );
+
+const collect = (value: string, earlier: string[]): string[] => [...earlier, value];
+
+interface RunFlags {
+  event: string[];
+  prop: string[];
+  request?: string;
+  header: string[];
+  hooks: boolean;
+  endpoint: string;
+  state?: string;
+  json?: boolean;
+}
+
+command
+  .command('run <file>')
+  .description(
+    'run a component once in the sandbox, with its hooks, and print its logs, db changes, emits, dedupe and response; exits 1 if a run fails',
+  )
+  .option('-e, --event <json>', 'the event; may be repeated for several runs; default: a tick of its timer', collect, [])
+  .option('-p, --prop <name=value>', 'a prop; may be repeated', collect, [])
+  .option('-r, --request <body>', 'instead of an event: a POST request to its endpoint')
+  .option('-H, --header <name: value>', 'a header of the request; may be repeated', collect, [])
+  .option('--no-hooks', 'without deploy, activate and deactivate')
+  .option('--endpoint <url>', 'the URL of its endpoint', 'http://localhost:3001/local')
+  .option('--state <file>', 'keep db and dedupe in this file between calls')
+  .option('--json', 'print an object per run')
+  .action((file: string, { event, prop, request, header, hooks, endpoint, state: stateFile, json }: RunFlags) =>
+    withSandbox(async (sandbox) => {
+      const checked = await check(sandbox, file);
+      if (!checked.ok) return complain(file, checked);
+      warn(file, checked);
+      const state = await readState(stateFile);
+      const options = { props: prop, events: event, request, headers: header, hooks, endpoint, state };
+      for await (const run of runComponent(sandbox, checked, options)) {
+        console.log(json ? JSON.stringify(run) : showRun(run));
+        if (run.status !== 'ok') process.exitCode = 1;
+      }
+      if (stateFile) await writeFile(stateFile, `${JSON.stringify(state, null, 2)}\n`);
+    }),
+  );
+
+command
+  .command('preload <package...>')
+  .description('download npm packages (name or name@range), so that components can import them where no registry can be reached')
+  .action((packages: string[]) =>
+    withSandbox(async (sandbox) => {
+      for (const [specifier, version] of Object.entries(await sandbox.preload(packages))) console.log(`${specifier}  ${version}`);
+    }),
+  );
 
 await runCommand(() => ({ program, close: async () => {} }));
+
+async function check(sandbox: ProcessSandbox, file: string): Promise<Checked> {
+  return checkComponent(sandbox, await localFiles(file), CheckConfig.read().maxCodeBytes);
+}
+
+function warn(file: string, { description }: Extract<Checked, { ok: true }>): void {
+  if (description.warnings) console.error(showWarnings(file, description));
+}
+
+function complain(file: string, { error, line }: Extract<Checked, { ok: false }>): void {
+  console.error(`${file}${line === null ? '' : `:${line}`}: ${error}`);
+  process.exitCode = 1;
+}
+
+async function readState(file: string | undefined): Promise<LocalState> {
+  const text = file === undefined ? null : await readFile(file, 'utf8').catch(() => null);
+  return text === null ? { db: {}, dedupe: {} } : (JSON.parse(text) as LocalState);
+}
+
+async function withSandbox(work: (sandbox: ProcessSandbox) => Promise<void>): Promise<void> {
+  // one look at one component: nothing has to be ready or warm
+  const sandbox = await startSandbox({ ...readSandboxConfig(), blanks: 0, warmModules: [] });
+  try {
+    await work(sandbox);
+  } catch (error) {
+    if (!(error instanceof ComponentRejected)) throw error;
+    console.error(error.message);
+    process.exitCode = 1;
+  } finally {
+    await sandbox.close();
+  }
+}

@@ -1,5 +1,6 @@
 import { Config, type DailyQuotas, endpointsUrlOf, endpointVariables, integer, quotasOf, quotaVariables, text } from '#config';
 import { SecretsConfig } from '#secrets';
+import { PackagesConfig } from './sandbox/packages/packages.config.js';
 import { RunnerConfig } from './sandbox/runner.config.js';
 
 /** The runtime's part of the configuration; the sandbox has its own. */
@@ -38,4 +39,4 @@ export class RuntimeConfig extends Config({
   }
 }
 
-export const settings = [RuntimeConfig, RunnerConfig, SecretsConfig];
+export const settings = [RuntimeConfig, RunnerConfig, PackagesConfig, SecretsConfig];

@@ -17,6 +17,13 @@ export interface PropDefinition {
   [attribute: string]: unknown;
 }
 
+/** A mistake that does not keep a component from running; line and column begin at 1. */
+export interface ComponentWarning {
+  message: string;
+  line: number | null;
+  column: number | null;
+}
+
 /** What the runtime reads from a component's code. */
 export interface ComponentDescription {
   name: string;
@@ -29,6 +36,10 @@ export interface ComponentDescription {
   hooks: Hook[];
   has_run: boolean;
   configurable_props: PropDefinition[];
+  /** Absent: none. */
+  warnings?: ComponentWarning[];
+  /** The exact versions of the installed packages, by specifier; absent: none. */
+  packages?: Record<string, string>;
 }
 
 /** A component as the API returns it. Times are Unix seconds. */
@@ -40,6 +51,10 @@ export interface Component {
   name: string;
   version: string | null;
   configurable_props: PropDefinition[];
+  /** Absent: none. */
+  warnings?: ComponentWarning[];
+  /** The exact versions of the npm packages that were installed for it, by import specifier; absent: none. */
+  packages?: Record<string, string>;
   created_at: number;
   updated_at: number;
 }
@@ -88,6 +103,8 @@ export class GetCode {
 /** The code with a given hash, and its description. Neither ever changes. */
 export interface ComponentCodeReply {
   code: string;
+  /** As in InspectedComponent. */
+  bundle?: string;
   description: ComponentDescription;
 }
 export const getCode = query<ComponentCodeReply>()('catalog.component.get-code', GetCode);
@@ -107,8 +124,15 @@ class ForCaller {
 export class InspectComponent extends ForCaller {
   @IsString() code!: string;
 }
-/** Asks the runtime to evaluate code in a temporary process. Invalid code is rejected with `invalid`, the reason and the line. */
-export const inspectComponent = query<ComponentDescription>()('runtime.component.inspect', InspectComponent);
+export interface InspectedComponent extends ComponentDescription {
+  /** The code of the packages that were installed for the component, as an ES module, compressed with Zstandard, in base64; absent: none. */
+  bundle?: string;
+}
+/**
+ * Asks the runtime to evaluate code in a temporary process, after it has installed the packages that the code imports. Invalid code is rejected with
+ * `invalid`, the reason and the line.
+ */
+export const inspectComponent = query<InspectedComponent>()('runtime.component.inspect', InspectComponent);
 
 export class BundleComponent extends ForCaller {
   /** A path of `files`. */

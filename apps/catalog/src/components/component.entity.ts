@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, type Relation } from 'typeorm';
-import type { Component, ComponentDescription, ComponentId, UserId } from '#contracts';
+import type { Component, ComponentDescription, ComponentId, InspectedComponent, UserId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
 /** Code that the runtime has accepted, and its description. Several components may share it. */
@@ -16,11 +16,23 @@ export class Code {
   @Column('json')
   description!: ComponentDescription;
 
+  /** The packages that were installed for it: an ES module, compressed with Zstandard. Large: a query selects it explicitly. */
+  @Column('bytea', { nullable: true, select: false })
+  bundle!: Buffer | null;
+
   @Column(CREATED_AT)
   created_at!: Date;
 }
 
-export type InspectedCode = Pick<Code, 'hash' | 'code' | 'description'>;
+export type InspectedCode = Pick<Code, 'hash' | 'code' | 'description' | 'bundle'>;
+
+/** Code with what the runtime has read from it. */
+export const inspectedCode = (code: string, { bundle, ...description }: InspectedComponent): InspectedCode => ({
+  hash: codeHash(code),
+  code,
+  description,
+  bundle: bundle === undefined ? null : Buffer.from(bundle, 'base64'),
+});
 
 @Entity('component')
 @Index('component_by_key', ['owner_id', 'key', 'id'], { where: 'key IS NOT NULL' })
@@ -83,6 +95,8 @@ export const componentOf = (row: ComponentRow): Component => ({
   name: row.name,
   version: row.version,
   configurable_props: row.inspected.description.configurable_props,
+  ...(row.inspected.description.warnings && { warnings: row.inspected.description.warnings }),
+  ...(row.inspected.description.packages && { packages: row.inspected.description.packages }),
   created_at: unixSeconds(row.created_at),
   updated_at: unixSeconds(row.updated_at),
 });

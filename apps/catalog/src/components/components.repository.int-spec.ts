@@ -8,7 +8,7 @@ import { ComponentsRepository } from './components.repository.js';
 
 const code = (hash: string, key: string): InspectedCode => {
   const description = { name: 'N', key, version: null, hooks: [], configurable_props: [] } as unknown as ComponentDescription;
-  return { hash, code: `// ${hash}`, description };
+  return { hash, code: `// ${hash}`, description, bundle: Buffer.from(hash) };
 };
 
 describe('the components', () => {

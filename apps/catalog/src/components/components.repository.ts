@@ -37,18 +37,20 @@ export class ComponentsRepository {
 
   /** Code that has been inspected before, for any account. */
   async findCode(hash: string): Promise<InspectedCode | undefined> {
-    return (await this.codes.findOne({ select: { hash: true, code: true, description: true }, where: { hash } })) ?? undefined;
+    return (
+      (await this.codes.findOne({ select: { hash: true, code: true, description: true, bundle: true }, where: { hash } })) ?? undefined
+    );
   }
 
   /** Writes the component and its code, unless its id exists. */
   async add(session: Session, { id, owner_id, code, component_url }: NewComponent): Promise<void> {
-    const { hash, description } = code;
+    const { hash, description, bundle } = code;
     const { key, name, version } = description;
     await session
       .rows(Code)
       .createQueryBuilder()
       .insert()
-      .values({ hash, code: code.code, description: description as object })
+      .values({ hash, code: code.code, description: description as object, bundle })
       .orIgnore()
       .execute();
     await session

@@ -14,11 +14,12 @@ import {
 import { Database } from '#database';
 import { Messages } from '#messaging';
 import { CatalogConfig } from '../catalog.config.js';
-import { type ComponentRow, codeHash, componentOf, type InspectedCode, type NewComponent } from './component.entity.js';
+import { type ComponentRow, codeHash, componentOf, type InspectedCode, inspectedCode, type NewComponent } from './component.entity.js';
 import { ComponentsRepository } from './components.repository.js';
 import { RemoteCode } from './remote-code.js';
 
-const INSPECT_TIMEOUT_MS = 15_000;
+/** Packages may have to be installed. */
+const INSPECT_TIMEOUT_MS = 50_000;
 
 @Injectable()
 export class ComponentsService {
@@ -53,7 +54,8 @@ export class ComponentsService {
   async code(hash: string): Promise<ComponentCodeReply> {
     const found = await this.components.findCode(hash);
     if (!found) throw new NotFound('code', hash);
-    return { code: found.code, description: found.description };
+    const { code, description, bundle } = found;
+    return { code, description, ...(bundle && { bundle: bundle.toString('base64') }) };
   }
 
   /** A component of which the owner may create a source. */
@@ -77,15 +79,14 @@ export class ComponentsService {
     if (bytes > this.config.maxCodeBytes) {
       throw new Invalid([{ field: 'component_code', message: `the code has ${bytes} bytes; the limit is ${this.config.maxCodeBytes}` }]);
     }
-    const hash = codeHash(code);
-    const known = await this.components.findCode(hash);
+    const known = await this.components.findCode(codeHash(code));
     if (known) return known;
     const question = { code, owner_id: ownerId, answer_by: Date.now() + INSPECT_TIMEOUT_MS };
-    const description = await this.messages.request(inspectComponent, question, { key: ownerId, timeoutMs: INSPECT_TIMEOUT_MS });
+    const inspected = await this.messages.request(inspectComponent, question, { key: ownerId, timeoutMs: INSPECT_TIMEOUT_MS });
     for (const field of ['name', 'key', 'version'] as const) {
-      if (description[field]?.includes('\0')) throw new Invalid(`the component's ${field} must not contain a NUL character`);
+      if (inspected[field]?.includes('\0')) throw new Invalid(`the component's ${field} must not contain a NUL character`);
     }
-    return { code, hash, description };
+    return inspectedCode(code, inspected);
   }
 
   /** A component of code that came with a source: inspected, but not stored yet. */

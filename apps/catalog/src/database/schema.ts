@@ -6,6 +6,7 @@ import { ConnectionRow } from '../sources/connection.entity.js';
 import { SourceRow } from '../sources/source.entity.js';
 import { WorkflowRow } from '../workflows/workflow.entity.js';
 import { CreateCatalog1795305600002 } from './migrations/0001-create-catalog.js';
+import { BundlesOfPackages1795305600012 } from './migrations/0002-bundles-of-packages.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
   entities: [Code, ComponentRow, ConnectionRow, SourceRow, WorkflowRow],
@@ -13,5 +14,5 @@ export const schema = schemaOf('catalog', outboxSchema, {
     { table: 'connection', key: ['id'], column: 'credentials', place: connectionPlace },
     { table: 'source', key: ['id'], column: 'configured_props', json: true, place: propsPlace },
   ],
-  migrations: [CreateCatalog1795305600002],
+  migrations: [CreateCatalog1795305600002, BundlesOfPackages1795305600012],
 });

@@ -11,7 +11,12 @@ const WORKFLOW = { emitter_id: 'p_1', kind: 'workflow' };
 
 it('finds emitters of both kinds by their ids, and a source by the key of its endpoint', async () => {
   const components = new ComponentsInMemory();
-  const code = { code: '', hash: 'h', description: describedAs({ configurable_props: [{ name: 'http', type: '$.interface.http' }] }) };
+  const code = {
+    code: '',
+    hash: 'h',
+    description: describedAs({ configurable_props: [{ name: 'http', type: '$.interface.http' }] }),
+    bundle: null,
+  };
   await components.add(undefined, { id: 'sc_1', owner_id: OWNER, code, component_url: null });
   const sources = new SourcesInMemory(components);
   const change = {

@@ -73,7 +73,7 @@ describe('the registry', () => {
 
   it('does not inspect code that is known', async () => {
     await write({ 'a.mjs': 'a' });
-    components.codes.set(codeHash('a'), { code: 'a', hash: codeHash('a'), description: describedAs({ key: 'known' }) });
+    components.codes.set(codeHash('a'), { code: 'a', hash: codeHash('a'), description: describedAs({ key: 'known' }), bundle: null });
     expect((await service.add(folder)).map(({ key }) => key)).toEqual(['known']);
     expect(messages.requests).toEqual([]);
   });

@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { inspectComponent, Invalid, NotFound } from '#contracts';
 import { Messages } from '#messaging';
-import { codeHash } from '../components/component.entity.js';
+import { codeHash, inspectedCode } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 import { type RegisteredComponent, RegistryRepository } from './registry.repository.js';
 
@@ -50,14 +50,18 @@ export class RegistryService {
   private async addFile(file: string): Promise<string> {
     const code = await readFile(file, 'utf8');
     const hash = codeHash(code);
-    const known = await this.components.findCode(hash);
-    const description =
-      known?.description ??
-      (await this.messages.request(inspectComponent, { code }, { key: hash, timeoutMs: INSPECT_TIMEOUT_MS }).catch((error: Error) => {
-        throw error.name === 'SluiceError' ? new Invalid(`${basename(file)}: ${error.message}`) : error;
-      }));
-    if (description.key === null) throw new Invalid(`${basename(file)}: a registered component must have a key`);
-    await this.registry.register(description.key, { code, hash, description }, file);
-    return description.key;
+    const inspect = () => this.messages.request(inspectComponent, { code }, { key: hash, timeoutMs: INSPECT_TIMEOUT_MS });
+    const known =
+      (await this.components.findCode(hash)) ??
+      inspectedCode(
+        code,
+        await inspect().catch((error: Error) => {
+          throw error.name === 'SluiceError' ? new Invalid(`${basename(file)}: ${error.message}`) : error;
+        }),
+      );
+    const { key } = known.description;
+    if (key === null) throw new Invalid(`${basename(file)}: a registered component must have a key`);
+    await this.registry.register(key, known, file);
+    return key;
   }
 }

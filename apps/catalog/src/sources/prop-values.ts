@@ -11,6 +11,14 @@ export interface PropValues {
   problems: FieldProblem[];
 }
 
+/** What does the work of interfaces that other systems have. */
+const INSTEAD: Record<string, string> = {
+  '$.interface.apphook':
+    ': use $.interface.http and register its endpoint as a webhook in the app (hooks.activate), or $.interface.timer and poll the app',
+  '$.interface.email':
+    ': use $.interface.http with a mail service that posts incoming messages to a URL, or $.interface.timer and poll a mailbox over HTTP',
+};
+
 const MAX_BYTES = 64 * 1024;
 
 /**
@@ -37,7 +45,7 @@ export function checkPropValues(
       if (typeof schedule === 'string') bad(prop.name, schedule);
       else if (schedule) schedules[prop.name] = schedule;
     } else if (prop.type.startsWith('$.interface.') && prop.type !== HTTP) {
-      bad(prop.name, `is not supported: ${prop.type}`);
+      bad(prop.name, `has the interface ${prop.type}, which sources cannot have${INSTEAD[prop.type] ?? ''}`);
     } else if (value === undefined || value === null) {
       if (isRequired(prop)) bad(prop.name, 'is required');
     } else {

@@ -44,7 +44,12 @@ describe('the sources', () => {
   async function addComponent(hash: string): Promise<ComponentId> {
     const id = newId('component');
     const components = new ComponentsRepository(db.database.rows(ComponentRow), db.database.rows(Code));
-    await components.add(db.database, { id, owner_id: owner, code: { hash, code: 'export default {}', description }, component_url: null });
+    await components.add(db.database, {
+      id,
+      owner_id: owner,
+      code: { hash, code: 'export default {}', description, bundle: null },
+      component_url: null,
+    });
     return id;
   }
 

@@ -65,7 +65,12 @@ describe('the sources of an account', () => {
   });
 
   const keep = (id: typeof COMPONENT, owner_id: typeof ME | typeof OTHER | null, code = 'kept') =>
-    components.add(undefined, { id, owner_id, code: { code, hash: codeHash(code), description: described }, component_url: null });
+    components.add(undefined, {
+      id,
+      owner_id,
+      code: { code, hash: codeHash(code), description: described, bundle: null },
+      component_url: null,
+    });
   const create = (choice: Partial<CreateSource>) => service.create({ id: ID, owner_id: ME, new_component_id: NEW_COMPONENT, ...choice });
   const update = (choice: Partial<UpdateSource>) =>
     service.update({ id: ID, owner_id: ME, new_component_id: newId('component'), ...choice });

@@ -1,6 +1,13 @@
 import { ApiProperty, ApiPropertyOptional, PickType } from '@nestjs/swagger';
 import * as contracts from '#contracts';
 
+/** A mistake that does not keep a component from running. */
+export class ComponentWarning implements contracts.ComponentWarning {
+  @ApiProperty() message!: string;
+  @ApiProperty({ type: 'integer', nullable: true, description: 'Of the code as submitted, from 1.' }) line!: number | null;
+  @ApiProperty({ type: 'integer', nullable: true, description: 'From 1.' }) column!: number | null;
+}
+
 /** A component as the API returns it. Times are Unix seconds. */
 export class Component implements contracts.Component {
   @ApiProperty({ type: String, example: 'sc_0Vg2mXq1Zk3TnB7cYw' }) id!: contracts.ComponentId;
@@ -25,6 +32,19 @@ export class Component implements contracts.Component {
     },
   })
   configurable_props!: contracts.PropDefinition[];
+  @ApiPropertyOptional({
+    type: [ComponentWarning],
+    description: 'Mistakes that do not keep the component from running; absent if there are none.',
+  })
+  warnings?: ComponentWarning[];
+  @ApiPropertyOptional({
+    type: 'object',
+    additionalProperties: { type: 'string' },
+    example: { 'luxon@^3': '3.4.4' },
+    description:
+      'The exact versions of the npm packages that were installed for the component, by import specifier; absent if there are none.',
+  })
+  packages?: Record<string, string>;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
 }

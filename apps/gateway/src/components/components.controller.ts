@@ -7,8 +7,8 @@ import { RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
 import { KeyPipe } from './key.pipe.js';
 import { CodeSource, Component } from './component.dto.js';
 
-/** Fetching and inspecting code takes longer than the default timeout of requests. */
-export const CODE_TIMEOUT_MS = 30_000;
+/** Fetching code, installing its packages and inspecting it takes longer than the default timeout of requests. */
+export const CODE_TIMEOUT_MS = 60_000;
 
 const CODE_EXAMPLES = {
   byCode: {

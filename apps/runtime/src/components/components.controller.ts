@@ -1,19 +1,21 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { createHash } from 'node:crypto';
 import {
   BundleComponent,
   bundleComponent,
-  type ComponentDescription,
   InspectComponent,
+  type InspectedComponent,
   inspectComponent,
   Invalid,
   TimedOut,
   TooManyRequests,
+  Unavailable,
 } from '#contracts';
 import { Handles } from '#messaging';
-import { ComponentRejected, Sandbox } from '../sandbox/sandbox.js';
+import { ComponentRejected, Sandbox, SandboxUnavailable } from '../sandbox/sandbox.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
+import { inspectComponent as inspect } from './inspect-component.js';
+import { packPackages } from './stored-packages.js';
 
 /** Describes components to the catalog, by their code. */
 @Controller()
@@ -21,9 +23,9 @@ export class ComponentsController {
   constructor(private readonly sandbox: Sandbox) {}
 
   @Handles(inspectComponent)
-  inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<ComponentDescription> {
-    const hash = createHash('sha256').update(code, 'utf8').digest('hex');
-    return acceptable('component_code', () => this.sandbox.inspect({ code, hash }, { accountId, until }));
+  async inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<InspectedComponent> {
+    const { component, description } = await acceptable('component_code', () => inspect(this.sandbox, code, { accountId, until }));
+    return component.packages ? { ...description, bundle: packPackages(component.packages) } : description;
   }
 
   @Handles(bundleComponent)
@@ -39,6 +41,7 @@ async function acceptable<T>(field: string, look: () => Promise<T>): Promise<T> 
   } catch (error) {
     if (error instanceof TooMuchWaiting) throw new TooManyRequests(error.message);
     if (error instanceof CallerGone) throw new TimedOut(error.message);
+    if (error instanceof SandboxUnavailable) throw new Unavailable(error.message);
     if (!(error instanceof ComponentRejected)) throw error;
     throw new Invalid([{ field, message: `the component is invalid: ${error.message}` }]);
   }

@@ -63,7 +63,7 @@ export class PropOptionsController {
     prop: string,
     { query, page, prev_context }: OptionsRequest,
   ): Promise<PropOptions> {
-    const { code, description } = await this.codes.get(codeHash);
+    const { component, description } = await this.codes.get(codeHash);
     const definition = description.configurable_props.find(({ name }) => name === prop);
     if (!definition) throw new NotFound('prop', prop);
     if (Array.isArray(definition.options)) return { options: definition.options as unknown[], context: null };
@@ -73,7 +73,7 @@ export class PropOptionsController {
       runId: ksuid(),
       accountId: owner,
       sourceId,
-      component: { hash: codeHash, code },
+      component,
       method: 'options',
       props: values,
       endpoint: null,

@@ -34,13 +34,13 @@ export class PlayedSource {
   tick = (): Promise<Played> => this.play({ event: JSON.stringify(timerEvent({ interval_seconds: 60, cron: null }, new Date())) });
 
   async request({ method = 'POST', path = '/', search = '', headers = {}, body = '' }: PlayedRequest): Promise<Played> {
-    const isText = typeof body === 'string';
+    const isText = typeof body === 'string' || Buffer.isBuffer(body);
     const event = await httpEvent({
       method,
       path,
       search,
       headers: { ...(isText ? {} : { 'content-type': 'application/json' }), ...headers },
-      body: Buffer.from(isText ? body : JSON.stringify(body)),
+      body: Buffer.from(isText ? (body as string) : JSON.stringify(body)),
     });
     return this.play({ event: JSON.stringify(event) });
   }
@@ -75,6 +75,6 @@ export interface PlayedRequest {
   path?: string;
   search?: string;
   headers?: Record<string, string>;
-  /** A text, or what is sent as JSON */
+  /** A text or bytes, or what is sent as JSON */
   body?: unknown;
 }

@@ -4,7 +4,7 @@ import { EmitterDirectory } from '#emitters';
 import { CodeCache } from '../components/code-cache.js';
 import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
 import type { DeployedState } from '../deployments/hook-runs.js';
-import type { ComponentDescription } from '../sandbox/sandbox.js';
+import type { ComponentCode, ComponentDescription } from '../sandbox/sandbox.js';
 import { timerEvent } from '../timers/next-tick.js';
 
 export const DB_PROP = '$.service.db';
@@ -14,7 +14,7 @@ export interface RunSource {
   state: DeployedState;
   /** How many of its last runs in a row have ended their process; 0 for a hook. */
   killsInRow: number;
-  code: string;
+  component: ComponentCode;
   description: ComponentDescription;
 }
 
@@ -32,8 +32,8 @@ export class RunSources {
     const found = run.hook ? { state: hookedState(run)!, killsInRow: 0 } : await this.deployed(run.source_id);
     if (!found) return undefined;
     if (!found.state.active && !run.hook) return 'inactive';
-    const { code, description } = await this.codes.get(found.state.deployment.code_hash);
-    return { ...found, code, description };
+    const { component, description } = await this.codes.get(found.state.deployment.code_hash);
+    return { ...found, component, description };
   }
 
   private async deployed(sourceId: string): Promise<Pick<RunSource, 'state' | 'killsInRow'> | undefined> {
@@ -57,6 +57,10 @@ export const runsAtATime = ({ dedupe, concurrency }: ComponentDescription): numb
 export const keepsOrder = ({ dedupe, concurrency, configurable_props }: ComponentDescription): boolean =>
   dedupe !== null ||
   (concurrency <= 1 && configurable_props.some(({ type, customResponse }) => type === DB_PROP || customResponse === true));
+
+/** Whether the client gets the component's response only when the events of the run are stored, so that a sender repeats a request whose events are lost. */
+export const respondsWhenStored = ({ configurable_props }: ComponentDescription): boolean =>
+  configurable_props.some(({ respondWhenStored }) => respondWhenStored === true);
 
 /** The event of a run that was requested without one. */
 export function eventOfTimer({ deployment }: DeployedState): string {

@@ -9,7 +9,7 @@ import { overQuota } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { errorLine } from './run-history.js';
 import { RunLanes } from './run-lanes.js';
-import { eventOfTimer, keepsOrder, runsAtATime, type RunSource, RunSources } from './run-sources.js';
+import { eventOfTimer, keepsOrder, respondsWhenStored, runsAtATime, type RunSource, RunSources } from './run-sources.js';
 import { SandboxRuns } from './sandbox-runs.js';
 import { SourceLocks } from './source-locks.js';
 
@@ -56,8 +56,14 @@ export class RunsService {
   private async carryOut(run: DueRun, source: RunSource, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
     const before = await this.results.before(run, source);
     if (!before) return null;
-    const outcome = await this.sandbox.execute(run, source, { db: before.db, onRespond });
+    let held: HttpReply | undefined;
+    const hold = (reply: HttpReply) => void (held = reply);
+    const outcome = await this.sandbox.execute(run, source, {
+      db: before.db,
+      onRespond: respondsWhenStored(source.description) ? hold : onRespond,
+    });
     const written = await this.results.store(run, source, outcome, before.dedupe);
+    if (held) onRespond?.(held);
     if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
     await this.results.countKill(source, outcome.status);
     this.logFinished(run, outcome, written);

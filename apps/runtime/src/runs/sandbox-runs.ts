@@ -23,7 +23,7 @@ export class SandboxRuns {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  execute(run: DueRun, { state, code, description }: RunSource, given: Pick<RunJob, 'db' | 'onRespond'>): Promise<RunOutcome> {
+  execute(run: DueRun, { state, component, description }: RunSource, given: Pick<RunJob, 'db' | 'onRespond'>): Promise<RunOutcome> {
     const { source_id, owner_id, version, deployment } = state;
     const timers = Object.fromEntries(
       Object.entries(deployment.schedules).map(
@@ -34,7 +34,7 @@ export class SandboxRuns {
       runId: run.run_id,
       accountId: owner_id,
       sourceId: source_id,
-      component: { hash: deployment.code_hash, code },
+      component,
       method: run.hook?.method ?? 'run',
       props: { ...openedProps(this.box, source_id, deployment), ...timers },
       endpoint: deployment.endpoint_key === null ? null : endpointUrl(this.config.endpointsUrl, deployment.endpoint_key),

@@ -57,6 +57,8 @@ function bundlerArguments(entry: string): string[] {
     '--target=node24',
     '--packages=external',
     '--resolve-extensions=.mjs,.js,.ts,.mts,.cjs,.cts,.json',
+    // A CommonJS neighbour's `require` finds the packages of this component
+    '--banner:js=const require = globalThis[Symbol.for("sluice.require")](import.meta.url);',
     '--charset=utf8',
     '--color=false',
     '--log-level=error',

@@ -99,6 +99,7 @@ describe('inspecting a component', () => {
         },
         { name: 'n', type: 'integer', min: 1, max: 9, hidden: false, reloadProps: true },
       ],
+      warnings: [{ message: expect.stringContaining('`hooks.other` is never called'), line: 15, column: 52 }],
     });
   });
 

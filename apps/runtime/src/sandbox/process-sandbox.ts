@@ -1,20 +1,37 @@
 import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { bundleFiles } from './bundle-files.js';
 import { AddressGuard } from '#egress';
 import { EgressBudgets } from './egress/egress-budget.js';
 import { ExchangeBase } from './processes/exchange.js';
 import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
 import { openJailRoot } from './jail/jail-root.js';
+import { jailRootParent } from './jail/jail-root.js';
 import { RunnerUsers } from './jail/runner-users.js';
 import { RunnerPool, type Purpose } from './processes/runner-pool.js';
 import { RunnerProcess } from './processes/runner-process.js';
 import type { SandboxConfig } from './sandbox-config.js';
-import type { Caller, ComponentCode, ComponentDescription, ComponentFiles, RunJob, RunOutcome, Sandbox, SandboxHealth } from './sandbox.js';
+import { packageClosure } from './jail/jail-root-parts.js';
+import { PackageInstaller, type PackageSettings } from './packages/package-installer.js';
+import type {
+  Caller,
+  ComponentCode,
+  ComponentDescription,
+  ComponentFiles,
+  Inspector,
+  PackageBundle,
+  PackageImport,
+  RunJob,
+  RunOutcome,
+  Sandbox,
+  SandboxHealth,
+} from './sandbox.js';
 import { FairSlots } from './processes/fair-slots.js';
 
 // A run whose process was ended by another run is repeated alone; that process can fail, too
 const mostAttempts = 3;
 // One that is accepted waits in the memory of this process and in one of the places of its requests, of which there are 64
+const installationLimits = { atATime: 2, atATimePerAccount: 1, waitingPerAccount: 10, waiting: 20 };
 const inspectionLimits = { atATime: 4, atATimePerAccount: 2, waitingPerAccount: 20, waiting: 44 };
 
 /** Components in jailed Node processes, one per account. */
@@ -25,21 +42,38 @@ export class ProcessSandbox implements Sandbox {
   private readonly guard: AddressGuard;
   private readonly budgets: EgressBudgets;
   private readonly inspections = new FairSlots(inspectionLimits);
+  private readonly installations = new FairSlots(installationLimits);
+  private readonly packages: PackageInstaller;
 
   private constructor(
     private readonly config: SandboxConfig,
     private readonly chosen: ChosenJail,
+    packages: PackageSettings,
+    shipped: ReadonlyMap<string, string>,
   ) {
     const { lookup, ownHosts } = config;
     this.guard = AddressGuard.fromConfig(config.allowPrivateHosts, { ...(lookup && { lookup }), ...(ownHosts && { ownHosts }) });
     this.budgets = new EgressBudgets(config.egress);
+    this.packages = new PackageInstaller(packages, {
+      jail: chosen.jail,
+      exchanges: this.exchanges,
+      uid: this.users.ofInstallations,
+      shipped,
+    });
     this.pool = new RunnerPool((purpose) => this.launch(purpose), config);
   }
 
   /** Builds the jail's root if need be and finds out which jail works here. @throws Error that says why none does */
   static async start(config: SandboxConfig): Promise<ProcessSandbox> {
     const root = await openJailRoot(config.prebuiltJailRoots, config.dataDir, config.modules);
-    const sandbox = new ProcessSandbox(config, await chooseJail(root, config.jail, !config.trustsComponents, new RunnerUsers().next()));
+    const chosen = await chooseJail(root, config.jail, !config.trustsComponents, new RunnerUsers().next());
+    const shipped = await packageClosure(config.modules);
+    const direct = shipped.filter(({ to }) => config.modules.includes(to.slice('node_modules/'.length)));
+    const versions = new Map(direct.map(({ to, version }) => [to.slice('node_modules/'.length), version]));
+    // Beside the jail's root: both have to be reachable for the jail's user
+    const parent = await jailRootParent(config.dataDir).catch(() => config.dataDir);
+    const packages = { ...config.packages, store: config.packages.store || join(parent, 'packages') };
+    const sandbox = new ProcessSandbox(config, chosen, packages, versions);
     // If a runner cannot start (a Node without the internals that the guest needs), it shows now and not at the first run
     await sandbox.pool.fill().catch(async (error: unknown) => {
       await sandbox.close();
@@ -48,8 +82,18 @@ export class ProcessSandbox implements Sandbox {
     return sandbox;
   }
 
-  inspect(component: ComponentCode, caller: Caller = {}): Promise<ComponentDescription> {
-    return this.inTurn(caller, (until) => this.pool.alone((process) => process.inspect(component, until, caller.accountId ?? '')));
+  inspect(component: ComponentCode, inspector: Inspector = {}): Promise<ComponentDescription> {
+    return this.inTurn(inspector, (until) => this.pool.alone((process) => process.inspect(component, until, inspector)));
+  }
+
+  bundlePackages(imports: PackageImport[], { accountId = '', until }: Caller = {}): Promise<PackageBundle> {
+    const deadline = until ?? Date.now() + this.config.limits.installMs;
+    return this.installations.use(accountId, deadline, () => this.packages.bundle(imports, deadline));
+  }
+
+  /** Downloads packages, so that they can be installed without a registry later. Returns the exact version of each. @throws ComponentRejected */
+  preload(packages: string[]): Promise<Record<string, string>> {
+    return this.packages.preload(packages);
   }
 
   bundle(files: ComponentFiles, caller: Caller = {}): Promise<string> {
@@ -65,7 +109,7 @@ export class ProcessSandbox implements Sandbox {
   }
 
   private async inTurn<T>({ accountId = '', until }: Caller, work: (until: number) => Promise<T>): Promise<T> {
-    const deadline = until ?? Date.now() + this.config.limits.inspectMs;
+    const deadline = Math.min(until ?? Infinity, Date.now() + this.config.limits.inspectMs);
     return this.inspections.use(accountId, deadline, () => work(deadline));
   }
 

@@ -2,6 +2,7 @@ import type { AddressGuardOptions } from '#egress';
 import { curatedModules } from './curated-modules.js';
 import { defaultEgressLimits, type EgressLimits } from './egress/egress-budget.js';
 import type { JailChoice } from './jail/choose-jail.js';
+import type { PackageSettings } from './packages/package-installer.js';
 import type { GuestLimits } from './wire/messages.js';
 
 /** Times in ms, sizes in bytes unless the name says otherwise. */
@@ -12,6 +13,8 @@ export interface SandboxLimits extends GuestLimits {
   wallMs: number;
   /** An inspection or a bundling whose caller sets no timeout, on the wall's clock */
   inspectMs: number;
+  /** An installation of packages whose caller sets no timeout, on the wall's clock */
+  installMs: number;
   /** How long a component may do nothing while it is loaded */
   inspectIdleMs: number;
   /** A run, an inspection or a bundling, on its process's CPU clock */
@@ -36,6 +39,7 @@ export const defaultLimits: SandboxLimits = {
   startMs: 15_000,
   wallMs: 30_000,
   inspectMs: 15_000,
+  installMs: 60_000,
   inspectIdleMs: 2_000,
   cpuMs: 5_000,
   silenceCpuMs: 2_000,
@@ -75,6 +79,8 @@ export interface SandboxConfig {
   /** One process per account, or per source: an account's components can otherwise change what the next one sees (`Array.prototype`, …) */
   isolation: 'account' | 'source';
   modules: string[];
+  /** Which packages components may import beside `modules` */
+  packages: PackageSettings;
   /** Loaded in processes that wait for an account */
   warmModules: string[];
   /** Processes kept ready for accounts that have none */
@@ -103,6 +109,7 @@ export const defaultSandboxConfig: Omit<SandboxConfig, 'dataDir'> = {
   limits: defaultLimits,
   isolation: 'account',
   modules: curatedModules,
+  packages: { policy: 'none', list: [], store: '' },
   warmModules: ['axios', '@pipedream/platform', 'lodash'],
   blanks: 2,
   maxProcesses: 100,

@@ -3,13 +3,16 @@ import { resolve } from 'node:path';
 import { LOG, type Log } from '#observability';
 import { CannotStart } from '#service';
 import { ProcessSandbox } from './process-sandbox.js';
+import { PackagesConfig } from './packages/packages.config.js';
 import { RunnerConfig } from './runner.config.js';
 import { defaultSandboxConfig, type SandboxConfig } from './sandbox-config.js';
 import { Sandbox, SandboxUnavailable } from './sandbox.js';
 
 export function readSandboxConfig(): SandboxConfig {
   const config = RunnerConfig.read();
-  return { ...defaultSandboxConfig, ...config, dataDir: resolve(config.dataDir) };
+  const { policy, list, store } = PackagesConfig.read();
+  const packages = { policy, list, store: store && resolve(store) };
+  return { ...defaultSandboxConfig, ...config, dataDir: resolve(config.dataDir), packages };
 }
 
 /** @throws CannotStart when this machine cannot run a sandbox */

@@ -5,9 +5,16 @@
 export abstract class Sandbox {
   /**
    * Evaluates the code in a temporary process and describes the component.
-   * @throws ComponentRejected if the component is invalid; SandboxUnavailable if no process could be started; TooMuchWaiting; CallerGone
+   * @throws PackagesMissing if the caller installs packages and the component imports some; ComponentRejected if the component is invalid;
+   * SandboxUnavailable if no process could be started; TooMuchWaiting; CallerGone
    */
-  abstract inspect(component: ComponentCode, caller?: Caller): Promise<ComponentDescription>;
+  abstract inspect(component: ComponentCode, caller?: Inspector): Promise<ComponentDescription>;
+
+  /**
+   * Installs packages with npm in a jail that reaches the registry only, and bundles them.
+   * @throws ComponentRejected if one does not exist or is not acceptable; TooMuchWaiting; CallerGone
+   */
+  abstract bundlePackages(imports: PackageImport[], caller?: Caller): Promise<PackageBundle>;
 
   /**
    * Bundles an entry file and its relative imports into one file, in a temporary process.
@@ -33,10 +40,48 @@ export interface Caller {
   until?: number;
 }
 
+export interface Inspector extends Caller {
+  /** Whether packages that the component imports can be installed: then they are reported instead of being missing */
+  installs?: boolean;
+}
+
 export interface ComponentCode {
   /** SHA-256 of the code, hex */
   hash: string;
   code: string;
+  /** A PackageBundle's code, if the component imports packages that are not part of Sluice */
+  packages?: string;
+}
+
+/** An import of a package, as the code names it. */
+export interface PackageImport {
+  /** For example `luxon`, `@octokit/core@^6`, `lodash/get` */
+  specifier: string;
+  kind: 'import' | 'require';
+  /** Whether the component cannot be loaded without it */
+  isStatic: boolean;
+  line: number | null;
+}
+
+/** Packages as one ES module: it exports `import <specifier>`, a module's exports, and `require <specifier>`, a function that returns them. */
+export interface PackageBundle {
+  code: string;
+  /** The exact version of each package, by specifier */
+  versions: Record<string, string>;
+  warnings: ComponentWarning[];
+}
+
+/** A mistake that does not keep a component from running, with its place in the code as submitted; lines and columns begin at 1. */
+export interface ComponentWarning {
+  message: string;
+  line: number | null;
+  column: number | null;
+}
+
+/** What a component's code says without being run. */
+export interface CodeOutline {
+  imports: PackageImport[];
+  warnings: ComponentWarning[];
 }
 
 export interface ComponentFiles {
@@ -62,6 +107,10 @@ export interface ComponentDescription {
   has_run: boolean;
   /** In declaration order */
   configurable_props: PropDefinition[];
+  /** Absent: none */
+  warnings?: ComponentWarning[];
+  /** The exact versions of installed packages, by specifier; absent: none */
+  packages?: Record<string, string>;
 }
 
 /** A prop as the API shows it: name, type, and whatever attributes the component gave (plain JSON; an `options` function is `remoteOptions: true`). */
@@ -188,5 +237,12 @@ export class ComponentRejected extends Error {
     readonly line: number | null = null,
   ) {
     super(message);
+  }
+}
+
+/** The component imports packages that have to be installed before it can be loaded. */
+export class PackagesMissing extends ComponentRejected {
+  constructor(readonly imports: PackageImport[]) {
+    super(`The packages ${imports.map(({ specifier }) => `"${specifier}"`).join(', ')} are not installed`);
   }
 }

@@ -25,14 +25,14 @@ export class EgressProxy {
   private budget: EgressBudget | null = null;
 
   private constructor(
-    private readonly guard: AddressGuard,
+    private readonly guard: Pick<AddressGuard, 'resolve'>,
     private readonly limits: EgressLimits,
   ) {
     this.server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => void this.accept(client));
     this.server.on('error', () => {});
   }
 
-  static async listen(path: string, guard: AddressGuard, limits: EgressLimits): Promise<EgressProxy> {
+  static async listen(path: string, guard: Pick<AddressGuard, 'resolve'>, limits: EgressLimits): Promise<EgressProxy> {
     const proxy = new EgressProxy(guard, limits);
     await new Promise<void>((resolve, reject) => {
       proxy.server.once('error', reject);

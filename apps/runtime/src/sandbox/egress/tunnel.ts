@@ -9,7 +9,7 @@ export class Tunnel {
 
   constructor(
     private readonly client: Socket,
-    private readonly guard: AddressGuard,
+    private readonly guard: Pick<AddressGuard, 'resolve'>,
     private readonly limits: EgressLimits,
     private readonly counts: EgressCounts,
   ) {}

@@ -23,18 +23,20 @@ export class ComponentLoader {
 
   constructor(private readonly modules: CuratedModules) {}
 
-  load(hash: string, code: string | undefined): Promise<Component> {
+  /** @param packages the module of the packages that were installed for it */
+  load(hash: string, code: string | undefined, packages: string | undefined): Promise<Component> {
     let component = this.loaded.get(hash);
     if (!component) {
-      component = this.evaluate(hash, code ?? '');
+      component = this.evaluate(hash, code ?? '', packages);
       component.catch(() => {});
       this.loaded.set(hash, component);
     }
     return component;
   }
 
-  private async evaluate(hash: string, code: string): Promise<Component> {
+  private async evaluate(hash: string, code: string, packages: string | undefined): Promise<Component> {
     const url = `component:///${hash.slice(0, 16)}/component.js`;
+    if (packages) await this.modules.install(url, packages);
     try {
       return asComponent(await this.evaluateJavaScript(url, code));
     } catch (error) {
@@ -61,7 +63,7 @@ export class ComponentLoader {
       return (await this.modules.import(url, code)).default;
     }
     const module = { exports: {} as Record<string, unknown> };
-    body.call(module.exports, module.exports, this.modules.requireFor, module, url, '/');
+    body.call(module.exports, module.exports, this.modules.requireOf(url), module, url, '/');
     return module.exports.__esModule || isOnlyDefault(module.exports) ? module.exports.default : module.exports;
   }
 }

@@ -1,7 +1,9 @@
+import type { CodeOutline } from '../sandbox.js';
 import type { GuestLimits, ToGuest } from '../wire/messages.js';
 import { closeBuiltIns } from './built-ins.js';
 import { Channel } from './channel.js';
 import { describeComponent } from './describe-component.js';
+import { createRequire, stripTypeScriptTypes } from 'node:module';
 import { setDefaultCACertificates, getCACertificates } from 'node:tls';
 import { installEgress } from './egress.js';
 import { guestError } from './guest-error.js';
@@ -29,7 +31,7 @@ channel.listen((message) => {
     case 'ping':
       return send({ t: 'pong', n: message.n });
     case 'inspect':
-      return void inspect(message.id, message.hash, message.code);
+      return void inspect(message);
     case 'run':
       return void runComponent(message, loader, limits, send);
   }
@@ -56,10 +58,19 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
   send({ t: 'ready' });
 }
 
-async function inspect(id: string, hash: string, code: string): Promise<void> {
+/** With a parser, which is loaded only here: runs need none. */
+function readOutline(code: string): CodeOutline {
+  const { outline } = createRequire(__filename)('./outline.cjs') as typeof import('./outline.js');
+  return outline(code, stripTypeScriptTypes);
+}
+
+async function inspect({ id, hash, code, packages, installs }: Extract<ToGuest, { t: 'inspect' }>): Promise<void> {
   try {
-    const component = await loader.load(hash, code);
-    send({ t: 'described', id, description: describeComponent(component) });
+    const { imports, warnings } = readOutline(code);
+    const missing = installs && packages === undefined ? imports.filter(({ specifier }) => modules.mayBeInstalled(specifier)) : [];
+    if (missing.length > 0) return send({ t: 'missing', id, imports: missing });
+    const component = await loader.load(hash, code, packages);
+    send({ t: 'described', id, description: { ...describeComponent(component), warnings } });
   } catch (thrown) {
     if (thrown instanceof NoComponent) return send({ t: 'rejected', id, message: thrown.message, line: thrown.line });
     const { name, message } = guestError(thrown);

@@ -10,6 +10,10 @@ const typesExports = { defineApp: identity, defineAction: identity, defineSource
 const runnerUrl = pathToFileURL(__filename).href;
 const componentScheme = 'component:';
 const namedScheme = 'curated-named:';
+const installedScheme = 'installed:';
+
+/** The module of one component's installed packages. */
+type Installed = Record<string, unknown>;
 
 /**
  * One closed list for `import` and `require`. It is a courtesy to the author (an error that names the list); what a component cannot reach, the
@@ -19,19 +23,29 @@ export class CuratedModules {
   private readonly require = createRequire(runnerUrl);
   private readonly names: Set<string>;
   private readonly componentSources = new Map<string, string>();
+  /** By the folder of the component's URL */
+  private readonly installed = new Map<string, Installed>();
 
   constructor(names: string[]) {
     this.names = new Set([...names, types]);
-    // A bundle is an ES module, and a CommonJS neighbour in it still calls `require`
-    Object.assign(globalThis, { require: this.requireFor });
+    // A bundle is an ES module, and a CommonJS neighbour in it still calls `require`; the bundler puts a call of the second before its code
+    Object.assign(globalThis, { require: this.requireFor, [Symbol.for('sluice.require')]: this.requireOf });
     registerHooks({
       resolve: (specifier, context, next) => {
-        if (specifier.startsWith(componentScheme)) return { url: specifier, shortCircuit: true };
+        if (specifier.startsWith(componentScheme) || this.componentSources.has(specifier)) return { url: specifier, shortCircuit: true };
         if (!context.parentURL?.startsWith(componentScheme)) return next(specifier, context);
+        const installed = this.installed.get(folderOf(context.parentURL));
+        if (installed && `import ${specifier}` in installed)
+          return {
+            url: installedScheme + encodeURIComponent(JSON.stringify([folderOf(context.parentURL), specifier])),
+            shortCircuit: true,
+          };
         return this.resolveImport(specifier, (name) => next(name, { ...context, parentURL: runnerUrl }));
       },
       load: (url, context, next) => {
-        if (url.startsWith(componentScheme)) return { format: 'module', source: this.componentSources.get(url)!, shortCircuit: true };
+        const source = this.componentSources.get(url);
+        if (source !== undefined) return { format: 'module', source, shortCircuit: true };
+        if (url.startsWith(installedScheme)) return { format: 'module', source: this.installedExports(url), shortCircuit: true };
         if (url.startsWith(namedScheme)) return { format: 'module', source: this.namedExports(url), shortCircuit: true };
         return next(url, context);
       },
@@ -44,7 +58,38 @@ export class CuratedModules {
     return import(url) as Promise<Record<string, unknown>>;
   }
 
-  /** What a CommonJS component gets as `require`. */
+  /**
+   * Evaluates the packages that were installed for a component, before it.
+   * @param url of the component
+   * @param code a PackageBundle's
+   */
+  async install(url: string, code: string): Promise<void> {
+    const file = `file:///${folderOf(url).slice(-16)}/packages.mjs`;
+    this.componentSources.set(file, code);
+    this.installed.set(folderOf(url), (await import(file)) as Installed);
+  }
+
+  /** Whether it is a package that could be installed: neither one of the list nor one of Node's, nor a path. */
+  mayBeInstalled(specifier: string): boolean {
+    if (/^(?:[./]|[a-z][a-z+.-]*:)/i.test(specifier) || isBuiltin(specifier) || specifier.startsWith(types)) return false;
+    try {
+      this.checked(specifier);
+      // One of the list, of a version that the list may not have
+      return /.@[^/]*$/.test(specifier);
+    } catch {
+      return true;
+    }
+  }
+
+  /** What a CommonJS component gets as `require`. @param url of the component */
+  readonly requireOf =
+    (url: string) =>
+    (specifier: string): unknown => {
+      const installed = this.installed.get(folderOf(url))?.[`require ${specifier}`];
+      return typeof installed === 'function' ? (installed as () => unknown)() : this.requireFor(specifier);
+    };
+
+  /** The `require` of a component without installed packages. */
   readonly requireFor = (specifier: string): unknown => {
     const name = this.checked(specifier);
     return name === types ? typesExports : this.require(name);
@@ -84,6 +129,19 @@ export class CuratedModules {
     return !resolved.url.endsWith('.mjs');
   }
 
+  /** One of the installed packages as a separate module, which names all of its exports. */
+  private installedExports(url: string): string {
+    const [folder, specifier] = JSON.parse(decodeURIComponent(url.slice(installedScheme.length))) as [string, string];
+    const name = `import ${specifier}`;
+    const exports = this.installed.get(folder)![name] as Record<string, unknown>;
+    const names = Object.keys(exports).filter((key) => key !== 'default');
+    return [
+      `import { ${JSON.stringify(name)} as exports } from ${JSON.stringify(`file:///${folder.slice(-16)}/packages.mjs`)};`,
+      ...('default' in exports ? ['export default exports.default;'] : []),
+      ...names.map((key, index) => `const e${index} = exports[${JSON.stringify(key)}];\nexport { e${index} as ${JSON.stringify(key)} };`),
+    ].join('\n');
+  }
+
   /** A CommonJS package as a module that names all of its exports: Node itself finds them only in some (`import { get } from "lodash"` fails). */
   private namedExports(url: string): string {
     const name = url.slice(namedScheme.length);
@@ -118,3 +176,5 @@ export class CuratedModules {
     return `The module "${specifier}" is not available. Available packages: ${packages}. Node's own modules: ${builtIns.join(', ')}`;
   }
 }
+
+const folderOf = (url: string): string => url.slice(0, url.lastIndexOf('/'));

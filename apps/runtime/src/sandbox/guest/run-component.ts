@@ -23,7 +23,7 @@ export async function runComponent(
   try {
     await currentRun.run(run, async () => {
       const failed = new Promise<never>((_, reject) => (run.fail = reject));
-      const component = await Promise.race([loader.load(job.hash, job.code), failed]);
+      const component = await Promise.race([loader.load(job.hash, job.code, job.packages), failed]);
       await Promise.race([call(component, run), failed]);
       // rejections that nobody awaits are reported one turn later
       await Promise.race([nextTurn(), failed]);

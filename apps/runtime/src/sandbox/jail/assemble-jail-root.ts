@@ -1,13 +1,17 @@
 import { chmod, constants, copyFile, link, lstat, mkdir, readdir, realpath, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { writablePath } from './command-line.js';
 import { confineProgram } from './confine.js';
+import { mostWritable } from './jail.js';
 import type { JailRootParts } from './jail-root-parts.js';
 
 const asBoolean = [() => true, () => false] as const;
 
-export async function assembleJailRoot(target: string, { programs, guest, packages, filter }: JailRootParts): Promise<void> {
+export async function assembleJailRoot(target: string, { programs, guest, packages, npm, filter }: JailRootParts): Promise<void> {
   const root = join(target, 'root');
-  for (const folder of ['bin', 'runner/node_modules', 'tmp', 'exchange', 'dev']) await mkdir(join(root, folder), { recursive: true });
+  const mountPoints = Array.from({ length: mostWritable }, (_, index) => writablePath(index).slice(1));
+  for (const folder of ['bin', 'runner/node_modules', 'tmp', 'exchange', 'dev', ...mountPoints])
+    await mkdir(join(root, folder), { recursive: true });
   for (const { name, file, libraries } of programs) {
     await placeFile(await realpath(file), join(root, 'bin', name));
     for (const library of libraries) {
@@ -18,22 +22,29 @@ export async function assembleJailRoot(target: string, { programs, guest, packag
   }
   await writeFile(join(root, 'runner', 'runner.cjs'), guest.runner);
   await writeFile(join(root, 'runner', 'probe.cjs'), guest.probe);
+  await writeFile(join(root, 'runner', 'npm.cjs'), guest.npm);
+  await writeFile(join(root, 'runner', 'outline.cjs'), guest.outline);
   // Node looks for both; if Landlock returned EACCES instead of ENOENT, it would not start
   await writeFile(join(root, 'runner', 'package.json'), '{}');
   await writeFile(join(root, 'runner', 'openssl.cnf'), '');
   for (const { from, to } of packages) await placePackage(from, join(root, 'runner', to));
+  // Outside of node_modules, where components could import it; its own packages are inside it
+  await placePackage(npm.from, join(root, 'runner', 'npm'), true);
   if (filter) await writeFile(join(target, 'seccomp.bpf'), filter);
   const confine = confineProgram(filter);
   if (confine) await writeFile(join(root, 'bin', 'confine'), confine, { mode: 0o755 });
   await makeReadable(target);
 }
 
-/** The files of a package, without those that never run. Packages inside it have separate entries. */
-async function placePackage(from: string, to: string): Promise<void> {
+/**
+ * The files of a package, without those that never run.
+ * @param whole with the packages inside it, which otherwise have separate entries
+ */
+async function placePackage(from: string, to: string, whole = false): Promise<void> {
   await mkdir(to, { recursive: true });
   for (const entry of await readdir(from, { withFileTypes: true })) {
     const [source, copy] = [join(from, entry.name), join(to, entry.name)];
-    if (entry.isDirectory() && entry.name !== 'node_modules') await placePackage(source, copy);
+    if (entry.isDirectory() && (whole || entry.name !== 'node_modules')) await placePackage(source, copy, whole);
     else if (entry.isFile() && !/\.(d\.[cm]?ts|map|md)$/.test(entry.name)) await placeFile(source, copy);
   }
 }

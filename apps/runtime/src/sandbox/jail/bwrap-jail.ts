@@ -1,4 +1,4 @@
-import { changeUser, findProgram, lowerPriority, programCommand, resourceLimits, tmpBytes } from './command-line.js';
+import { changeUser, findProgram, lowerPriority, programCommand, resourceLimits, tmpBytes, writablePath } from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
@@ -10,12 +10,13 @@ export class BwrapJail implements Jail {
 
   command(program: JailedProgram): JailCommand {
     const exchangePath = '/exchange';
+    const { writable = [] } = program;
     const [file, ...args] = [
       // bwrap itself must be an ordinary user: started by root it would map the jail's user to root outside
       ...changeUser(program.uid),
       ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',
-      ...resourceLimits,
+      ...resourceLimits(program.kind),
       findProgram('bwrap') ?? 'bwrap',
       '--unshare-all',
       '--unshare-user',
@@ -28,11 +29,19 @@ export class BwrapJail implements Jail {
       ...['--ro-bind', this.root.dir, '/'],
       ...['--size', String(tmpBytes), '--tmpfs', '/tmp'],
       ...['--ro-bind', program.exchangeDir, exchangePath],
+      ...writable.flatMap((dir, index) => ['--bind', dir, writablePath(index)]),
       ...['--chdir', '/tmp'],
       ...(this.root.seccompFile ? ['--seccomp', '4'] : []),
       '--',
       ...programCommand(program, { root: '', exchange: exchangePath, tmp: '/tmp' }),
     ];
-    return { file: file!, args, env: {}, descriptorFiles: this.root.seccompFile ? [this.root.seccompFile] : [], exchangePath };
+    return {
+      file: file!,
+      args,
+      env: {},
+      descriptorFiles: this.root.seccompFile ? [this.root.seccompFile] : [],
+      exchangePath,
+      writablePaths: writable.map((_, index) => writablePath(index)),
+    };
   }
 }

@@ -19,6 +19,9 @@ export function programCommand(program: JailedProgram, view: View): string[] {
     case 'probe':
       // Without Node's own permissions: the probe is there to see what the jail keeps back
       return [`${view.root}/bin/node`, ...nodeFlags(program, view), `${runner}/probe.cjs`, ...program.args];
+    case 'npm':
+      // Without Node's own permissions: npm runs none of the code that it installs, and needs files that they would close
+      return [`${view.root}/bin/node`, ...nodeFlags(program, view), `${runner}/npm.cjs`, `${runner}/npm`, ...program.args];
     case 'runner':
       return [`${view.root}/bin/node`, ...nodeFlags(program, view), ...permissionFlags(view), `${runner}/runner.cjs`, ...program.args];
   }
@@ -53,10 +56,11 @@ function permissionFlags(view: View): string[] {
  * Options of prlimit(1). The data limit counts what V8 reserves for compiled code (some 525 MB of it): 800 MB leave about 275 MB to use, and the
  * kernel keeps to that where watching the resident memory every 100 ms comes too late.
  */
-export const resourceLimits = [
+export const resourceLimits = (kind: JailedProgram['kind']): string[] => [
   '--nofile=1024',
   '--core=0',
-  '--fsize=16777216',
+  // npm writes the archives of packages
+  `--fsize=${kind === 'npm' ? 64 << 20 : 16 << 20}`,
   '--data=800000000',
   '--memlock=0',
   '--msgqueue=0',
@@ -66,6 +70,9 @@ export const resourceLimits = [
 
 /** Only if it counts the processes of this jail alone: with a separate user namespace or a separate user. */
 export const processLimit = '--nproc=24';
+
+/** The mount point of the nth writable folder in a jail with a separate root directory. */
+export const writablePath = (index: number): string => `/writable/${index}`;
 
 export const tmpBytes = 16 << 20;
 

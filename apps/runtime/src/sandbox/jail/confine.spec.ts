@@ -49,6 +49,23 @@ const program = process.platform === 'linux' ? confineProgram(seccompFilter()) :
     expect(await confined([...rules, `r${dir}`], script)).toEqual(['ok', 'EACCES', 'EACCES']);
   });
 
+  it('writes below the folders that a rule lets it write to, and makes no links', async () => {
+    const rules = ['x/lib', 'x/lib64', 'x/usr', 'r/etc', `x${process.execPath}`, `w${dir}`];
+    const attempts = 'const t = (f) => { try { f(); return "ok" } catch (e) { return e.code } };';
+    const file = JSON.stringify(join(dir, 'made', 'file'));
+    const steps = [
+      `fs.mkdirSync(${JSON.stringify(join(dir, 'made'))})`,
+      `fs.writeFileSync(${file}, "text")`,
+      `fs.renameSync(${file}, ${file} + "2")`,
+      `fs.truncateSync(${file} + "2", 1)`,
+      `fs.rmSync(${JSON.stringify(join(dir, 'made'))}, { recursive: true })`,
+      `fs.symlinkSync("/etc", ${JSON.stringify(join(dir, 'link'))})`,
+      'fs.writeFileSync("/tmp/sluice-confine-outside", "")',
+    ];
+    const script = `${attempts} return [${steps.map((step) => `t(() => ${step})`).join()}]`;
+    expect(await confined(rules, script)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'EACCES', 'EACCES']);
+  });
+
   it('starts no other program', async () => {
     const script = 'return child_process.spawnSync("/bin/true").error.code';
     expect(await confined([], script)).toBe('EPERM');

@@ -1,10 +1,11 @@
 /**
  * A program of some 600 bytes that gives up what its arguments do not list, and then becomes another program:
  *
- *     confine [x<path> …] [r<path> …] - <program> <argument> …
+ *     confine [x<path> …] [r<path> …] [w<path> …] - <program> <argument> …
  *
  *     x<path>   this file, or what is below this folder, may be read and executed
  *     r<path>   what is below this folder may be read and listed
+ *     w<path>   below this folder, files and folders may also be made, written, moved and removed
  *     none      files stay as they are; for a jail whose root directory holds nothing else
  *
  * The order: no new privileges, Landlock, the seccomp filter (which is part of the program), execve. Node can do none of these itself, and setpriv(1)
@@ -39,6 +40,8 @@ const pathBeneath = 1;
 // linux/landlock.h: execute 1, read a file 4, list a folder 8
 const execute = 1 | 4;
 const read = 4 | 8;
+// write a file 2, remove a folder 16, a file 32, make a folder 128, a file 256, move 8192, truncate 16384
+const write = read | 2 | 16 | 32 | 128 | 256 | 8192 | 16384;
 // Everything that this version of Landlock knows is handled, so everything that no rule allows is denied
 const filesUpTo = { version3: 0x7fff, version5: 0xffff };
 const tcp = 3;
@@ -146,6 +149,9 @@ function assemble(filter: Buffer, codeBytes: number): Buffer {
   ifEqual('restrict');
   eax(execute);
   emit(0x80, 0x3f, 'x'.charCodeAt(0));
+  ifEqual('open');
+  eax(write);
+  emit(0x80, 0x3f, 'w'.charCodeAt(0));
   ifEqual('open');
   eax(read);
   label('open');

@@ -16,23 +16,30 @@ export interface JailRootParts {
   programs: JailProgram[];
   guest: BundledGuest;
   packages: CuratedPackage[];
+  /** npm itself, which installs other packages */
+  npm: CuratedPackage;
   /** null: there is no filter for this processor */
   filter: Buffer | null;
 }
 
 export async function collectJailRootParts(modules: string[]): Promise<JailRootParts> {
-  const [programs, guest, packages] = await Promise.all([jailPrograms(), bundleGuest(), packageClosure(modules)]);
-  return { programs, guest, packages, filter: seccompFilter() };
+  const [programs, guest, packages, npm] = await Promise.all([
+    jailPrograms(),
+    bundleGuest(),
+    packageClosure(modules),
+    installedPackage('npm'),
+  ]);
+  return { programs, guest, packages, npm, filter: seccompFilter() };
 }
 
 /** Depends on contents alone: the files of a container image may have other times than at its build. */
-export async function fingerprint({ programs, guest, packages, filter }: JailRootParts): Promise<string> {
+export async function fingerprint({ programs, guest, packages, npm, filter }: JailRootParts): Promise<string> {
   const hash = createHash('sha256');
   for (const { name, file, libraries } of programs) {
     hash.update(JSON.stringify([name, libraries]));
     for (const path of [file, ...libraries]) hash.update(await beginningOf(path));
   }
-  hash.update(JSON.stringify([guest, packages.map(({ to, version }) => [to, version])]));
+  hash.update(JSON.stringify([guest, [...packages, npm].map(({ to, version }) => [to, version])]));
   hash.update(filter ?? 'none');
   hash.update(confineProgram(filter) ?? 'none');
   return hash.digest('hex').slice(0, 16);
@@ -84,10 +91,12 @@ async function sharedLibraries(file: string): Promise<string[]> {
   return [...new Set(stdout.match(/\/[^\s:()]+/g) ?? [])].filter((path) => path !== file);
 }
 
-/** The two programs that run inside the jail, bundled. */
+/** The programs that run inside the jail, bundled. */
 interface BundledGuest {
   runner: string;
   probe: string;
+  npm: string;
+  outline: string;
 }
 
 /** Bundles each program into one CommonJS file, from TypeScript sources or from compiled ones, so that it needs nothing else of this repository. */
@@ -103,8 +112,8 @@ async function bundleGuest(): Promise<BundledGuest> {
     );
     return stdout;
   };
-  const [runner, probe] = await Promise.all([bundle('main'), bundle('probe')]);
-  return { runner, probe };
+  const [runner, probe, npm, outline] = await Promise.all(['main', 'probe', 'npm', 'outline'].map(bundle));
+  return { runner: runner!, probe: probe!, npm: npm!, outline: outline! };
 }
 
 interface CuratedPackage {
@@ -125,7 +134,7 @@ interface Manifest {
 const INSTALLED = 'component-packages';
 
 /** The curated packages and their dependencies, as npm has installed them. */
-async function packageClosure(names: string[]): Promise<CuratedPackage[]> {
+export async function packageClosure(names: string[]): Promise<CuratedPackage[]> {
   const found = new Map<string, CuratedPackage>();
   const project = await findProject();
   const visit = async (name: string, importer: string): Promise<void> => {
@@ -136,6 +145,13 @@ async function packageClosure(names: string[]): Promise<CuratedPackage[]> {
   };
   for (const name of names) await visit(name, project);
   return [...found.values()].sort((a, b) => (a.to < b.to ? -1 : 1));
+}
+
+/** A package of that folder, without its dependencies. */
+export async function installedPackage(name: string): Promise<CuratedPackage> {
+  const project = await findProject();
+  const { dir, manifest } = await findPackage(name, project, project);
+  return { version: manifest.version, from: dir, to: relative(project, dir) };
 }
 
 /** Above this file, which may be compiled into `dist/`. */

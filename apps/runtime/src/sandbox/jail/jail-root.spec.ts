@@ -62,10 +62,13 @@ describe('the root of the jail', () => {
       readdirSync(root.dir)
         .filter((name) => !name.startsWith('lib') && name !== 'usr' && name !== 'nix')
         .sort(),
-    ).toEqual(['bin', 'dev', 'exchange', 'runner', 'tmp']);
+    ).toEqual(['bin', 'dev', 'exchange', 'runner', 'tmp', 'writable']);
     expect(readdirSync(join(root.dir, 'runner')).sort()).toEqual([
       'node_modules',
+      'npm',
+      'npm.cjs',
       'openssl.cnf',
+      'outline.cjs',
       'package.json',
       'probe.cjs',
       'runner.cjs',

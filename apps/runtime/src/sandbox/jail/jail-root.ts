@@ -109,7 +109,7 @@ async function exists(path: string): Promise<boolean> {
  * jailed processes run as other users, and the root has to be in the temporary directory, in a folder that nobody else could have made.
  * @throws SandboxUnavailable when the folder cannot be created
  */
-async function jailRootParent(dataDir: string): Promise<string> {
+export async function jailRootParent(dataDir: string): Promise<string> {
   const wanted = resolve(dataDir, 'sandbox');
   await makeFolder(wanted);
   if (process.getuid?.() !== 0 || (await isOpenToAll(wanted))) return wanted;

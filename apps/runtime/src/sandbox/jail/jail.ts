@@ -10,13 +10,18 @@ export interface Jail {
   command(program: JailedProgram): JailCommand;
 }
 
+/** As many mount points as the jail's root has for them. */
+export const mostWritable = 2;
+
 export interface JailedProgram {
-  kind: 'runner' | 'probe' | 'bundler';
+  kind: 'runner' | 'probe' | 'bundler' | 'npm';
   /** Files of this one process: its egress socket, or the sources to bundle. Seen inside under `exchangePath`. */
   exchangeDir: string;
   /** The user that it runs as, where we are root: never used again, so that nothing of an earlier process can be in reach */
   uid: number;
   heapMb: number;
+  /** Folders of this machine that it may write to, at most `mostWritable`; where we are root, its user must own them */
+  writable?: string[];
   /** What the program is called with */
   args: string[];
 }
@@ -29,4 +34,6 @@ export interface JailCommand {
   descriptorFiles: string[];
   /** Where the program sees the exchange folder */
   exchangePath: string;
+  /** Where the program sees the writable folders */
+  writablePaths: string[];
 }

@@ -16,6 +16,7 @@ export class OpenJail implements Jail {
       ...(setpriv ? [setpriv, '--pdeathsig', 'KILL', '--'] : []),
       ...programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null }),
     ];
-    return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: program.exchangeDir };
+    const { exchangeDir, writable = [] } = program;
+    return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: exchangeDir, writablePaths: writable };
   }
 }

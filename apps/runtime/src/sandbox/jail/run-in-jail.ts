@@ -17,13 +17,15 @@ export interface TimeLimits {
   wallMs: number;
   /** Default: no limit */
   cpuMs?: number;
+  /** Ends it; the reason becomes its exit */
+  signal?: AbortSignal;
 }
 
 /** Runs a program in the jail to its end. Never rejects. */
 export function runInJail(
   jail: Jail,
   program: JailedProgram,
-  { wallMs, cpuMs = Infinity }: TimeLimits,
+  { wallMs, cpuMs = Infinity, signal: ending }: TimeLimits,
   outputBytes: number,
 ): Promise<JailedRun> {
   return new Promise((resolve) => {
@@ -43,6 +45,7 @@ export function runInJail(
       const usage = child.pid === undefined ? null : processUsage(lastDescendant(child.pid));
       if (usage && usage.cpuMs > cpuMs) stop('cpu');
     }, tickMs);
+    ending?.addEventListener('abort', () => stop(String(ending.reason)));
     child.stdout!.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes > outputBytes) stop('output');

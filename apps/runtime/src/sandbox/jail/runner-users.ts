@@ -18,6 +18,11 @@ export class RunnerUsers {
     this.start = this.serial = randomInt(this.count);
   }
 
+  /** The user of npm, which installs packages: below the range, so that no component is ever it. */
+  get ofInstallations(): number {
+    return this.first - 1;
+  }
+
   next(): number {
     return this.first + (this.serial++ % this.count);
   }

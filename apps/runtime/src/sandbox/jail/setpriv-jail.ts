@@ -3,6 +3,8 @@ import { changeUser, findProgram, lowerPriority, processLimit, programCommand, r
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
+const writeRights = 'read-file,read-dir,write-file,remove-file,remove-dir,make-dir,make-reg,refer,truncate';
+
 /**
  * Without namespaces, for containers that do not let us make any: no new privileges, and as `setpriv-lsm` also Landlock for the files and the
  * seccomp filter, by `confine` or, where there is none for this processor, by setpriv(1) itself (util-linux from 2.41 on). The plain one is for
@@ -19,14 +21,15 @@ export class SetprivJail implements Jail {
     const [file, ...args] = [
       ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',
-      ...resourceLimits,
+      ...resourceLimits(program.kind),
       ...(isRoot ? [processLimit] : []),
       ...(isRoot ? [...changeUser(program.uid), '--bounding-set=-all', '--inh-caps=-all'] : [findProgram('setpriv') ?? 'setpriv']),
       ...['--pdeathsig', 'KILL', '--no-new-privs'],
       ...(this.rung === 'setpriv-lsm' ? this.securityModules(program) : ['--']),
       ...programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null }),
     ];
-    return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: program.exchangeDir };
+    const { exchangeDir, writable = [] } = program;
+    return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: exchangeDir, writablePaths: writable };
   }
 
   private securityModules(program: JailedProgram): string[] {
@@ -35,13 +38,20 @@ export class SetprivJail implements Jail {
     const execute = [`${dir}/lib`, `${dir}/lib64`, '/lib', '/lib64', '/usr/lib', `${dir}/bin/node`, `${dir}/bin/esbuild`].filter(
       existsSync,
     );
-    const read = [`${dir}/runner`, ...(program.kind === 'bundler' ? [program.exchangeDir] : [])];
+    const readsExchange = program.kind === 'bundler' || program.kind === 'npm';
+    const read = [`${dir}/runner`, ...(readsExchange ? [program.exchangeDir] : [])];
+    const { writable = [] } = program;
     if (this.root.confines)
-      return ['--', `${dir}/bin/confine`, ...execute.map((path) => `x${path}`), ...read.map((path) => `r${path}`), '-'];
+      return [
+        ...['--', `${dir}/bin/confine`],
+        ...[...execute.map((path) => `x${path}`), ...read.map((path) => `r${path}`), ...writable.map((path) => `w${path}`)],
+        '-',
+      ];
     return [
       ...['--landlock-access', 'fs'],
       ...execute.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,execute:${path}`]),
       ...read.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,read-dir:${path}`]),
+      ...writable.flatMap((path) => ['--landlock-rule', `path-beneath:${writeRights}:${path}`]),
       // Without a filter for this processor the probe reaches the network and the rung is refused
       ...(seccompFile ? ['--seccomp-filter', seccompFile] : []),
       '--',

@@ -1,8 +1,17 @@
-import { changeUser, findProgram, lowerPriority, processLimit, programCommand, resourceLimits, tmpBytes } from './command-line.js';
+import {
+  changeUser,
+  findProgram,
+  lowerPriority,
+  processLimit,
+  programCommand,
+  resourceLimits,
+  tmpBytes,
+  writablePath,
+} from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
-// $0 the root, $1 the exchange folder, then the program. The root is bound onto itself to become a mount, which alone can be made read-only.
+// $0 the root, $1 the exchange folder, then each writable folder and its mount point, `--`, and the program. The root is bound onto itself to become a mount, which alone can be made read-only.
 const enter = [
   'hostname runner 2>/dev/null || :',
   'mount --bind "$0" "$0"',
@@ -10,6 +19,8 @@ const enter = [
   'mount --bind "$1" "$0/exchange"',
   // A separate mount: the one of the root does not make it read-only
   'mount -o remount,bind,ro,nosuid,nodev,noexec "$0/exchange"',
+  'shift',
+  'while [ "$1" != -- ]; do mount --bind "$1" "$0$2"; mount -o remount,bind,nosuid,nodev,noexec "$0$2"; shift 2; done',
   'mount -o remount,bind,ro,nosuid,nodev "$0"',
   'root=$0',
   'shift',
@@ -26,11 +37,12 @@ export class UnshareJail implements Jail {
 
   command(program: JailedProgram): JailCommand {
     const exchangePath = '/exchange';
+    const { writable = [] } = program;
     const [file, ...args] = [
       ...changeUser(program.uid),
       ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',
-      ...resourceLimits,
+      ...resourceLimits(program.kind),
       // unshare ends with us, and its child with it: a process that loops would outlive a parent that was killed
       findProgram('setpriv') ?? 'setpriv',
       ...['--pdeathsig', 'KILL'],
@@ -38,9 +50,18 @@ export class UnshareJail implements Jail {
       ...['--user', '--map-root-user', '--net', '--pid', '--mount', '--ipc', '--uts', '--cgroup', '--fork', '--kill-child=SIGKILL'],
       '--',
       ...['/bin/sh', '-ec', enter, this.root.dir, program.exchangeDir],
+      ...writable.flatMap((dir, index) => [dir, writablePath(index)]),
+      '--',
       ...(this.root.confines ? ['/bin/confine', '-'] : []),
       ...programCommand(program, { root: '', exchange: exchangePath, tmp: '/tmp' }),
     ];
-    return { file: file!, args, env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }, descriptorFiles: [], exchangePath };
+    return {
+      file: file!,
+      args,
+      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+      descriptorFiles: [],
+      exchangePath,
+      writablePaths: writable.map((_, index) => writablePath(index)),
+    };
   }
 }

@@ -34,7 +34,7 @@ export class ExchangeBase {
   }
 
   /** A folder for one process, with its way out in it. */
-  async open(uid: number, guard: AddressGuard, limits: EgressLimits): Promise<Exchange> {
+  async open(uid: number, guard: Pick<AddressGuard, 'resolve'>, limits: EgressLimits): Promise<Exchange> {
     const dir = await this.folder();
     const socketName = 's';
     const proxy = await EgressProxy.listen(join(dir, socketName), guard, limits);

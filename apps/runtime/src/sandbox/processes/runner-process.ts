@@ -3,6 +3,8 @@ import {
   type ComponentCode,
   type ComponentDescription,
   ComponentRejected,
+  type Inspector,
+  PackagesMissing,
   type RunError,
   type RunJob,
   type RunOutcome,
@@ -136,9 +138,9 @@ export class RunnerProcess {
     const ended = this.inFlight.begin(run, wallMs, () => this.timeOut(run, wallMs));
     const { component, method, sourceId, props, endpoint, db, event } = job;
     const { hash } = component;
-    const code = this.hashes.has(hash) ? undefined : component.code;
+    const { code, packages } = this.hashes.has(hash) ? { code: undefined, packages: undefined } : component;
     this.hashes.add(hash);
-    this.channel.send({ t: 'run', id: run.id, hash, code, method, sourceId, props, endpoint, db, event });
+    this.channel.send({ t: 'run', id: run.id, hash, code, packages, method, sourceId, props, endpoint, db, event });
     const again = await ended;
     return { outcome: await run.settled, again };
   }
@@ -146,10 +148,14 @@ export class RunnerProcess {
   /**
    * Call it when `ready`, once, and stop the process afterwards.
    * @param until when the caller stops waiting, in ms since the epoch
-   * @param accountId whose connections it may use
-   * @throws ComponentRejected, SandboxUnavailable
+   * @param inspector whose connections it may use, and whether they install packages
+   * @throws PackagesMissing, ComponentRejected, SandboxUnavailable
    */
-  async inspect({ hash, code }: ComponentCode, until: number, accountId: string): Promise<ComponentDescription> {
+  async inspect(
+    { hash, code, packages }: ComponentCode,
+    until: number,
+    { accountId = '', installs = false }: Inspector,
+  ): Promise<ComponentDescription> {
     this.exchange.charge(this.settings.budgets.of(accountId));
     const id = randomBytes(8).toString('hex');
     this.watch?.enter(id, this.settings.limits.inspectIdleMs);
@@ -157,7 +163,7 @@ export class RunnerProcess {
     try {
       const description = this.inspections.begin(id);
       if (this.end) this.inspections.rejectAll(this.end);
-      else this.channel.send({ t: 'inspect', id, hash, code });
+      else this.channel.send({ t: 'inspect', id, hash, code, packages, installs });
       return await description;
     } finally {
       clearTimeout(late);
@@ -201,6 +207,7 @@ export class RunnerProcess {
       else if (message.t === 'done') this.takeEnd(run, message);
       else if (message.t === 'late') this.inFlight.reportLate(message.id, message.error);
       else if (message.t === 'described') inspection?.resolve(readDescription(message.description));
+      else if (message.t === 'missing') inspection?.reject(new PackagesMissing(message.imports));
       else if (message.t === 'rejected') inspection?.reject(new ComponentRejected(message.message, message.line));
     } catch (error) {
       this.broken(error as Error, run ?? null);

@@ -1,10 +1,23 @@
+import type { PackageImport } from '../sandbox.js';
 import type { EmitMeta, FromGuest, GuestError, OutputItem } from './messages.js';
 import { checkJsonText, countTokens, depthOf, NotJson } from './json-text.js';
 
 /** A runner process sent a message that our guest never sends, so the guest no longer controls it. */
 export class ProtocolBroken extends Error {}
 
-const lengths = { id: 64, name: 128, code: 128, message: 16_384, stack: 32_768, key: 1_048_576, meta: 65_536, level: 16, logs: 65_536 };
+const lengths = {
+  id: 64,
+  name: 128,
+  code: 128,
+  message: 16_384,
+  stack: 32_768,
+  key: 1_048_576,
+  meta: 65_536,
+  level: 16,
+  logs: 65_536,
+  specifier: 512,
+};
+const mostImports = 200;
 // An event of a megabyte whose every sign is escaped, beside what gathers before a frame is sent
 const largeFrame = 3 << 20;
 const longestDescription = 600_000;
@@ -60,6 +73,8 @@ export function readGuestMessage(frame: Buffer): FromGuest {
     case 'described':
       if (source.length > longestDescription || depthOf(source) > deepestDescription) throw new ProtocolBroken('a description too large');
       return { t: 'described', id: id(message.id), description: object(message.description) };
+    case 'missing':
+      return { t: 'missing', id: id(message.id), imports: packageImports(message.imports) };
     case 'rejected': {
       const line = message.line === null ? null : integer(message.line);
       return { t: 'rejected', id: id(message.id), message: text(message.message, lengths.message), line };
@@ -81,6 +96,19 @@ function readLargeReply(frame: Buffer): FromGuest {
   const reply = readGuestMessage(head);
   if (reply.t !== 'respond' || reply.body !== '') throw new ProtocolBroken('a frame too large');
   return { ...reply, body: frame.toString('latin1', start, end) };
+}
+
+function packageImports(value: unknown): PackageImport[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > mostImports) throw new ProtocolBroken('no list of imports');
+  return value.map((each: unknown): PackageImport => {
+    const { specifier, kind, isStatic, line } = object(each);
+    return {
+      specifier: text(specifier, lengths.specifier),
+      kind: kind === 'require' ? 'require' : 'import',
+      isStatic: isStatic === true,
+      line: line === null ? null : integer(line),
+    };
+  });
 }
 
 function outputItems(value: unknown): OutputItem[] {

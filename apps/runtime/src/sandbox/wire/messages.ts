@@ -1,11 +1,12 @@
-import type { Hook } from '../sandbox.js';
+import type { Hook, PackageImport } from '../sandbox.js';
 
 /** The messages to a runner process. */
 export type ToGuest =
   | { t: 'setup'; limits: GuestLimits; modules: string[]; trustedCa: string | null; hardened: boolean; egress: string }
   | { t: 'warm'; modules: string[] }
   | { t: 'ping'; n: number }
-  | { t: 'inspect'; id: string; hash: string; code: string }
+  /** `installs`: packages that are not available are reported as `missing` */
+  | { t: 'inspect'; id: string; hash: string; code: string; packages: string | undefined; installs: boolean }
   | RunMessage;
 
 export interface RunMessage {
@@ -14,6 +15,8 @@ export interface RunMessage {
   hash: string;
   /** Absent when this process has had it before */
   code: string | undefined;
+  /** Likewise, and for a component without installed packages */
+  packages: string | undefined;
   method: 'run' | Hook | 'options';
   sourceId: string;
   props: Record<string, unknown>;
@@ -33,6 +36,7 @@ export type FromGuest =
   | { t: 'respond'; id: string; status: number; headers: Record<string, string | string[]>; body: string }
   | { t: 'done'; id: string; out: OutputItem[]; error: GuestError | null }
   | { t: 'described'; id: string; description: unknown }
+  | { t: 'missing'; id: string; imports: PackageImport[] }
   | { t: 'rejected'; id: string; message: string; line: number | null }
   /** Code that an ended run left running has thrown. */
   | { t: 'late'; id: string; error: GuestError }

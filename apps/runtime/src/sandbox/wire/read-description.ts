@@ -1,8 +1,9 @@
-import type { ComponentDescription, DedupeStrategy, Hook, PropDefinition } from '../sandbox.js';
+import type { ComponentDescription, ComponentWarning, DedupeStrategy, Hook, PropDefinition } from '../sandbox.js';
 import { ProtocolBroken } from './guest-message.js';
 
 const longestText = 65_536;
 const mostProps = 500;
+const mostWarnings = 20;
 
 /** A description as the guest's `describeComponent` makes it. Its process has just evaluated untrusted code, so it is read as hostile input. @throws ProtocolBroken */
 export function readDescription(value: unknown): ComponentDescription {
@@ -19,6 +20,7 @@ export function readDescription(value: unknown): ComponentDescription {
     hooks: hooks.map((hook) => oneOf<Hook>(hook, ['deploy', 'activate', 'deactivate'])),
     has_run: given.has_run === true,
     configurable_props: props.map(prop),
+    ...(Array.isArray(given.warnings) && given.warnings.length > 0 && { warnings: given.warnings.slice(0, mostWarnings).map(warning) }),
   };
 }
 
@@ -26,6 +28,15 @@ function prop(value: unknown): PropDefinition {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new ProtocolBroken('a bad prop');
   const { name, type, ...attributes } = value as Record<string, unknown>;
   return { name: text(name), type: text(type), ...attributes };
+}
+
+function warning(value: unknown): ComponentWarning {
+  const { message, line, column } = value as Record<string, unknown>;
+  return { message: text(message), line: place(line), column: place(column) };
+}
+
+function place(value: unknown): number | null {
+  return Number.isSafeInteger(value) ? (value as number) : null;
 }
 
 function oneOf<T extends string>(value: unknown, allowed: T[]): T {

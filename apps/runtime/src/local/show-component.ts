@@ -10,6 +10,7 @@ export function showComponent({
   has_run,
   concurrency,
   configurable_props,
+  packages = {},
 }: ComponentDescription): string {
   const width = Math.max(0, ...configurable_props.map((prop) => prop.name.length));
   return [
@@ -20,6 +21,7 @@ export function showComponent({
     `hooks     ${hooks.join(', ') || '(none)'}`,
     `dedupe    ${dedupe ?? '(none)'}`,
     ...(concurrency > 1 ? [`at a time ${concurrency}`] : []),
+    ...Object.entries(packages).map(([specifier, version]) => `package   ${specifier} → ${version}`),
     configurable_props.length === 0 ? 'props     (none)' : 'props',
     ...configurable_props.map(
       ({ name, type, optional, default: value }) =>
@@ -27,3 +29,9 @@ export function showComponent({
     ),
   ].join('\n');
 }
+
+/** One line per warning, in the form that editors recognise. */
+export const showWarnings = (file: string, { warnings = [] }: ComponentDescription): string =>
+  warnings
+    .map(({ message, line, column }) => `${[file, line, column].filter((part) => part !== null).join(':')}: warning: ${message}`)
+    .join('\n');

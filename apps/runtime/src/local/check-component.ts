@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
-import { type ComponentDescription, type ComponentFiles, ComponentRejected, type Sandbox } from '../sandbox/sandbox.js';
+import { type InspectedComponent, inspectComponent } from '../components/inspect-component.js';
+import { type ComponentFiles, ComponentRejected, type Sandbox } from '../sandbox/sandbox.js';
 import { hasNeighbours } from './local-files.js';
 
 /** `line`: of the file, or of the file that the message names. */
-export type Checked = { ok: true; component: ComponentDescription } | { ok: false; error: string; line: number | null };
+export type Checked = ({ ok: true } & InspectedComponent) | { ok: false; error: string; line: number | null };
 
 /** Validates a component like `POST /components`, in the same sandbox. */
 export async function checkComponent(sandbox: Sandbox, { entry, files }: ComponentFiles, maxBytes: number): Promise<Checked> {
@@ -11,8 +11,7 @@ export async function checkComponent(sandbox: Sandbox, { entry, files }: Compone
     const code = hasNeighbours(files[entry]!) ? await sandbox.bundle({ entry, files }) : files[entry]!;
     const bytes = Buffer.byteLength(code);
     if (bytes > maxBytes) return { ok: false, error: `The code has ${bytes} bytes; the limit is ${maxBytes}`, line: null };
-    const hash = createHash('sha256').update(code, 'utf8').digest('hex');
-    return { ok: true, component: await sandbox.inspect({ code, hash }) };
+    return { ok: true, ...(await inspectComponent(sandbox, code)) };
   } catch (error) {
     if (!(error instanceof ComponentRejected)) throw error;
     return { ok: false, error: error.message, line: error.line ?? lineOfImport(error.message, files[entry]!) };

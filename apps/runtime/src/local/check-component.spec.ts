@@ -37,8 +37,15 @@ describe('a look at a component in a file', () => {
       'lib/index.js': 'export const used = 1',
     });
     if (!checked.ok) throw new Error(checked.error);
-    expect(checked.component).toMatchObject({ name: 'New', key: 'k', version: '0.1', dedupe: 'last', hooks: ['activate'], has_run: true });
-    expect(showComponent(checked.component).split('\n')).toEqual([
+    expect(checked.description).toMatchObject({
+      name: 'New',
+      key: 'k',
+      version: '0.1',
+      dedupe: 'last',
+      hooks: ['activate'],
+      has_run: true,
+    });
+    expect(showComponent(checked.description).split('\n')).toEqual([
       'name      New',
       'key       k',
       'version   0.1',

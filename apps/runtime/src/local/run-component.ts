@@ -1,0 +1,71 @@
+import { httpEvent } from '../endpoints/http-event.js';
+import type { ComponentDescription, Sandbox } from '../sandbox/sandbox.js';
+import { timerEvent } from '../timers/next-tick.js';
+import type { Checked } from './check-component.js';
+import { type LocalRun, LocalSource, type LocalState } from './local-source.js';
+import { propArguments } from './prop-arguments.js';
+
+export interface LocalRunOptions {
+  /** `name=value` */
+  props: string[];
+  /** Events as JSON; several are several runs */
+  events: string[];
+  /** The body of a request to the endpoint, instead of events */
+  request?: string;
+  /** `name: value` */
+  headers: string[];
+  hooks: boolean;
+  endpoint: string;
+  state: LocalState;
+}
+
+/**
+ * Runs a component as a new source would be run: `deploy` and `activate`, a run for each event, and `deactivate`.
+ * @returns the runs, as they end
+ * @throws Error if the options do not fit the component
+ */
+export async function* runComponent(
+  sandbox: Sandbox,
+  { component, description }: Extract<Checked, { ok: true }>,
+  options: LocalRunOptions,
+): AsyncGenerator<LocalRun> {
+  const props = propArguments(description.configurable_props, options.props);
+  const events = await eventsOf(description, options);
+  const source = new LocalSource(sandbox, { component, description, props, endpoint: options.endpoint, state: options.state });
+  const has = (hook: 'deploy' | 'activate' | 'deactivate') => options.hooks && description.hooks.includes(hook);
+  if (has('deploy')) yield await source.run('deploy');
+  if (has('activate')) yield await source.run('activate');
+  for (const event of events) yield await source.run('run', event);
+  if (has('deactivate')) yield await source.run('deactivate');
+}
+
+async function eventsOf(
+  { configurable_props }: ComponentDescription,
+  { events, request, headers }: Pick<LocalRunOptions, 'events' | 'request' | 'headers'>,
+): Promise<string[]> {
+  if (request !== undefined) {
+    const given = headers.map((header) => [
+      header.slice(0, header.indexOf(':')).trim().toLowerCase(),
+      header.slice(header.indexOf(':') + 1).trim(),
+    ]);
+    const isJson = /^\s*[{[]/.test(request);
+    const all = { ...(isJson && { 'content-type': 'application/json' }), ...(Object.fromEntries(given) as Record<string, string>) };
+    return [JSON.stringify(await httpEvent({ method: 'POST', path: '/', search: '', headers: all, body: Buffer.from(request) }))];
+  }
+  if (events.length > 0) return events.map(checkedJson);
+  const timer = configurable_props.find(({ type }) => type === '$.interface.timer');
+  if (!timer)
+    throw new Error('the component has no timer: give the event with --event JSON, or a request to its endpoint with --request BODY');
+  const { intervalSeconds, cron } = (timer.default ?? {}) as { intervalSeconds?: number; cron?: string };
+  const schedule = cron ? { interval_seconds: null, cron } : { interval_seconds: intervalSeconds ?? 60, cron: null };
+  return [JSON.stringify(timerEvent({ ...schedule, timezone: 'UTC' } as Parameters<typeof timerEvent>[0], new Date()))];
+}
+
+function checkedJson(text: string): string {
+  try {
+    JSON.parse(text);
+    return text;
+  } catch (error) {
+    throw new Error(`--event is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+}

@@ -1,0 +1,126 @@
+import type { ComponentWarning } from '../sandbox.js';
+import { isCallOf, isNode, type Syntax, warningAt } from './syntax.js';
+
+const members = [
+  ...['name', 'key', 'version', 'description', 'type', 'props', 'methods', 'hooks', 'dedupe', 'run'],
+  ...['concurrency', 'additionalProps', 'sampleEmit', 'annotations'],
+];
+const hooks = ['deploy', 'activate', 'deactivate'];
+const scalars = ['string', 'integer', 'boolean', 'object', 'any'];
+const propTypes = [
+  ...scalars.flatMap((type) => [type, `${type}[]`]),
+  ...['app', '$.interface.http', '$.interface.timer', '$.service.db', 'http_request', 'alert', 'data_store'],
+];
+/** Of other systems; the catalog explains what to use instead when a source is created. */
+const foreignInterfaces = ['$.interface.apphook', '$.interface.email'];
+/** What other systems call them. */
+const otherNames: Record<string, string> = { number: 'integer', int: 'integer', text: 'string', bool: 'boolean', array: 'string[]' };
+
+/**
+ * What is certainly a mistake in a component although it can run: a member, a hook or a type that nothing knows and that is nearly one that exists.
+ * It looks at object literals only; what code computes is the author's affair.
+ */
+export function mistakesOf(tree: Syntax): ComponentWarning[] {
+  const component = componentOf(tree);
+  if (!component) return [];
+  const found: ComponentWarning[] = [];
+  for (const { name, node, value } of propertiesOf(component)) {
+    if (!members.includes(name)) {
+      const meant = nearest(name, members);
+      if (meant) found.push(warningAt(node, `\`${name}\` is not a member of a component, so it has no effect; did you mean \`${meant}\`?`));
+    }
+    if (name === 'hooks') found.push(...hookMistakes(value));
+    if (name === 'props') found.push(...propMistakes(value));
+  }
+  return found;
+}
+
+function hookMistakes(value: Syntax): ComponentWarning[] {
+  return propertiesOf(value)
+    .filter(({ name }) => !hooks.includes(name))
+    .map(({ name, node }) => {
+      const meant = nearest(name, hooks);
+      const hint = meant ? `did you mean \`${meant}\`?` : `the hooks are ${hooks.join(', ')}`;
+      return warningAt(node, `\`hooks.${name}\` is never called; ${hint}`);
+    });
+}
+
+function propMistakes(value: Syntax): ComponentWarning[] {
+  return propertiesOf(value).flatMap(({ name, value: definition }) => {
+    const type = definition.type === 'Literal' ? definition : propertiesOf(definition).find((each) => each.name === 'type')?.value;
+    if (type?.type !== 'Literal' || typeof type.value !== 'string' || propTypes.includes(type.value)) return [];
+    if (foreignInterfaces.includes(type.value))
+      return [warningAt(type, `\`props.${name}\`: no source can be created with ${type.value}; use $.interface.http or $.interface.timer`)];
+    const meant = otherNames[type.value] ?? nearest(type.value, propTypes);
+    return meant ? [warningAt(type, `\`props.${name}\` has the unknown type "${type.value}"; did you mean "${meant}"?`)] : [];
+  });
+}
+
+/** The object literal that the code exports, directly, through `defineComponent` or by the name of a variable. */
+function componentOf(tree: Syntax): Syntax | null {
+  const body = (tree.body as Syntax[]) ?? [];
+  const variables = new Map<string, Syntax>();
+  for (const statement of body) {
+    if (statement.type !== 'VariableDeclaration') continue;
+    for (const { id, init } of statement.declarations as { id: Syntax; init: unknown }[])
+      if (id.type === 'Identifier' && isNode(init)) variables.set(String(id.name), init);
+  }
+  const literal = (value: unknown): Syntax | null => {
+    if (!isNode(value)) return null;
+    if (value.type === 'ObjectExpression') return value;
+    if (value.type === 'Identifier') return literalOf(variables.get(String(value.name)));
+    if (isCallOf(value, ['defineComponent', 'defineSource'])) return literal((value.arguments as unknown[])[0]);
+    return null;
+  };
+  const literalOf = (value: Syntax | undefined): Syntax | null => (value && value.type !== 'Identifier' ? literal(value) : null);
+  for (const statement of body) {
+    if (statement.type === 'ExportDefaultDeclaration') return literal(statement.declaration);
+    if (statement.type === 'ExportNamedDeclaration') {
+      const specifiers = statement.specifiers as { exported: Syntax; local: Syntax }[];
+      const own = specifiers.find(({ exported }) => (exported.name ?? exported.value) === 'default');
+      if (own) return literal(own.local);
+    }
+    const expression = statement.type === 'ExpressionStatement' ? (statement.expression as Syntax) : null;
+    if (expression?.type === 'AssignmentExpression' && /^(module\.exports|exports\.default)$/.test(pathOf(expression.left)))
+      return literal(expression.right);
+  }
+  return null;
+}
+
+function pathOf(value: unknown): string {
+  if (!isNode(value)) return '';
+  if (value.type === 'Identifier') return String(value.name);
+  return value.type === 'MemberExpression' && !value.computed ? `${pathOf(value.object)}.${pathOf(value.property)}` : '';
+}
+
+function propertiesOf(value: Syntax): { name: string; node: Syntax; value: Syntax }[] {
+  if (value.type !== 'ObjectExpression') return [];
+  return (value.properties as Syntax[]).flatMap((node) => {
+    if (node.type !== 'Property' || node.computed) return [];
+    const key = node.key as Syntax;
+    return [{ name: String(key.name ?? key.value), node: key, value: node.value as Syntax }];
+  });
+}
+
+/** The name that was most likely meant: at most one edit in three characters away. */
+function nearest(name: string, known: string[]): string | undefined {
+  const [best] = known
+    .map((each) => ({ each, distance: editDistance(name.slice(0, 64).toLowerCase(), each.toLowerCase()) }))
+    .filter(({ each, distance }) => distance <= Math.max(1, Math.floor(each.length / 3)))
+    .sort((a, b) => a.distance - b.distance);
+  return best?.each;
+}
+
+/** How many characters must be inserted, deleted or replaced, or neighbours swapped, to turn one text into the other. */
+function editDistance(a: string, b: string): number {
+  let [before, row] = [[] as number[], Array.from({ length: b.length + 1 }, (_, at) => at)];
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next.push(Math.min(row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1), row[j]! + 1, next[j - 1]! + 1));
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) next[j] = Math.min(next[j]!, before[j - 2]! + 1);
+    }
+    [before, row] = [row, next];
+  }
+  return row[b.length]!;
+}

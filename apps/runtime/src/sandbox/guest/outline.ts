@@ -1,0 +1,63 @@
+import { type Options, parse } from 'acorn';
+import type { stripTypeScriptTypes } from 'node:module';
+import type { CodeOutline, PackageImport } from '../sandbox.js';
+import { mistakesOf } from './mistakes.js';
+import { isCallOf, isNode, type Syntax, walk } from './syntax.js';
+
+// Reads a component's code without running it. It is a separate program, because only inspections need a parser.
+
+const options: Options = {
+  ecmaVersion: 'latest',
+  locations: true,
+  allowHashBang: true,
+  allowReturnOutsideFunction: true,
+  allowAwaitOutsideFunction: true,
+};
+
+/**
+ * Returns nothing about code that cannot be parsed: its evaluation reports why, with the line.
+ * @param strip Node's function, whose module is closed by the time that this program is loaded
+ */
+export function outline(code: string, strip: typeof stripTypeScriptTypes): CodeOutline {
+  try {
+    const tree = parsed(code, strip);
+    return tree ? { imports: importsOf(tree), warnings: mistakesOf(tree) } : { imports: [], warnings: [] };
+  } catch {
+    // Code that is nested deeper than this process's stack
+    return { imports: [], warnings: [] };
+  }
+}
+
+function parsed(code: string, strip: typeof stripTypeScriptTypes): Syntax | null {
+  // Stripped types become spaces, so every position stays the author's
+  const attempts = [() => code, () => strip(code, { mode: 'strip' }), () => strip(code, { mode: 'transform' })];
+  for (const attempt of attempts) {
+    for (const sourceType of ['module', 'script'] as const) {
+      try {
+        return parse(attempt(), { ...options, sourceType }) as unknown as Syntax;
+      } catch (error) {
+        if (error instanceof RangeError) throw error;
+      }
+    }
+  }
+  return null;
+}
+
+/** Every specifier that the code names literally, each once for `import` and once for `require`. */
+function importsOf(tree: Syntax): PackageImport[] {
+  const found = new Map<string, PackageImport>();
+  const add = (kind: PackageImport['kind'], node: Syntax, source: unknown): void => {
+    if (!isNode(source) || source.type !== 'Literal' || typeof source.value !== 'string') return;
+    const isStatic = node.type.startsWith('Import') || node.type.startsWith('Export') ? node.type !== 'ImportExpression' : false;
+    const key = `${kind} ${source.value}`;
+    const known = found.get(key);
+    if (known) known.isStatic ||= isStatic;
+    else found.set(key, { specifier: source.value, kind, isStatic, line: node.loc?.start.line ?? null });
+  };
+  walk(tree, (node) => {
+    if (node.type === 'ImportDeclaration' || node.type === 'ImportExpression') add('import', node, node.source);
+    else if (node.type === 'ExportNamedDeclaration' || node.type === 'ExportAllDeclaration') add('import', node, node.source);
+    else if (isCallOf(node, ['require', '__require'])) add('require', node, (node.arguments as unknown[])[0]);
+  });
+  return [...found.values()];
+}

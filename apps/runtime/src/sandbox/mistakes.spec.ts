@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { componentOf, startTestSandbox } from './sandbox-for-tests.js';
+import type { Sandbox } from './sandbox.js';
+
+describe('the warnings about a component', () => {
+  let sandbox: Sandbox;
+  beforeAll(async () => (sandbox = await startTestSandbox()));
+  afterAll(() => sandbox.close());
+
+  const warnings = async (code: string): Promise<string[]> =>
+    ((await sandbox.inspect(componentOf(code))).warnings ?? []).map(({ line, column, message }) => `${line}:${column} ${message}`);
+
+  it.each<[string, string, string[]]>([
+    [
+      'a misspelt hook',
+      'export default {\n  name: "n",\n  hooks: { deply() {} },\n}',
+      ['3:12 `hooks.deply` is never called; did you mean `deploy`?'],
+    ],
+    [
+      'a hook of another system',
+      'export default { name: "n", hooks: { cleanUp() {} } }',
+      ['1:38 `hooks.cleanUp` is never called; the hooks are deploy, activate, deactivate'],
+    ],
+    [
+      'a misspelt type',
+      'export default {\n  name: "n",\n  props: { a: { type: "strng" }, b: "$.interface.htp" },\n}',
+      [
+        '3:23 `props.a` has the unknown type "strng"; did you mean "string"?',
+        '3:37 `props.b` has the unknown type "$.interface.htp"; did you mean "$.interface.http"?',
+      ],
+    ],
+    [
+      'a type with another name',
+      'export default { name: "n", props: { a: { type: "number" } } }',
+      ['1:49 `props.a` has the unknown type "number"; did you mean "integer"?'],
+    ],
+    [
+      'misspelt members',
+      'export default {\n  name: "n",\n  hook: {},\n  runn() {},\n}',
+      [
+        '3:3 `hook` is not a member of a component, so it has no effect; did you mean `hooks`?',
+        '4:3 `runn` is not a member of a component, so it has no effect; did you mean `run`?',
+      ],
+    ],
+    [
+      'an interface that sources cannot have',
+      'export default { name: "n", props: { a: "$.interface.apphook" } }',
+      ['1:41 `props.a`: no source can be created with $.interface.apphook; use $.interface.http or $.interface.timer'],
+    ],
+    [
+      'CommonJS',
+      'const c = { name: "n", hook: {} };\nmodule.exports = c;',
+      ['1:24 `hook` is not a member of a component, so it has no effect; did you mean `hooks`?'],
+    ],
+    [
+      'TypeScript',
+      'type A = { a: string };\nexport default defineSource({\n  name: "n" as string,\n  runn(this: A): void {},\n});',
+      ['4:3 `runn` is not a member of a component, so it has no effect; did you mean `run`?'],
+    ],
+  ])('say what is a mistake: %s', async (_, code, expected) => {
+    expect(await warnings(code)).toEqual(expected);
+  });
+
+  it.each([
+    [
+      'every member and type that there is',
+      'export default { key: "k", name: "n", version: "1", description: "d", type: "source", dedupe: "last", concurrency: 2, props: { a: "string[]", b: { type: "data_store" }, c: { type: "$.airtable.baseId" } }, hooks: { deploy() {}, activate() {}, deactivate() {} }, methods: { any() {} }, additionalProps() {}, sampleEmit: {}, run() {} }',
+    ],
+    ['members that are far from any', 'export default { name: "n", author: "me", license: "MIT", run() {} }'],
+    ['what is computed', 'const hooks = { deply() {} }; export default { name: "n", ...{ hook: 1 }, ["runn"]() {}, hooks }'],
+  ])('do not concern %s', async (_, code) => {
+    expect(await warnings(code)).toEqual([]);
+  });
+
+  it('do not come from code that is nested too deeply to be read', async () => {
+    const deep = `export default { name: "n", x: ${'['.repeat(20_000)}${']'.repeat(20_000)} }`;
+    const rejection = await sandbox.inspect(componentOf(deep)).catch((error: Error) => error.name);
+    expect(['ComponentRejected', undefined]).toContain(typeof rejection === 'string' ? rejection : rejection.warnings);
+  });
+});

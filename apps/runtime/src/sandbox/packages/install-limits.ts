@@ -1,0 +1,34 @@
+import type { EgressLimits } from '../egress/egress-budget.js';
+
+/** What one installation may use. Sizes in bytes, times in ms. */
+export const defaultInstallLimits = {
+  /** Packages that one component may name */
+  named: 20,
+  /** With their dependencies */
+  packages: 300,
+  files: 30_000,
+  bytes: 200 << 20,
+  downloadedBytes: 150 << 20,
+  wallMs: 40_000,
+  cpuMs: 40_000,
+  heapMb: 256,
+  /** The bundle, and the bundle compressed, as it is stored */
+  bundleBytes: 8 << 20,
+  storedBytes: 2 << 20,
+  /** The store of downloads; over it, the store is emptied */
+  storeBytes: 2 * 2 ** 30,
+};
+
+export type InstallLimits = typeof defaultInstallLimits;
+
+export const installEgress = ({ wallMs, downloadedBytes }: InstallLimits): EgressLimits => ({
+  connections: 24,
+  waiting: 1000,
+  perMinute: 3000,
+  headMs: 5_000,
+  connectMs: 8_000,
+  idleMs: 20_000,
+  lifeMs: wallMs,
+  bytesDown: downloadedBytes,
+  bytesUp: 8 << 20,
+});

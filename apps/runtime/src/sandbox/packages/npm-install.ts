@@ -1,0 +1,128 @@
+import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { EgressBudget } from '../egress/egress-budget.js';
+import type { Jail } from '../jail/jail.js';
+import { runInJail } from '../jail/run-in-jail.js';
+import type { ExchangeBase } from '../processes/exchange.js';
+import { folderSize } from './folder-size.js';
+import { installEgress, type InstallLimits } from './install-limits.js';
+import { npmFailure, type NpmFailure } from './npm-failure.js';
+import type { NpmSettings } from './npm-settings.js';
+import { RegistryGuard } from './registry-guard.js';
+
+export interface InstallTools {
+  jail: Jail;
+  exchanges: ExchangeBase;
+  /** The user of every installation, where we are root: npm runs no code of others, and the store has to have one owner */
+  uid: number;
+  npm: NpmSettings;
+  limits: InstallLimits;
+  /** The folder that `node_modules` is made in, and npm's store of downloads */
+  work: string;
+  store: string;
+}
+
+const watchMs = 300;
+const outputBytes = 4 << 20;
+
+/**
+ * Lets npm install dependencies in the jail, without running any of their code. npm asks the registry, and
+ * uses earlier downloads while the registry cannot be reached.
+ * @param dependencies ranges by name, as in a package.json
+ * @param until when the caller stops waiting, in ms since the epoch
+ * @returns null: installed
+ */
+export async function npmInstall(dependencies: Record<string, string>, tools: InstallTools, until: number): Promise<NpmFailure | null> {
+  await writeFile(join(tools.work, 'package.json'), JSON.stringify({ private: true, dependencies }));
+  const failure = await attempt(tools, [], until);
+  if (failure?.kind !== 'unreachable') return failure;
+  const offline = await attempt(tools, ['--offline'], until);
+  return offline?.kind === 'not-stored' ? failure : offline;
+}
+
+async function attempt(tools: InstallTools, options: string[], until: number): Promise<NpmFailure | null> {
+  const { jail, exchanges, uid, npm, limits, work, store } = tools;
+  const egress = installEgress(limits);
+  const guard = new RegistryGuard(npm.hosts);
+  const exchange = await exchanges.open(uid, guard, egress);
+  exchange.charge(new EgressBudget(egress));
+  const watch = new AbortController();
+  const watching = keepWatch(work, limits, () => exchange.egress.bytesDown, watch);
+  try {
+    await writeFor(uid, join(exchange.dir, 'npmrc'), npm.npmrc);
+    if (npm.authorities !== null) await writeFor(uid, join(exchange.dir, 'ca.pem'), npm.authorities);
+    const program = { kind: 'npm', exchangeDir: exchange.dir, uid, heapMb: limits.heapMb, writable: [work, store] } as const;
+    const { exchangePath, writablePaths } = jail.command({ ...program, writable: [work, store], args: [] });
+    const [workPath, storePath] = writablePaths as [string, string];
+    const args = [
+      ...[`${exchangePath}/${exchange.socketName}`, workPath, 'install'],
+      ...[`--cache=${storePath}`, `--userconfig=${exchangePath}/npmrc`, `--globalconfig=${exchangePath}/none`],
+      ...(npm.authorities === null ? [] : [`--cafile=${exchangePath}/ca.pem`]),
+      ...['--ignore-scripts', '--allow-git=none', '--allow-remote=none', '--allow-file=none', '--allow-directory=none'],
+      ...['--omit=dev', '--omit=optional', '--no-bin-links', '--no-audit', '--no-fund', '--no-update-notifier', '--no-package-lock'],
+      ...['--json', '--loglevel=error', '--logs-max=0', '--progress=false', '--color=false'],
+      ...['--fetch-retries=1', '--fetch-retry-mintimeout=500', '--fetch-timeout=15000', ...options],
+    ];
+    const { exit, output, errors } = await runInJail(
+      jail,
+      { ...program, writable: [work, store], args },
+      { wallMs: Math.min(until - Date.now(), limits.wallMs), cpuMs: limits.cpuMs, signal: watch.signal },
+      outputBytes,
+    );
+    const ended = exit === '0' ? ((await excess(work, limits)) ?? exit) : exit;
+    return ended === '0' ? null : npmFailure(ended, output, errors, limits);
+  } finally {
+    watch.abort();
+    await watching;
+    await exchange.close();
+  }
+}
+
+/** Ends the installation when it has written or downloaded too much. The folder is looked at from time to time, so a little more may be written. */
+async function keepWatch(work: string, limits: InstallLimits, downloaded: () => number, watch: AbortController): Promise<void> {
+  while (!watch.signal.aborted) {
+    const reason = downloaded() > limits.downloadedBytes ? 'size' : await excess(work, limits);
+    if (reason) watch.abort(reason);
+    else await new Promise((resolve) => setTimeout(resolve, watchMs));
+  }
+}
+
+/** Which limit the folder exceeds, if any. */
+async function excess(work: string, limits: InstallLimits): Promise<'files' | 'size' | null> {
+  const { files, bytes } = await folderSize(work, limits);
+  if (files > limits.files) return 'files';
+  return bytes > limits.bytes ? 'size' : null;
+}
+
+async function writeFor(uid: number, file: string, text: string): Promise<void> {
+  await writeFile(file, text, { mode: 0o400 });
+  if (process.getuid?.() === 0) await chown(file, uid, uid);
+}
+
+/** A folder that the jail may write to. */
+export async function makeFolderFor(uid: number, folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  await chmod(folder, 0o755);
+  if (process.getuid?.() === 0) await chown(folder, uid, uid);
+}
+
+export interface InstalledPackage {
+  /** Its folder, below the folder of the installation */
+  path: string;
+  name: string;
+  version: string;
+  hasInstallScript: boolean;
+}
+
+/** What npm has installed, by its own record. */
+export async function installedPackages(work: string): Promise<InstalledPackage[]> {
+  const record = JSON.parse(await readFile(join(work, 'node_modules', '.package-lock.json'), 'utf8')) as {
+    packages: Record<string, { name?: string; version?: string; hasInstallScript?: boolean }>;
+  };
+  return Object.entries(record.packages).map(([path, { name, version = '', hasInstallScript = false }]) => ({
+    path,
+    name: name ?? path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
+    version,
+    hasInstallScript,
+  }));
+}

@@ -1,0 +1,35 @@
+import { choice, Config, text, variable } from '#config';
+
+const listed = (value: string): string[] =>
+  value
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+
+/** Which packages components may import beside those that are part of Sluice. */
+export class PackagesConfig extends Config({
+  policy: choice('SLUICE_PACKAGES', {
+    words: ['any', 'listed', 'none'],
+    fallback: 'any',
+    description:
+      'npm packages that components may import beside those that are part of Sluice: `any` of the registry that npm is configured for, those in ' +
+      '`SLUICE_PACKAGES_LIST` (`listed`), or `none`.',
+  }),
+  list: variable('SLUICE_PACKAGES_LIST', {
+    fallback: '',
+    description:
+      'Names of npm packages, or whole scopes (`@example/*`), separated by commas: what components may import with `SLUICE_PACKAGES=listed`. ' +
+      'A package that is named here is also accepted if it has an install script, which is never executed.',
+    parse: listed,
+  }),
+  store: text('SLUICE_PACKAGES_STORE', {
+    fallback: '',
+    description:
+      'Folder of the downloaded npm packages. Empty: below the data folder. `sluice component preload` fills it, for machines without a registry.',
+  }),
+}) {}
+
+/** Whether the operator has named this package, or its scope. */
+export function isListed(name: string, list: string[]): boolean {
+  return list.some((entry) => entry === name || (entry.endsWith('/*') && name.startsWith(entry.slice(0, -1))));
+}
