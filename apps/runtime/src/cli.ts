@@ -9,7 +9,7 @@ import { readSandboxConfig, startSandbox } from './sandbox/sandbox.provider.js';
 
 class CheckConfig extends Config({ maxCodeBytes }) {}
 
-/** The operator's and the author's command for components from files. Needs no running system: the sandbox is enough. */
+/** The command for operators and authors that validates component files. It uses the sandbox alone, and needs no running system. */
 const program = new Command('sluice').description('components from files');
 program
   .command('component')
@@ -20,7 +20,7 @@ program
   .action(async (file: string, { json }: { json?: boolean }) => {
     const files = await localFiles(file);
     const { maxCodeBytes: maxBytes } = CheckConfig.read();
-    // one look at one component: nothing has to be ready or warm
+    // a single inspection: no processes need to be ready in advance
     const sandbox = await startSandbox({ ...readSandboxConfig(), blanks: 0, warmModules: [] });
     try {
       const checked = await checkComponent(sandbox, files, maxBytes);

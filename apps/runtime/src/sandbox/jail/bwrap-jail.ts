@@ -11,7 +11,7 @@ export class BwrapJail implements Jail {
   command(program: JailedProgram): JailCommand {
     const exchangePath = '/exchange';
     const [file, ...args] = [
-      // bwrap itself must be an ordinary user: started by root it would map the jail's user to root outside
+      // bwrap must run as an ordinary user: started by root, it would map the jail's user to root outside
       ...changeUser(program.uid),
       ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',

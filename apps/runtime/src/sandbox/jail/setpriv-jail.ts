@@ -4,9 +4,9 @@ import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
 /**
- * Without namespaces, for containers that do not let us make any: no new privileges, and as `setpriv-lsm` also Landlock for the files and the
- * seccomp filter, by `confine` or, where there is none for this processor, by setpriv(1) itself (util-linux from 2.41 on). The plain one is for
- * machines where nothing else works and somebody has said so.
+ * Uses no namespaces, for containers that do not permit them: no new privileges and, as `setpriv-lsm`, also Landlock for files and the seccomp filter.
+ * `confine` applies them or, on a processor that it does not support, setpriv(1) of util-linux 2.41 or later. Plain `setpriv` is for machines on which
+ * nothing else works, and only if the operator trusts all components.
  */
 export class SetprivJail implements Jail {
   constructor(
@@ -31,7 +31,7 @@ export class SetprivJail implements Jail {
 
   private securityModules(program: JailedProgram): string[] {
     const { dir, seccompFile } = this.root;
-    // The loader and the libraries: the programs' interpreter has an absolute path outside of our root
+    // The loader and the libraries, because the programs' interpreter has an absolute path outside our root
     const execute = [`${dir}/lib`, `${dir}/lib64`, '/lib', '/lib64', '/usr/lib', `${dir}/bin/node`, `${dir}/bin/esbuild`].filter(
       existsSync,
     );
@@ -42,7 +42,7 @@ export class SetprivJail implements Jail {
       ...['--landlock-access', 'fs'],
       ...execute.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,execute:${path}`]),
       ...read.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,read-dir:${path}`]),
-      // Without a filter for this processor the probe reaches the network and the rung is refused
+      // Without a filter, the probe reaches the network, and the rung is refused
       ...(seccompFile ? ['--seccomp-filter', seccompFile] : []),
       '--',
     ];

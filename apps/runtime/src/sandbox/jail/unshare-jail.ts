@@ -2,13 +2,13 @@ import { changeUser, findProgram, lowerPriority, processLimit, programCommand, r
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
-// $0 the root, $1 the exchange folder, then the program. The root is bound onto itself to become a mount, which alone can be made read-only.
+// $0 is the root, $1 the exchange folder, then the program. The root is bound onto itself, because only a mount can be made read-only.
 const enter = [
   'hostname runner 2>/dev/null || :',
   'mount --bind "$0" "$0"',
   `mount -t tmpfs -o size=${tmpBytes},nosuid,nodev,noexec tmpfs "$0/tmp"`,
   'mount --bind "$1" "$0/exchange"',
-  // A separate mount: the one of the root does not make it read-only
+  // A separate mount, which the remount of the root does not make read-only
   'mount -o remount,bind,ro,nosuid,nodev,noexec "$0/exchange"',
   'mount -o remount,bind,ro,nosuid,nodev "$0"',
   'root=$0',
@@ -18,7 +18,7 @@ const enter = [
     `/bin/prlimit ${processLimit} "$@"`,
 ].join('\n');
 
-/** util-linux alone: the same namespaces as bwrap. Where there is no `confine` for this processor, without a seccomp filter. */
+/** util-linux alone, with the same namespaces as bwrap. On a processor that `confine` does not support, it has no seccomp filter. */
 export class UnshareJail implements Jail {
   readonly rung = 'unshare';
 
@@ -31,7 +31,7 @@ export class UnshareJail implements Jail {
       ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',
       ...resourceLimits,
-      // unshare ends with us, and its child with it: a process that loops would outlive a parent that was killed
+      // unshare ends when we do, and its child with it. Otherwise a process in an endless loop would outlive a parent that was killed
       findProgram('setpriv') ?? 'setpriv',
       ...['--pdeathsig', 'KILL'],
       findProgram('unshare') ?? 'unshare',
