@@ -43,7 +43,7 @@ export class CuratedModules {
     return import(url) as Promise<Record<string, unknown>>;
   }
 
-  /** What a CommonJS component gets as `require`. */
+  /** The `require` of a CommonJS component. */
   readonly requireFor = (specifier: string): unknown => {
     const name = this.checked(specifier);
     return name === types ? typesExports : this.require(name);
