@@ -14,7 +14,7 @@ export type StoredProps = string | Record<string, unknown>;
 /** Responses show it instead of a secret. If it is sent back, the value is kept. */
 export const MASK = '••••••••';
 
-/** What the encrypted props of a source are bound to (libs/secrets). */
+/** The context to which the encrypted props of a source are bound (libs/secrets). */
 export const propsPlace = (sourceId: string): string => `source ${sourceId}`;
 
 /** All that the runtime needs to run a source. */
@@ -59,7 +59,7 @@ export const emitterChanged = fact('catalog.emitter.changed', EmitterState, {
 export class FindEmitters {
   @IsArray() ids!: string[];
 }
-/** Returns the emitters that exist. For a room that sees an id before its fact has arrived. */
+/** Returns the emitters that exist. For a service that sees an id before its fact has arrived. */
 export const findEmitters = query<EmitterState[]>()('catalog.emitter.find', FindEmitters);
 
 export class FindEndpoint {

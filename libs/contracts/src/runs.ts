@@ -29,7 +29,7 @@ export class RunRequest {
   @IsInt() due_at_ms!: number;
   /** The number of sources and workflows that the event passed through. */
   @IsOptional() @IsInt() hops?: number;
-  /** What caused the event. */
+  /** The cause of the event. */
   @IsOptional() @IsObject() cause?: { root: string; spread: number };
   @IsOptional() @IsObject() hook?: HookRun;
 }
@@ -72,7 +72,7 @@ export class ListRuns extends PageRequest {
 /** The last runs of a source that have ended. */
 export const listRuns = query<Page<FinishedRun>>()('runtime.run.list', ListRuns);
 
-/** What a component's `options()` of a prop needs beside the values of the props. */
+/** The arguments of a prop's `options()`, in addition to the values of the props. */
 export class OptionsRequest {
   @IsOptional() @IsObject() configured_props?: Record<string, unknown>;
   @IsOptional() @IsString() query?: string;
