@@ -24,7 +24,7 @@ export interface ComponentWarning {
   column: number | null;
 }
 
-/** What the runtime reads from a component's code. */
+/** The description of a component that the runtime reads from its code. */
 export interface ComponentDescription {
   name: string;
   key: string | null;

@@ -78,7 +78,7 @@ export interface ComponentWarning {
   column: number | null;
 }
 
-/** What a component's code says without being run. */
+/** The facts about a component's code that need no run. */
 export interface CodeOutline {
   imports: PackageImport[];
   warnings: ComponentWarning[];

@@ -22,7 +22,7 @@ export interface JailedProgram {
   heapMb: number;
   /** Folders of this machine that it may write to, at most `mostWritable`; where we are root, its user must own them */
   writable?: string[];
-  /** What the program is called with */
+  /** The arguments of the program */
   args: string[];
 }
 
