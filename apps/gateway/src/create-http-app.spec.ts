@@ -25,7 +25,7 @@ import { FakeMessages } from '#testing';
 import { AccountsService } from './accounts/accounts.service.js';
 import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
-import { LateResponses } from './idempotency/late-responses.js';
+import { LateResponses } from './idempotency/idempotent-posts.js';
 import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';

@@ -21,7 +21,7 @@ import { FieldsInterceptor } from './http/fields.js';
 import { Housekeeping } from './housekeeping.js';
 import { IdempotentRequest } from './idempotency/idempotent-request.entity.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
-import { LateResponses } from './idempotency/late-responses.js';
+import { LateResponses } from './idempotency/idempotent-posts.js';
 import { LiveModule } from './live/live.module.js';
 import { PublishingModule } from './publishing/publishing.module.js';
 import { PropOptionsController } from './sources/prop-options.controller.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { isOfData, readKeysetPage } from './index.js';
-import { Migration } from './migration.js';
+import { Migration } from './migrate.js';
 import { schemaOf } from './schema.js';
 
 @Entity('note')

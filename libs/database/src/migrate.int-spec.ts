@@ -3,8 +3,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { createLog } from '#observability';
 import { databaseUrl } from './data-source.js';
-import { ensureDatabase, migrate, schemaState, SchemaTooNew } from './migrate.js';
-import { Migration } from './migration.js';
+import { ensureDatabase, migrate, Migration, schemaState, SchemaTooNew } from './migrate.js';
 
 const server = process.env.SLUICE_TEST_DATABASE_URL!;
 const log = createLog('test', 'silent');

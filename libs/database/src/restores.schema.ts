@@ -1,6 +1,6 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { BYTEWISE_TEXT } from './column-types.js';
-import { Migration } from './migration.js';
+import { Migration } from './migrate.js';
 
 /**
  * The time for which one process has used the database, in ms. Each commit to Kafka contains a time that was in a period when it was made. If no period

@@ -1,4 +1,4 @@
-import type { Migration } from './migration.js';
+import type { Migration } from './migrate.js';
 import { ConsumerPosition, CreateRestores1795305600008, DatabasePeriod } from './restores.schema.js';
 
 type Entity = abstract new (...args: never[]) => object;

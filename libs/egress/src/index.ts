@@ -2,5 +2,5 @@ export { AddressGuard, type AddressGuardOptions, type Resolution, type ResolvedA
 export { EgressRefused, type EgressRefusedCode } from './egress-refused.js';
 export { guardedAgent, guardedConnector, type GuardedAgentOptions, type GuardedConnectorOptions } from './guarded-agent.js';
 export { isPublicAddress } from './public-address.js';
-export { allowPrivateHosts } from './allow-private-hosts.js';
+export { allowPrivateHosts } from './allowed-hosts.js';
 export { OwnHosts, ownHosts, protectedHosts, type OwnHost } from './own-hosts.js';

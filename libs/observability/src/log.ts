@@ -1,5 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Logger, pino } from 'pino';
-import { currentRequestId } from './request-context.js';
 
 /** One wide line per unit of work, named like a fact: `log.info({ delivery_id, status }, 'delivery.attempted')`. `error` means that a person must act. */
 export type Log = Logger;
@@ -22,3 +22,10 @@ export function createLog(service: string, level: string = process.env.SLUICE_LO
     },
   });
 }
+
+const storage = new AsyncLocalStorage<string>();
+
+/** Runs `work` on behalf of a request: the request id is added to every log line and every message sent from there. */
+export const withRequestId = <T>(requestId: string, work: () => T): T => storage.run(requestId, work);
+
+export const currentRequestId = (): string | undefined => storage.getStore();

@@ -1,11 +1,19 @@
-import { Body, Controller, Get, HttpCode, Param, Post } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Injectable, Param, type PipeTransform, Post } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
-import { createComponent, getComponent, getRegisteredComponent, newId, type UserId } from '#contracts';
+import { createComponent, getComponent, getRegisteredComponent, newId, NotFound, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
-import { KeyPipe } from './key.pipe.js';
+import { Documented, Problems, RespondsWith, Takes } from '../http/api-docs.js';
 import { CodeSource, Component } from './component.dto.js';
+
+/** A component key or id in a path. One with a NUL character does not exist: PostgreSQL cannot store it, nor compare with it. */
+@Injectable()
+export class KeyPipe implements PipeTransform<string> {
+  transform(value: string): string {
+    if (value.includes('\0')) throw new NotFound('component', value);
+    return value;
+  }
+}
 
 /** Fetching code, installing its packages and inspecting it takes longer than the default timeout of requests. */
 export const CODE_TIMEOUT_MS = 60_000;

@@ -15,7 +15,7 @@ import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
+import { MERGE_PATCH_TYPES } from '../http/request-bodies.js';
 import { PageQuery } from '../http/page.dto.js';
 import { Connection, CreateConnectionBody, PatchConnectionBody } from './connection.dto.js';
 

@@ -5,7 +5,7 @@ import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsWithList, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { EventIdPipe } from './event-id.pipe.js';
+import { EventIdPipe } from './event-validators.js';
 import { EventListener } from './event-listener.dto.js';
 
 /** Reading an event from the log takes longer than the default timeout of requests. */

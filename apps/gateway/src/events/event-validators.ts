@@ -1,4 +1,6 @@
+import { Injectable, type PipeTransform } from '@nestjs/common';
 import { ValidateBy } from 'class-validator';
+import { Invalid } from '#contracts';
 import { parseEventId, readableStreamProblem, streamOf } from '#events';
 
 /** The id of an event, which need not exist. `orEmpty`: a cursor, which may be empty; that counts as absent. */
@@ -21,3 +23,13 @@ export const IsReadableStream = (): PropertyDecorator =>
         (typeof args?.value === 'string' ? readableStreamProblem(streamOf(args.value)) : null) ?? `${args?.property} must be a string`,
     },
   });
+
+/** An event id in a path. */
+@Injectable()
+export class EventIdPipe implements PipeTransform<string> {
+  transform(value: string): string {
+    if (!parseEventId(value))
+      throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
+    return value;
+  }
+}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { IsOptional, IsString } from 'class-validator';
-import { RequestPipe } from './request.pipe.js';
+import { nearestName, RequestPipe } from './request.pipe.js';
 
 class Body {
   @IsOptional() @IsString() name?: string;
@@ -27,4 +27,16 @@ describe('a request body', () => {
   it('is stricter than a query, whose unknown parameters are ignored', async () => {
     await expect(read({ nmae: 'a' }, 'query')).resolves.toEqual({});
   });
+});
+
+it.each([
+  ['nmae', 'name'],
+  ['componentId', 'component_id'],
+  ['component-code', 'component_code'],
+  ['configured_prop', 'configured_props'],
+  ['emitter', undefined],
+  ['', undefined],
+  ['x'.repeat(5000), undefined],
+])('suggests for %j the field %j', (name, nearest) => {
+  expect(nearestName(name, ['component_id', 'component_code', 'name', 'configured_props'])).toBe(nearest);
 });

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventIdOf, type EventPlace, type EventSummary } from '#events';
-import { LiveClient, MOST_PENDING_BYTES, type WantedStream } from './live-client.js';
+import { LiveClient, MOST_PENDING_BYTES, RecentEmits, type WantedStream } from './live-client.js';
 import { LiveEvent } from './live-event.js';
 
 const EMITTER = 'dc_000000000000000001';
@@ -108,5 +108,21 @@ describe('the client of a live stream', () => {
       frames.read();
     }
     expect({ isCutOff: frames.isCutOff, sent: client.sent }).toEqual({ isCutOff: false, sent: 4 });
+  });
+});
+
+describe('recent emits', () => {
+  it('recognise an emit id among the last 100, but not an older one', () => {
+    const emits = new RecentEmits();
+    expect(emits.add('', 'first')).toBe(true);
+    for (let n = 0; n < 99; n++) expect(emits.add('', String(n))).toBe(true);
+    expect(emits.add('', 'first')).toBe(false);
+    expect(emits.add('', 'one more')).toBe(true);
+    expect(emits.add('', 'first')).toBe(true);
+  });
+
+  it('are separate for each stream', () => {
+    const emits = new RecentEmits();
+    expect([emits.add('', 'a'), emits.add('orders', 'a'), emits.add('orders', 'a')]).toEqual([true, true, false]);
   });
 });

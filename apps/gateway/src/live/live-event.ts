@@ -1,5 +1,4 @@
 import { type EmittedEvent, eventIdOf, eventSummaryJson, truncateEvent, WHOLE_UP_TO } from '#events';
-import { eventFrame } from './sse-frame.js';
 
 /** An event on its way to the clients of its stream. Each of its two frames is built once for all clients. */
 export class LiveEvent {
@@ -19,3 +18,14 @@ export class LiveEvent {
     return eventFrame(eventIdOf(place), eventSummaryJson(emitterId, shown));
   }
 }
+
+const LINE_END = /\r\n|\r|\n/;
+
+/** An event as a frame of Server-Sent Events. The client joins the lines of `data` by \n, which in JSON can only be white space between tokens. */
+export function eventFrame(id: string, json: string): Buffer {
+  const data = LINE_END.test(json) ? json.split(LINE_END).join('\ndata: ') : json;
+  return Buffer.from(`id: ${id}\ndata: ${data}\n\n`);
+}
+
+/** A comment, which clients ignore. */
+export const commentFrame = (text: string): Buffer => Buffer.from(`: ${text}\n\n`);

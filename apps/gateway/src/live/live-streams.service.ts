@@ -12,11 +12,11 @@ import { EventsService } from '../events/events.service.js';
 import { catchUp, type StoredStream } from './catch-up.js';
 import { LiveClient, type WantedStream } from './live-client.js';
 import type { Seam } from './live-hub.js';
-import type { LiveQuery } from './live-queries.js';
+import type { LiveQuery } from './live-query.js';
 import { LiveReader } from './live-reader.js';
 import { LiveConfig } from './live.config.js';
 import { SseConnection } from './sse-connection.js';
-import { commentFrame } from './sse-frame.js';
+import { commentFrame } from './live-event.js';
 import { StorePositions } from './store-positions.js';
 
 /** When its stream ends, a client has this long to read what is pending. */

@@ -5,9 +5,8 @@ import type { SourceId, WorkflowId } from '#contracts';
 import { type Caller, Me } from '../accounts/account.decorator.js';
 import { Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { LiveQuery } from './live-queries.js';
+import { LiveQuery, resumePlace } from './live-query.js';
 import { LiveStreamsService } from './live-streams.service.js';
-import { resumePlace } from './resume-place.js';
 
 const EXAMPLE = `id: 1763715600123-40960
 data: {"id":"1763715600123-40960","indexed_at_ms":1763715600123,"event":{"order":17},"metadata":{"emitter_id":"dc_…","emit_id":"…","name":""}}

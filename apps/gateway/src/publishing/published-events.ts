@@ -14,7 +14,7 @@ import {
   streamOf,
   structuredAttributes,
 } from '#events';
-import { BATCH_TYPE, mediaTypeOf, STRUCTURED_TYPE } from '../http/event-bodies.js';
+import { BATCH_TYPE, mediaTypeOf, STRUCTURED_TYPE } from '../http/request-bodies.js';
 
 /** A request to publish. `event_name` and `id` of the query win over the CloudEvents attributes. */
 export interface PublishRequest {

@@ -4,8 +4,7 @@ import { IsInt, IsObject, IsOptional, IsString, Max, Min } from 'class-validator
 import { componentOptions, getComponent, type PropOptions, type SourceId, sourceOptions, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
-import { KeyPipe } from '../components/key.pipe.js';
+import { CODE_TIMEOUT_MS, KeyPipe } from '../components/components.controller.js';
 import { RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 

@@ -18,7 +18,7 @@ import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { RespondsAccepted, RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/external-id.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
+import { MERGE_PATCH_TYPES } from '../http/request-bodies.js';
 import { RunNow } from './run-now.js';
 import { CreateSourceBody, PatchSourceBody, RunSourceBody, Source, UpdateSourceBody } from './source.dto.js';
 

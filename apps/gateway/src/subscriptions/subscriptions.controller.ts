@@ -12,7 +12,7 @@ import {
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsWithList, RespondsWith, Documented, Problems } from '../http/api-docs.js';
-import { Parameters } from '../http/parameters.decorator.js';
+import { Parameters } from '../http/request.pipe.js';
 import { AutoSubscription, AutoSubscriptionParameters, Subscription, SubscriptionParameters } from './subscription.dto.js';
 
 @Documented('subscriptions')

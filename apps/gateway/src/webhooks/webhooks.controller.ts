@@ -20,9 +20,9 @@ import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/external-id.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { MERGE_PATCH_TYPES } from '../http/json-bodies.js';
+import { MERGE_PATCH_TYPES } from '../http/request-bodies.js';
 import { SHOWS_SECRET } from '../http/scopes.js';
-import { Parameters } from '../http/parameters.decorator.js';
+import { Parameters } from '../http/request.pipe.js';
 import { UpdateWebhookBody, Webhook, WebhookParameters, WebhookSecret } from './webhook.dto.js';
 
 const CHANGE_EXAMPLES = {

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { EVENTS_TOPIC, isId } from '#contracts';
+import { EVENTS_TOPIC, isId, OUTBOX_HEADER } from '#contracts';
 import { coversStream, type EmittedEvent, eventIdOf, EVERY_STREAM, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
@@ -11,9 +11,8 @@ import { RoutingConfig } from '../routing.config.js';
 import { errorFact, malformedReport } from './error-records.js';
 import { isTooWide, loopReport, mayTrigger } from './loop-guard.js';
 import { type Match, MatchService } from './match.service.js';
-import { RepeatedEmits } from './repeated-emits.js';
-import { UnknownEmitters } from './unknown-emitters.js';
 import { runRecord, TriggerBatch, workflowRecord } from './trigger-records.js';
+import { UnknownEmitters } from './unknown-emitters.js';
 
 const routed = counter('events_routed_total', 'Events that were matched with listeners.');
 const repeats = counter(
@@ -143,5 +142,26 @@ export class Router {
         this.log.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason }, 'event.malformed');
       },
     };
+  }
+}
+
+const REMEMBERED = 20_000;
+
+/**
+ * Recognises records that a relay has sent twice: its process died after Kafka had the records and before they left the outbox. Both copies have the
+ * same emit id and, because of their key, the same partition. Only records of an outbox are remembered, and only the newest ones: the second copy
+ * follows within seconds.
+ */
+class RepeatedEmits {
+  private readonly places = new LRUCache<string, number>({ max: REMEMBERED });
+
+  /** True for the second copy. The first one remains the first if it is read again, after a rebalance or a failure. */
+  isRepeated(record: LogRecord, { emitterId, stream, emitId, place }: EmittedEvent): boolean {
+    if (record.header(OUTBOX_HEADER) === undefined) return false;
+    const emit = `${emitterId} ${stream} ${emitId}`;
+    const first = this.places.get(emit);
+    if (first !== undefined && first < place.seq) return true;
+    this.places.set(emit, place.seq);
+    return false;
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { commentFrame, eventFrame } from './sse-frame.js';
+import { commentFrame, eventFrame } from './live-event.js';
 
 describe('a frame of Server-Sent Events', () => {
   it.each([

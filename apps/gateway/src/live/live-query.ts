@@ -1,5 +1,17 @@
+import { ApiPropertyOptional, PickType } from '@nestjs/swagger';
+import { IsOptional } from 'class-validator';
 import { Invalid } from '#contracts';
 import { type EventPlace, parseEventId } from '#events';
+import { IsEventId } from '../events/event-validators.js';
+import { EventPageQuery } from '../events/event.dto.js';
+
+/** `event_name` has the same values as for pages of events. */
+export class LiveQuery extends PickType(EventPageQuery, ['expand', 'event_name'] as const) {
+  @ApiPropertyOptional({ description: 'The id of an event: start with the events after it. The header Last-Event-ID takes precedence.' })
+  @IsOptional()
+  @IsEventId({ orEmpty: true })
+  after?: string;
+}
 
 /**
  * The event after which a stream resumes; null: start with new events. The header takes precedence: a client that reconnects automatically sends it

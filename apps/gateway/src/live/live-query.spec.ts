@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Invalid } from '#contracts';
-import { resumePlace } from './resume-place.js';
+import { resumePlace } from './live-query.js';
 
 describe('the place after which a stream is resumed', () => {
   it.each([
