@@ -15,7 +15,7 @@ import { readSandboxConfig, startSandbox } from './sandbox/sandbox.provider.js';
 
 class CheckConfig extends Config({ maxCodeBytes }) {}
 
-/** The operator's and the author's command for components from files. Needs no running system: the sandbox is enough. */
+/** The command for operators and authors that validates component files. It uses the sandbox alone, and needs no running system. */
 const program = new Command('sluice').description('components from files');
 const command = program.command('component').description('components from files');
 
@@ -104,7 +104,7 @@ async function readState(file: string | undefined): Promise<LocalState> {
 }
 
 async function withSandbox(work: (sandbox: ProcessSandbox) => Promise<void>): Promise<void> {
-  // one look at one component: nothing has to be ready or warm
+  // a single inspection: no processes need to be ready in advance
   const sandbox = await startSandbox({ ...readSandboxConfig(), blanks: 0, warmModules: [] });
   try {
     await work(sandbox);

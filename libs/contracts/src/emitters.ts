@@ -59,7 +59,7 @@ export const emitterChanged = fact('catalog.emitter.changed', EmitterState, {
 export class FindEmitters {
   @IsArray() ids!: string[];
 }
-/** Returns the emitters that exist. For a room that sees an id before its fact has arrived. */
+/** Returns the emitters that exist. For a service that sees an id before its fact has arrived. */
 export const findEmitters = query<EmitterState[]>()('catalog.emitter.find', FindEmitters);
 
 export class FindEndpoint {

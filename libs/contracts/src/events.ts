@@ -50,11 +50,11 @@ export interface EventDeletion {
   at_id: string;
 }
 
-/** What the store knows of an event. */
+/** The state of an event in the store. */
 export interface StoredEvent {
-  /** null: it is not kept, or no longer. */
+  /** null: the event is not stored. */
   event: { stream: string; emit_id: string; json: string } | null;
-  /** The deletions that may have covered it: what it is not kept by. */
+  /** The deletions that may include the event. */
   deletions: EventDeletion[];
 }
 export const findEvent = query<StoredEvent>()('event-store.event.find', FindEvent);

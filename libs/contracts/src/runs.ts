@@ -72,7 +72,7 @@ export class ListRuns extends PageRequest {
 /** The last runs of a source that have ended. */
 export const listRuns = query<Page<FinishedRun>>()('runtime.run.list', ListRuns);
 
-/** What a component's `options()` of a prop needs beside the values of the props. */
+/** The arguments of a prop's `options()`, in addition to the values of the props. */
 export class OptionsRequest {
   @IsOptional() @IsObject() configured_props?: Record<string, unknown>;
   @IsOptional() @IsString() query?: string;

@@ -38,7 +38,7 @@ export class ComponentChoice extends CodeSource {
   key?: string;
 }
 
-/** What a source is made of, or replaced by. */
+/** The fields that create or replace a source. */
 export class NewSource extends ComponentChoice {
   @IsOptional()
   @IsText()

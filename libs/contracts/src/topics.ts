@@ -16,7 +16,7 @@ export const requestsTopic = (service: Service): string => kafkaName(`${service}
 export const repliesTopic = (service: Service): string => kafkaName(`${service}.replies`);
 export const deadLetterTopic = (service: Service): string => kafkaName(`${service}.dead-letter`);
 
-/** The settings of a topic; those that are absent keep the broker's default. */
+/** The settings of a topic; absent ones have the broker's default. */
 export interface TopicSpec {
   topic: string;
   partitions: 'one' | 'configured';

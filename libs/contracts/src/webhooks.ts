@@ -162,5 +162,5 @@ export interface EventListener {
   status: DeliveryStatus | 'skipped';
   attempts: DeliveryAttempt[];
 }
-/** The listeners that an event went to. What became of the runs of sources is not known here: they are `pending`. */
+/** The listeners that an event went to. Routing does not know the outcome of runs of sources, so they are `pending`. */
 export const listEventListeners = query<EventListener[]>()('routing.event.listeners', ListenersOfEvent);

@@ -7,14 +7,14 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Writes items together: those that come while a write is under way share the next one, so under load one statement serves many callers. If the
- * database refuses the data of a shared write, each item is written by itself, and only the caller of the refused one gets the error.
+ * Writes items together: items that arrive while a write is in progress share the next one, so under load one statement serves many callers. If the
+ * database refuses the data of a shared write, each item is written separately, and only the caller of the refused item gets the error.
  */
 export class JointWrites<Item, Result> {
   private waiting: Waiting<Item, Result>[] = [];
   private writing = false;
 
-  /** write: returns the results of the items, in their order. most: items of a write. */
+  /** write: returns the results of the items, in their order. most: the maximum number of items per write. */
   constructor(
     private readonly write: (items: Item[]) => Promise<Result[]>,
     private readonly most: number,

@@ -1,15 +1,15 @@
 /**
- * Looks values up together: keys that are asked for while a lookup is under way are looked up by the next one. So under load one statement
- * serves many callers, and each sees what was committed before it asked.
+ * Looks up values together: keys that are requested while a lookup is in progress are part of the next one. Under load, one statement serves many
+ * callers, and each sees everything that was committed before its call.
  */
 export class Lookups<Key, Value> {
   private wanted = new Map<Key, PromiseWithResolvers<Value | undefined>>();
   private looking = false;
 
-  /** load: the values of those keys that have one. An error of it reaches every caller. */
+  /** load: returns the values of the keys that have one. Its error reaches every caller. */
   constructor(private readonly load: (keys: Key[]) => Promise<ReadonlyMap<Key, Value>>) {}
 
-  /** The value of the key; undefined when there is none. */
+  /** The value of the key; undefined if it has none. */
   get(key: Key): Promise<Value | undefined> {
     let wanted = this.wanted.get(key);
     if (!wanted) this.wanted.set(key, (wanted = Promise.withResolvers()));

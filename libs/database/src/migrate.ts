@@ -75,7 +75,7 @@ export async function schemaState(
   return { missing: known.filter((each) => !applied.includes(each)), unknown: applied.filter((each) => !known.includes(each)) };
 }
 
-/** A plain connection and not a DataSource: who waits for a database must see its first failure, and leave nothing behind. */
+/** A plain connection instead of a DataSource: a process that waits for a database must see its first failure, and leave nothing open. */
 async function appliedMigrations(serverUrl: string, name: string): Promise<string[]> {
   try {
     return await withClient(databaseUrl(serverUrl, name), async (client) => {

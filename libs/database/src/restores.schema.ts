@@ -18,7 +18,7 @@ export class DatabasePeriod {
   to_ms!: number;
 }
 
-/** Where a consumer group was in a partition: its effects up to there are in the database. */
+/** The position of a consumer group in a partition. Its effects up to there are in the database. */
 @Entity('consumer_position')
 export class ConsumerPosition {
   @PrimaryColumn(BYTEWISE_TEXT)

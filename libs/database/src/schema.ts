@@ -3,7 +3,7 @@ import { ConsumerPosition, CreateRestores1795305600008, DatabasePeriod } from '.
 
 type Entity = abstract new (...args: never[]) => object;
 
-/** What a library or an app keeps in a database: its tables as entities, and the migrations that make them. */
+/** The part of a database that a library or an app owns: its tables as entities, and the migrations that create them. */
 export interface SchemaPart {
   entities: Entity[];
   migrations: (new () => Migration)[];
@@ -19,18 +19,18 @@ export interface SealedColumn {
   column: string;
   /** The column is of type json: an encrypted value is a JSON string. */
   json?: boolean;
-  /** What the value of the row with this key is bound to. */
+  /** The context to which the value of the row with this key is bound. */
   place(...ids: string[]): string;
 }
 
-/** All that is in an app's database. */
+/** The whole schema of an app's database. */
 export interface Schema extends SchemaPart {
-  /** As the app is called: `event-store`. */
+  /** The name of the app, such as `event-store`. */
   app: string;
   sealed: SealedColumn[];
 }
 
-/** With which a service recognises that its database was restored. */
+/** Tables with which a service recognises that its database was restored. */
 const restores: SchemaPart = { entities: [DatabasePeriod, ConsumerPosition], migrations: [CreateRestores1795305600008] };
 
 /** The schema of an app: its own tables and those of the libraries that it uses. */

@@ -9,7 +9,7 @@ import { SourcesRepository } from '../sources/sources.repository.js';
 import { sourceState } from '../sources/source.entity.js';
 import { ConnectionRow } from '../sources/connection.entity.js';
 
-/** Connections. A source has copies of the credentials that it uses, so that its facts carry them: a change of both is one transaction. */
+/** Connections. Each source has copies of the credentials that it uses, because its facts contain them. Both change in one transaction. */
 @Injectable()
 export class ConnectionsRepository {
   constructor(
@@ -18,7 +18,7 @@ export class ConnectionsRepository {
     private readonly sources: SourcesRepository,
   ) {}
 
-  /** Creates the connection, or finds that it was created already. Undefined when its id is another account's. */
+  /** Creates the connection unless it exists, and returns it. Undefined if the id belongs to another account. */
   async create(row: Pick<ConnectionRow, 'id' | 'owner_id' | 'app' | 'name' | 'credentials'>): Promise<ConnectionRow | undefined> {
     await this.connections.createQueryBuilder().insert().values(row).orIgnore().execute();
     return this.find(row.owner_id, row.id);
@@ -33,8 +33,8 @@ export class ConnectionsRepository {
   }
 
   /**
-   * Changes the connection, and gives the sources that use it the new credentials. Returns it with the states of these sources; undefined when the owner
-   * has no such connection. `decide` sees the row, locked, and may throw.
+   * Changes the connection, and copies the new credentials to the sources that use it. Returns it with the states of these sources; undefined if the
+   * owner has no such connection. `decide` receives the locked row and may throw.
    */
   async update(
     ownerId: UserId,
@@ -64,7 +64,7 @@ export class ConnectionsRepository {
     });
   }
 
-  /** False when the owner has no such connection. Throws a conflict while a source uses it. */
+  /** Returns false if the owner has no such connection. Throws a conflict while a source uses it. */
   async delete(ownerId: UserId, id: ConnectionId): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
       await this.sources.lockConnections(transaction, ownerId);

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { LOG, type Log } from '#observability';
 import { RegistryService } from './registry.service.js';
 
-/** `components/` of the repository, seen from `dist/apps/catalog/src/registry`. */
+/** `components/` of the repository, relative to `dist/apps/catalog/src/registry`. */
 const FOLDER = fileURLToPath(new URL('../../../../../components', import.meta.url));
 const TRY_FOR_MS = 20_000;
 const PAUSE_MS = 500;
@@ -17,7 +17,7 @@ export class OwnComponents implements OnApplicationBootstrap {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** The runtime inspects new code and may be starting, too: the limit of the wait for it. */
+  /** How long to wait for the runtime, which inspects new code and may be starting, too. */
   async onApplicationBootstrap(): Promise<void> {
     if (!existsSync(FOLDER)) return this.log.warn({ folder: FOLDER }, 'registry.no-own-components');
     const deadline = Date.now() + TRY_FOR_MS;

@@ -22,7 +22,7 @@ interface RegistryRow {
   description: ComponentDescription;
 }
 
-/** The registry: components that everyone may use, one at a time for each key. */
+/** The registry: components that every account may use, one for each key. */
 @Injectable()
 export class RegistryRepository {
   constructor(
@@ -36,7 +36,7 @@ export class RegistryRepository {
     return registered.map(({ key, name, version, id, code_hash }) => ({ key: key ?? '', name, version, id, code_hash }));
   }
 
-  /** A page of it, the component that was registered last first. */
+  /** A page of the registry, the newest registration first. */
   async page(page: KeysetPage): Promise<{ rows: RegistryRow[]; total: number }> {
     const registered = this.rows.createQueryBuilder('component').where('component.registered');
     const { rows, total } = await readKeysetPage(registered, page, (query) => query.innerJoinAndSelect('component.inspected', 'code'));

@@ -4,7 +4,7 @@ import { readSchedule } from './schedule.js';
 export const TIMER = '$.interface.timer';
 export const HTTP = '$.interface.http';
 
-/** What a source needs beside the user's values. */
+/** The parts of a source that are derived from the user's values. */
 export interface PropValues {
   schedules: Record<string, Schedule>;
   hasEndpoint: boolean;
@@ -22,8 +22,8 @@ const INSTEAD: Record<string, string> = {
 const MAX_BYTES = 64 * 1024;
 
 /**
- * Checks the values that a user configured against a component's props and works out its timers. Every bad prop has one
- * problem. kept: the schedules of the source so far, which a new default in the code doesn't change.
+ * Validates the values that a user configured against a component's props, and computes the schedules of its timers. Reports one problem for each
+ * invalid prop. kept: the source's current schedules, which a new default in the code does not change.
  */
 export function checkPropValues(
   props: PropDefinition[],
@@ -67,7 +67,7 @@ function timerSchedule(prop: PropDefinition, value: unknown, minSeconds: number)
   return prop.optional === true ? undefined : 'is required';
 }
 
-/** What is wrong with a value, or null. */
+/** The problem of a value, or null. */
 function typeProblem(type: string, value: unknown): string | null {
   const match = VALUE_TYPE.exec(type);
   if (!match) return type === 'app' && (typeof value !== 'object' || Array.isArray(value)) ? 'must be an object' : null;

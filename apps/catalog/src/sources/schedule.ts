@@ -1,7 +1,8 @@
 import { Cron } from 'croner';
 import type { Schedule } from '#contracts';
 
-/** A timer's value as it is written (`{intervalSeconds}`, `{cron, timezone}`) or read (`{cron, interval_seconds}`); a sentence when it is neither. */
+/** Parses a timer's value as users write it (`{intervalSeconds}`, `{cron, timezone}`) or as responses show it (`{cron, interval_seconds}`). Returns a
+ * sentence if it is neither. */
 export function readSchedule(value: unknown, minSeconds: number): Schedule | string {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return 'must be an object with intervalSeconds or cron';
   const { intervalSeconds, interval_seconds, cron, timezone } = value as Record<string, unknown>;

@@ -21,8 +21,8 @@ export const maskedCredentials = (credentials: unknown): unknown =>
   isObject(credentials) ? mapValues(credentials, () => MASK) : credentials === undefined || credentials === null ? credentials : MASK;
 
 /**
- * The values that a source is to have: those given, with the values before in place of masks, and those that stay without being sent. A value that was
- * secret and would be shown from now on must be given again.
+ * The new values of a source: the given ones, with the previous values in place of masks, and those that are kept without being sent. A secret value
+ * that would be visible from now on must be given again.
  */
 export function keptSecrets(
   props: PropDefinition[],
@@ -58,7 +58,7 @@ export function keptSecrets(
   return { values, problems };
 }
 
-/** Credentials with the values before in place of masks, and the names of those that had none. */
+/** Credentials with the previous values in place of masks, and the names of those that had none. */
 export function keptCredentials(sent: Values, old: unknown): [Values, string[]] {
   const before = isObject(old) ? old : {};
   const missing = Object.keys(sent).filter((key) => sent[key] === MASK && !Object.hasOwn(before, key));

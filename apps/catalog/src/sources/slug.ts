@@ -1,4 +1,4 @@
-/** Lower case, each run of other characters than `[a-z0-9]` a `-`, trimmed; `source` when nothing is left. */
+/** The name in lower case, with a `-` for each sequence of characters other than `[a-z0-9]`, trimmed; `source` if nothing is left. */
 export function slugOf(name: string): string {
   const slug = name
     .toLowerCase()
@@ -7,7 +7,7 @@ export function slugOf(name: string): string {
   return slug || 'source';
 }
 
-/** The slug, or the first of `-1`, `-2`, … that isn't taken. */
+/** The slug, with the first free suffix `-1`, `-2`, … if it is taken. */
 export function freeSlug(slug: string, taken: ReadonlySet<string>): string {
   if (!taken.has(slug)) return slug;
   for (let n = 1; ; n++) if (!taken.has(`${slug}-${n}`)) return `${slug}-${n}`;

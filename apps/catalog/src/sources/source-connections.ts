@@ -21,7 +21,7 @@ export interface Connected {
   problems: FieldProblem[];
 }
 
-/** The ids of the connections that the values name, whatever they are. */
+/** The ids of the connections that the values name; the values may be of any type. */
 export const namedConnections = (...values: Values[]): ConnectionId[] =>
   values.flatMap((each) => Object.values(each).flatMap((value) => (isObject(value) && isId('connection', value[ID]) ? [value[ID]] : [])));
 
@@ -30,7 +30,7 @@ export const namedConnections = (...values: Values[]): ConnectionId[] =>
  *
  *     {"authProvisionId": "apn_…"}     the connection with this id
  *     {"$auth": {…}}                   a connection that is stored with the source and deleted with it
- *     both                             as an answer shows the latter: its new credentials
+ *     both                             the latter, as responses show it, with new credentials
  *
  * before: the stored values so far; known: the connections of the owner that the values name.
  */
@@ -62,7 +62,7 @@ export function connected(
       continue;
     }
     const id = isId('connection', own) ? own : newId('connection');
-    // without credentials, the id of the source's own connection keeps those that it has
+    // without credentials, the source's own connection keeps the ones that it has
     if (hasAuth) result.inline.push({ id, app, name: app, credentials: box.seal(JSON.stringify(auth), connectionPlace(id)) });
     result.uses.push(id);
     result.values[name] = { ...rest, [ID]: id, [AUTH]: {} };

@@ -22,7 +22,7 @@ export class SourceRow {
   @Column(BYTEWISE_TEXT)
   component_id!: ComponentId;
 
-  /** What it runs; read without the code itself. */
+  /** The component that it runs, without its code. */
   @ManyToOne(() => ComponentRow)
   @JoinColumn({ name: 'component_id', foreignKeyConstraintName: 'source_component_id_fkey' })
   component!: Relation<ComponentRow>;
@@ -37,7 +37,7 @@ export class SourceRow {
   @Column({ ...BYTEWISE_TEXT, nullable: true })
   external_id!: string | null;
 
-  /** What the user configured, without defaults. */
+  /** The configured props, without defaults. */
   @Column('json')
   configured_props!: StoredProps;
 
@@ -82,7 +82,7 @@ export const propsOf = (row: SourceRow): PropDefinition[] => row.component.inspe
 
 const endpointProp = (row: SourceRow): PropDefinition | undefined => propsOf(row).find(({ type }) => type === HTTP);
 
-/** As the API returns it; in lists without the owner. values: the configured ones, decrypted. */
+/** The source as the API returns it; without the owner in lists. values: the configured ones, decrypted. */
 export function sourceOf(row: SourceRow, values: Record<string, unknown>, endpointsUrl: string, { inList = false } = {}): Source {
   return {
     id: row.id,
@@ -98,7 +98,7 @@ export function sourceOf(row: SourceRow, values: Record<string, unknown>, endpoi
   };
 }
 
-/** The user's values, secrets masked; timers and the endpoint in the form in which they are read. In the order of the component's props. */
+/** The user's values with masked secrets, timers and the endpoint as responses show them, in the order of the component's props. */
 function shownProps(row: SourceRow, values: Record<string, unknown>, endpointsUrl: string): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const prop of propsOf(row)) {
@@ -116,7 +116,7 @@ function shownProps(row: SourceRow, values: Record<string, unknown>, endpointsUr
   return shown;
 }
 
-/** As the fact `catalog.emitter.changed` reports it. */
+/** The state that the fact `catalog.emitter.changed` reports. */
 export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterState => ({
   emitter_id: row.id,
   kind: 'source',

@@ -10,7 +10,7 @@ import type { UsedCredentials } from './source-connections.js';
 import { freeSlug } from './slug.js';
 import { type SourceChange, SourceRow, sourceState } from './source.entity.js';
 
-/** What a row carries of its component `c` and of that one's code `k`, in the shape of the entity. */
+/** The columns of a row's component `c` and its code `k`, in the shape of the entity. */
 const COMPONENT_OF = "json_build_object('code_hash', c.code_hash, 'inspected', json_build_object('description', k.description))";
 
 /** Sources and the facts of their changes: a row and its fact are one transaction. */
@@ -31,7 +31,7 @@ export class SourcesRepository {
     return readKeysetPage(owned, page, withComponent);
   }
 
-  /** Throws a conflict when another source of the owner has the external id. The index decides; this check comes before work that only a source needs. */
+  /** Throws a conflict if another source of the owner has the external id. The index decides; this check avoids work for a source that it would refuse. */
   async requireFree(ownerId: UserId, externalId: string | null | undefined, id: SourceId): Promise<void> {
     if (externalId === null || externalId === undefined) return;
     const taken = await this.sources.findOneBy({ owner_id: ownerId, external_id: externalId });
@@ -51,8 +51,8 @@ export class SourcesRepository {
   }
 
   /**
-   * Changes the source; `decide` sees the row, locked, and may throw; null leaves the row as it is. Undefined if the owner has no such source. Throws a
-   * conflict if the new external id is taken.
+   * Changes the source. `decide` receives the locked row and may throw; if it returns null, nothing changes. Undefined if the owner has no such source.
+   * Throws a conflict if the new external id is taken.
    */
   async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
     for (;;) {
@@ -62,7 +62,7 @@ export class SourcesRepository {
         const { code, constraint } = error as { code?: string; constraint?: string };
         if (code !== UNIQUE_VIOLATION) throw error;
         if (constraint === 'source_external_id') throw externalIdTaken();
-        // otherwise a create has taken the slug that was free a moment ago
+        // otherwise a concurrent create has taken the slug
       }
     }
   }
@@ -97,7 +97,7 @@ export class SourcesRepository {
     });
   }
 
-  /** Makes the source inactive; nothing else of it changes. Undefined when it was inactive, or the owner has no such source. */
+  /** Makes the source inactive and changes nothing else. Undefined if it was inactive, or the owner has no such source. */
   async switchOff(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
     return this.database.transaction(async (transaction) => {
       const { affected } = await transaction
@@ -145,7 +145,7 @@ export class SourcesRepository {
     }
   }
 
-  /** The states of the sources that exist, of every account. For the other services only; a user must not see them. */
+  /** The states of the existing sources among these ids, of any account. Only for other services: users must not see them. */
   async states(ids: string[]): Promise<EmitterState[]> {
     const rows = await withComponent(this.sources.createQueryBuilder('source')).where('source.id = ANY(:ids)', { ids }).getMany();
     return rows.map((row) => sourceState(row));
@@ -159,8 +159,8 @@ export class SourcesRepository {
   }
 
   /**
-   * Inserts the source unless its id or the slug is taken. SQL, because one statement writes the row and reads it with its component: it is the only
-   * one of most creates beside the fact.
+   * Inserts the source unless its id or the slug is taken. SQL, so that one statement writes the row and reads it with its component. Most creates need
+   * only this statement and the fact.
    */
   private async insert(
     transaction: Transaction,
@@ -207,11 +207,11 @@ export class SourcesRepository {
       if (await transaction.rows(SourceRow).existsBy({ id })) return undefined;
       const { external_id } = change;
       if (external_id !== null && (await transaction.rows(SourceRow).existsBy({ owner_id: ownerId, external_id }))) throw externalIdTaken();
-      // otherwise the slug is taken: a create that finds its own slug free does not wait, and may have taken this one
+      // otherwise the slug is taken: a create whose slug is free does not wait here, and may have taken this one
     }
   }
 
-  /** The slug, or the first of `-1`, `-2`, … that the account has free. Creates that need a number wait here for each other. */
+  /** The slug, with the first suffix `-1`, `-2`, … that is free in the account. Creates that need a number wait for each other here. */
   private async reserveSlug(transaction: Transaction, ownerId: UserId, id: SourceId, slug: string): Promise<string> {
     await transaction.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`slug ${ownerId}`]);
     const { rows } = await transaction.query<{ name_slug: string }>(
@@ -223,8 +223,8 @@ export class SourcesRepository {
   }
 
   /**
-   * The source, locked. Reads it by a second statement: one that waits for a lock and joins sees the new row beside the component of the old one, and
-   * returns nothing.
+   * Locks and returns the source. A second statement reads it, because a join that waits for the lock would combine the new row with the old component,
+   * and return nothing.
    */
   private async lock(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
     await transaction.query('SELECT FROM source WHERE owner_id = $1 AND id = $2 FOR UPDATE', [ownerId, id]);
@@ -236,7 +236,7 @@ export class SourcesRepository {
     return ids.length === 0 ? [] : this.database.rows(ConnectionRow).findBy({ owner_id: ownerId, id: In(ids) });
   }
 
-  /** Until the transaction ends, no other changes which connections the account's sources use. */
+  /** Until the transaction ends, no other transaction changes which connections the account's sources use. */
   async lockConnections(transaction: Transaction, ownerId: UserId): Promise<void> {
     await transaction.query("SELECT pg_advisory_xact_lock(hashtext('connections'), hashtext($1))", [ownerId]);
   }
@@ -263,14 +263,14 @@ export class SourcesRepository {
     return credentials;
   }
 
-  /** For those who change sources in the same transaction. */
+  /** For repositories that change sources in their transaction. */
   async reread(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow> {
     const row = await this.findIn(transaction, ownerId, id);
     if (!row) throw new Error(`source ${id} is not the owner's`);
     return row;
   }
 
-  /** Prepared SQL: every request for a source makes this read, and TypeORM's joins take eight times the CPU. */
+  /** Prepared SQL: every request for a source reads it, and TypeORM's joins need eight times the CPU. */
   private async findIn(session: Session, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
     const { rows } = await session.query<SourceRow>({
       name: 'source-find',

@@ -40,10 +40,10 @@ import { slugOf } from './slug.js';
 import { propsOf, type SourceChange, type SourceRow, sourceOf, sourceState } from './source.entity.js';
 import { SourcesRepository } from './sources.repository.js';
 
-/** 143 bits: nobody guesses an endpoint. */
+/** 143 bits, so that an endpoint cannot be guessed. */
 const ENDPOINT_KEY_LENGTH = 24;
 
-/** The component that a source is to run. `fresh`: it came with the source, and is kept when all else is right. */
+/** The component that a source will run. `fresh`: it was created from the request's code, and is stored if the rest of the request is valid. */
 interface ChosenComponent {
   id: ComponentId;
   description: ComponentDescription;
@@ -55,19 +55,19 @@ const chosen = ({ id, inspected }: ComponentRow): ChosenComponent => ({ id, desc
 /** The component that a source runs already. */
 const currentOf = ({ component_id: id, component }: SourceRow): ChosenComponent => ({ id, description: component.inspected.description });
 
-/** What a source is to be, before it's checked against its component. */
+/** The requested state of a source, before it is validated against its component. */
 interface Wanted extends Pick<SourceChange, 'name' | 'external_id' | 'active'> {
   /** Values as they were sent, masks included. */
   given: Record<string, unknown>;
-  /** Values that stay without being sent. */
+  /** Values that are kept without being sent. */
   keptValues?: Record<string, unknown>;
   before?: SourceRow;
   slug?: string;
-  /** The schedules so far of timers whose values stay. */
+  /** The current schedules of timers whose values are kept. */
   kept?: Record<string, Schedule>;
 }
 
-/** A change, with the values in clear. */
+/** A change, with the decrypted values. */
 type Decided = SourceChange & { values: Record<string, unknown> };
 
 @Injectable()
@@ -87,7 +87,7 @@ export class SourcesService {
     const given = choice.configured_props ?? {};
     const known = await this.sources.connections(owner_id, namedConnections(given));
     const change = this.change(id, component, known, {
-      // without a name it's the component's, as a slug
+      // the default is the component's name, as a slug
       name: choice.name ?? slugOf(component.description.name),
       external_id: choice.external_id ?? null,
       given,
@@ -98,7 +98,7 @@ export class SourcesService {
     return this.announced(await this.sources.create(owner_id, id, change));
   }
 
-  /** Sets the component, the name and whether it's active; configured props and the external id stay unless new ones are given. */
+  /** Sets the component, the name and whether it is active; configured props and the external id are kept unless new ones are given. */
   async update({ id, owner_id, new_component_id, active, ...choice }: UpdateSource): Promise<Source> {
     requireComponent(choice);
     const found = await this.found(owner_id, id);
@@ -118,7 +118,7 @@ export class SourcesService {
     });
   }
 
-  /** Changes only what is given. A patch after which the source is as before changes nothing: no hook runs for it. */
+  /** Changes only the given fields. A patch without an effect changes nothing, so no hook runs for it. */
   async patch({ id, owner_id, new_component_id, ...patch }: PatchSource): Promise<Source> {
     const found = await this.found(owner_id, id);
     const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch) : undefined;
@@ -177,7 +177,7 @@ export class SourcesService {
     decide: (before: SourceRow) => SourceChange | null,
   ): Promise<Source> {
     const { owner_id, id } = found;
-    // what doesn't fit is refused before anything is written: a component of a refused update would be the newest of its key
+    // refused before anything is written: otherwise the component of a refused update would be the newest one of its key
     await this.sources.requireFree(owner_id, decide(found)?.external_id, id);
     if (fresh) await this.components.keep(fresh);
     const row = await this.sources.update(owner_id, id, decide);
@@ -205,7 +205,7 @@ export class SourcesService {
     });
   }
 
-  /** Throws Invalid when the values don't fit the component. */
+  /** Throws Invalid if the values are not valid for the component. */
   private change(
     sourceId: SourceId,
     { id, description }: ChosenComponent,
@@ -262,7 +262,7 @@ export class SourcesService {
     );
   }
 
-  /** What the user configured, with the credentials of inline connections. */
+  /** The configured props, with the credentials of inline connections. */
   private values(row: SourceRow): Record<string, unknown> {
     return withInline(this.stored(row), row.credentials, this.box);
   }
@@ -278,13 +278,13 @@ export class SourcesService {
   }
 }
 
-/** null is as if absent. */
+/** null counts as absent. */
 const isGiven = (text: string | null | undefined): text is string => text !== undefined && text !== null;
 
 const givesComponent = ({ component_id, component_code, component_url, key }: ComponentChoice): boolean =>
   [component_id, component_code, component_url, key].some(isGiven);
 
-/** Said before anything is looked up: what is malformed is 400, whatever there is or isn't. */
+/** Checked before anything is looked up: a malformed request is always 400. */
 function requireComponent(choice: ComponentChoice): void {
   if (givesComponent(choice)) return;
   throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code, component_url and key is required' }]);

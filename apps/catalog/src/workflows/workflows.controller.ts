@@ -7,7 +7,7 @@ import { LOG, type Log } from '#observability';
 import { readWorkflowRecord } from './workflow-record.js';
 import { WorkflowsRepository } from './workflows.repository.js';
 
-/** Workflows run elsewhere; the compacted topic `workflows` registers them here. */
+/** Workflows run outside Sluice; the compacted topic `workflows` registers them. */
 @Controller()
 export class WorkflowsController {
   constructor(

@@ -15,13 +15,13 @@ export class WorkflowsRepository {
     @InjectRepository(WorkflowRow) private readonly workflows: Repository<WorkflowRow>,
   ) {}
 
-  /** Writes the workflow's state, and no fact when nothing has changed. The owner of a workflow never changes. */
+  /** Stores the workflow's state, and publishes a fact if it has changed. The owner of a workflow never changes. */
   async put(id: WorkflowId, ownerId: UserId, name: string, active: boolean): Promise<void> {
     await this.database.transaction(async (transaction) => {
       // SQL, for the conditions of the upsert: ten thousand workflows of a registry arrive as fast as this statement runs
       const { rows } = await transaction.query<WorkflowRow>({
         name: 'workflow-put',
-        // a removed one that returns is a new emitter to auto-subscriptions
+        // for auto-subscriptions, a workflow that was removed and returns is a new emitter
         text: `INSERT INTO workflow (id, owner_id, name, active) VALUES ($1, $2, $3, $4)
                ON CONFLICT (id) DO UPDATE SET name = excluded.name, active = excluded.active, deleted = false, version = workflow.version + 1,
                  created_at = CASE WHEN workflow.deleted THEN now() ELSE workflow.created_at END
@@ -47,7 +47,7 @@ export class WorkflowsRepository {
     });
   }
 
-  /** The states of the workflows that exist, of every account. For the other services only; a user must not see them. */
+  /** The states of the existing workflows among these ids, of any account. Only for other services: users must not see them. */
   async states(ids: string[]): Promise<EmitterState[]> {
     const rows = await this.workflows.findBy({ id: In(ids), deleted: false });
     return rows.map(workflowState);

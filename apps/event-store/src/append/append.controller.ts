@@ -15,7 +15,7 @@ export class AppendController {
     private readonly intake: EventIntake,
   ) {}
 
-  // a reader of the store waits 50 ms for an event at most, so that a steady trickle costs fewer transactions
+  // events wait up to 50 ms for others, so that a steady trickle needs fewer transactions
   @Follows(EVENTS_TOPIC, GROUP, { gatherMs: 50 })
   async append(@Payload() { partition, records, before, after }: Batch): Promise<void> {
     await this.intake.take(partition, records, before, after);

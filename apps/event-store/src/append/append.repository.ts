@@ -29,7 +29,7 @@ export interface WithdrawnEmit {
 const FIRST: EventPlace = { ms: 0, seq: 0 };
 const LAST: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
-/** An emit waits a year at most, and the runtime may be late. */
+/** An emit waits at most a year, and the runtime may be late. */
 const WITHDRAWN_KEPT = '400 days';
 
 /**
@@ -44,7 +44,7 @@ export class AppendRepository {
     return this.database.transaction(work);
   }
 
-  /** Where the partitions are to be taken up. */
+  /** The stored positions of the partitions. */
   async positions(partitions: number[]): Promise<Map<number, Position>> {
     const { rows } = await this.database.query<{ partition: number; next_offset: number; last_ms: number; record_ms: number | null }>({
       name: 'progress-read',
@@ -62,13 +62,13 @@ export class AppendRepository {
   }
 
   /**
-   * Moves the partition's position; false when it isn't where we left it, because somebody else holds the partition.
-   * First in the transaction: until the end of it nobody else can move on.
+   * Moves the partition's position; false if it has changed, because another process owns the partition now. The first statement of the transaction: until
+   * its end, no other process can move the position.
    */
   async advance(transaction: Transaction, partition: number, before: Position, after: Position): Promise<boolean> {
     const { rowCount } = await transaction.query({
       name: 'progress-advance',
-      // the offset alone could be that of another log
+      // the offset alone could belong to another log
       text: `UPDATE event_progress SET next_offset = $5, last_ms = $6, record_ms = $7
              WHERE topic = $1 AND partition = $2 AND next_offset = $3 AND record_ms IS NOT DISTINCT FROM $4`,
       values: [
@@ -80,8 +80,8 @@ export class AppendRepository {
   }
 
   /**
-   * Moves the partition's events with a time of `from` or later to just before `to`, without a change of their order: what is stored next, at `to`, is
-   * newer. An event whose time is early enough already stays as it is. Reads the whole table: this is rare.
+   * Moves the partition's events with a time of `from` or later to just before `to`, in their order, so that the next event, at `to`, is newer. Events
+   * that are early enough are not changed. Reads the whole table, which is rare.
    */
   async moveBack(transaction: Transaction, partition: number, { from, to }: { from: number; to: number }): Promise<void> {
     await transaction.query({
@@ -97,13 +97,13 @@ export class AppendRepository {
     });
   }
 
-  /** Fails with UNIQUE_VIOLATION when one of the emits is stored already. */
+  /** Fails with UNIQUE_VIOLATION if one of the emits is already stored. */
   async add(transaction: Transaction, events: EmittedEvent[]): Promise<void> {
     if (events.length === 0) return;
     await copyIn(transaction, `COPY event (${COPIED_COLUMNS}) FROM STDIN (FORMAT binary)`, copyRows(events));
   }
 
-  /** The emitters of which at least one of these emits is stored already. */
+  /** The emitters of which at least one of these emits is already stored. */
   async repeatingEmitters(transaction: Transaction, events: EmittedEvent[]): Promise<Set<EmitterId>> {
     const { rows } = await transaction.query<{ emitter_id: EmitterId }>({
       name: 'event-repeating',
@@ -115,7 +115,7 @@ export class AppendRepository {
     return new Set(rows.map((row) => row.emitter_id));
   }
 
-  /** Removes what is beyond the last 100 of each of these streams. */
+  /** Deletes all but the last 100 events of each of these streams. */
   async trim(transaction: Transaction, streams: StreamKey[]): Promise<void> {
     if (streams.length === 0) return;
     await transaction.query({
@@ -134,7 +134,7 @@ export class AppendRepository {
     });
   }
 
-  /** What is kept of these streams, once they are trimmed. */
+  /** The last 100 events of each of these streams. */
   async kept(transaction: Transaction, streams: StreamKey[]): Promise<(KeptEvent & StreamKey)[]> {
     const { rows } = await transaction.query<{ emitter_id: EmitterId; stream: Stream; ms: number; seq: number; emit_id: string }>({
       name: 'event-kept',
@@ -163,7 +163,7 @@ export class AppendRepository {
     const [start, end] = [range.start ?? FIRST, range.end ?? LAST];
     const { rows } = await transaction.query<{ emit_id: string }>({
       name: 'event-remove-range',
-      // by ctid: a join of the table with itself is planned well or badly
+      // by ctid, because the planner may choose a bad plan for a join of the table with itself
       text: `WITH newest AS MATERIALIZED (
                SELECT ctid, stream, emit_id, (ms, seq) >= ($4, $5) AND (ms, seq) <= ($6, $7) AS meant,
                       row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
@@ -177,7 +177,7 @@ export class AppendRepository {
     return rows.map((row) => row.emit_id);
   }
 
-  /** Remembers what users have deleted: the log still has it. A batch that is read again notes it once. */
+  /** Stores which events users have deleted, because the log still has them. A repeated batch stores each deletion once. */
   async noteDeletions(transaction: Transaction, ranges: DeletedRange[]): Promise<void> {
     if (ranges.length === 0) return;
     await transaction.query({
@@ -195,7 +195,7 @@ export class AppendRepository {
     });
   }
 
-  /** Keeps of these emits that they are not to be emitted when their time comes. */
+  /** Stores that these emits are withdrawn, so they are not emitted at their `delivery_ts`. */
   async withdraw(transaction: Transaction, emits: WithdrawnEmit[]): Promise<void> {
     if (emits.length === 0) return;
     await transaction.query({
@@ -210,7 +210,7 @@ export class AppendRepository {
   async emittersAfter(emitterId: string, limit: number): Promise<string[]> {
     const { rows } = await this.database.query<{ emitter_id: string }>({
       name: 'emitters-after',
-      // from one emitter to the next: DISTINCT would read every event
+      // steps from emitter to emitter, because DISTINCT would read every event
       text: `WITH RECURSIVE walk AS (
                (SELECT emitter_id FROM event WHERE emitter_id > $1 ORDER BY emitter_id LIMIT 1)
                UNION ALL

@@ -8,19 +8,19 @@ import { type Operation, replay } from './replay.js';
 import { splitBatch } from './split-batch.js';
 import { TrimCounter } from './trim-counter.js';
 
-/** What became of a batch. */
+/** The result of a batch. */
 export interface Appended {
   stored: number;
-  /** Emits that were kept already. */
+  /** Emits that were already stored. */
   repeated: number;
 }
 
-/** Emitters whose kept events are in memory at a time. */
+/** The number of emitters whose stored events are in memory at a time. */
 const REPLAYED_TOGETHER = 200;
 
 /**
- * Takes a batch of a partition into the store, in one transaction with the partition's position. Events are appended
- * without a look at what is there; where that isn't enough the emitter's operations are replayed over what is kept.
+ * Stores a batch of a partition in one transaction with the partition's position. Events are appended without reading stored ones; where that is not
+ * enough, the emitter's operations are replayed over its stored events.
  */
 @Injectable()
 export class AppendService {
@@ -29,13 +29,13 @@ export class AppendService {
     private readonly trims: TrimCounter,
   ) {}
 
-  /** Throws Fenced when the partition isn't at `before` any more. */
+  /** Throws Fenced if the partition's position is no longer `before`. */
   async append(partition: number, operations: Operation[], before: Position, after: Position): Promise<Appended> {
     try {
       return await this.attempt(partition, operations, before, after, false);
     } catch (error) {
       if ((error as { code?: unknown }).code !== UNIQUE_VIOLATION) throw error;
-      // an emit is there already, and the whole transaction has failed with it
+      // an emit is already stored, which has made the whole transaction fail
       return this.attempt(partition, operations, before, after, true);
     }
   }
@@ -115,11 +115,11 @@ export function lateEvents(before: Position, first: EventPlace, now: number): { 
   return clock <= ms + AHEAD_MS ? { from: ms, to: ms } : undefined;
 }
 
-/** The place of the first event, or of the last record if none is one. */
+/** The place of the first event, or of the last record if there is no event. */
 const firstOf = ([first]: Operation[], partition: number, { clock, offset }: Position): EventPlace =>
   first?.place ?? eventPlace({ clock, offset: offset - 1, partition });
 
-/** The streams that the emitter's events of this batch are for, or are taken from. */
+/** The streams to which this batch adds events of the emitter, or from which it removes some. */
 function streamsOf(operations: Operation[]): Stream[] {
   const streams = new Set<Stream>();
   for (const operation of operations) {

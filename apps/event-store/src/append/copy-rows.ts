@@ -91,12 +91,12 @@ interface CopyConnection extends Connection {
   endCopyFrom(): void;
 }
 
-/** The server begins with a message when it has all of it: several of them let both sides work at once. */
+/** The server processes a message when it is complete. With several messages, both sides work at the same time. */
 const MESSAGE_BYTES = 256 * 1024;
 
 /**
- * Sends the data of a `COPY … FROM STDIN`; resolves when the server has taken it in. Rejects as a query does, also when
- * the connection breaks in the middle, after which the transaction can be rolled back.
+ * Sends the data of a `COPY … FROM STDIN`; resolves when the server has stored it. Rejects like a query, also if the connection breaks in the middle.
+ * The transaction can then be rolled back.
  */
 export function copyIn(transaction: Transaction, statement: string, data: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -104,7 +104,7 @@ export function copyIn(transaction: Transaction, statement: string, data: Buffer
   });
 }
 
-/** The driver's idea of a query: it calls the `handle…` methods as messages of the server come in. */
+/** A query as the driver sees it: the driver calls a `handle…` method for each message of the server. */
 class CopyIn {
   private failed = false;
 

@@ -11,10 +11,10 @@ const repeated = counter('events_repeated_total', 'Emits that were skipped becau
 const malformed = counter('events_malformed_total', 'Malformed records of the topic events.');
 const seconds = histogram('events_append_seconds', 'Time from reading a batch to its commit.');
 
-/** Reads what the log's records say and has it done; what isn't an event goes to the dead-letter topic. */
+/** Parses the records of the log and passes them to the store. Malformed records go to the dead-letter topic. */
 @Injectable()
 export class EventIntake {
-  /** Below these offsets malformed records are in the dead-letter topic: a batch that is tried again doesn't send them again. */
+  /** The offsets below which malformed records are in the dead-letter topic, so that a repeated batch does not send them again. */
   private readonly deadLetteredBelow = new Map<number, number>();
 
   constructor(
@@ -24,7 +24,7 @@ export class EventIntake {
     private readonly config: EventStoreConfig,
   ) {}
 
-  /** Throws Fenced when the partition isn't at `before` any more. */
+  /** Throws Fenced if the partition's position is no longer `before`. */
   async take(partition: number, records: LogRecord[], before: Position, after: Position): Promise<void> {
     const start = performance.now();
     const operations: Operation[] = [];

@@ -1,7 +1,7 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { BYTEWISE_TEXT } from '#database';
 
-/** How far a partition of the log is stored, and its clock there. */
+/** The position up to which a partition of the log is stored, and its clock there. */
 @Entity('event_progress')
 export class EventProgress {
   @PrimaryColumn(BYTEWISE_TEXT)

@@ -19,7 +19,7 @@ export class EventRow {
   @PrimaryColumn('bigint')
   seq!: number;
 
-  /** Unique at emission: a producer's retry has the same. */
+  /** The emit id; a producer's retry has the same one. */
   @Column(BYTEWISE_TEXT)
   emit_id!: string;
 
@@ -27,7 +27,7 @@ export class EventRow {
   @Column('bytea')
   event!: Buffer;
 
-  /** Only of an event over 1 KB: what lists show without `expand=event`. */
+  /** Only for an event over 1 KB: the truncated JSON that lists show without `expand=event`. */
   @Column('bytea', { nullable: true })
   truncated!: Buffer | null;
 

@@ -6,7 +6,7 @@ import type { Operation } from './replay.js';
 
 export type Random = () => number;
 
-/** A number from 0 to 1, the same row of them for the same seed (mulberry32). */
+/** Random numbers from 0 to 1; the same seed gives the same sequence (mulberry32). */
 export function seededRandom(seed: number): Random {
   let state = seed;
   return () => {
@@ -19,7 +19,7 @@ export function seededRandom(seed: number): Random {
 
 interface Produced {
   message: KafkaMessage;
-  /** With the clock as it has to be: folded over the whole partition. */
+  /** With the expected clock: monotonic within the partition. */
   operation: Operation;
 }
 
@@ -28,8 +28,8 @@ export const EMITTERS: EmitterId[][] = [['dc_a'], ['dc_b', 'dc_c']];
 const STREAMS = ['', '', '', 'x'];
 
 /**
- * A log of two partitions in which everything happens: emits twice, floods, deletions of every kind, events that wait,
- * a clock that steps back, and partitions that lose their records.
+ * A log of two partitions that contains everything: repeated emits, floods, every kind of deletion, waiting events, a clock that steps back, and
+ * partitions that lose their records.
  */
 export class TestLog {
   readonly partitions: Produced[][] = EMITTERS.map(() => []);
@@ -49,7 +49,7 @@ export class TestLog {
     const emitterId = this.pick(EMITTERS[partition] ?? []) ?? 'dc_a';
     const count = this.pick([1, 1, 3, 8, 40, 40, 130]) ?? 1;
     const stream = this.pick([...STREAMS, '$in', '$in']) ?? '';
-    // a deletion that is alone in its batch finds streams that nothing has trimmed
+    // a deletion in a separate batch affects streams that were not trimmed
     if (count === 1 && this.random() < 0.6) return this.append(partition, emitterId, this.deletion(emitterId));
     for (let n = 0; n < count; n++)
       this.append(partition, emitterId, count > 8 ? this.newEvent(emitterId, stream) : this.anything(emitterId));

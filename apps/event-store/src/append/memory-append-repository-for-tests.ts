@@ -20,16 +20,16 @@ export interface Row extends StreamKey {
   emitId: string;
 }
 
-/** What two processes share. */
+/** The database, which two processes share. */
 export class MemoryTables {
   readonly events = new Map<string, Row>();
   readonly positions = new Map<number, Position>();
   /** `emitter emit`. */
   readonly withdrawn = new Set<string>();
-  /** By partition: who has changed its position and not ended yet. */
+  /** By partition: the open transaction that has changed its position. */
   readonly locks = new Map<number, MemoryTransaction>();
 
-  /** The newest 100, oldest first: what a page shows. */
+  /** The newest 100 events, oldest first, as a page shows them. */
   shown({ emitterId, stream }: StreamKey): Row[] {
     return streamRows(this.events.values(), emitterId, stream).slice(-KEPT_EVENTS);
   }
@@ -53,7 +53,7 @@ class UniqueViolation extends Error {
   readonly code = UNIQUE_VIOLATION;
 }
 
-/** What can be wrong with a repository; a simulation that doesn't notice is worth nothing. */
+/** Mutants of a repository, which the simulation must detect. */
 export type Mutant =
   | 'position committed early'
   | 'fence left out'
@@ -67,7 +67,7 @@ export type Mutant =
   | 'surplus of $in withdrawn';
 
 /**
- * The repository in memory, for one process: `step` is awaited before each statement, so the simulation decides what happens meanwhile. `rollBackAll`
+ * The repository in memory, for one process. `step` is awaited before each statement, so the simulation decides what happens in the meantime. `rollBackAll`
  * undoes the transactions of a process that has died, as the server does.
  */
 export class MemoryAppendRepository extends AppendRepository {
@@ -131,7 +131,7 @@ export class MemoryAppendRepository extends AppendRepository {
     }
     this.tables.locks.set(partition, transaction);
     transaction.moved.set(partition, after);
-    // what the other one has committed is seen from here on
+    // from here on, the commit of the other transaction is visible
     transaction.rows = new Map(this.tables.events);
     return true;
   }
@@ -216,7 +216,7 @@ export class MemoryAppendRepository extends AppendRepository {
   }
 
   override async noteDeletions(): Promise<void> {
-    // readers of deletions are tested on PostgreSQL
+    // queries of deletions are tested on PostgreSQL
   }
 
   override async withdraw(handle: Transaction, emits: WithdrawnEmit[]): Promise<void> {

@@ -1,10 +1,10 @@
 import { comparePlaces, coversStream, type EventPlace, KEPT_EVENTS, WAITING_STREAM } from '#events';
 import type { Operation } from './replay.js';
 
-/** By `emitter stream`: what is kept, oldest first. */
+/** The stored events by `emitter stream`, oldest first. */
 export type Model = Map<string, { place: EventPlace; emitId: string }[]>;
 
-/** The clock steps back to `ms`: events from `from` on move before it, in their order. */
+/** The clock steps back to `ms`: events from `from` on move to before it, in their order. */
 export function stepBack(model: Model, emitters: readonly string[], { from, ms }: { from: number; ms: number }): void {
   for (const [key, events] of model) {
     if (!emitters.includes(key.split(' ')[0] ?? '') || !events.some(({ place }) => place.ms >= from)) continue;

@@ -9,7 +9,7 @@ import {
   WAITING_STREAM,
 } from '#events';
 
-/** An event that is kept already. */
+/** A stored event. */
 export interface KeptEvent {
   stream: Stream;
   place: EventPlace;
@@ -17,13 +17,13 @@ export interface KeptEvent {
 }
 
 export interface Replayed {
-  /** What is kept of the new events. */
+  /** The new events to store. */
   added: EmittedEvent[];
-  /** What is no longer kept of the old ones. */
+  /** The stored events to delete. */
   removed: { stream: Stream; place: EventPlace }[];
-  /** The emit ids of what was deleted from `$in`; what came due there isn't. */
+  /** The emit ids of events that were deleted from `$in`, without those that came due. */
   withdrawn: string[];
-  /** How many events were there already, by their emit ids. */
+  /** How many new events were already stored, according to their emit ids. */
   repeated: number;
 }
 
@@ -35,8 +35,8 @@ interface Entry {
 }
 
 /**
- * What one emitter's operations, in the order of the log, make of the events that are kept of it: this is the store's
- * definition. Appending in bulk is a shortcut where it comes to the same.
+ * Applies one emitter's operations, in the order of the log, to its stored events. This is the definition of the store; appending in bulk is a shortcut
+ * that has the same result.
  *
  * @param kept exactly the newest 100 of each stream that an event of `operations` is for
  */
@@ -91,12 +91,12 @@ export function replay(kept: KeptEvent[], operations: Operation[]): Replayed {
   };
 }
 
-/** Nearly always at the end: only a producer that spreads one emitter over partitions mixes up the places. */
+/** Almost always at the end: places are out of order only if a producer spreads one emitter over several partitions. */
 function insert(entries: Entry[], entry: Entry): void {
   let at = entries.length;
   while (at > 0 && comparePlaces((entries[at - 1] as Entry).place, entry.place) > 0) at -= 1;
   entries.splice(at, 0, entry);
 }
 
-/** A change that a record of the topic `events` asks for. */
+/** A change that a record of the topic `events` requests. */
 export type Operation = EmittedEvent | DeletedRange;

@@ -12,16 +12,16 @@ import { TrimCounter } from './trim-counter.js';
 
 /*
  * Two processes of the store over one log and one database, and everything that can happen between any two statements:
- * a process dies, a connection breaks before or after the commit, the group reassigns the partitions and one of the
- * processes learns of it late, a fetch returns records from before a seek, a partition loses its log and begins another one. After each commit
- * the store must equal what ten lines of code compute from the records up to the position; at the end, from all records.
+ * a process dies, a connection breaks before or after the commit, the group reassigns the partitions and one of the processes learns of it late, a fetch
+  returns records from before a seek, a partition loses its log and begins another one. After each commit, the store must equal what the model computes
+  from the records up to the position; at the end, from all records.
  */
 
 const MOMENTS = 800;
 const PARTITIONS = 2;
 const silent = createLog('test', 'silent');
 
-/** What can be wrong with the store beside its repository. */
+/** Mutants of the store, apart from its repository. */
 export type Mutant =
   | RepositoryMutant
   | 'silence ignored'
@@ -65,14 +65,14 @@ class Process {
 
   assign(partitions: number[]): void {
     this.offsets.clear();
-    // as kafkajs does: until it seeks, it reads from the beginning
+    // like kafkajs: until it seeks, it reads from the beginning
     for (const partition of partitions) this.offsets.set(partition, 0);
     void this.intake.assign(partitions);
   }
 
   fetch(partition: number, from: number, count: number): void {
     const records = this.world.log.partitions[partition] ?? [];
-    // outside of the log kafkajs begins at the beginning
+    // for an offset outside the log, kafkajs begins at the beginning
     if (from > records.length) this.offsets.set(partition, 0);
     const messages = records.slice(from, from + count).map(({ message }) => message);
     if (messages.length === 0 || !this.intake.hasRoom(partition)) return;
@@ -110,7 +110,7 @@ class MutantService extends AppendService {
   }
 }
 
-/** What the model has applied of a partition: of which of its logs, and up to where. */
+/** How far the model has applied a partition: which of its logs, and up to which offset. */
 interface State {
   log: number;
   offset: number;
@@ -206,7 +206,7 @@ class World {
     if (index !== undefined) this.assign(index);
   }
 
-  /** Who reads notices that something has happened, because the group is assigned again or the broker was silent. */
+  /** A reader notices the change, because the group is assigned again or the broker did not respond. */
   private replaceLog(): void {
     this.log.replace();
     if (this.mutant !== 'silence ignored') for (const { intake } of this.processes) intake.doubt();
@@ -225,7 +225,7 @@ class World {
         await settle();
         this.follow();
       }
-      // not a check after each: mutants may be wrong already
+      // no check after each one: mutants may already differ
       jest.advanceTimersByTime(1000);
       if (this.log.partitions.every((records, partition) => this.isAtEnd(records, partition))) return;
     }
@@ -260,7 +260,7 @@ class World {
     return changed;
   }
 
-  /** The store must be what the model makes of the logs up to the position. */
+  /** The store must equal the model of the logs up to the position. */
   private check(models = this.follow()): void {
     for (const model of models) {
       for (const [key, events] of model) {
@@ -273,12 +273,12 @@ class World {
   }
 }
 
-/** Real: lets everything continue that waits for nothing else. */
+/** Lets all pending promises settle. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /**
- * Plays one simulation; the same seed gives the same one.
- * @throws when the store deviates from the model
+ * Plays one simulation. The same seed gives the same simulation.
+ * @throws if the store deviates from the model
  */
 export async function playSimulation(seed: number, mutant?: Mutant): Promise<void> {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance', 'hrtime'] });

@@ -3,17 +3,17 @@ import { type EmittedEvent, KEPT_EVENTS } from '#events';
 import type { Operation } from './replay.js';
 
 export interface SplitBatch {
-  /** New events of which nothing needs to be known: they are appended as they are. */
+  /** New events that can be appended without reading stored ones. */
   plain: EmittedEvent[];
-  /** By emitter, in the order of the log: what has to be replayed over what is kept. */
+  /** Operations to replay over stored events, by emitter, in the order of the log. */
   toReplay: Map<EmitterId, Operation[]>;
 }
 
 /**
- * Separates the emitters whose new events can simply be appended from those whose operations depend on kept events and on one another: a deletion, an
- * event that waited, a repeated emit, or more events than are kept.
+ * Separates the emitters whose new events can be appended from those whose operations depend on stored events or on each other: a deletion, an event
+ * that waited, a repeated emit, or more events than are kept.
  *
- * @param repeating emitters of which an event is stored already
+ * @param repeating emitters of which an event is already stored
  */
 export function splitBatch(operations: Operation[], repeating: ReadonlySet<EmitterId> = new Set()): SplitBatch {
   const byEmitter = new Map<EmitterId, Operation[]>();
@@ -23,7 +23,7 @@ export function splitBatch(operations: Operation[], repeating: ReadonlySet<Emitt
     else byEmitter.set(operation.emitterId, [operation]);
   }
   const split: SplitBatch = { plain: [], toReplay: new Map() };
-  // in the order of the index: neighbours on one page cost PostgreSQL a sixth less
+  // in the order of the index: rows on one page cost PostgreSQL a sixth less
   for (const [emitterId, own] of [...byEmitter].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const plain = repeating.has(emitterId) ? null : plainEvents(own);
     if (plain) split.plain.push(...plain);

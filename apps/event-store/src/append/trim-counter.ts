@@ -1,12 +1,11 @@
-/** How many events more than are kept may pile up in a stream before they are cleared away: clearing each single one costs three times as much. */
+/** How many surplus events a stream may have before they are deleted. Deleting them one by one costs three times as much. */
 export const SLACK = 100;
 
 const COUNTED_STREAMS = 200_000;
 
 /**
- * Says when a stream is due to be trimmed: after every SLACK events. It only has to be right on average, for what is
- * beyond the last 100 is never shown: a stream that it doesn't know, after a start or because there are too many,
- * begins at a random count.
+ * Decides when a stream is trimmed: after every SLACK events. It only has to be right on average, because surplus events are never shown. A stream that
+ * it does not know, after a start or because there are too many, begins at a random count.
  */
 export class TrimCounter {
   private readonly counts = new Map<string, number>();

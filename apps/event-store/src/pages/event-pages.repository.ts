@@ -5,23 +5,23 @@ import { Database } from '#database';
 import type { PageWindow } from './page-window.js';
 
 export interface ShownPage {
-  /** How many events there are. */
+  /** The number of events. */
   total: number;
   /** Newest first. */
   events: ShownEvent[];
-  /** There are more in the window, within the limit, than fit into `maxBytes`. */
+  /** Whether more events are in the window, within the limit, than fit into `maxBytes`. */
   cut: boolean;
 }
 
 type Row = { total: number } & ((ShownEvent & { cut: boolean }) | { ms: null });
 
-/** The newest 100 of the stream from the index alone. */
+/** The newest 100 events of the stream, from the index alone. */
 const OF_ONE_STREAM = `
   newest AS MATERIALIZED (
     SELECT $2::text AS stream, ms, seq FROM event WHERE emitter_id = $1 AND stream = $2 ORDER BY ms DESC, seq DESC LIMIT ${KEPT_EVENTS}
   )`;
 
-/** The newest 100 of each stream of the emitter. From one stream to the next: DISTINCT would read every event. */
+/** The newest 100 events of each stream of the emitter. Steps from stream to stream, because DISTINCT would read every event. */
 const OF_EACH_STREAM = `
   named (stream) AS (
     (SELECT stream FROM event WHERE emitter_id = $1 ORDER BY stream LIMIT 1)
@@ -34,12 +34,12 @@ const OF_EACH_STREAM = `
     ) AS of_stream
   )`;
 
-/** What `*` stands for. */
+/** The streams that `*` stands for. */
 const OF_EVERY_STREAM = `${OF_EACH_STREAM}, newest AS MATERIALIZED (SELECT * FROM kept WHERE stream NOT LIKE '$%' AND $2::text IS NOT NULL)`;
 
 /**
- * One statement, so one snapshot: the newest events of the stream, what of them is in the window, and of these as many as fit. A row comes
- * back even when there are none, for the total.
+ * One statement, so one snapshot: the newest events of the stream, those of them in the window, and as many of these as fit. It returns a row even if
+ * there are no events, for the total.
  */
 const pageStatement = (newest: string, direction: 'DESC' | 'ASC'): string => `
   WITH RECURSIVE ${newest}, wanted AS MATERIALIZED (
@@ -76,7 +76,7 @@ const STATEMENTS = {
 export class EventPagesRepository {
   constructor(private readonly database: Database) {}
 
-  /** A page of a stream, or of all that `*` stands for, with as many events as fit into `maxBytes` but at least one; `whole`: events over 1 KB too. */
+  /** A page of a stream or of `*`, with as many events as fit into `maxBytes`, but at least one. `whole`: events over 1 KB are complete. */
   async page(
     emitterId: EmitterId,
     stream: Stream,
@@ -92,7 +92,7 @@ export class EventPagesRepository {
     return { total: rows[0]?.total ?? 0, events, cut: events[0]?.cut ?? false };
   }
 
-  /** An event of an emitter by its place; undefined if it is not kept. A deletion that the sweep of surplus events has not reached shows it a moment longer. */
+  /** An event of an emitter by its place; undefined if it is not stored. A surplus event is found until its stream is trimmed. */
   async find(emitterId: EmitterId, { ms, seq }: EventPlace): Promise<{ stream: string; emit_id: string; event: Buffer } | undefined> {
     const { rows } = await this.database.query<{ stream: string; emit_id: string; event: Buffer }>({
       name: 'event-find',
@@ -111,7 +111,7 @@ export class EventPagesRepository {
     return rows;
   }
 
-  /** The streams that hold events, in the order of their names; what waits for its time is not emitted yet. */
+  /** The streams that have events, in the order of their names, without `$in`, whose events are not emitted yet. */
   async streams(emitterId: EmitterId): Promise<EmitterStream[]> {
     const { rows } = await this.database.query<EmitterStream>({
       name: 'event-streams',

@@ -5,7 +5,7 @@ import { type EventPlace, parseEventId } from '#events';
 export interface PageWindow {
   newerThan: EventPlace;
   olderThan: EventPlace;
-  /** At which end of it the page begins when it holds more than `limit`. */
+  /** The end at which the page begins if the part has more than `limit` events. */
   from: 'newest' | 'oldest';
   limit: number;
 }
@@ -14,8 +14,8 @@ const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
 const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
 /**
- * What the cursors of a request stand for. Events are newest first, so `after` walks to older ones and `before` to newer
- * ones; `before` alone asks for those directly before the cursor. Cursors are places: their events need not exist.
+ * The part of the stream that the cursors of a request select. Events are newest first, so `after` walks to older events and `before` to newer ones;
+ * `before` alone selects the events directly before the cursor. Cursors are places, whose events need not exist.
  */
 export function pageWindow({ limit, after, before }: Pick<PageRequest, 'limit' | 'after' | 'before'>): PageWindow {
   const problems: FieldProblem[] = [];

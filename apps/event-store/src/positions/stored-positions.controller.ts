@@ -3,7 +3,7 @@ import { getStoredPositions, type StoredPosition } from '#contracts';
 import { Handles } from '#messaging';
 import { StoredPositionsRepository } from './stored-positions.repository.js';
 
-/** Returns how far the topic is stored: a live stream begins there, with the events before it from this store. */
+/** Returns the positions up to which the topic is stored. A live stream begins there, and gets earlier events from this store. */
 @Controller()
 export class StoredPositionsController {
   constructor(private readonly positions: StoredPositionsRepository) {}

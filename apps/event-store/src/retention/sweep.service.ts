@@ -7,7 +7,7 @@ import { AppendRepository } from '../append/append.repository.js';
 const swept = counter('events_swept_total', 'Events deleted because their emitter is deleted or unknown.', ['emitter']);
 
 const EMITTERS_AT_ONCE = 200;
-/** Between two steps, because appending events comes first. */
+/** The pause between two steps, because appending events takes precedence. */
 const PAUSE_MS = 100;
 
 export interface Swept {

@@ -25,7 +25,7 @@ const OPTIONS_MS = 20_000;
 /** In characters. */
 const LONGEST_MESSAGE = 2000;
 
-/** The component, and the values that its props have. */
+/** The component, and the values of its props. */
 interface Target {
   codeHash: string;
   /** Determines the process if each source has a separate one. */

@@ -2,7 +2,7 @@ import { Column, Entity, PrimaryColumn, Unique } from 'typeorm';
 import type { Deployment, Hook, Schedule, SourceId, StoredProps, UserId } from '#contracts';
 import { BYTEWISE_TEXT } from '#database';
 
-/** A source as it runs. */
+/** A source as the runtime executes it. */
 @Entity('deployment')
 @Unique('deployment_endpoint_key_key', ['endpoint_key'])
 export class DeploymentRow implements Deployment {

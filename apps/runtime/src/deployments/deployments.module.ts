@@ -7,6 +7,6 @@ import { DeploymentsRepository } from './deployments.repository.js';
 
 const REPOSITORIES = [DeploymentsRepository, QueuedRunsRepository, SourceStateRepository, TimersRepository, WaitingEmitsRepository];
 
-/** The tables that the facts about sources change, and that the runs change as well. */
+/** The tables that change with facts about sources and with runs. */
 @Module({ providers: REPOSITORIES, exports: REPOSITORIES })
 export class DeploymentsModule {}

@@ -4,7 +4,7 @@ import { Database, Lookups, type Transaction } from '#database';
 import { DeploymentRow } from './deployment.entity.js';
 import type { DeployedState } from './hook-runs.js';
 
-/** The row in the two parts that hooks are decided by: where it stands, and what it runs. */
+/** The row in the form that determines hooks: its state and its deployment. */
 export const deployedState = ({ source_id, owner_id, active, version, kills_in_row: _, ...deployment }: DeploymentRow): DeployedState => ({
   source_id,
   owner_id,
@@ -29,7 +29,7 @@ export class DeploymentsRepository {
     return this.byEndpoint.get(endpointKey);
   }
 
-  /** The source as it is, locked until the transaction ends. */
+  /** Returns the source, locked until the transaction ends. */
   async lock(transaction: Transaction, sourceId: string): Promise<DeploymentRow | undefined> {
     const { rows } = await transaction.query<DeploymentRow>({
       name: 'deployment-lock',

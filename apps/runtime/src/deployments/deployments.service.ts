@@ -14,7 +14,7 @@ import { deployedState, DeploymentsRepository } from './deployments.repository.j
 import { type DeployedState, hookRuns } from './hook-runs.js';
 import { comparedProps } from './opened-props.js';
 
-/** Deploys, changes and deletes sources as the catalog's facts state: the row, its timers and the runs of its hooks are one transaction. */
+/** Deploys, changes and deletes sources according to the catalog's facts. The row, its timers and the runs of its hooks change in one transaction. */
 @Injectable()
 export class DeploymentsService extends EmitterChangeHandler {
   constructor(
@@ -38,7 +38,7 @@ export class DeploymentsService extends EmitterChangeHandler {
       await this.deployments.remove(transaction, sourceId);
       await this.waiting.deleteOfSource(transaction, sourceId);
       const runs = await this.runHooks(transaction, before, undefined);
-      // otherwise the state is still read by its last hook, whose end deletes it
+      // otherwise the last hook still reads the state, and deletes it at its end
       if (runs === 0) await this.state.delete(transaction, sourceId);
       return;
     }

@@ -13,11 +13,11 @@ export interface DeployedState {
 type PropsOf = (state: DeployedState) => Record<string, unknown>;
 
 /**
- * The hooks that a change calls for and the component has, in order, as runs.
+ * The runs of hooks for a change, in order, without hooks that the component does not define.
  *
  *   created ─► deploy, activate                 changed while active ─► deactivate (as it was), activate (as it is)
  *   switched off ─► deactivate (as it was)      switched on ─► activate (as it is)
- *   deleted ─► deactivate (as it was), even of a component without it: behind the last run it clears away what the source kept
+ *   deleted ─► deactivate (as it was), even if the component does not define it: after the last run, it deletes the source's state
  */
 export function hookRuns(before: DeployedState | undefined, after: DeployedState | undefined, propsOf: PropsOf): RunRequest[] {
   const version = after ? after.version : 'deleted';
@@ -34,7 +34,7 @@ export function hookRuns(before: DeployedState | undefined, after: DeployedState
     }));
 }
 
-/** Each hook, with the state of the source that it runs with. */
+/** Each hook, with the state of the source for its run. */
 function dueHooks(before: DeployedState | undefined, after: DeployedState | undefined, propsOf: PropsOf): [Hook, DeployedState][] {
   const [was, is] = [before?.active ? before : undefined, after?.active ? after : undefined];
   const on: [Hook, DeployedState][] = is ? [['activate', is]] : [];

@@ -10,7 +10,7 @@ type Stored = Pick<Deployment, 'configured_props' | 'credentials'>;
 export const openedProps = (box: SecretBox, sourceId: SourceId, stored: Stored): Values =>
   connectedProps(box, sourceId, stored, () => true);
 
-/** As the hooks compare them: with the credentials that were given with the source, but not with those of other connections. */
+/** The values that determine hooks: with the credentials that were given inline, but without those of other connections. */
 export const comparedProps = (box: SecretBox, sourceId: SourceId, stored: Stored): Values =>
   connectedProps(box, sourceId, stored, (value) => Object.hasOwn(value, AUTH));
 
@@ -31,7 +31,7 @@ function connectedProps(
   });
 }
 
-/** Values that were sent, with the source's own in place of masks. */
+/** The sent values, with the source's own values in place of masks. */
 export const withoutMasks = (sent: Values, own: Values): Values =>
   mapValues(sent, (value, name) => {
     const before = Object.hasOwn(own, name) ? own[name] : undefined;

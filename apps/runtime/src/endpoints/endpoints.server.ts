@@ -16,7 +16,7 @@ import { replyHeaders } from './reply-headers.js';
 
 class BodyTooLarge extends Error {}
 
-/** A client has this long to send its request, so that a slow one does not occupy memory for longer. */
+/** How long a client may take to send its request, because a slow client occupies memory. */
 const REQUEST_MS = 60_000;
 const HEADERS_MS = 10_000;
 /** The Retry-After when too many runs of the account are waiting. */
@@ -46,7 +46,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     this.server.on('checkContinue', handle);
   }
 
-  /** The URL on which it listens, once it does. */
+  /** The URL on which the server listens. */
   get port(): number {
     return (this.server.address() as AddressInfo).port;
   }

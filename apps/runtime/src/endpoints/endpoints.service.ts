@@ -15,9 +15,9 @@ import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
 import type { HttpEvent } from './http-event.js';
 
 const HTTP_INTERFACE = '$.interface.http';
-/** How long an unknown key is not looked up again. */
+/** How long an unknown key is remembered, so that it is not looked up again. */
 const UNKNOWN_MS = 1000;
-/** How a run ends that would have gone on. */
+/** The statuses of runs that were stopped. */
 const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
 
@@ -47,7 +47,7 @@ export class EndpointsService {
     if (!KEY.test(key)) return undefined;
     let deployment = await this.deployments.findByEndpoint(key);
     if (!deployment && !this.unknown.has(key)) {
-      // its first request may overtake the fact of its creation
+      // the first request may overtake the fact of the source's creation
       const state = await this.messages.request(findEndpoint, { endpoint_key: key }, { key });
       if (state) await this.directory.learn(state);
       else this.unknown.set(key, true);

@@ -5,18 +5,18 @@ import { MAX_JSON_DEPTH, nestsTooDeeply } from '#contracts';
 /** The event that an HTTP request passes to `run`. */
 export interface HttpEvent {
   method: string;
-  /** Below the endpoint, with its leading slash. */
+  /** The path below the endpoint, with its leading slash. */
   path: string;
   query: Record<string, string | string[]>;
   headers: Record<string, string>;
   /** The body as text; if it is not UTF-8, in base64 with `bodyBase64: true`. */
   bodyRaw: string;
   bodyBase64?: true;
-  /** Parsed where it's JSON (nested no deeper than an event may be), urlencoded or multipart fields; otherwise the text. */
+  /** The parsed body if it is JSON (nested no deeper than an event may be), urlencoded or multipart; otherwise the text. */
   body: unknown;
 }
 
-/** Headers of this hop only, or set by us. */
+/** Headers that are for one hop only, or that we set. */
 const HOP_BY_HOP = new Set([
   'connection',
   'keep-alive',
@@ -29,7 +29,7 @@ const HOP_BY_HOP = new Set([
   'upgrade',
 ]);
 
-/** The headers that `connection` names, in lower case: they are for this hop only, as `connection` itself. */
+/** The headers that `connection` names, in lower case. Like `connection`, they are for one hop only. */
 export const namedByConnection = (connection: string | string[] = ''): ReadonlySet<string> =>
   new Set(
     String(connection)

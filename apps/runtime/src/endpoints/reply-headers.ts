@@ -1,6 +1,6 @@
 import { namedByConnection } from './http-event.js';
 
-/** Headers of the connection, and those that would undo the sandboxed origin: a component never sets them. */
+/** Headers that a component must not set: those of the connection, and those that would disable the sandboxed origin. */
 const OURS = [
   'connection',
   'keep-alive',
@@ -16,7 +16,7 @@ const OURS = [
   'content-security-policy',
   'x-content-type-options',
 ];
-/** They change how a browser treats the whole host, or all pages of the origin, beyond this response. */
+/** Headers that affect the whole host, or all pages of the origin, and not only this response. */
 const OF_THE_HOST = [
   'accept-ch',
   'accept-ch-lifetime',
@@ -39,11 +39,11 @@ const OF_THE_HOST = [
   'strict-transport-security',
   'use-as-dictionary',
 ];
-/** Orders to a proxy in front of us, such as nginx, to serve another file or to change its caching. */
+/** Headers that make a proxy in front of us, such as nginx, serve another file or change its caching. */
 const OF_A_PROXY = /^(x-accel-|x-sendfile|x-lighttpd-|x-litespeed-|x-reproxy-|surrogate-|.*cdn-cache-control)/;
 
 const DROPPED = new Set([...OURS, ...OF_THE_HOST]);
-/** Node writes at most this many, far below what proxies accept. */
+/** The most headers that we send, far below the limits of proxies. */
 const MOST = 100;
 
 /** The headers of a component's response that may reach the client. ownHost: the source has its own host name, and may set cookies for it. */

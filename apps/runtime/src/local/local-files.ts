@@ -2,16 +2,16 @@ import { readFile } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
 import type { ComponentFiles } from '../sandbox/sandbox.js';
 
-/** As many as a component by URL may have. */
+/** The same limit as for a component by URL. */
 const MOST_FILES = 50;
 const ENDINGS = ['', '.mjs', '.js', '.ts', '.mts', '.cjs', '.json', '/index.mjs', '/index.js'];
-/** It reads text, not JavaScript: what only looks like an import costs one look at the disk. */
+/** It matches text and does not parse JavaScript. A text that only resembles an import costs one look at the disk. */
 const RELATIVE = /["'](\.{1,2}\/[^"'\n]+)["']/g;
 
-/** Whether a file asks for others. */
+/** Whether a file imports others. */
 export const hasNeighbours = (code: string): boolean => code.match(RELATIVE) !== null;
 
-/** A component's file and the neighbours that it imports by relative path, from disk. The bundler reports missing files, with the line of the import. */
+/** Reads a component's file and its relative imports from disk. The bundler reports missing files, with the line of the import. */
 export async function localFiles(entry: string): Promise<ComponentFiles> {
   const codes = new Map<string, string>();
   const waiting = [resolve(entry)];

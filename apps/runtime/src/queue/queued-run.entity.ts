@@ -2,7 +2,7 @@ import { Column, Entity, Index, PrimaryColumn, PrimaryGeneratedColumn, Unique } 
 import type { RunRequest, SourceId, UserId } from '#contracts';
 import { BYTEWISE_TEXT } from '#database';
 
-/** A run that waits because its account has enough of them in progress, until it has ended. */
+/** A run that waits because its account has reached its limit; deleted when the run has ended. */
 @Entity('queued_run')
 @Unique('queued_run_run_id_key', ['run_id'])
 @Index('queued_run_turn', ['account_id', 'source_id', 'seq'])
@@ -20,7 +20,7 @@ export class QueuedRun {
   @Column(BYTEWISE_TEXT)
   source_id!: SourceId;
 
-  /** The run of a hook, which outlives its source. */
+  /** Whether it is the run of a hook, which outlives its source. */
   @Column('boolean')
   hook!: boolean;
 

@@ -10,7 +10,7 @@ export interface Standing {
   waiting: Set<UserId>;
 }
 
-/** Prepared SQL: every run passes through it, and it walks indexes and leases. */
+/** Prepared SQL: every run passes through it, and its statements walk an index and take leases. */
 @Injectable()
 export class QueuedRunsRepository {
   constructor(private readonly database: Database) {}
@@ -18,7 +18,7 @@ export class QueuedRunsRepository {
   async standing(sourceIds: SourceId[], accountIds: UserId[]): Promise<Standing> {
     const { rows } = await this.database.query<{ idle: SourceId[]; waiting: UserId[] }>({
       name: 'queue-standing',
-      // one statement for a batch of the topic, because every run needs it
+      // one statement per batch of the topic, because every run needs it
       text: `SELECT ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND (deleted OR NOT active)) AS idle,
                     ARRAY(SELECT id FROM unnest($2::text[]) AS id WHERE EXISTS (SELECT FROM queued_run WHERE account_id = id)) AS waiting`,
       values: [sourceIds, accountIds],
@@ -38,12 +38,12 @@ export class QueuedRunsRepository {
   }
 
   /**
-   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one and `limit` in all, without those that are taken.
+   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one source and `limit` in total, without those in `taken`.
    */
   async next(accountId: UserId, taken: string[], { perSource, limit }: { perSource: number; limit: number }): Promise<RunRequest[]> {
     const { rows } = await this.database.query<{ request: RunRequest }>({
       name: 'queue-next',
-      // from source to source by the index: an account may have 100 000 runs of one source waiting before one of another
+      // steps from source to source, because 100 000 waiting runs of one source may precede the first run of another
       text: `WITH RECURSIVE source (id) AS (
                (SELECT source_id FROM queued_run WHERE account_id = $1 ORDER BY source_id LIMIT 1)
                UNION ALL
@@ -64,7 +64,7 @@ export class QueuedRunsRepository {
     await this.database.query({ name: 'queue-remove', text: 'DELETE FROM queued_run WHERE run_id = $1', values: [runId] });
   }
 
-  /** The source is deleted or inactive: of its runs only those of hooks are left. */
+  /** Deletes the runs of a deleted or inactive source, except those of its hooks. */
   async removeOfSource(transaction: Transaction, sourceId: SourceId): Promise<void> {
     await transaction.query({
       name: 'queue-remove-source',
@@ -73,7 +73,7 @@ export class QueuedRunsRepository {
     });
   }
 
-  /** How many runs of an account wait, counted up to `limit`. */
+  /** The number of waiting runs of an account, counted up to `limit`. */
   async count(accountId: UserId, limit: number): Promise<number> {
     const { rows } = await this.database.query<{ count: number }>({
       name: 'queue-count',

@@ -30,7 +30,7 @@ export class QuotasRepository {
     });
   }
 
-  /** True the first time on a day. */
+  /** Returns true the first time on a day. */
   async firstNoticeToday(sourceId: string): Promise<boolean> {
     const { rowCount } = await this.database.query(
       "INSERT INTO quota_notice (source_id, day) VALUES ($1, (now() AT TIME ZONE 'UTC')::date) ON CONFLICT DO NOTHING",

@@ -17,7 +17,7 @@ export class Quotas {
     return this.config.quotas !== null;
   }
 
-  /** Whether the account may run something. */
+  /** Whether the account is below its quotas. */
   async allow(accountId: UserId): Promise<boolean> {
     const { quotas } = this.config;
     if (!quotas) return true;
@@ -25,7 +25,7 @@ export class Quotas {
     return used.compute_ms < quotas.computeMs && used.invocations < quotas.invocations;
   }
 
-  /** Publishes the event that a run was skipped; once a day and source. */
+  /** Publishes an event that a run was skipped, once per day and source. */
   async notify(sourceId: SourceId, event: OutgoingRecord): Promise<void> {
     if (await this.quotas.firstNoticeToday(sourceId)) await this.publisher.send([event]);
   }

@@ -15,7 +15,7 @@ export type ApiRoutes = Record<string, unknown>;
 
 export type MockApis = Awaited<ReturnType<typeof startMockApis>>;
 
-/** All APIs that the real components talk to: one TLS server on loopback that has all their names. What it does not know is a 404. */
+/** All APIs that the real components call: one TLS server on loopback for all their host names. Unknown paths return 404. */
 export async function startMockApis(hosts: string[]) {
   const { key, cert } = makeTestCertificate(hosts);
   let routes: ApiRoutes = {};

@@ -4,8 +4,8 @@ import { gunzipSync } from 'node:zlib';
 import type { ComponentFiles } from '../sandbox/sandbox.js';
 
 /**
- * npm `pipedream@0.2.2` (MIT), as npm packs it: the public components that our users bring along. It lies here instead of among the
- * devDependencies because npm would install what these components depend on too: 750 packages with 466 MB, of which no test uses one.
+ * npm `pipedream@0.2.2` (MIT), as npm packs it: public components that users run. It is not a devDependency, because npm would also install the 750
+ * packages (466 MB) that these components depend on, and no test uses any of them.
  */
 const archive = join(process.cwd(), 'apps/runtime/src/real-components/pipedream-0.2.2.tgz');
 const block = 512;
@@ -26,13 +26,13 @@ export function pipedreamFiles(): Record<string, string> {
   return files;
 }
 
-/** Every file in a folder `sources`; some of them are only what others share. */
+/** Every file in a folder `sources`, including files that others share. */
 export const sourcesOf = (files: Record<string, string>): string[] =>
   Object.keys(files)
     .filter((path) => path.includes('/sources/') && /\.m?js$/.test(path))
     .sort();
 
-/** An entry with all that it could import: its app's folder, or all of them when it reaches out of that. */
+/** An entry with the files that it can import: its app's folder, or all folders if it imports from outside. */
 export function withNeighbours(entry: string, files: Record<string, string>): ComponentFiles {
   const app = `${entry.split('/')[0]}/`;
   const near = Object.fromEntries(Object.entries(files).filter(([path]) => path.startsWith(app)));

@@ -5,12 +5,12 @@ import type { ComponentDescription, Emit, HttpReply, RunJob, Sandbox } from '../
 import { timerEvent } from '../timers/next-tick.js';
 
 export interface Played {
-  /** After dedupe, in the order in which they would be published */
+  /** The events after dedupe, in the order of publication */
   emits: Emit[];
   reply: { status: number; body: string } | null;
 }
 
-/** A source as the runtime would carry it on from run to run, without the services around it. */
+/** A source that keeps its state from run to run like in the runtime, without the services around it. */
 export class PlayedSource {
   readonly endpoint = 'https://endpoint.test/abcdefgh';
   private readonly db: Record<string, string> = {};
@@ -24,7 +24,7 @@ export class PlayedSource {
     private readonly props: Record<string, unknown>,
   ) {}
 
-  /** What it keeps, as values. */
+  /** The source's `db`, as values. */
   get kept(): Record<string, any> {
     return Object.fromEntries(Object.entries(this.db).map(([key, text]) => [key, JSON.parse(text)]));
   }

@@ -2,11 +2,11 @@ import type { ApiRequest, ApiRoutes } from './mock-apis-for-tests.js';
 import type { PlayedRequest } from './played-source-for-tests.js';
 
 export interface Step {
-  /** What makes the run due; without one, a tick of the timer. */
+  /** The trigger of the run; default: a tick of the timer. */
   request?: PlayedRequest | ((kept: Record<string, any>) => PlayedRequest);
-  /** The summary of each event, or its JSON where it has none, after dedupe. */
+  /** The summary of each event after dedupe, or its JSON if it has none. */
   emits: string[];
-  /** What `respond` sent. */
+  /** The response that `respond` sent. */
   reply?: { status: number; body?: string };
 }
 
@@ -14,18 +14,18 @@ export interface Story {
   source: string;
   props?: Record<string, unknown>;
   api?: ApiRoutes;
-  /** What the hooks ask of the API. */
+  /** The requests of the hooks. */
   activate?: string[];
   deactivate?: string[];
   steps: Step[];
-  /** What is in `db` after the last step, as far as it is said here. */
+  /** Entries of `db` after the last step; others are not checked. */
   keeps?: Record<string, unknown>;
 }
 
 const day = 24 * 3600 * 1000;
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString();
 const oauth = { $auth: { oauth_access_token: 'token', oauth_uid: '7' } };
-/** Answers the first time one thing, then the other. */
+/** Responds with the first value once, and then with the others. */
 const turns = (...responses: unknown[]) => {
   let turn = 0;
   return () => responses[Math.min(turn++, responses.length - 1)];
@@ -95,7 +95,7 @@ const calendly: Story[] = [
   })),
 ];
 
-/** A text that begins so: dates in it are printed by the machine's locale. */
+/** A text with this beginning, because the machine's locale determines how dates are printed. */
 function beginning(text: string): string {
   return `${text}…`;
 }
@@ -398,5 +398,5 @@ const others: Story[] = [
   },
 ];
 
-/** Real components with what their APIs would say, and what comes of it. */
+/** Real components, the responses of their APIs, and the expected events. */
 export const stories: Story[] = [...http, ...calendly, ...feeds, ...polled, ...github, ...telegram, ...ghost, ...others];

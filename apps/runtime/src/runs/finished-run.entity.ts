@@ -2,7 +2,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { FinishedRun, SourceId } from '#contracts';
 import { BYTEWISE_TEXT } from '#database';
 
-/** A run that has ended, for people to see. */
+/** A run that has ended, as lists show it. */
 @Entity('finished_run')
 @Index('finished_run_id', ['run_id'])
 export class FinishedRunRow {
@@ -33,7 +33,7 @@ export class FinishedRunRow {
   @Column('int')
   emitted!: number;
 
-  /** JSON, as text: PostgreSQL's own type refuses some of what an error may contain. */
+  /** JSON as text, because the type json refuses characters that an error may contain. */
   @Column('text', { nullable: true })
   error!: string | null;
 }

@@ -1,7 +1,7 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
-/** A run whose effects are written: a repeat of it writes none. */
+/** A run whose effects are stored. If the run is repeated, they are not stored again. */
 @Entity('run_done')
 @Index('run_done_age', ['finished_at'])
 export class RunDone {

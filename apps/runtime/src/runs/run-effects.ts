@@ -7,15 +7,15 @@ import { dedupe, type DedupeState } from '../source-state/dedupe.js';
 import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
 import { deploymentIdOf, type DueRun, emitRecord, errorRecord, logRecord, passedOn, waitingRecords } from './run-events.js';
 
-/** All effects of a run: written together or not at all. */
+/** All effects of a run, which are stored together or not at all. */
 export interface RunEffects {
-  /** JSON text by changed key; null: gone. */
+  /** JSON text by changed key; null: deleted. */
   db: Record<string, string | null>;
-  /** null without a dedupe strategy. */
+  /** null if there is no dedupe strategy. */
   dedupe: DedupeState | null;
   waiting: NewWaitingEmit[];
   records: OutgoingRecord[];
-  /** What the quotas count; null where it isn't counted. */
+  /** The usage that quotas count; null: it is not counted. */
   usage: { account_id: UserId; compute_ms: number } | null;
   /** For the list of the source's runs; null: it is not listed. */
   entry: RunEntry | null;

@@ -19,7 +19,7 @@ const PLATFORM_VERSION = '0.1.0';
 /** A run with its event. */
 export type DueRun = RunRequest & { event: string };
 
-/** The record of something that a source emitted. */
+/** The record of an event that a source emitted. */
 export const emitRecord = (sourceId: SourceId, emit: Emit, passed: Passed): EventToProduce =>
   eventRecord({
     emitterId: sourceId,
@@ -34,8 +34,8 @@ export const emitRecord = (sourceId: SourceId, emit: Emit, passed: Passed): Even
   });
 
 /**
- * An emit that waits: the record that shows it on `$in`, and the one to produce when its time has come. They share the emit id, and
- * so does the row that waits: the store takes the event from `$in` by it, and knows by it what was deleted there.
+ * A waiting emit: the record that shows it on `$in`, and the one to produce when it is due. Both have the same emit id, as has the waiting row: by it,
+ * the store removes the event from `$in`, and knows whether it was deleted there.
  */
 export function waitingRecords(sourceId: SourceId, emit: Emit, passed: Passed): { shown: EventToProduce; waiting: NewWaitingEmit } {
   const emitId = ksuid();
@@ -60,14 +60,14 @@ export function waitingRecords(sourceId: SourceId, emit: Emit, passed: Passed): 
   };
 }
 
-/** The record of a line that a source logged. */
+/** The record of a logged line. */
 export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogLine, passed: Passed): EventToProduce =>
   ownRecord(sourceId, LOGS_STREAM, passed, Buffer.from(withArgs(JSON.stringify({ level, ts: new Date(ts).toISOString(), message }), args)));
 
-/** The arguments are JSON text of a component's making: they were checked, and parsing all of a run's would hold up every other account. */
+/** The arguments are JSON text from the component. They were validated, and parsing those of a whole run would delay every other account. */
 const withArgs = (line: string, args: string | undefined): string => (args === undefined ? line : `${line.slice(0, -1)},"args":${args}}`);
 
-/** A source's deployment: of this version, where it's known. */
+/** The id of a source's deployment, with its version if known. */
 export const deploymentIdOf = (sourceId: SourceId, version?: number): string => `d_${sourceId.slice('dc_'.length)}${version ?? ''}`;
 
 /** The record of an error of a run, as `$errors` shows it. */
@@ -96,7 +96,7 @@ interface Passed {
   cause: Cause;
 }
 
-/** What each of a run's events inherits, errors and logs too: a source that listens to its own errors must come to an end. */
+/** The headers that each event of a run inherits, including errors and logs: otherwise a source that listens to its own errors would never stop. */
 export const passedOn = ({ hops = 0, cause, run_id }: Pick<DueRun, 'hops' | 'cause' | 'run_id'>, events: number): Passed => ({
   hops: hops + 1,
   cause: spreadOver(cause, events, run_id),

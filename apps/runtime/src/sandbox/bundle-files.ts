@@ -18,8 +18,8 @@ const folder = 'bundled';
 const mostBytes = 4 << 20;
 
 /**
- * Makes one ES module of a component and its neighbours. The bundler runs in the jail like everything that reads strangers' code; packages stay
- * imports, for the guest to resolve from its list.
+ * Bundles a component and its relative imports into one ES module. The bundler runs in the jail, because it reads untrusted code. Imports of packages
+ * are kept, and the guest resolves them from its list.
  * @throws ComponentRejected, CallerGone
  */
 export async function bundleFiles(

@@ -1,6 +1,6 @@
 /**
- * The packages that components may import, part of the contract with their authors. `component-packages/` pins their versions and has a lock of its
- * own, so that updating one cannot change a dependency of the services. `@pipedream/types` can be imported, too: the guest contains it.
+ * The packages that components may import, part of the contract with their authors. `component-packages/` pins their versions and has a separate
+ * lock file, so that updating one cannot change a dependency of the services. `@pipedream/types` can be imported, too: the guest contains it.
  */
 export const curatedModules = [
   '@pipedream/platform',
@@ -20,8 +20,8 @@ export const curatedModules = [
   'rss-parser',
   'uuid',
 
-  // Beyond the contract: what many public components import, as long as it is small. Clients of one service are not here: `googleapis` alone
-  // is 236 MB, and its likes bring some thirty packages each.
+  // Beyond the contract: small packages that many public components import. Clients of a single service are excluded: `googleapis` alone has
+  // 236 MB, and similar ones bring about thirty packages each.
   '@octokit/webhooks-definitions',
   '@sendgrid/eventwebhook',
   'bottleneck',

@@ -28,9 +28,9 @@ import type {
 } from './sandbox.js';
 import { FairSlots } from './processes/fair-slots.js';
 
-// A run whose process was ended by another run is repeated alone; that process can fail, too
+// A run whose process ended because of another run is repeated alone; that process can fail, too
 const mostAttempts = 3;
-// One that is accepted waits in the memory of this process and in one of the places of its requests, of which there are 64
+// An accepted inspection occupies memory and one of the 64 requests that this process handles at a time
 const installationLimits = { atATime: 2, atATimePerAccount: 1, waitingPerAccount: 10, waiting: 20 };
 const inspectionLimits = { atATime: 4, atATimePerAccount: 2, waitingPerAccount: 20, waiting: 44 };
 
@@ -63,7 +63,7 @@ export class ProcessSandbox implements Sandbox {
     this.pool = new RunnerPool((purpose) => this.launch(purpose), config);
   }
 
-  /** Builds the jail's root if need be and finds out which jail works here. @throws Error that says why none does */
+  /** Builds the jail's root if necessary, and finds a jail that works here. @throws Error with the reason if none does */
   static async start(config: SandboxConfig): Promise<ProcessSandbox> {
     const root = await openJailRoot(config.prebuiltJailRoots, config.dataDir, config.modules);
     const chosen = await chooseJail(root, config.jail, !config.trustsComponents, new RunnerUsers().next());
@@ -74,7 +74,7 @@ export class ProcessSandbox implements Sandbox {
     const parent = await jailRootParent(config.dataDir).catch(() => config.dataDir);
     const packages = { ...config.packages, store: config.packages.store || join(parent, 'packages') };
     const sandbox = new ProcessSandbox(config, chosen, packages, versions);
-    // If a runner cannot start (a Node without the internals that the guest needs), it shows now and not at the first run
+    // If no runner can start (Node lacks internals that the guest needs), fail now and not at the first run
     await sandbox.pool.fill().catch(async (error: unknown) => {
       await sandbox.close();
       throw error;
@@ -135,7 +135,7 @@ export class ProcessSandbox implements Sandbox {
     return { jail: jail.rung, refused, processes, running, waiting };
   }
 
-  /** Whether processes of this user are this sandbox's (as root; otherwise they are the same user as everything). */
+  /** Whether this sandbox has assigned the user to a process. Only if we are root do processes have separate users. */
   ownsUser(uid: number): boolean {
     return process.getuid?.() === 0 && this.users.gave(uid);
   }

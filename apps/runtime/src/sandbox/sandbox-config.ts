@@ -7,29 +7,29 @@ import type { GuestLimits } from './wire/messages.js';
 
 /** Times in ms, sizes in bytes unless the name says otherwise. */
 export interface SandboxLimits extends GuestLimits {
-  /** The start of a process, on the wall's clock */
+  /** Wall-clock time of the start of a process */
   startMs: number;
-  /** A run, on the wall's clock */
+  /** Wall-clock time of a run */
   wallMs: number;
-  /** An inspection or a bundling whose caller sets no timeout, on the wall's clock */
+  /** Wall-clock time of an inspection or a bundling whose caller sets no timeout */
   inspectMs: number;
   /** An installation of packages whose caller sets no timeout, on the wall's clock */
   installMs: number;
-  /** How long a component may do nothing while it is loaded */
+  /** How long a component may be idle while it is loaded */
   inspectIdleMs: number;
-  /** A run, an inspection or a bundling, on its process's CPU clock */
+  /** CPU time of a run, an inspection or a bundling */
   cpuMs: number;
-  /** How much CPU a process may burn without replying to a ping. If it burns none: four times as much wall time, less its waiting for a CPU */
+  /** CPU time that a process may use without a reply to a ping. Also the limit of wall-clock time, times four, without the time it waits for a CPU */
   silenceCpuMs: number;
   /** Resident memory of a process */
   memoryMb: number;
-  /** V8's heap; beside it there are buffers, stacks and code */
+  /** V8's heap, without buffers, stacks and code */
   heapMb: number;
   /** One frame from a process */
   frameBytes: number;
-  /** Strings, lists, objects and commas in the JSON of one frame: what reading it costs */
+  /** Strings, lists, objects and commas in the JSON of one frame, which determine the cost of reading it */
   frameTokens: number;
-  /** Everything that one run puts out; a little more than its parts' limits together */
+  /** All output of one run; a little more than the sum of the limits of its parts */
   outputBytes: number;
   /** In all frames of one run */
   outputTokens: number;
@@ -61,16 +61,16 @@ export const defaultLimits: SandboxLimits = {
 };
 
 export interface SandboxConfig {
-  /** Where the jail's root directory is kept over restarts. A folder that other users can reach, or it goes to the temporary one. */
+  /** The folder for the jail's root directory. Unless other users can reach it, the root is in the temporary directory. */
   dataDir: string;
-  /** Folders that may hold a jail's root built beforehand: with one that fits, nothing is written to `dataDir` */
+  /** Folders that may contain a prebuilt root: if one matches, nothing is written to `dataDir` */
   prebuiltJailRoots: string[];
   jail: JailChoice;
-  /** Start even without a jail that holds hostile code */
+  /** Whether to start even without a jail that contains hostile code */
   trustsComponents: boolean;
   /** `SLUICE_ALLOW_PRIVATE_HOSTS` */
   allowPrivateHosts: string;
-  /** How components' host names become addresses; default: the system's resolver */
+  /** Resolves host names for components; default: the system's resolver */
   lookup?: AddressGuardOptions['lookup'];
   /** The stores and services that no component may reach; default: those of the environment */
   ownHosts?: AddressGuardOptions['ownHosts'];
@@ -94,9 +94,9 @@ export interface SandboxConfig {
   /** A process is replaced after this many runs or components, because what they leave behind cannot be cleaned up */
   maxRuns: number;
   maxHashes: number;
-  /** PEM of a certificate authority that components trust beside the public ones */
+  /** A certificate authority (PEM) that components trust in addition to the public ones */
   trustedCa: string | null;
-  /** false: components keep what `process` has that ends in nothing but errors here. For tests of the jail itself */
+  /** false: components keep functions of `process` that only fail in the jail. For tests of the jail */
   hardened: boolean;
 }
 

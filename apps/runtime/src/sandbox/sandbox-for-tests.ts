@@ -5,10 +5,10 @@ import { ProcessSandbox } from './process-sandbox.js';
 import { defaultLimits, defaultSandboxConfig, type SandboxConfig, type SandboxLimits } from './sandbox-config.js';
 import type { ComponentCode, RunJob } from './sandbox.js';
 
-/** Wall-clock limits that no machine is too slow for. A test of one of them sets it. */
+/** Wall-clock limits that even a slow machine does not reach. A test of one of them sets it. */
 const patientLimits: Partial<SandboxLimits> = { startMs: 120_000, wallMs: 120_000, inspectMs: 120_000 };
 
-/** A sandbox in whatever jail there is; its root stays in the temporary directory for the next test run. */
+/** A sandbox in the strongest jail of this machine. Its root stays in the temporary directory for the next test run. */
 export function startTestSandbox({
   limits,
   ...config

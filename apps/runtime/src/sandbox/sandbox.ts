@@ -32,11 +32,11 @@ export abstract class Sandbox {
   abstract close(): Promise<void>;
 }
 
-/** Whose turn an inspection takes, and for how long it is of use. */
+/** The caller of an inspection: the account whose turn it takes, and how long the caller waits. */
 export interface Caller {
   /** Absent: the operator */
   accountId?: string;
-  /** When they stop waiting, in ms since the epoch; absent: after the sandbox's own limit */
+  /** When the caller stops waiting, in ms since the epoch; absent: after the sandbox's own limit */
   until?: number;
 }
 
@@ -113,7 +113,7 @@ export interface ComponentDescription {
   packages?: Record<string, string>;
 }
 
-/** A prop as the API shows it: name, type, and whatever attributes the component gave (plain JSON; an `options` function is `remoteOptions: true`). */
+/** A prop as the API shows it: name, type, and the component's attributes (plain JSON; an `options` function becomes `remoteOptions: true`). */
 export interface PropDefinition {
   name: string;
   type: string;
@@ -154,7 +154,7 @@ export interface OptionsCall {
 
 export interface HttpReply {
   status: number;
-  /** A list where a header comes several times */
+  /** A list if a header occurs several times */
   headers: Record<string, string | string[]>;
   body: Buffer;
 }
@@ -177,7 +177,7 @@ export interface LogLine {
   /** ms */
   ts: number;
   message: string;
-  /** What was logged beside text: JSON text of a list */
+  /** The logged values that are not text, as JSON text of a list */
   args?: string;
 }
 
@@ -185,9 +185,9 @@ export interface LogLine {
  * - `ok` it returned
  * - `threw` it threw, or something it started did
  * - `timeout` the wall clock's limit
- * - `memory` it asked for more memory than there is
- * - `crashed` its process ended or stopped making sense
- * - `killed` it burnt more CPU, blocked the event loop or wrote more than allowed
+ * - `memory` it needed more memory than the limit
+ * - `crashed` its process exited or sent an invalid message
+ * - `killed` it used too much CPU, blocked the event loop or wrote too much output
  */
 export type RunStatus = 'ok' | 'threw' | 'timeout' | 'memory' | 'crashed' | 'killed';
 
@@ -213,16 +213,16 @@ export interface RunOutcome {
 }
 
 export interface SandboxHealth {
-  /** The rung of the ladder of jails that is in force */
+  /** The jail's rung */
   jail: string;
-  /** Why the rungs above it are not */
+  /** Why stronger rungs were not used */
   refused: { jail: string; reason: string }[];
   processes: number;
   running: number;
   waiting: number;
 }
 
-/** The sandbox cannot start processes: the fault is ours or the machine's, never the component's, and the work is worth trying again. */
+/** The sandbox cannot start processes. The component is not the cause, and a retry may succeed. */
 export class SandboxUnavailable extends Error {
   override readonly name = 'SandboxUnavailable';
 }
@@ -233,7 +233,7 @@ export class ComponentRejected extends Error {
 
   constructor(
     message: string,
-    /** The line of the component's code, where there is one */
+    /** The line of the component's code, if known */
     readonly line: number | null = null,
   ) {
     super(message);

@@ -1,8 +1,8 @@
 import type { DedupeStrategy, Emit } from '../sandbox/sandbox.js';
 
-/** What a source remembers between runs: only what its strategy needs. */
+/** The state that a source keeps between runs, as its strategy needs it. */
 export interface DedupeState {
-  /** The last 100 ids, oldest first, in order of receipt. */
+  /** The last 100 ids, oldest first. */
   ids?: string[];
   greatest?: number;
   last?: string;
@@ -17,7 +17,7 @@ export interface Deduped {
 
 const REMEMBERED = 100;
 
-/** Sorts the emits of one run by `ts` (stable; without one an emit keeps its place after the others) and drops what the strategy knows already. */
+/** Sorts the emits of one run by `ts` (stable; emits without a `ts` come last) and drops those that the strategy already knows. */
 export function dedupe(emits: Emit[], strategy: DedupeStrategy | null, before: DedupeState): Deduped {
   const sorted = byTs(emits);
   if (strategy === null) return { emits: sorted, state: before, refused: [] };
@@ -42,7 +42,7 @@ const strategies: Record<DedupeStrategy, Strategy> = {
     return { emits: fresh, state: { ids } };
   },
   greatest: (emits, before) => {
-    // compared with what was greatest before the run, so that the order within the run doesn't matter
+    // compared with the greatest value before the run, so that the order within the run does not matter
     const fresh = emits.filter(({ id }) => before.greatest === undefined || Number(id) > before.greatest);
     const greatest = fresh.reduce<number | undefined>((max, { id }) => Math.max(max ?? -Infinity, Number(id)), before.greatest);
     return { emits: fresh, state: { greatest } };

@@ -17,7 +17,7 @@ export class SourceDb {
   value!: string;
 }
 
-/** What a source remembers of the ids that it has emitted. */
+/** The dedupe state of a source. */
 @Entity('source_dedupe')
 export class SourceDedupe {
   @PrimaryColumn(BYTEWISE_TEXT)

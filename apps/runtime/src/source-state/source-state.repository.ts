@@ -4,7 +4,7 @@ import { Database, type Transaction } from '#database';
 import type { DedupeState } from './dedupe.js';
 import { SourceDb, SourceDedupe } from './source-state.entity.js';
 
-/** What sources keep from one run to the next. Prepared SQL: each run reads and writes it. */
+/** The state that sources keep between runs. Prepared SQL: each run reads and writes it. */
 @Injectable()
 export class SourceStateRepository {
   constructor(private readonly database: Database) {}

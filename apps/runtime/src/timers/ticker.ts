@@ -8,12 +8,12 @@ import { nextTick, phaseOf, timerEvent } from './next-tick.js';
 import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
 
 const BATCH = 500;
-/** The longest nap: a timer that is set meanwhile waits at most this long. The shortest one: ticks that are close together share a transaction. */
+/** The longest pause: a timer that is set in the meantime waits at most this long. The shortest: ticks that are close together share a transaction. */
 const NAP_MS = { least: 50, most: 250 };
 
 /**
- * Turns due timers into runs: the tick and the request for its run are one transaction. A timer whose run has not ended does not tick: what it
- * misses meanwhile is one tick afterwards.
+ * Turns due timers into runs; the tick and the request for its run are one transaction. A timer does not tick while its run is in progress: all ticks
+ * that it misses become one tick afterwards.
  */
 @Injectable()
 export class Ticker implements OnApplicationBootstrap, BeforeApplicationShutdown {

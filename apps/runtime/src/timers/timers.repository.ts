@@ -10,7 +10,7 @@ export interface DueTimer {
   next_run_at: Date;
 }
 
-/** How long a timer waits for the end of its run before it ticks anyway: a request can only be lost with the topic itself. */
+/** How long a timer waits for the end of its run before it ticks anyway. A request for a run is lost only if the topic is. */
 const GIVE_UP = '1 hour';
 
 /** One tick is one run, even if it is requested twice. */
@@ -18,17 +18,17 @@ export const tickRunId = ({ source_id, prop, next_run_at }: Pick<DueTimer, 'sour
   `${source_id}.${prop}.${next_run_at.getTime()}`;
 
 /**
- * The clock. `next_run_at` is when a timer ticks; while its run is under way, when it would be given up, and `resume_at` has the tick:
+ * The next ticks of all timers. While a timer's run is in progress, `next_run_at` is the time at which it ticks anyway, and `resume_at` the next tick:
  *
  *   ticks ──► next_run_at = in an hour, resume_at = next tick, asked = the run ──► the run has ended ──► next_run_at = resume_at
  *
- * Prepared SQL: it runs at each tick, for each of its runs, and claims by SKIP LOCKED.
+ * Prepared SQL: it runs for each tick and the end of each run, and claims timers by SKIP LOCKED.
  */
 @Injectable()
 export class TimersRepository {
   constructor(private readonly database: Database) {}
 
-  /** Locks due timers, passes them to `tick` and stores the next ticks that it returns (null: never). Returns how many there were. */
+  /** Locks due timers, passes them to `tick` and stores the next ticks that it returns (null: never). Returns the number of due timers. */
   async claimDue(limit: number, tick: (transaction: Transaction, due: DueTimer[]) => Promise<(Date | null)[]>): Promise<number> {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<DueTimer>({
@@ -80,7 +80,7 @@ export class TimersRepository {
     );
   }
 
-  /** The run of a tick has ended, or there was none: its timer resumes. A timer that has been set again in the meantime is not changed. */
+  /** Resumes the timer when the run of its tick has ended, or was skipped. A timer that was set again in the meantime is not changed. */
   async resume(session: Session, sourceId: string, runId: string): Promise<void> {
     await session.query({
       name: 'timer-resume',

@@ -7,7 +7,7 @@ import { WaitingEmitsRepository } from './waiting-emits.repository.js';
 
 const BATCH = 500;
 const EVERY_MS = 250;
-/** Shorter than the time that a process has to stop. */
+/** Shorter than the shutdown timeout of a process. */
 const ASK_TIMEOUT_MS = 5000;
 
 /**
@@ -34,7 +34,7 @@ export class Releaser implements OnApplicationBootstrap, BeforeApplicationShutdo
     await this.work;
   }
 
-  /** Emits the due events, at most one batch; returns how many there were. */
+  /** Emits the due events, at most one batch, and returns their number. */
   async release(): Promise<number> {
     const due = await this.waiting.due(BATCH);
     if (due.length === 0) return 0;

@@ -55,7 +55,7 @@ export class WaitingEmitsRepository {
     return rows;
   }
 
-  /** Moves these into the outbox, the oldest first, and drops the withdrawn ones. Only the transaction that deletes a row emits it. */
+  /** Moves these emits into the outbox, oldest first, and drops the withdrawn ones. Only the transaction that deletes a row emits it. */
   async release(emits: WaitingEmitKey[], withdrawn: WaitingEmitKey[]): Promise<{ emitted: number; dropped: number }> {
     const unwanted = new Set(withdrawn.map(({ emit_id }) => emit_id));
     return this.database.transaction(async (transaction) => {

@@ -16,7 +16,7 @@ export interface AttackResult {
   attack: Attack;
   breaches: string[];
   outcome: RunOutcome;
-  /** What the hostile account's next, harmless run came to */
+  /** The outcome of the hostile account's next, harmless run */
   next: RunOutcome;
 }
 
@@ -25,9 +25,9 @@ export interface ArenaResult {
   jail: Rung;
   results: AttackResult[];
   victim: { runs: number; failures: RunOutcome[]; slowestMs: number };
-  /** What reached the parent and its servers, which nothing may */
+  /** The connections and signals that reached the parent or its servers: there must be none */
   reached: string[];
-  /** Processes of runner users that are left after everything was closed */
+  /** Processes of runner users that remain after everything was closed */
   leftovers: string[];
 }
 
@@ -37,7 +37,7 @@ const victimEveryMs = 25;
 const victimCode =
   'export default { name: "v", props: { db: "$.service.db" }, async run() { const n = (this.db.get("n") ?? 0) + 1; this.db.set("n", n); this.$emit({ n }) } }';
 
-/** Runs every attack in a jail, each in an account of its own, a few at a time, beside a victim whose runs must all be right. */
+/** Runs every attack in a jail, a few at a time, each in a separate account, beside a victim whose runs must all succeed. */
 export async function runArena(jail: JailChoice): Promise<ArenaResult> {
   process.env.SECRET = 'the secret of the parent';
   const internet = await startMockInternet();
@@ -47,7 +47,7 @@ export async function runArena(jail: JailChoice): Promise<ArenaResult> {
     blanks: 1,
     hardened: false,
     maxProcesses: 12,
-    // An operator who allows everything, and stores on this machine
+    // An operator that allows every host, with stores on this machine
     allowPrivateHosts: `${internet.allowed},127.0.0.0/8:${bait.storePort},127.0.0.0/8:${bait.publicStorePort},[::1]:${bait.storePort},store.test`,
     ownHosts: OwnHosts.fromEnvironment({
       KAFKA_BROKERS: `127.0.0.1:${bait.storePort}`,
@@ -76,21 +76,21 @@ export async function runArena(jail: JailChoice): Promise<ArenaResult> {
   }
 }
 
-/** Without namespaces a component can connect to what other programs let everybody connect to: that rung is for containers of their own. */
+/** Without namespaces, a component can connect to open sockets of other programs, so this rung is for containers that run nothing else. */
 const openWithoutNamespaces = ['abstract socket', 'unix socket'];
 
-/** What the rung is there to hold back. */
+/** The attacks that the rung must contain. */
 export function attacksOn(jail: Rung): Attack[] {
   return attacks.filter(({ needsNamespaces }) => !needsNamespaces || jail !== 'setpriv-lsm');
 }
 
-/** What an attack reached or spoilt; nothing: it was contained. */
+/** What an attack reached or damaged; empty: it was contained. */
 export function damageOf({ attack, breaches, next }: AttackResult): string[] {
   const works = next.status === 'ok' && next.emits.length === 1 && next.emits[0]!.event === '{"n":2}';
   return [...breaches, ...(works || attack.spoilsItself ? [] : [`the next run of its account: ${JSON.stringify(next).slice(0, 300)}`])];
 }
 
-/** What all of them together reached or spoilt. */
+/** What all attacks together reached or damaged. */
 export function damageToOthers({ jail, victim, reached, leftovers }: ArenaResult): string[] {
   return [
     ...victim.failures.map((failure) => `a run of another account: ${JSON.stringify(failure).slice(0, 300)}`),
@@ -101,7 +101,7 @@ export function damageToOthers({ jail, victim, reached, leftovers }: ArenaResult
 
 async function attackOnce(sandbox: ProcessSandbox, attack: Attack, accountId: string, targets: Targets): Promise<AttackResult> {
   const outcome = await sandbox.run(jobOf(attackCode(attack), { accountId, event: JSON.stringify(targets), wallMs: attackMs }));
-  // What it left behind gets its turn
+  // Code that it left running gets a turn
   await new Promise((resolve) => setTimeout(resolve, 100));
   const next = await sandbox.run(jobOf(victimCode, { accountId, db: { n: '1' } }));
   const breaches = outcome.emits.map(({ event }) => event).filter((event) => event.startsWith('"BREACH'));
@@ -142,7 +142,7 @@ interface Bait {
   remove(): void;
 }
 
-/** Servers and signal handlers of the parent's that record who reached them. */
+/** Servers and signal handlers of the parent that record what reached them. */
 async function setBait(): Promise<Bait> {
   const reached = new Set<string>();
   const id = randomBytes(4).toString('hex');

@@ -26,5 +26,5 @@ if (arena instanceof Error || arena.jail !== rung) {
   );
   if (broken.length > 0) process.exitCode = 1;
 }
-// Whatever an attack has left open here is a finding of its own, but not a reason to wait
+// Anything that an attack has left open is a separate finding, but no reason to wait
 process.exit();

@@ -1,27 +1,27 @@
 /**
- * Hostile components. Each body is the `run` of one; what reaches something that it must not calls `breach`. They have the original `connect` and
- * all of `process` in hand: what is tested is the jail and the parent, not the guest's courtesies.
+ * Hostile components. Each body is the `run` of one, and calls `breach` when it reaches something that it must not. They have the original `connect` and
+ * all of `process`, because they test the jail and the parent, not the guest's error messages.
  */
 export interface Attack {
   group: string;
   name: string;
   body: string;
-  /** What the rungs without namespaces cannot hold back, and say so */
+  /** Whether rungs without namespaces cannot contain it, as documented */
   needsNamespaces: boolean;
-  /** The account's next run is spoilt as well: what one component changes, the next one of the same account sees */
+  /** Whether it also breaks the account's next run: components of one account share a process */
   spoilsItself: boolean;
 }
 
 /** The event that an attack receives. */
 export interface Targets {
   parentPid: number;
-  /** Another process that is not the attack's own */
+  /** A process that does not belong to the attack */
   otherPid: number;
-  /** A TCP server on loopback, and the unix sockets that listen beside it */
+  /** A TCP server on loopback, and the unix sockets beside it */
   port: number;
   unixSocket: string;
   abstractSocket: string;
-  /** A store and a listener beside it, on an address that the operator allows */
+  /** A store and another server, on an address that the operator allows */
   storePort: number;
   publicStorePort: number;
   /** The mock internet's plain HTTP port */

@@ -1,16 +1,16 @@
 import { Slots } from './slots.js';
 
-/** What connections of components may use; times in ms. The first three are of an account, the others of a connection. */
+/** Limits of components' connections; times in ms. The first three apply to an account, the others to one connection. */
 export interface EgressLimits {
-  /** Connections at a time. More of them wait: refusing would break a `Promise.all` over a hundred requests */
+  /** Concurrent connections. Further ones wait, because refusing them would break a `Promise.all` over a hundred requests */
   connections: number;
   waiting: number;
   perMinute: number;
-  /** To send the CONNECT request */
+  /** Time to send the CONNECT request */
   headMs: number;
-  /** To be connected, and the longest wait in line */
+  /** Time to connect, and the longest wait for a free connection */
   connectMs: number;
-  /** Without a byte in either direction */
+  /** Time without a byte in either direction */
   idleMs: number;
   lifeMs: number;
   bytesDown: number;
@@ -29,7 +29,7 @@ export const defaultEgressLimits: EgressLimits = {
   bytesUp: 16 << 20,
 };
 
-/** The connections that one account may open, counted over all of its processes: a crash does not reset the limit. */
+/** The connections that one account may open. All of its processes share the budget, so a crash does not reset the limit. */
 export class EgressBudget {
   private readonly slots: Slots;
   private readonly rate: Rate;
@@ -41,7 +41,7 @@ export class EgressBudget {
     this.rate = new Rate(limits.perMinute);
   }
 
-  /** Waits for a free connection. @returns false: there are too many; true: call `give` when the connection is closed */
+  /** Waits for a free connection. @returns true: call `give` when the connection is closed; false: there are too many */
   async take(): Promise<boolean> {
     this.usedAt = performance.now();
     if (this.slots.waiting >= this.limits.waiting || !this.rate.allows()) return false;
@@ -56,7 +56,7 @@ export class EgressBudget {
     this.slots.give();
   }
 
-  /** Whether a new budget would be the same. */
+  /** Whether the budget is unused, so that a new one would be equal. */
   get isFull(): boolean {
     return this.held === 0 && performance.now() - this.usedAt > 60_000;
   }

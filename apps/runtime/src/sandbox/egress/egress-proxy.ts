@@ -51,7 +51,7 @@ export class EgressProxy {
     for (const client of this.open) client.destroy();
   }
 
-  /** Sends the reason, unless too many refusals are under way: each waits for its request and holds one of our descriptors. */
+  /** Sends the reason, unless too many refusals are in progress: each waits for its request and occupies a file descriptor. */
   private async refuse(tunnel: Tunnel): Promise<void> {
     if (this.refusing >= mostRefusing) return tunnel.refuse('EMFILE', 'too many connections');
     this.refusing++;

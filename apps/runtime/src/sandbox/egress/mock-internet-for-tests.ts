@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { makeTestCertificate } from '#testing';
 
-/** Servers on loopback that stand for the internet in tests: plain, TLS, HTTP/2, one that speaks first, and one that nobody may reach. */
+/** Servers on loopback that replace the internet in tests: HTTP, HTTPS, HTTP/2, one that sends first, and a forbidden one. */
 export interface MockInternet {
   http: number;
   https: number;
@@ -17,7 +17,7 @@ export interface MockInternet {
   /** Not among the exceptions */
   forbidden: number;
   forbiddenConnections(): number;
-  /** PEM of the authority behind https and http2 */
+  /** The certificate authority of the servers `https` and `http2`, in PEM */
   ca: string;
   /** For `SLUICE_ALLOW_PRIVATE_HOSTS` */
   allowed: string;
@@ -109,7 +109,7 @@ const respond: RequestListener = (request, response) => {
   });
 };
 
-/** Only the handshake, as RFC 6455 wants it. */
+/** Only the handshake of RFC 6455. */
 function acceptWebSocket(request: IncomingMessage, socket: Duplex): void {
   const accept = createHash('sha1').update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
   socket.on('error', () => {});

@@ -1,4 +1,4 @@
-/** A semaphore: limits how many are taken at a time; later callers wait in order. */
+/** A semaphore. Callers that find no free slot wait in order. */
 export class Slots {
   private readonly waiters = new Set<(got: boolean) => void>();
 
@@ -8,7 +8,7 @@ export class Slots {
     return this.waiters.size;
   }
 
-  /** @param ms how long to wait at most; false when nothing became free. Without it: as long as it takes. */
+  /** @param ms the longest wait; default: no limit @returns false if no slot became free in time */
   async take(ms?: number): Promise<boolean> {
     if (this.free > 0) {
       this.free--;

@@ -3,7 +3,7 @@ import { type AddressGuard, EgressRefused, type ResolvedAddress } from '#egress'
 import type { EgressLimits } from './egress-budget.js';
 import type { EgressCounts } from './egress-proxy.js';
 
-/** One connection of a guest to somewhere else. */
+/** One connection of a guest to a server. */
 export class Tunnel {
   private timer: NodeJS.Timeout | undefined;
 
@@ -14,7 +14,7 @@ export class Tunnel {
     private readonly counts: EgressCounts,
   ) {}
 
-  /** Until it is connected, or refused. Never rejects. */
+  /** Resolves when the tunnel is connected or refused. Never rejects. */
   async run(): Promise<void> {
     this.client.once('close', () => clearTimeout(this.timer));
     this.timer = setTimeout(() => this.client.destroy(), this.limits.headMs);
@@ -31,7 +31,7 @@ export class Tunnel {
     }
   }
 
-  /** Refuses after the request has arrived: a client that is refused earlier sees a broken connection without a reason. */
+  /** Refuses after the request has arrived. A client that is refused earlier sees a broken connection without a reason. */
   async refuseRequest(code: string, reason: string): Promise<void> {
     this.timer = setTimeout(() => this.client.destroy(), this.limits.headMs);
     await this.request();
@@ -68,7 +68,7 @@ export class Tunnel {
   private dial(request: ConnectRequest, addresses: ResolvedAddress[]): void {
     const { client, limits } = this;
     const host = request.host.replace(/^\[|\]$/g, '');
-    // Only checked addresses are dialled, in their order, the next one soon after the first: a name may have one that cannot be reached from here
+    // Connects only to addresses that were checked. It tries the next one soon after the first, because one of them may be unreachable from here
     const pinned: LookupFunction = (_name, _options, callback) => callback(null, addresses);
     const remote = connect({
       host: isIP(host) ? host : 'checked',
@@ -123,7 +123,7 @@ function counted(from: Socket, most: number, count: (bytes: number) => void, end
 interface ConnectRequest {
   host: string;
   port: number;
-  /** Bytes that came behind the head */
+  /** Bytes that arrived after the head */
   rest: Buffer;
 }
 

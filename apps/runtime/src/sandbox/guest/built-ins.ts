@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 
 /**
- * Node's own modules that components and packages may load. The others would only fail later and less clearly (the jail has no processes,
- * no listening, no threads), or would bypass Node's permissions: `node:sqlite` opens files by itself.
+ * Node's own modules that components and packages may load. The others would fail later and less clearly, because the jail allows no
+ * child processes, servers and threads, or would bypass Node's permissions: `node:sqlite` opens files itself.
  */
 export const builtIns = [
   'assert',
@@ -44,7 +44,7 @@ export const builtIns = [
   'zlib',
 ];
 
-/** The other modules of this Node, which nothing in the jail can load. A test fails when a Node has a module that is in neither list. */
+/** The other modules of Node, which nothing in the jail can load. A test fails if Node has a module that is in neither list. */
 export const closedBuiltIns = [
   '_http_agent',
   '_http_client',
@@ -83,7 +83,7 @@ export const closedBuiltIns = [
   'node:test/reporters',
 ];
 
-// Visible with --expose-internals, until the list is closed
+// Available with --expose-internals, until the list is closed
 const helpers = 'internal/modules/helpers';
 
 interface BuiltinModule {
@@ -91,9 +91,9 @@ interface BuiltinModule {
 }
 
 /**
- * Closes all other modules of Node, by Node's own list of modules that `require`, `import` and `process.getBuiltinModule` may load. Another
- * `require` (a package's, the runner's) uses the same list. Modules that are already loaded keep working.
- * @throws when this Node does not have such a list
+ * Closes all other modules of Node, through Node's list of modules that `require`, `import` and `process.getBuiltinModule` may load. Every `require`, of
+ * packages and of the runner, uses the same list. Modules that are already loaded keep working.
+ * @throws if this Node does not have such a list
  */
 export function closeBuiltIns(): void {
   const require = createRequire(__filename);

@@ -4,7 +4,7 @@ import type { FromGuest, ToGuest } from '../wire/messages.js';
 
 const frameDescriptor = 3;
 
-/** The guest's end of the frames. Made before any component runs: what a component does to `net` or `Buffer` afterwards does not change it much. */
+/** The guest's end of the frames. It is created before any component runs, so changes that a component makes to `net` or `Buffer` hardly affect it. */
 export class Channel {
   private readonly socket = new Socket({ fd: frameDescriptor, readable: true, writable: true });
 
@@ -13,7 +13,7 @@ export class Channel {
     this.socket.on('data', (chunk: Buffer) => {
       for (const body of reader.read(chunk)) receive(JSON.parse(body.toString()) as ToGuest);
     });
-    // The parent is gone: there will be no more requests
+    // The parent has ended, so there are no more requests
     const { reallyExit } = process as unknown as { reallyExit(code: number): never };
     const end = (): never => reallyExit.call(process, 0);
     this.socket.on('close', end);

@@ -5,7 +5,7 @@ import { dbEntryBytes, type RunState } from './run-state.js';
 
 export type Members = Record<string, unknown>;
 
-/** The `this` of one run: one object for `run`, hooks and methods. */
+/** The `this` of one run: the same object for `run`, hooks and methods. */
 export function componentContext(component: Component, run: RunState): Members {
   const self: Members = {};
   const methods = membersOf(component.methods);
@@ -27,12 +27,12 @@ function propValue(prop: Members, configured: unknown, run: RunState): unknown {
     case 'app':
       return app(prop, configured);
     default:
-      // An interface's fixed configuration stands under `static` in some components
+      // Some components have the fixed configuration of an interface under `static`
       return configured !== undefined ? configured : (prop.default ?? prop.static);
   }
 }
 
-/** An app: its methods bound to it, beside the credentials that the user configured. */
+/** An app: its methods, bound to it, and the credentials that the user configured. */
 function app(definition: Members, configured: unknown): Members {
   const self: Members = {};
   for (const [name, method] of Object.entries(membersOf(definition.methods))) self[name] = bound(method, self);
@@ -40,7 +40,7 @@ function app(definition: Members, configured: unknown): Members {
   return self;
 }
 
-/** The app that a prop takes its definition from: as the component has it among its props, with credentials, or without. */
+/** The app that defines a prop: the component's own prop of that app, with credentials, or the app without them. */
 export function appOf(component: Component, definition: unknown, self: Members): Members {
   const name = Object.entries(membersOf(component.props)).find(([, prop]) => prop === definition)?.[0];
   return name === undefined ? app(membersOf(definition), undefined) : membersOf(self[name]);
@@ -55,7 +55,7 @@ function sourceDb(run: RunState): Members {
     set(key: unknown, value: unknown): void {
       if (run.done) throw new Error('db.set after the run has ended');
       const name = String(key);
-      // the database keeps no such text
+      // the database cannot store this text
       if (name.includes('\0') || !name.isWellFormed())
         throw run.refuse(new RangeError('db.set: the key contains a NUL character or an unpaired surrogate'));
       const text = JSON.stringify(value) as string | undefined;
@@ -121,7 +121,7 @@ function replyHeaders(headers: unknown, isJson: boolean): Record<string, string 
     const texts = Array.isArray(value) ? value.map(String) : [String(value)];
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || texts.some((text) => /[^\t\x20-\x7e\x80-\xff]/.test(text)))
       throw new TypeError(`http.respond: the header "${name}" cannot be sent`);
-    // a comma joins the values of any header but of this one
+    // the values of this header cannot be joined by commas
     lower[name.toLowerCase()] = name.toLowerCase() === 'set-cookie' && texts.length > 1 ? texts : texts.join(', ');
   }
   return lower;

@@ -5,10 +5,10 @@ import { NoComponent, type Component } from './load-component.js';
 const hooks: Hook[] = ['deploy', 'activate', 'deactivate'];
 const strategies: DedupeStrategy[] = ['unique', 'greatest', 'last'];
 
-// Not what a user configures: code, and the app's own list of props
+// Not configured by users: code, and the app's own list of props
 const ownAttributes = new Set(['type', 'methods', 'propDefinition', 'propDefinitions', 'additionalProps']);
 
-/** What the API shows of a component is stored with it and shown in every list. */
+/** The description of a component is stored with it and shown in every list, so its size is limited. */
 const longestProps = 256 * 1024;
 const deepestProps = 100;
 
@@ -34,7 +34,7 @@ export function describeComponent(component: Component): ComponentDescription {
   };
 }
 
-/** A prop's definition with what it takes from an app by `propDefinition: [app, "name"]`. */
+/** A prop's definition, merged with the one of an app that `propDefinition: [app, "name"]` names. */
 export function resolveProp(name: string, definition: unknown): Record<string, unknown> {
   if (typeof definition === 'string') return { type: definition };
   if (!isObject(definition))

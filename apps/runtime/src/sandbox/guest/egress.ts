@@ -1,8 +1,8 @@
 import { isIPv6, Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
-// Node's own way to put another connection under a socket: what happy eyeballs does after a failed attempt. TLSSocket overrides it and wraps the
-// new one natively, so TLS stays end to end without a stream in between.
+// Node's own method to replace the connection of a socket, as happy eyeballs does after a failed attempt. TLSSocket overrides it and wraps the new
+// one natively, so TLS stays end to end without a stream in between.
 const reinitialize = Object.getOwnPropertySymbols(Socket.prototype).find((symbol) => symbol.description === 'kReinitializeHandle');
 
 interface Handle {
@@ -31,9 +31,9 @@ const proxyHeadBytes = 4096;
 
 /**
  * Makes every TCP connection of this process go through the parent's proxy, by replacing the one function that all of them use: `http`, `https`,
- * `fetch`, `tls`, `http2` and whatever is built on them work unchanged. It is not a boundary: code that bypasses it is still in a jail without a network.
- * @returns what it replaced
- * @throws when this Node has no such internals any more
+ * `fetch`, `tls`, `http2` and everything built on them work unchanged. It is not a security boundary: code that bypasses it is still in a jail without a network.
+ * @returns the replaced function
+ * @throws if this Node no longer has these internals
  */
 export function installEgress(proxyPath: string): typeof Socket.prototype.connect {
   if (!reinitialize || !Object.getOwnPropertySymbols(TLSSocket.prototype).includes(reinitialize))
@@ -94,7 +94,7 @@ function connectThrough(socket: Internals, target: Target, dialProxy: (raw: Sock
 function handOver(raw: Internals, socket: Internals, first: Buffer): void {
   const handle = raw._handle!;
   raw._handle = null;
-  // Without it the socket assumes that it is being read, and nothing is ever read again
+  // Without it, the socket assumes that it is already being read, and never reads
   handle.reading = false;
   handle.readStop();
   socket[reinitialize!]!(handle);

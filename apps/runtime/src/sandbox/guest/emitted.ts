@@ -5,7 +5,7 @@ const year = 366 * 24 * 3600 * 1000;
 const longest = { id: 4096, name: 128, summary: 65_536 };
 
 /**
- * One call of `$emit` as it leaves the process. Whatever cannot be kept as it is throws: nothing is cut.
+ * The message of one call of `$emit`. A value that cannot be stored unchanged throws; nothing is truncated.
  * @throws RangeError or TypeError in the component's own code
  */
 export function emitted(event: unknown, meta: unknown, limits: GuestLimits): { item: OutputItem; bytes: number } {

@@ -9,8 +9,7 @@ const levels = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as cons
 const deepestArgs = 20;
 
 /**
- * `console` as a component sees it: a call is a log line of the run that it happens in. A plain object in place of Node's, whose output would be
- * seen by nobody.
+ * The `console` of components: a call adds a log line to the current run. It replaces Node's console, whose output would be lost.
  */
 export function installConsole(): void {
   const guestConsole: Record<string, unknown> = { ...console };
@@ -47,7 +46,7 @@ function messageOf(args: unknown[], most: number): string {
   }
 }
 
-/** The arguments as data, where there is more than text and it is plain and small. */
+/** The arguments as data, if they are more than text, plain and small. */
 function argsOf(args: unknown[], most: number): string | null {
   if (!args.some((arg) => typeof arg === 'object' && arg !== null && !(arg instanceof Error))) return null;
   try {

@@ -3,7 +3,7 @@ import type { GuestError } from '../wire/messages.js';
 
 const limits = { name: 100, code: 100, message: 4000, stack: 8000, frames: 20 };
 
-/** Anything thrown, as text. Getters of what was thrown run here, so nothing about it is taken for granted. */
+/** Describes any thrown value as text. Its getters run here, so nothing about it is assumed. */
 export function guestError(thrown: unknown): GuestError {
   try {
     if (thrown === null || typeof thrown !== 'object') return { name: 'Error', code: null, message: plain(thrown), stack: '' };
@@ -26,7 +26,7 @@ function usersLines(stack: unknown): string {
   return lines.slice(0, limits.frames).join('\n');
 }
 
-/** `fetch failed` alone does not help; the reason is in the cause. */
+/** The message `fetch failed` alone does not help; the reason is in the cause. */
 function causeLine(cause: unknown): string {
   if (!(cause instanceof Error)) return '';
   return `\n  cause: ${cut(`${cause.name}: ${cause.message}`, 500)}`;

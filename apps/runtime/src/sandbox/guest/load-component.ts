@@ -15,8 +15,8 @@ export class NoComponent extends Error {
 }
 
 /**
- * Evaluates components, each hash once per process: a failure is kept as well, because the parent sends the code once. V8 decides what the code
- * is, we do not parse it: CommonJS if it compiles as the body of a function, else an ES module, else TypeScript of one of the two.
+ * Evaluates components, each hash once per process. A failure is also kept, because the parent sends the code once. V8 decides the kind of code:
+ * CommonJS if it compiles as the body of a function, otherwise an ES module, otherwise TypeScript of either kind.
  */
 export class ComponentLoader {
   private readonly loaded = new Map<string, Promise<Component>>();
@@ -44,7 +44,7 @@ export class ComponentLoader {
     }
     const javaScript = stripTypes(code, url);
     try {
-      // Another address: the loader remembers that the first one failed. The stack still shows `url`
+      // Another address, because the loader remembers that the first one failed. The stack still shows `url`
       return asComponent(await this.evaluateJavaScript(url.replace('.js', '.ts'), javaScript));
     } catch (error) {
       if (!isParseError(error)) throw error;
@@ -82,7 +82,7 @@ function stripTypes(code: string, sourceUrl: string): string {
     return stripTypeScriptTypes(code, { mode: 'strip', sourceUrl });
   } catch (error) {
     const { code: reason, message } = error as NodeJS.ErrnoException;
-    // Enums and namespaces need generated code: the only case in which the lines are not the author's, so the source map goes along
+    // Enums and namespaces need generated code, which changes the line numbers, so it has a source map
     if (reason === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX')
       return stripTypeScriptTypes(code, { mode: 'transform', sourceMap: true, sourceUrl });
     // V8 does not report the line of a module's syntax error, and in TypeScript it stops at the first annotation; this parser reports both

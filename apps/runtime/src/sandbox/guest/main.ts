@@ -14,7 +14,7 @@ import { closeProcess, installEnvironment } from './process-surface.js';
 import { runComponent } from './run-component.js';
 import { currentRun } from './run-state.js';
 
-// Inside the jail, in a process of one account. Nothing in these files is a boundary: they make components work and report mistakes to their authors.
+// Runs inside the jail, in a process of one account. Nothing in these files is a security boundary: they run components and report mistakes to authors.
 
 const channel = new Channel();
 const send = channel.send.bind(channel);
@@ -42,7 +42,7 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
   modules = new CuratedModules(message.modules);
   loader = new ComponentLoader(modules);
   const connectDirectly = installEgress(message.egress);
-  // An operator's own certificate authority (a mock server's, an intranet's) beside the public ones
+  // The operator's certificate authority (for a mock server, an intranet), in addition to the public ones
   if (message.trustedCa) setDefaultCACertificates([...getCACertificates('default'), message.trustedCa]);
   installConsole();
   installEnvironment();
@@ -53,7 +53,7 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
     closeProcess();
     closeBuiltIns();
   }
-  // A hostile component would find it anyway; this saves the tests of the jail the search
+  // A hostile component would find it anyway; this way the tests of the jail need not search for it
   else Object.assign(globalThis, { connectDirectly, egressPath: message.egress });
   send({ t: 'ready' });
 }

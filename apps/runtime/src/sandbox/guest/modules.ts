@@ -2,7 +2,7 @@ import { createRequire, isBuiltin, registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { builtIns } from './built-ins.js';
 
-// Part of the contract with component code, but nothing but the identity: the package of that name brings a TypeScript compiler along.
+// Part of the contract with component code. It contains only the identity function, because the package of that name brings a TypeScript compiler.
 const types = '@pipedream/types';
 const identity = (component: unknown): unknown => component;
 const typesExports = { defineApp: identity, defineAction: identity, defineSource: identity, defineComponent: identity };
@@ -16,8 +16,7 @@ const installedScheme = 'installed:';
 type Installed = Record<string, unknown>;
 
 /**
- * One closed list for `import` and `require`. It is a courtesy to the author (an error that names the list); what a component cannot reach, the
- * jail keeps from it.
+ * The list of modules for `import` and `require`. It gives authors a clear error that names the list; the jail is what protects everything else.
  */
 export class CuratedModules {
   private readonly require = createRequire(runnerUrl);
@@ -95,7 +94,7 @@ export class CuratedModules {
     return name === types ? typesExports : this.require(name);
   };
 
-  /** Loads packages ahead of time; one that fails here fails again, with its reason, where it is used. */
+  /** Loads packages ahead of time. A package that fails here fails again, with its reason, when it is used. */
   warm(names: string[]): void {
     for (const name of names) {
       try {
@@ -142,7 +141,7 @@ export class CuratedModules {
     ].join('\n');
   }
 
-  /** A CommonJS package as a module that names all of its exports: Node itself finds them only in some (`import { get } from "lodash"` fails). */
+  /** Returns a CommonJS package as a module that names all of its exports. Node detects them only in some packages (`import { get } from "lodash"` fails). */
   private namedExports(url: string): string {
     const name = url.slice(namedScheme.length);
     if (name === types)
@@ -158,7 +157,7 @@ export class CuratedModules {
     ].join('\n');
   }
 
-  /** @throws what the author reads when a module is not on the list */
+  /** @throws an error for the author if a module is not on the list */
   private checked(specifier: string): string {
     // Existing components write a version into the import: `axios@0.19.2`, `lodash@^4.17.20`
     const match = /^(?:node:)?((?:@[^/@]+\/)?[^/@.][^/@]*(?:\/[^@]*)?)(?:@[^/]+)?$/.exec(specifier);

@@ -21,7 +21,7 @@ const closed = [
   '_linkedBinding',
 ];
 
-/** Makes what the jail would end in an errno or a dead process an error that can be read. Courtesy again, no boundary. */
+/** Replaces functions that would fail in the jail with an errno or end the process by ones that throw a readable error. It is not a security boundary. */
 export function closeProcess(): void {
   const surface = process as unknown as Record<string, unknown>;
   // The runner's own module, with the runner's own `require`
@@ -34,7 +34,7 @@ export function closeProcess(): void {
   }
 }
 
-/** `process.env` holds the source's own id and nothing else; which source that is depends on who asks. */
+/** `process.env` contains only the id of the source whose run reads it. */
 export function installEnvironment(): void {
   const env = Object.defineProperty({}, 'PD_COMPONENT', { get: () => currentRun.getStore()?.job.sourceId, enumerable: true });
   Object.defineProperty(process, 'env', { value: env, writable: true, configurable: true });

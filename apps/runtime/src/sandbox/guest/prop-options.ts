@@ -4,12 +4,12 @@ import { resolveProp } from './describe-component.js';
 import type { Component } from './load-component.js';
 import type { RunState } from './run-state.js';
 
-/** Calls the `options()` of a prop and puts out what it returned, as JSON `{options, context}`. */
+/** Calls the `options()` of a prop and emits the result as JSON `{options, context}`. */
 export async function putOptions(component: Component, self: Members, run: RunState, call: OptionsCall): Promise<void> {
   const definition = membersOf(component.props)[call.prop];
   const { options } = resolveProp(call.prop, definition);
   if (typeof options !== 'function') throw new TypeError(`The prop ${call.prop} has no options()`);
-  // options that a prop takes from an app are the app's, with arguments that may depend on other props
+  // a prop that an app defines has the app's options, with arguments that may depend on other props
   const [app, , dependent] = inheritedBy(definition);
   const owner = app === undefined ? self : appOf(component, app, self);
   const more: unknown = typeof dependent === 'function' ? dependent.call(self, run.job.props) : undefined;

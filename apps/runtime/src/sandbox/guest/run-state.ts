@@ -1,11 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { FromGuest, GuestLimits, OutputItem, RunMessage } from '../wire/messages.js';
 
-// A frame is sent when so much has gathered, so that no frame comes near the parent's limit
+// A frame is sent at this size, far below the parent's limit
 const flushBytes = 256 * 1024;
 const flushItems = 1000;
 
-/** One run in this process: what it has put out so far, and what it may still put out. Items leave once per turn, so that a crash loses little. */
+/** The output of one run and its remaining limits. Output is sent once per turn of the event loop, so that a crash loses little. */
 export class RunState {
   readonly db: Map<string, string>;
   dbBytes: number;
@@ -15,15 +15,15 @@ export class RunState {
   logsLeftOut = 0;
   responded = false;
   done = false;
-  /** Code that it left running has thrown after its end; reported once. */
+  /** Whether code that it left running has thrown after its end, which is reported once. */
   late = false;
-  /** The first thing that was refused, even if the component caught the error: an event that is not there must be seen to be missing. */
+  /** The first refused output, even if the component caught the error, because a missing event must be visible. */
   refused: Error | undefined;
   /** Ends the run with an error thrown by something that it started. */
   fail: (error: unknown) => void = () => {};
 
   private readonly changedKeys = new Set<string>();
-  /** Changes that have not left yet: only the last one of a key does */
+  /** Unsent changes; only the last one of each key is sent */
   private readonly waitingChanges = new Map<string, OutputItem & ['db', ...unknown[]]>();
   private out: OutputItem[] = [];
   private outBytes = 0;
@@ -77,7 +77,7 @@ export class RunState {
     return error;
   }
 
-  /** The output that is not sent yet, for the last message of the run. */
+  /** The unsent output, for the last message of the run. */
   takeRest(): OutputItem[] {
     const rest = this.out;
     this.waitingChanges.clear();
@@ -95,5 +95,5 @@ export function dbEntryBytes(key: string, value: string): number {
   return Buffer.byteLength(key) + Buffer.byteLength(value);
 }
 
-/** Which run the code that is being executed belongs to: console, `process.env` and stray errors are everybody's, and each finds its run by this. */
+/** The run to which the executing code belongs. console, `process.env` and uncaught errors are shared by all runs, and find the run with it. */
 export const currentRun = new AsyncLocalStorage<RunState>();

@@ -24,7 +24,7 @@ export async function assembleJailRoot(target: string, { programs, guest, packag
   await writeFile(join(root, 'runner', 'probe.cjs'), guest.probe);
   await writeFile(join(root, 'runner', 'npm.cjs'), guest.npm);
   await writeFile(join(root, 'runner', 'outline.cjs'), guest.outline);
-  // Node looks for both; if Landlock returned EACCES instead of ENOENT, it would not start
+  // Node looks for both files. Without them, Landlock would return EACCES instead of ENOENT, and Node would not start
   await writeFile(join(root, 'runner', 'package.json'), '{}');
   await writeFile(join(root, 'runner', 'openssl.cnf'), '');
   for (const { from, to } of packages) await placePackage(from, join(root, 'runner', to));
@@ -49,15 +49,15 @@ async function placePackage(from: string, to: string, whole = false): Promise<vo
   }
 }
 
-/** Links the file where possible, else copies it: all files together have 150 MB, and each change of the guest makes a new root. */
+/** Creates a hard link, or a copy where links are impossible. The files have 150 MB in total, and each change of the guest makes a new root. */
 async function placeFile(source: string, copy: string): Promise<void> {
-  // A hard-linked file has another name elsewhere, so its mode must not change
+  // A hard link shares its mode with the original, so the mode must not change
   const { mode } = await stat(source);
   const linked = mode === safeMode(mode) && (await link(source, copy).then(...asBoolean));
   if (!linked) await copyFile(source, copy, constants.COPYFILE_FICLONE);
 }
 
-/** Lets everyone read and only the owner write, whatever the umask: the jailed processes run as users that own nothing. */
+/** Lets everyone read and only the owner write, regardless of the umask. Jailed processes run as users that own no files. */
 async function makeReadable(path: string): Promise<void> {
   const info = await lstat(path);
   if (info.isSymbolicLink()) return;

@@ -12,7 +12,7 @@ export class BwrapJail implements Jail {
     const exchangePath = '/exchange';
     const { writable = [] } = program;
     const [file, ...args] = [
-      // bwrap itself must be an ordinary user: started by root it would map the jail's user to root outside
+      // bwrap must run as an ordinary user: started by root, it would map the jail's user to root outside
       ...changeUser(program.uid),
       ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',

@@ -12,7 +12,7 @@ import { runInJail } from './run-in-jail.js';
 import { SetprivJail } from './setpriv-jail.js';
 import { UnshareJail } from './unshare-jail.js';
 
-/** From the strongest down; rungs below `weakestSafe` cannot contain hostile code. */
+/** Strongest first. Rungs below `weakestSafe` cannot contain hostile code. */
 export const ladder: Rung[] = ['bwrap', 'unshare', 'setpriv-lsm', 'setpriv', 'none'];
 const weakestSafe: Rung = 'setpriv-lsm';
 const probeMs = 30_000;
@@ -21,7 +21,7 @@ export type JailChoice = 'auto' | 'bwrap' | 'unshare' | 'setpriv' | 'none';
 
 export interface ChosenJail {
   jail: Jail;
-  /** Why the rungs above are not in force */
+  /** Why stronger rungs were not used */
   refused: { jail: string; reason: string }[];
 }
 
@@ -30,8 +30,8 @@ export function isSafe(rung: Rung): boolean {
 }
 
 /**
- * Returns the first rung in which Node starts and reaches nothing. Looking for the programs would not be enough: whether the kernel, the container
- * and the security modules let them work shows only when they are used.
+ * Returns the strongest rung in which Node starts and reaches nothing that it must not. It is not enough that the programs exist: whether the kernel,
+ * the container and the security modules let them work shows only when they run.
  * @param required refuse rungs that are not safe
  * @throws SandboxUnavailable with the reason for each rung
  */
@@ -83,7 +83,7 @@ async function failure(jail: Jail, uid: number): Promise<string | null> {
   const secret = `${exchangeDir}.secret`;
   const server = createServer((socket) => socket.destroy());
   try {
-    // The jail's user is another one
+    // The jail runs as a different user
     await chmod(exchangeDir, 0o755);
     await writeFile(secret, 'secret', { mode: 0o644 });
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));

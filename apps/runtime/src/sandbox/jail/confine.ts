@@ -1,15 +1,15 @@
 /**
- * A program of some 600 bytes that gives up what its arguments do not list, and then becomes another program:
+ * A program of about 600 bytes that gives up its privileges, except those that its arguments list, and then executes another program:
  *
  *     confine [x<path> …] [r<path> …] [w<path> …] - <program> <argument> …
  *
- *     x<path>   this file, or what is below this folder, may be read and executed
- *     r<path>   what is below this folder may be read and listed
+ *     x<path>   allows reading and executing this file, or the files below this folder
+ *     r<path>   allows reading and listing the files below this folder
  *     w<path>   below this folder, files and folders may also be made, written, moved and removed
- *     none      files stay as they are; for a jail whose root directory holds nothing else
+ *     none      does not restrict files; for a jail whose root directory has no others
  *
- * The order: no new privileges, Landlock, the seccomp filter (which is part of the program), execve. Node can do none of these itself, and setpriv(1)
- * can since util-linux 2.41 only; so it is made here, instruction by instruction. Its exit status says which step failed.
+ * The steps: no new privileges, Landlock, the seccomp filter (which is part of the program), execve. Node supports none of them, and setpriv(1) only
+ * since util-linux 2.41, so the program is generated here, instruction by instruction. Its exit status states which step failed.
  */
 const failures: Record<string, string> = {
   101: 'no new privileges',
@@ -21,7 +21,7 @@ const failures: Record<string, string> = {
   107: 'the start of the program',
 };
 
-/** Why `confine` ended with this status instead of becoming the program; undefined: it is the program's own. */
+/** Why `confine` failed with this exit status; undefined: the status is that of the program that it executed. */
 export function confineFailure(exit: string): string | undefined {
   return failures[exit] && `it could not apply ${failures[exit]}`;
 }
@@ -42,18 +42,18 @@ const execute = 1 | 4;
 const read = 4 | 8;
 // write a file 2, remove a folder 16, a file 32, make a folder 128, a file 256, move 8192, truncate 16384
 const write = read | 2 | 16 | 32 | 128 | 256 | 8192 | 16384;
-// Everything that this version of Landlock knows is handled, so everything that no rule allows is denied
+// Handles every access that this version of Landlock knows, so any access without a rule is denied
 const filesUpTo = { version3: 0x7fff, version5: 0xffff };
 const tcp = 3;
 const abstractSocketsAndSignals = 3;
 
 /**
- * The program for this filter; null: there is none for this processor.
- * @param filter what `seccompFilter` returns
+ * The program with this filter; null: this processor is not supported.
+ * @param filter as `seccompFilter` returns it
  */
 export function confineProgram(filter: Buffer | null, arch: NodeJS.Architecture = process.arch): Buffer | null {
   if (!filter || arch !== 'x64') return null;
-  // Addresses are part of the code, and the code's length decides on them: the second pass knows it
+  // The code contains addresses that depend on its length, which is known in the second pass
   const { length } = assemble(filter, 0);
   const code = assemble(filter, length);
   const file = Buffer.concat([
@@ -64,7 +64,7 @@ export function confineProgram(filter: Buffer | null, arch: NodeJS.Architecture 
   return file;
 }
 
-/** The data behind the code, and where it is. */
+/** The data that follows the code, and its address. */
 function dataOf(filter: Buffer, codeBytes: number) {
   const start = baseAddress + headerBytes + codeBytes;
   const attributes = (...values: number[]): Buffer => Buffer.concat(values.map(long));
@@ -82,7 +82,7 @@ function dataOf(filter: Buffer, codeBytes: number) {
   };
 }
 
-/** x86-64. The stack holds argc, argv[0], argv[1], …, null, the environment; rbx the step, r12 the ruleset, r13 the place in argv. */
+/** x86-64. The stack has argc, argv[0], argv[1], …, null, the environment. rbx is the step, r12 the ruleset, r13 the current entry of argv. */
 function assemble(filter: Buffer, codeBytes: number): Buffer {
   const data = dataOf(filter, codeBytes);
   const code: number[] = [];
@@ -90,7 +90,7 @@ function assemble(filter: Buffer, codeBytes: number): Buffer {
   const jumps: { at: number; to: string }[] = [];
   const emit = (...bytes: number[]): void => void code.push(...bytes);
   const label = (name: string): void => void labels.set(name, code.length);
-  /** 32 bits relative; its opcode comes before. */
+  /** A relative address of 32 bits, which follows its opcode. */
   const target = (to: string): void => {
     jumps.push({ at: code.length, to });
     emit(0, 0, 0, 0);
@@ -155,14 +155,14 @@ function assemble(filter: Buffer, codeBytes: number): Buffer {
   ifEqual('open');
   eax(read);
   label('open');
-  emit(0x89, 0x44, 0x24, 0xe0); // mov [rsp-32], eax: what the rule allows
+  emit(0x89, 0x44, 0x24, 0xe0); // mov [rsp-32], eax: the access that the rule allows
   emit(0xc7, 0x44, 0x24, 0xe4, ...int(0)); // mov dword [rsp-28], 0
   emit(0x48, 0xff, 0xc7); // inc rdi: the path
   esi(pathOnly);
   edx(0);
   system(call.open);
   failIfNegative();
-  emit(0x89, 0x44, 0x24, 0xe8); // mov [rsp-24], eax: for what
+  emit(0x89, 0x44, 0x24, 0xe8); // mov [rsp-24], eax: the file or folder
   emit(0x4c, 0x89, 0xe7); // mov rdi, r12
   esi(pathBeneath);
   emit(0x48, 0x8d, 0x54, 0x24, 0xe0); // lea rdx, [rsp-32]
@@ -204,7 +204,7 @@ function assemble(filter: Buffer, codeBytes: number): Buffer {
   return bytes;
 }
 
-/** One segment, readable and executable, that is the whole file. */
+/** The file is one segment, readable and executable. */
 function elfHeader(fileBytes: number): Buffer {
   const short = (value: number): Buffer => Buffer.from([value & 255, value >> 8]);
   const identity = Buffer.from([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);

@@ -11,14 +11,14 @@ import { seccompFilter } from './seccomp-filter.js';
 const run = promisify(execFile);
 const require = createRequire(import.meta.url);
 
-/** Everything that a jail's root is made of. */
+/** The contents of a jail's root. */
 export interface JailRootParts {
   programs: JailProgram[];
   guest: BundledGuest;
   packages: CuratedPackage[];
   /** npm itself, which installs other packages */
   npm: CuratedPackage;
-  /** null: there is no filter for this processor */
+  /** null: this processor is not supported */
   filter: Buffer | null;
 }
 
@@ -32,7 +32,7 @@ export async function collectJailRootParts(modules: string[]): Promise<JailRootP
   return { programs, guest, packages, npm, filter: seccompFilter() };
 }
 
-/** Depends on contents alone: the files of a container image may have other times than at its build. */
+/** Depends only on contents, because the files of a container image may not have the times of its build. */
 export async function fingerprint({ programs, guest, packages, npm, filter }: JailRootParts): Promise<string> {
   const hash = createHash('sha256');
   for (const { name, file, libraries } of programs) {
@@ -45,7 +45,7 @@ export async function fingerprint({ programs, guest, packages, npm, filter }: Ja
   return hash.digest('hex').slice(0, 16);
 }
 
-/** The size and the first MiB: it has the headers and the build id, which differ between any two builds. All of Node would take 0.2 s. */
+/** The size and the first MiB, whose headers and build id differ between any two builds. Reading all of Node would take 0.2 s. */
 async function beginningOf(path: string): Promise<string> {
   const file = await open(path);
   try {
@@ -65,12 +65,12 @@ interface JailProgram {
   libraries: string[];
 }
 
-/** Everything that is ever started in the jail, as far as this machine has it. */
+/** All programs that are started in the jail, if this machine has them. */
 async function jailPrograms(): Promise<JailProgram[]> {
   const files: [string, string | null][] = [
     ['node', process.execPath],
     ['esbuild', bundlerFile()],
-    // The last steps of a jail without bwrap run inside of it
+    // Without bwrap, the last steps of the jail run inside it
     ['setpriv', findProgram('setpriv')],
     ['prlimit', findProgram('prlimit')],
   ];
@@ -78,14 +78,14 @@ async function jailPrograms(): Promise<JailProgram[]> {
   return Promise.all(found.map(async ([name, file]) => ({ name, file, libraries: await sharedLibraries(file) })));
 }
 
-/** esbuild's own binary: what its package puts on the PATH is a script for a Node of any version. */
+/** esbuild's binary. Its package puts a script on the PATH, which would need another Node. */
 function bundlerFile(): string {
   return require.resolve(`@esbuild/${process.platform}-${process.arch}/bin/esbuild`, {
     paths: [dirname(require.resolve('esbuild/package.json'))],
   });
 }
 
-/** Paths as the program's loader will look for them. A static program, or a system without ldd, has none. */
+/** The paths of the libraries that the loader looks for. A static program, or a system without ldd, has none. */
 async function sharedLibraries(file: string): Promise<string[]> {
   const { stdout } = await run('ldd', [file]).catch(() => ({ stdout: '' }));
   return [...new Set(stdout.match(/\/[^\s:()]+/g) ?? [])].filter((path) => path !== file);
@@ -99,7 +99,7 @@ interface BundledGuest {
   outline: string;
 }
 
-/** Bundles each program into one CommonJS file, from TypeScript sources or from compiled ones, so that it needs nothing else of this repository. */
+/** Bundles each program into one CommonJS file, from TypeScript sources or compiled ones, so that it needs no other files of this repository. */
 async function bundleGuest(): Promise<BundledGuest> {
   const bundle = async (entry: string) => {
     const folder = join(import.meta.dirname, '..', 'guest');
@@ -107,7 +107,7 @@ async function bundleGuest(): Promise<BundledGuest> {
     const { stdout } = await run(
       bundlerFile(),
       [source, '--bundle', '--platform=node', '--format=cjs', '--target=node24', '--log-level=error'],
-      // The bundle names its sources relative to the working directory: without a fixed one it would differ from start to start
+      // The bundle names its sources relative to the working directory. A fixed one keeps the bundle equal at every start
       { cwd: folder, maxBuffer: 16 << 20 },
     );
     return stdout;
@@ -119,7 +119,7 @@ async function bundleGuest(): Promise<BundledGuest> {
 interface CuratedPackage {
   version: string;
   from: string;
-  /** Below the jail's /runner, in the same place as below the project */
+  /** The path below the jail's /runner, equal to the one below the project */
   to: string;
 }
 
@@ -130,7 +130,7 @@ interface Manifest {
   dependencies?: Record<string, string>;
 }
 
-/** The folder of the repository, or of the image, where the packages of components are installed. */
+/** The folder of the repository, or of the image, in which the packages for components are installed. */
 const INSTALLED = 'component-packages';
 
 /** The curated packages and their dependencies, as npm has installed them. */
@@ -154,7 +154,7 @@ export async function installedPackage(name: string): Promise<CuratedPackage> {
   return { version: manifest.version, from: dir, to: relative(project, dir) };
 }
 
-/** Above this file, which may be compiled into `dist/`. */
+/** Searches the folders above this file, which may be compiled into `dist/`. */
 async function findProject(): Promise<string> {
   for (let above = import.meta.dirname; ; above = dirname(above)) {
     const dir = join(above, INSTALLED);
@@ -163,7 +163,7 @@ async function findProject(): Promise<string> {
   }
 }
 
-/** As Node does: in the `node_modules` of the importer's folder, else of the one above, up to the project. */
+/** Searches like Node: `node_modules` of the importer's folder, then of each folder above, up to the project. */
 async function findPackage(name: string, importer: string, project: string): Promise<{ dir: string; manifest: Manifest }> {
   for (let above = importer; ; above = dirname(above)) {
     const dir = join(above, 'node_modules', name);

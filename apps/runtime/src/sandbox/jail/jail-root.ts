@@ -10,19 +10,19 @@ const oldestNode = 24;
 const unusedMs = 24 * 3600 * 1000;
 const asBoolean = [() => true, () => false] as const;
 
-/** The only directory that a jailed process sees, and the seccomp filter beside it. */
+/** The only directory that a jailed process can see, and the seccomp filter beside it. */
 export interface JailRoot {
   /** `/bin` with node and the bundler, their libraries, `/runner` with the guest and the curated packages; nothing else. */
   dir: string;
   /** null: there is no filter for this processor */
   seccompFile: string | null;
-  /** Whether `/bin/confine` is there; it is made for some processors only. */
+  /** Whether `/bin/confine` exists. Only some processors are supported. */
   confines: boolean;
 }
 
 /**
- * Returns a root for this Node, guest and set of packages: a prebuilt one where there is one (the container image has one), else one in
- * the data folder, which is built first if necessary. With a prebuilt root nothing is written.
+ * Returns a root for this Node, guest and set of packages: a prebuilt one if it exists (the container image has one), otherwise one in the
+ * data folder, which is built first if necessary. With a prebuilt root, nothing is written.
  * @param prebuiltDirs folders that hold prebuilt roots; folders that do not exist are skipped
  */
 export async function openJailRoot(prebuiltDirs: string[], dataDir: string, modules: string[]): Promise<JailRoot> {
@@ -33,8 +33,8 @@ export async function openJailRoot(prebuiltDirs: string[], dataDir: string, modu
 }
 
 /**
- * Builds the root once per combination of Node, guest and packages, below `parent`, and finds it there at the next start (some 30 ms). Two that
- * build at a time do not meet: each builds beside, and the first to move it in place wins.
+ * Builds the root below `parent` once per combination of Node, guest and packages; the next start finds it there (about 30 ms). Processes that build at
+ * the same time use separate temporary folders, and the first to rename its folder wins.
  */
 export async function buildJailRoot(parent: string, modules: string[]): Promise<JailRoot> {
   const parts = await partsForThisNode(modules);
@@ -68,7 +68,7 @@ async function buildUnlessThere(parent: string, name: string, parts: JailRootPar
       if (!(await isTrusted(dir))) throw error;
     }
   }
-  // Shows `removeOldRoots` that it is in use. A root that cannot be written to cannot be removed either.
+  // Shows `removeOldRoots` that the root is in use. A root that cannot be written to cannot be removed either.
   await utimes(dir, new Date(), new Date()).catch(() => undefined);
   return jailRootIn(dir);
 }
@@ -79,7 +79,7 @@ async function jailRootIn(dir: string): Promise<JailRoot> {
   return { dir: join(dir, 'root'), seccompFile: (await exists(seccompFile)) ? seccompFile : null, confines: await exists(confine) };
 }
 
-/** Removes roots of earlier versions that nothing has started from for a day. */
+/** Removes roots of earlier versions that have not been used for a day. */
 async function removeOldRoots(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     const dir = join(parent, name);
@@ -88,7 +88,7 @@ async function removeOldRoots(parent: string): Promise<void> {
   }
 }
 
-/** Whether there is a root that is complete (it is moved in place when it is) and that only this user or root could have put there. */
+/** Whether a root exists that only this user or root can have put there. It is complete, because only complete roots are renamed to this path. */
 async function isTrusted(dir: string): Promise<boolean> {
   const info = await lstat(dir).catch(() => null);
   if (!info?.isDirectory()) return false;
@@ -105,8 +105,8 @@ async function exists(path: string): Promise<boolean> {
 }
 
 /**
- * Returns the folder for the jail's root: in the data folder, unless a folder above it (`/root`, a home) is closed to other users. When we are root, the
- * jailed processes run as other users, and the root has to be in the temporary directory, in a folder that nobody else could have made.
+ * Returns the folder for the jail's root: in the data folder, unless a folder above it (`/root`, a home) is closed to other users. If we are root, jailed
+ * processes run as other users, so the root is then in a folder of the temporary directory that only we can have created.
  * @throws SandboxUnavailable when the folder cannot be created
  */
 export async function jailRootParent(dataDir: string): Promise<string> {

@@ -1,9 +1,9 @@
-/** From the strongest down. Below `setpriv-lsm` a component can reach things that it must not. */
+/** Strongest first. Below `setpriv-lsm`, a component can reach things that it must not. */
 export type Rung = 'bwrap' | 'unshare' | 'setpriv-lsm' | 'setpriv' | 'none';
 
 /**
- * A way to start a program with as little around it as the system allows. It only builds the command line; the process that starts it provides
- * descriptor 3 for the frames, and `descriptors` from 4 on.
+ * A way to start a program isolated from the system. It only builds the command line. The process that starts the program provides descriptor 3 for
+ * the frames, and opens `descriptorFiles` as descriptors 4, 5, …
  */
 export interface Jail {
   readonly rung: Rung;
@@ -15,14 +15,14 @@ export const mostWritable = 2;
 
 export interface JailedProgram {
   kind: 'runner' | 'probe' | 'bundler' | 'npm';
-  /** Files of this one process: its egress socket, or the sources to bundle. Seen inside under `exchangePath`. */
+  /** The files of this process: its egress socket, or the sources to bundle. Inside the jail, its path is `exchangePath`. */
   exchangeDir: string;
-  /** The user that it runs as, where we are root: never used again, so that nothing of an earlier process can be in reach */
+  /** The user of the process if we are root. No user is used twice, so a process cannot reach files of an earlier one */
   uid: number;
   heapMb: number;
   /** Folders of this machine that it may write to, at most `mostWritable`; where we are root, its user must own them */
   writable?: string[];
-  /** What the program is called with */
+  /** The arguments of the program */
   args: string[];
 }
 
@@ -30,9 +30,9 @@ export interface JailCommand {
   file: string;
   args: string[];
   env: Record<string, string>;
-  /** Files that the program's launcher reads, to be opened for reading and handed over as descriptors 4, 5, … */
+  /** Files for the launcher, to be opened for reading as descriptors 4, 5, … */
   descriptorFiles: string[];
-  /** Where the program sees the exchange folder */
+  /** The path of the exchange folder inside the jail */
   exchangePath: string;
   /** Where the program sees the writable folders */
   writablePaths: string[];

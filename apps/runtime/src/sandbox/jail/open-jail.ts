@@ -2,7 +2,7 @@ import { findProgram, lowerPriority, programCommand } from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
-/** No jail: only Node's permissions. For development on systems that have nothing else; components reach the network and this machine's ports. */
+/** No jail, only Node's permission model. For development on systems without any jail: components reach the network and the ports of this machine. */
 export class OpenJail implements Jail {
   readonly rung = 'none';
 
@@ -12,7 +12,7 @@ export class OpenJail implements Jail {
     const setpriv = process.platform === 'linux' ? findProgram('setpriv') : null;
     const [file, ...args] = [
       ...lowerPriority(),
-      // So that a component that loops does not outlive a parent that was killed
+      // Otherwise a component in an endless loop would outlive a parent that was killed
       ...(setpriv ? [setpriv, '--pdeathsig', 'KILL', '--'] : []),
       ...programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null }),
     ];

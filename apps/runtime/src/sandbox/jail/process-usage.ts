@@ -9,11 +9,11 @@ export interface ProcessUsage {
 const clockTicksPerSecond = 100;
 const pageBytes = 4096;
 
-/** What the kernel says about a process; null when it is gone or the system has no /proc. The process itself is not asked: it may lie. */
+/** The usage of a process as the kernel reports it, because the process itself could lie; null if it has ended or the system has no /proc. */
 export function processUsage(pid: number): ProcessUsage | null {
   const stat = read(`/proc/${pid}/stat`);
   if (stat === null) return null;
-  // The second field is the command, which may itself contain spaces and brackets
+  // The second field is the command, which may contain spaces and brackets
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return {
     cpuMs: ((Number(fields[11]) + Number(fields[12])) * 1000) / clockTicksPerSecond,
@@ -29,8 +29,8 @@ export interface MainThreadTimes {
 }
 
 /**
- * What a process's main thread, where JavaScript runs, has had of the CPUs, exact to the ns. Asked at both ends of each run, so the file stays
- * open: opening it would be most of the cost.
+ * The CPU time of a process's main thread, which runs JavaScript, exact to the ns. It is read at both ends of each run, so the file stays open:
+ * opening it would be most of the cost.
  */
 export class MainThreadClock {
   private readonly descriptor: number | null;
@@ -40,7 +40,7 @@ export class MainThreadClock {
     this.descriptor = openQuietly(`/proc/${pid}/schedstat`);
   }
 
-  /** null when the process is gone or the system does not say */
+  /** null if the process has ended or the system does not report it */
   read(): MainThreadTimes | null {
     if (this.descriptor === null) return null;
     try {
@@ -65,7 +65,7 @@ function openQuietly(file: string): number | null {
   }
 }
 
-/** Jails are chains of programs, each the only child of the one before: the last is the one that runs. */
+/** A jail is a chain of programs, each the only child of the previous one. The last one is the jailed program. */
 export function lastDescendant(pid: number): number {
   const children = read(`/proc/${pid}/task/${pid}/children`)?.trim();
   return children ? lastDescendant(Number(children.split(' ')[0])) : pid;

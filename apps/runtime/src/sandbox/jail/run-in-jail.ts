@@ -72,8 +72,8 @@ export function killQuietly(pid: number): void {
 }
 
 /**
- * @param output what the program's standard output is for
- * @param channel what its descriptor 3 is
+ * @param output the program's standard output
+ * @param channel its descriptor 3
  */
 export function startInJail(command: JailCommand, output: 'pipe' | 'ignore', channel: 'pipe' | 'ignore'): ChildProcess {
   const descriptors = command.descriptorFiles.map((file) => openSync(file, 'r'));

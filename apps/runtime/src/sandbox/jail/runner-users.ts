@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 /**
- * User ids for runner processes, where we are root: each for one process and then never again (as long as the range is long), so that no file or
- * process of an earlier one can belong to it. They need no entry in /etc/passwd.
+ * User ids for runner processes if we are root. Each id is used for one process, until the range is exhausted, so that a process never owns files or
+ * processes of an earlier one. The ids need no entry in /etc/passwd.
  */
 export class RunnerUsers {
   private readonly first: number;
@@ -12,9 +12,9 @@ export class RunnerUsers {
   private serial: number;
 
   constructor(mapped = lastMappedUser()) {
-    // In a container that maps 65536 users there are no others
+    // A container may map only 65536 users
     [this.first, this.count] = mapped >= 400_000 ? [200_000, 200_000] : [20_000, 40_000];
-    // Two runtimes on one machine should not count alike
+    // Two runtimes on one machine should not start at the same id
     this.start = this.serial = randomInt(this.count);
   }
 
@@ -27,7 +27,7 @@ export class RunnerUsers {
     return this.first + (this.serial++ % this.count);
   }
 
-  /** Whether it was given out here. */
+  /** Whether this object has returned the id. */
   gave(uid: number): boolean {
     const nth = (uid - this.first - this.start + this.count) % this.count;
     return uid >= this.first && uid < this.first + this.count && nth >= 0 && nth < this.serial - this.start;

@@ -1,6 +1,6 @@
 import { newestSystemCall, systemCalls, type SystemCall } from './system-calls.js';
 
-/** A deny list: Node uses too many calls, and others with each version, for a list of what is allowed. */
+/** A deny list, because Node uses many calls, which change with each version. */
 const denied: Record<string, SystemCall[]> = {
   processes: ['fork', 'vfork'],
   servers: ['bind', 'listen', 'accept', 'accept4'],
@@ -77,8 +77,8 @@ const cloneThread = 0x10000;
 const pushToTerminal = 0x5412;
 
 /**
- * The system calls that a runner does not get, as a BPF program for `bwrap --seccomp` and `setpriv --seccomp-filter`. null: there is no table for this
- * processor. On arm64 it ran under full emulation of Linux 6.12: each denied call ends with EPERM, and Node works behind it in every safe rung.
+ * A BPF program that denies system calls to a runner, for `bwrap --seccomp` and `setpriv --seccomp-filter`; null: this processor is not supported.
+ * On arm64 it was tested under full emulation of Linux 6.12: each denied call fails with EPERM, and Node works in every safe rung.
  */
 export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer | null {
   const processor = processors[arch];
@@ -99,11 +99,11 @@ export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer 
   program.push([code.ifEqual, 1, 0, processor.audit]);
   endWith(verdict.kill);
   load(offset.call);
-  // Calls that are newer than the table, and on x64 those of the x32 table, which begin far above
+  // Calls that are newer than the table. On x64 this includes the calls of the x32 table, which have much higher numbers
   program.push([code.ifAtLeast, 0, 1, newestSystemCall + 1]);
   endWith(verdict.enosys);
   for (const call of Object.values(denied).flat()) forCall(call, () => endWith(verdict.eperm));
-  // Its flags are behind a pointer, which a filter cannot follow. Without it, glibc falls back to clone.
+  // A filter cannot read its flags, which are behind a pointer. Without it, glibc falls back to clone.
   forCall('clone3', () => endWith(verdict.enosys));
   forCall('socket', () => {
     load(offset.firstArgument);

@@ -6,9 +6,9 @@ import type { JailRoot } from './jail-root.js';
 const writeRights = 'read-file,read-dir,write-file,remove-file,remove-dir,make-dir,make-reg,refer,truncate';
 
 /**
- * Without namespaces, for containers that do not let us make any: no new privileges, and as `setpriv-lsm` also Landlock for the files and the
- * seccomp filter, by `confine` or, where there is none for this processor, by setpriv(1) itself (util-linux from 2.41 on). The plain one is for
- * machines where nothing else works and somebody has said so.
+ * Uses no namespaces, for containers that do not permit them: no new privileges and, as `setpriv-lsm`, also Landlock for files and the seccomp filter.
+ * `confine` applies them or, on a processor that it does not support, setpriv(1) of util-linux 2.41 or later. Plain `setpriv` is for machines on which
+ * nothing else works, and only if the operator trusts all components.
  */
 export class SetprivJail implements Jail {
   constructor(
@@ -34,7 +34,7 @@ export class SetprivJail implements Jail {
 
   private securityModules(program: JailedProgram): string[] {
     const { dir, seccompFile } = this.root;
-    // The loader and the libraries: the programs' interpreter has an absolute path outside of our root
+    // The loader and the libraries, because the programs' interpreter has an absolute path outside our root
     const execute = [`${dir}/lib`, `${dir}/lib64`, '/lib', '/lib64', '/usr/lib', `${dir}/bin/node`, `${dir}/bin/esbuild`].filter(
       existsSync,
     );
@@ -52,7 +52,7 @@ export class SetprivJail implements Jail {
       ...execute.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,execute:${path}`]),
       ...read.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,read-dir:${path}`]),
       ...writable.flatMap((path) => ['--landlock-rule', `path-beneath:${writeRights}:${path}`]),
-      // Without a filter for this processor the probe reaches the network and the rung is refused
+      // Without a filter, the probe reaches the network, and the rung is refused
       ...(seccompFile ? ['--seccomp-filter', seccompFile] : []),
       '--',
     ];

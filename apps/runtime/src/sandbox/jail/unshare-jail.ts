@@ -17,7 +17,7 @@ const enter = [
   'mount --bind "$0" "$0"',
   `mount -t tmpfs -o size=${tmpBytes},nosuid,nodev,noexec tmpfs "$0/tmp"`,
   'mount --bind "$1" "$0/exchange"',
-  // A separate mount: the one of the root does not make it read-only
+  // A separate mount, which the remount of the root does not make read-only
   'mount -o remount,bind,ro,nosuid,nodev,noexec "$0/exchange"',
   'shift',
   'while [ "$1" != -- ]; do mount --bind "$1" "$0$2"; mount -o remount,bind,nosuid,nodev,noexec "$0$2"; shift 2; done',
@@ -29,7 +29,7 @@ const enter = [
     `/bin/prlimit ${processLimit} "$@"`,
 ].join('\n');
 
-/** util-linux alone: the same namespaces as bwrap. Where there is no `confine` for this processor, without a seccomp filter. */
+/** util-linux alone, with the same namespaces as bwrap. On a processor that `confine` does not support, it has no seccomp filter. */
 export class UnshareJail implements Jail {
   readonly rung = 'unshare';
 
@@ -43,7 +43,7 @@ export class UnshareJail implements Jail {
       ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',
       ...resourceLimits(program.kind),
-      // unshare ends with us, and its child with it: a process that loops would outlive a parent that was killed
+      // unshare ends when we do, and its child with it. Otherwise a process in an endless loop would outlive a parent that was killed
       findProgram('setpriv') ?? 'setpriv',
       ...['--pdeathsig', 'KILL'],
       findProgram('unshare') ?? 'unshare',

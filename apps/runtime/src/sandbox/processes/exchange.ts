@@ -21,8 +21,8 @@ export interface Exchange {
 const prefix = 'sluice-run-';
 
 /**
- * Below this folder each process has one that it shares with us. In the temporary directory, because the path of a unix socket may have 107
- * bytes and the data folder may lie anywhere. Names are unguessable: without namespaces, a path is all that keeps a socket from others.
+ * The parent of the exchange folders of all processes. It is in the temporary directory, because the path of a unix socket can have at most 107 bytes.
+ * The folders' names cannot be guessed: without namespaces, nothing else protects a socket from other processes.
  */
 export class ExchangeBase {
   private readonly dir: string;
@@ -33,7 +33,7 @@ export class ExchangeBase {
     chmodSync(this.dir, 0o711);
   }
 
-  /** A folder for one process, with its way out in it. */
+  /** Creates the folder of one process, with its egress socket. */
   async open(uid: number, guard: Pick<AddressGuard, 'resolve'>, limits: EgressLimits): Promise<Exchange> {
     const dir = await this.folder();
     const socketName = 's';
@@ -52,8 +52,8 @@ export class ExchangeBase {
   }
 
   /**
-   * Only the folder. The process must not be able to write to it, as it would fill this machine's disk: if we are root, the folder stays ours;
-   * otherwise the jail mounts it read-only, or Landlock denies writing.
+   * Creates only the folder. The process must not be able to write to it, because it could fill the disk. If we are root, the folder is ours; otherwise
+ * the jail mounts it read-only, or Landlock denies writing.
    */
   async folder(): Promise<string> {
     const dir = join(this.dir, randomBytes(16).toString('hex'));
@@ -73,7 +73,7 @@ async function giveTo(uid: number, path: string): Promise<void> {
   if (process.getuid?.() === 0) await chown(path, uid, uid);
 }
 
-/** Folders of parents that were killed and could not clear up. */
+/** Removes the folders of parents that were killed. */
 function sweepLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(prefix) ? Number(name.slice(prefix.length).split('-')[0]) : 0;

@@ -81,7 +81,7 @@ export class FairSlots {
       const [next] = line;
       this.running++;
       this.count(account, 1);
-      // Its next turn comes after everybody else's
+      // Its next turn comes after those of the other accounts
       this.lines.delete(account);
       this.lines.set(account, line);
       next!.begin();

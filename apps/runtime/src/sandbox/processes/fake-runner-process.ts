@@ -5,7 +5,7 @@ import type { RunJob, RunOutcome } from '../sandbox.js';
 
 const outcome: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 0, cpuMs: 0, responded: false };
 
-/** A process that does nothing: runs end when the test says so. */
+/** A process that does nothing. The test ends its runs. */
 export class FakeRunnerProcess implements PooledProcess {
   readonly ready = Promise.resolve();
   readonly ended: Promise<RunnerEnd>;

@@ -8,7 +8,7 @@ import { endByItself, type RunnerEnd } from './runner-end.js';
 const drainMs = 500;
 const keptErrorBytes = 4096;
 
-/** The operating system's side of a runner: the launcher in the jail, the program that it starts, their standard error and their end. */
+/** The operating system's processes of a runner: the launcher and the program that it starts, their standard error and their exit. */
 export class JailedChild {
   /** Of the program itself; 0 until `locate`. */
   private innerPid = 0;
@@ -17,8 +17,8 @@ export class JailedChild {
   private killed = false;
 
   /**
-   * @param onFailure it cannot be started
-   * @param onGone it has ended, and all of its output was read; may be called more than once
+   * @param onFailure called if the process cannot be started
+   * @param onGone called when the process has ended and all of its output was read; may be called more than once
    */
   constructor(
     command: JailCommand,
@@ -34,7 +34,7 @@ export class JailedChild {
     const gone = (): void => onGone(endByItself(this.errors, exit));
     this.child.on('exit', (code, signal) => {
       exit = signal ?? String(code);
-      // Its last output is still to be read. Code that holds the channel open must not delay the end for longer.
+      // The last output may be unread. Code that holds the channel open must not delay the end for longer.
       if (this.killed) gone();
       else setTimeout(gone, drainMs).unref();
     });

@@ -6,7 +6,7 @@ import type { FromGuest, ToGuest } from '../wire/messages.js';
 /** The cost of reading a frame. */
 export interface FrameCost {
   bytes: number;
-  /** Pieces that its JSON has, not counting what is inside of strings */
+  /** The number of tokens in its JSON */
   tokens: number;
 }
 
@@ -21,8 +21,8 @@ export class RunnerChannel {
   }
 
   /**
-   * @param take one message and its cost; false: no more of them
-   * @param fail what was sent is not to be taken, or `take` threw
+   * @param take receives one message and its cost, and returns false to stop reading
+   * @param fail called if a frame is invalid or `take` threw
    */
   receive(
     { frameBytes, frameTokens }: { frameBytes: number; frameTokens: number },

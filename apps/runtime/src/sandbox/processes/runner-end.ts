@@ -1,6 +1,6 @@
 import type { RunError, RunStatus } from '../sandbox.js';
 
-/** Why a process ended, and what the runs say that were in it. `retired`: nobody's fault, its time was up. */
+/** Why a process ended, which is also the outcome of its runs. `retired`: it was replaced because of its age. */
 export interface RunnerEnd {
   status: RunStatus | 'retired';
   code: string;
@@ -17,7 +17,7 @@ export const idle = (ms: number): RunnerEnd => ({
 });
 export const blocked: RunnerEnd = { status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' };
 
-/** How a process ended by itself. In the jail a process that V8 aborts exits with a status like any other, so its last words decide. */
+/** Why a process exited that nobody stopped. In the jail, the exit status of a process that V8 aborted is not special, so its error output decides. */
 export function endByItself(errors: string, exit: string): RunnerEnd {
   if (/out of memory|allocation fail|ERR_MEMORY_ALLOCATION_FAILED|std::bad_alloc/i.test(errors))
     return { status: 'memory', code: 'MEMORY', message: 'The code needed more memory than is available' };

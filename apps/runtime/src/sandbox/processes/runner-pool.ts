@@ -3,10 +3,10 @@ import type { Attempt } from './runner-process.js';
 import { type RunJob, SandboxUnavailable } from '../sandbox.js';
 import { Slots } from '../egress/slots.js';
 
-/** A process that is waited for is not made to load libraries that its first component may not need. */
+/** A process that a run waits for does not preload libraries, which its component may not need. */
 export type Purpose = 'to wait' | 'to run at once';
 
-/** As much of a `RunnerProcess` as the pool needs to know. */
+/** The part of `RunnerProcess` that the pool uses. */
 export interface PooledProcess {
   readonly ready: Promise<void>;
   readonly ended: Promise<RunnerEnd>;
@@ -32,10 +32,10 @@ export interface PoolSettings {
   maxHashes: number;
 }
 
-/** What runs of one account (or of one source, as the isolation is) share. */
+/** The processes of one tenant: an account, or a source if each source has separate processes. */
 interface Tenant<P> {
   process: P | null;
-  /** Several runs that come together start one process */
+  /** Runs that arrive together start one process */
   starting: Promise<P> | null;
   places: Slots;
   capacity: number;
@@ -47,8 +47,8 @@ const sweepMs = 1000;
 const refillMs = 50;
 
 /**
- * Which process a run goes to. A process belongs to the first tenant that it was given to, until it ends: it is never handed on, because nothing
- * can be trusted to clear it. Blank ones wait, with the usual libraries loaded, for tenants that have none.
+ * Assigns processes to runs. A process belongs to its first tenant until it ends, because nothing can reliably clean it for another one. Blank processes
+ * with the usual libraries loaded are ready for tenants that have no process.
  */
 export class RunnerPool<P extends PooledProcess> {
   private readonly tenants = new Map<string, Tenant<P>>();
@@ -59,7 +59,7 @@ export class RunnerPool<P extends PooledProcess> {
   private readonly sweeper: NodeJS.Timeout;
   private refillTimer: NodeJS.Timeout | undefined;
   private startingBlanks = 0;
-  /** Processes being started that somebody waits for */
+  /** The number of processes being started that runs wait for */
   private awaited = 0;
   private closed = false;
 
@@ -85,7 +85,7 @@ export class RunnerPool<P extends PooledProcess> {
     return [...this.tenants.values()].reduce((sum, { places }) => sum + places.waiting, 0);
   }
 
-  /** In the tenant's process, or in a new one for the tenant. @throws SandboxUnavailable */
+  /** Runs the work in the tenant's process, or in a new one for the tenant. @throws SandboxUnavailable */
   async run(tenantKey: string, job: RunJob): Promise<Attempt> {
     const tenant = this.tenant(tenantKey, job.concurrency ?? 1);
     tenant.runs++;
@@ -106,7 +106,7 @@ export class RunnerPool<P extends PooledProcess> {
     }
   }
 
-  /** In a new process that runs nothing else. @throws SandboxUnavailable */
+  /** Runs the work in a new process that runs nothing else. @throws SandboxUnavailable */
   async alone<T>(work: (process: P) => Promise<T>): Promise<T> {
     const process = await this.take();
     try {
@@ -176,7 +176,7 @@ export class RunnerPool<P extends PooledProcess> {
 
   private async take(): Promise<P> {
     this.checkOpen();
-    // Not at once: the process that was asked for comes first
+    // Not at once, because the requested process comes first
     this.refillTimer ??= setTimeout(() => this.refillWhenQuiet(), refillMs);
     for (let blank = this.blanks.shift(); blank; blank = this.blanks.shift()) if (blank.alive) return blank;
     this.awaited++;
@@ -222,7 +222,7 @@ export class RunnerPool<P extends PooledProcess> {
     if (this.closed) throw new SandboxUnavailable('The sandbox is closed');
   }
 
-  /** Makes room: the process that has idled longest goes. One that has just been taken for a run is not idle, though nothing runs in it yet. */
+  /** Ends the process that has been idle longest. A process that has just been assigned to a run is not idle. */
   private evict(): void {
     const kept = [...this.tenants.values()].flatMap(({ process, runs }) => (process && runs === 0 ? [process] : []));
     const idle = [...this.blanks, ...kept].filter((process) => process.alive);

@@ -25,7 +25,7 @@ import { ProtocolBroken } from '../wire/guest-message.js';
 import type { FromGuest } from '../wire/messages.js';
 import { readDescription } from '../wire/read-description.js';
 
-/** `again`: the process ended under the run, and it may well have been another run's doing. */
+/** `again`: the process ended during the run, perhaps because of another run. */
 export interface Attempt {
   outcome: RunOutcome;
   again: boolean;
@@ -41,13 +41,13 @@ export interface RunnerSettings {
   /** Loaded before the first component is */
   warm: string[];
   trustedCa: string | null;
-  /** false: for tests that want to see what the jail alone holds back */
+  /** false: for tests of the jail alone */
   hardened: boolean;
 }
 
 /** The output of a process that belongs to no run, between the starts of two runs. */
 const unaskedBytes = 1 << 20;
-// As much as reading a piece of JSON costs more than reading a byte of text
+// How much more reading a token of JSON costs than reading a byte of text
 const tokenBytes = 32;
 
 /**
@@ -56,8 +56,8 @@ const tokenBytes = 32;
  *     starting ──ready──▶ serving ──retire()──▶ retiring ──last run done──▶ dead
  *         └───────────────────┴───── a limit, a broken frame, its own end ────▶ dead
  *
- * Each message from it must name a run or an inspection that was started here. When it dies, the runs in it end: with the cause of its death if they
- * were surely to blame, otherwise with `again`.
+ * Each of its messages must name a run or an inspection that was started here. When it dies, its runs end: with the cause of its death if a run is
+ * certainly the cause, otherwise with `again`.
  */
 export class RunnerProcess {
   readonly ready: Promise<void>;
@@ -172,13 +172,13 @@ export class RunnerProcess {
     }
   }
 
-  /** No new runs; it ends with the last one in it. */
+  /** Accepts no new runs. The process ends with its last run. */
   retire(): void {
     this.retiring = true;
     if (this.running === 0) this.stop(retired);
   }
 
-  /** At once. @param guilty the run whose doing it is, where that is known */
+  /** Ends the process at once. @param guilty the run that caused it, if known */
   stop(end: RunnerEnd, guilty: RunInFlight | null = null): void {
     if (this.end) return;
     this.end = end;
@@ -187,9 +187,9 @@ export class RunnerProcess {
     this.child.kill();
   }
 
-  /** Called from time to time. */
+  /** Called periodically. */
   checkIdle(): void {
-    // One that has not run anything yet burns what loading the libraries takes
+    // A process that has not run anything yet uses CPU to load the libraries
     if (this.alive && this.runs > 0) this.watch?.checkIdle();
   }
 
@@ -226,12 +226,12 @@ export class RunnerProcess {
     if (!run) return;
     run.add(out);
     if (!error || !isOutOfMemory(error)) return this.settle(run, error ? 'threw' : 'ok', error);
-    // The limit was met in a place where V8 can throw: the next run would meet it too
+    // V8 threw an error because of the limit; the next run would reach it, too
     this.retiring = true;
     this.settle(run, 'memory', { ...error, code: 'MEMORY' });
   }
 
-  /** Frames of ended, invented and other processes' runs are ignored, up to a point: reading them is our CPU. */
+  /** Ignores frames of runs that have ended or were never started here, up to a limit, because reading them costs the parent CPU. */
   private countUnasked({ bytes, tokens }: FrameCost): void {
     this.unasked += bytes + tokenBytes * tokens;
     if (this.unasked > unaskedBytes) throw new ProtocolBroken('too much unsolicited data');
@@ -247,7 +247,7 @@ export class RunnerProcess {
 
   /** Returns the result at once. Code that still runs in the process could disturb the next run, so there is none. */
   private timeOut(run: RunInFlight, wallMs: number): void {
-    // It may never have had its turn, because something else holds the event loop
+    // It may not have run at all, because something else blocks the event loop
     if (!run.alone && this.watch?.unresponsive) return this.stop(blocked);
     this.retiring = true;
     const message = `The run took longer than ${wallMs} ms and was stopped`;

@@ -9,18 +9,18 @@ const unresponsiveMs = 1000;
 const idleTickMs = 1000;
 const idleCpuMs = 500;
 
-/** What one run has used: the start is taken at the first tick, because most runs are over by then and need none. */
+/** The usage of one run. The CPU time at its start is read at the first tick, because most runs have ended by then. */
 interface Account {
   cpuAtStart: number | null;
   mainAtStart: MainThreadTimes | null;
-  /** When its idleness is counted from; null: it is not */
+  /** The start of its idle time; null: it is not idle */
   idleFrom: { at: number; busy: number } | null;
   idleMs: number;
 }
 
 /**
- * Watches one process from outside, by what the kernel says of it and by whether it replies to pings. Nothing else that it sends counts: it may lie, and a
- * pong can be forged from inside a loop, so CPU, memory and wall-clock time have separate limits.
+ * Watches one process from outside: by its usage as the kernel reports it, and by its replies to pings. A process may lie, and code in an endless loop
+ * can forge a reply, so CPU, memory and wall-clock time have separate limits.
  */
 export class RunnerWatch {
   idleSince = performance.now();
@@ -32,7 +32,7 @@ export class RunnerWatch {
   private repliedAt = performance.now();
   /** CPU time at its last reply; null until the next tick reads it */
   private cpuAtReply: number | null = null;
-  /** How long it had waited for a CPU by then */
+  /** How long it had waited for a CPU at its last reply */
   private waitedAtReply: number | null = null;
   private idleCpu: number | null = null;
 
@@ -45,14 +45,14 @@ export class RunnerWatch {
     this.clock = new MainThreadClock(pid);
   }
 
-  /** Whether it has not replied for a while: a run that ends now may never have had its turn. */
+  /** Whether it has not replied for a while. A run that ends now may not have run at all. */
   get unresponsive(): boolean {
     return performance.now() - this.repliedAt > unresponsiveMs;
   }
 
   /**
-   * Something begins in it.
-   * @param idleMs how long it may do nothing, where that is limited: the main thread neither runs nor waits for a CPU
+   * A run or an inspection begins.
+   * @param idleMs how long it may be idle: its main thread neither runs nor waits for a CPU
    */
   enter(id: string, idleMs = Infinity): void {
     if (this.accounts.size === 0) {
@@ -63,7 +63,7 @@ export class RunnerWatch {
     this.accounts.set(id, { cpuAtStart: null, mainAtStart: this.clock.read(), idleFrom: null, idleMs });
   }
 
-  /** It is over. @returns its CPU in ms; those that overlap share */
+  /** A run or an inspection has ended. @returns its CPU time in ms, shared among those that overlap */
   leave(id: string): number {
     const account = this.accounts.get(id);
     const share = this.accounts.size;
@@ -82,7 +82,7 @@ export class RunnerWatch {
     if (n === this.lastPing) this.noteReply();
   }
 
-  /** Called from time to time: what an ended run left behind must not burn CPU or hold memory until the idle time is up. */
+  /** Called periodically: code that an ended run left running must not use CPU or memory until the process is ended for being idle. */
   checkIdle(): void {
     if (this.accounts.size > 0 || performance.now() - this.idleSince < idleTickMs) return;
     const usage = processUsage(this.pid);
@@ -94,7 +94,7 @@ export class RunnerWatch {
       this.stop({ status: 'memory', code: 'MEMORY', message: 'it used too much memory between runs' });
   }
 
-  /** No more ticks. The clock stays readable for the runs that end with the process. */
+  /** Stops the ticks. The clock stays readable for the runs that end with the process. */
   halt(): void {
     clearInterval(this.ticker);
   }
@@ -115,7 +115,7 @@ export class RunnerWatch {
     const now = performance.now();
     const late = now - this.tickedAt > lateMs;
     this.tickedAt = now;
-    // The parent did not run for a while (the machine slept, or the parent was busy): replies may still be unread
+    // The parent did not run for a while (the machine slept, or the parent was busy), so replies may be unread
     if (late) {
       for (const account of this.accounts.values()) account.idleFrom = null;
       return this.noteReply();
@@ -136,7 +136,7 @@ export class RunnerWatch {
       this.waitedAtReply ??= main.waited;
       for (const account of this.accounts.values()) if (this.isIdle(account, now, main)) return this.stop(idle(account.idleMs));
     }
-    // Silence is counted in the process's own CPU, so that a crowded machine does not look like a loop. A thread that sleeps burns none
+    // Silence is measured in the CPU time of the process, so that a busy machine does not look like an endless loop. A thread that sleeps uses none
     const silentCpu = usage && this.cpuAtReply !== null ? usage.cpuMs - this.cpuAtReply : 0;
     const waited = main && this.waitedAtReply !== null ? main.waited - this.waitedAtReply : 0;
     if (silentCpu > limits.silenceCpuMs || now - this.repliedAt - waited > 4 * limits.silenceCpuMs) return this.stop(blocked);

@@ -4,19 +4,19 @@ import { ProtocolBroken } from '../wire/guest-message.js';
 import type { OutputItem } from '../wire/messages.js';
 import type { FrameCost } from './runner-channel.js';
 
-/** The run put out more than the guest's own limits let through: the guest is not in charge any more. */
+/** The output exceeds limits that the guest enforces, so the guest no longer controls the process. */
 export class TooMuchOutput extends Error {}
 
 /** The output of one run so far, on the parent's side. */
 export class RunInFlight {
   readonly startedAt = performance.now();
   readonly settled: Promise<RunOutcome>;
-  /** No other run was ever in this process: what goes wrong is this run's doing. */
+  /** No other run was ever in this process, so this run is the cause of any failure. */
   alone: boolean;
   private settle!: (outcome: RunOutcome) => void;
   private readonly emits: Emit[] = [];
   private readonly logs: LogLine[] = [];
-  // Keys are the component's, `__proto__` is one of them
+  // The component chooses the keys, and may choose `__proto__`
   private readonly db = new Map<string, string | null>();
   private readonly storedBytes = new Map<string, number>();
   private dbBytes = 0;
@@ -90,7 +90,7 @@ export class RunInFlight {
   }
 
   private addLog([, level, ts, message, args]: Extract<OutputItem, ['log', ...unknown[]]>): void {
-    // One more than the limit: the line that says how many were left out
+    // One more than the limit, for the line that states how many were omitted
     if (this.logs.length > this.limits.logs || message.length > this.limits.logBytes || (args?.length ?? 0) > this.limits.logBytes)
       throw new TooMuchOutput('more logged than the limits allow');
     const line: LogLine = { level, ts, message };
@@ -135,7 +135,7 @@ export class RunsInFlight {
     return new Promise((done) => this.entries.set(run.id, { run, wall: setTimeout(onTimeout, wallMs), done }));
   }
 
-  /** @param again whether to repeat the run, because its end was probably caused by another one @returns false if it has ended before */
+  /** @param again whether to repeat the run, because another run probably caused its end @returns false if it has already ended */
   end(
     run: RunInFlight,
     { status, error, again }: { status: RunStatus; error: RunError | null; again: boolean },

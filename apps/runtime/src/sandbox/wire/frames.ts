@@ -15,8 +15,8 @@ export class FrameTooLarge extends Error {
 }
 
 /**
- * Cuts a stream into frames. The input is hostile: a frame over the limit is an error before any of it is kept, and the pieces of a frame
- * are put together once, when the last one is there (a byte at a time would otherwise cost the square of its length).
+ * Splits a stream into frames. The input may be hostile: a frame over the limit is an error before any of it is stored, and the pieces of a frame are
+ * joined once, when the last one has arrived. Otherwise a frame sent byte by byte would cost the square of its length.
  */
 export class FrameReader {
   private pieces: Buffer[] = [];

@@ -18,7 +18,7 @@ const lengths = {
   specifier: 512,
 };
 const mostImports = 200;
-// An event of a megabyte whose every sign is escaped, beside what gathers before a frame is sent
+// An event of one megabyte in which every character is escaped, and the output that gathers before a frame is sent
 const largeFrame = 3 << 20;
 const longestDescription = 600_000;
 const deepestDescription = 120;
@@ -38,7 +38,7 @@ export function tokensOf(frame: Buffer, most: number): number {
 }
 
 /**
- * Takes a frame apart by hand: only known fields of known types are copied into fresh objects, whatever else it holds is left behind.
+ * Reads a frame field by field: only known fields of known types are copied into new objects; everything else is ignored.
  * @throws ProtocolBroken
  */
 export function readGuestMessage(frame: Buffer): FromGuest {
@@ -156,7 +156,7 @@ function headers(value: unknown): Record<string, string | string[]> {
   const result: Record<string, string | string[]> = {};
   for (const [name, content] of Object.entries(object(value))) {
     const values: unknown[] = Array.isArray(content) ? content : [content];
-    // A character more, and Node's own writeHead would throw in the parent
+    // With other characters, Node's writeHead would throw in the parent
     const isBad = (value: unknown) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(text(value, lengths.message));
     if (!/^[\w!#$%&'*+.^`|~-]{1,256}$/.test(name) || values.length > 100 || values.some(isBad)) throw new ProtocolBroken('a bad header');
     result[name] = content as string | string[];

@@ -13,7 +13,7 @@ export interface RunMessage {
   t: 'run';
   id: string;
   hash: string;
-  /** Absent when this process has had it before */
+  /** Absent if this process already has it */
   code: string | undefined;
   /** Likewise, and for a component without installed packages */
   packages: string | undefined;
@@ -42,7 +42,7 @@ export type FromGuest =
   | { t: 'late'; id: string; error: GuestError }
   | { t: 'stray' };
 
-/** Tuples, because most runs are small and most of their bytes would be names. */
+/** Tuples, because in most runs, which are small, names would take most of the bytes. */
 export type OutputItem =
   | ['emit', event: string, meta: EmitMeta]
   | ['log', level: string, ts: number, message: string, args: string | null]

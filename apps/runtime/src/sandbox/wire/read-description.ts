@@ -5,7 +5,7 @@ const longestText = 65_536;
 const mostProps = 500;
 const mostWarnings = 20;
 
-/** A description as the guest's `describeComponent` makes it. Its process has just evaluated untrusted code, so it is read as hostile input. @throws ProtocolBroken */
+/** Reads a description from the guest's `describeComponent`. Its process has just evaluated untrusted code, so it is read as hostile input. @throws ProtocolBroken */
 export function readDescription(value: unknown): ComponentDescription {
   const given = value as Record<string, unknown>;
   const { configurable_props: props, hooks } = given;
