@@ -8,7 +8,7 @@ import { deleteAutoSubscriptionsTo } from './subscriptions/auto-subscriptions.re
 import { deleteSubscriptionsTo } from './subscriptions/subscriptions.repository.js';
 import { WebhookDependents } from './webhooks/webhooks.repository.js';
 
-/** What a change of a webhook means for its subscriptions and deliveries. */
+/** Applies a change of a webhook to its subscriptions and deliveries. */
 @Injectable()
 export class RoutingWebhookDependents extends WebhookDependents {
   webhookChanged(transaction: Transaction, id: WebhookId): Promise<void> {

@@ -24,7 +24,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
 })
 class SharedModule {}
 
-/** Who listens to whom, and how events get there. */
+/** Subscriptions, matching and deliveries. */
 @Module({
   imports: [
     SharedModule,

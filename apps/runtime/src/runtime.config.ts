@@ -33,7 +33,7 @@ export class RuntimeConfig extends Config({
   get endpointRequestsPerSecond(): number | null {
     return this.endpointRate || null;
   }
-  /** What an account may use per day; null: unlimited. */
+  /** The daily quota of an account; null: unlimited. */
   get quotas(): DailyQuotas | null {
     return quotasOf(this);
   }

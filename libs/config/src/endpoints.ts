@@ -18,7 +18,7 @@ export const endpointVariables = {
   ),
 };
 
-/** What endpoint URLs are made from; see `endpointUrl`. */
+/** The base of all endpoint URLs; see `endpointUrl`. */
 export const endpointsUrlOf = (config: { endpointsPort: number; endpointsBaseUrl: string | undefined }): string =>
   config.endpointsBaseUrl ?? `http://localhost:${config.endpointsPort}`;
 

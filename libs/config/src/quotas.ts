@@ -1,6 +1,6 @@
 import { choice, integer } from './variable.js';
 
-/** What an account may use per day (UTC). */
+/** The daily quota of an account (UTC). */
 export interface DailyQuotas {
   computeMs: number;
   invocations: number;

@@ -24,7 +24,7 @@ export interface ComponentWarning {
   column: number | null;
 }
 
-/** What the runtime reads from a component's code. */
+/** The description of a component that the runtime reads from its code. */
 export interface ComponentDescription {
   name: string;
   key: string | null;
@@ -65,7 +65,7 @@ export class CodeSource {
   @IsText()
   component_code?: string;
 
-  // beside component_code the URL is only stored, so it may then be any text
+  // if component_code is given, the URL is only stored, so it may be any text
   @IsOptional()
   @IsText()
   component_url?: string;

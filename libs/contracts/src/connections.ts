@@ -6,7 +6,7 @@ import { IsText } from './values.js';
 
 export type ConnectionId = Id<'connection'>;
 
-/** What the encrypted credentials of a connection are bound to (libs/secrets). */
+/** The context to which the encrypted credentials of a connection are bound (libs/secrets). */
 export const connectionPlace = (id: string): string => `connection ${id}`;
 
 const MAX_NAME = 255;

@@ -8,7 +8,7 @@ export type Service = (typeof SERVICES)[number];
 export type MessageName = `${string}.${string}.${string}`;
 
 /**
- * What two services agree on: the message's name, the payload's class with its validators, and the type of the reply. Each fact and queued
+ * The contract of two services: the message's name, the payload's class with its validators, and the type of the reply. Each fact and queued
  * command has its own topic; other commands and queries go to the request topic of the service that handles them.
  */
 export interface Contract<Payload, Reply = void> {

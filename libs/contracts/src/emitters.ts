@@ -14,7 +14,7 @@ export type StoredProps = string | Record<string, unknown>;
 /** Responses show it instead of a secret. If it is sent back, the value is kept. */
 export const MASK = '••••••••';
 
-/** What the encrypted props of a source are bound to (libs/secrets). */
+/** The context to which the encrypted props of a source are bound (libs/secrets). */
 export const propsPlace = (sourceId: string): string => `source ${sourceId}`;
 
 /** All that the runtime needs to run a source. */

@@ -47,7 +47,7 @@ export class Invalid extends SluiceError {
   }
 }
 
-/** The caller, or everybody together, asks for more than is done at a time. */
+/** The requests of the caller, or of all callers together, exceed a limit of concurrent work. */
 export class TooManyRequests extends SluiceError {
   constructor(what: string) {
     super('too_many_requests', what);

@@ -4,14 +4,14 @@ import { type EmitterId, type Id, IsId, type ListenerId, type UserId } from './i
 
 export type ReplayId = Id<'replay'>;
 
-/** What a replay has done so far, as the API returns it. */
+/** The progress of a replay, as the API returns it. */
 export interface ReplayProgress {
   id: ReplayId;
   status: 'running' | 'done' | 'cancelled';
   /** How many events it delivers. */
   events: number;
   delivered: number;
-  /** Whose first attempt failed; they are retried on the schedule of the webhook. */
+  /** The number of deliveries whose first attempt failed; they are retried on the schedule of the webhook. */
   failed: number;
 }
 

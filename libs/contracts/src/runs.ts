@@ -29,7 +29,7 @@ export class RunRequest {
   @IsInt() due_at_ms!: number;
   /** The number of sources and workflows that the event passed through. */
   @IsOptional() @IsInt() hops?: number;
-  /** What caused the event. */
+  /** The cause of the event. */
   @IsOptional() @IsObject() cause?: { root: string; spread: number };
   @IsOptional() @IsObject() hook?: HookRun;
 }

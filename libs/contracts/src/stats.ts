@@ -2,7 +2,7 @@ import { IsInt } from 'class-validator';
 import { query } from './contract.js';
 import { type EmitterId, IsId, type SourceId, type UserId, type WebhookId } from './ids.js';
 
-/** What a subject did in a part of the time, as far as one service knows. */
+/** The counts of a subject in one period, as far as one service knows them. */
 export interface StatBucket {
   /** Unix seconds. */
   start: number;

@@ -26,7 +26,7 @@ export interface Connection {
   log: Log;
 }
 
-/** What a DataSource needs to open an app's database. */
+/** The options of a DataSource for an app's database. */
 export function dataSourceOptions(
   { entities, migrations }: Pick<Schema, 'entities' | 'migrations'>,
   { serverUrl, name, max, log }: Connection,

@@ -1,6 +1,6 @@
 import { BadValue, Config, databaseUrlOf, integer, storeVariables, variable } from '#config';
 
-/** How an app reaches its database. */
+/** The configuration of an app's database. */
 export class DatabaseConfig extends Config({
   databaseUrl: storeVariables.databaseUrl,
   databasePassword: storeVariables.databasePassword,

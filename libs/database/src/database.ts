@@ -29,7 +29,7 @@ export class Transaction implements Session {
   }
 }
 
-/** SQL and transactions on an app's DataSource, beside TypeORM's repositories. */
+/** SQL and transactions on an app's DataSource, in addition to TypeORM's repositories. */
 export class Database implements Session {
   constructor(readonly dataSource: DataSource) {}
 

@@ -4,7 +4,7 @@ import { JointWrites } from './joint-writes.js';
 const refused = () => Object.assign(new Error('invalid byte sequence'), { code: '22021' });
 const failed = () => new Error('Connection terminated');
 
-/** Writes that take one turn of the event loop, and refuse or fail as the test says. */
+/** Writes that take one turn of the event loop, and refuse or fail as the test decides. */
 function recorded({ most = 10, error = (_: string[]): Error | undefined => undefined } = {}) {
   const writes: string[][] = [];
   const joint = new JointWrites<string, string>(async (items) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Lookups } from './lookups.js';
 
-/** Lookups whose loads end when the test says so. */
+/** Lookups whose loads the test ends. */
 function controlled() {
   const loads: { keys: string[]; end(found?: Map<string, string>): void; fail(error: Error): void }[] = [];
   let begun = Promise.withResolvers<void>();
@@ -16,7 +16,7 @@ function controlled() {
 }
 
 describe('lookups', () => {
-  it('load what is asked for at the same time together, each key once', async () => {
+  it('load keys that are requested at the same time together, each key once', async () => {
     const { lookups, loads, begun } = controlled();
     const first = begun();
     const values = Promise.all(['a', 'b', 'a'].map((key) => lookups.get(key)));

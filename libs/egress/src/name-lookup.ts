@@ -20,7 +20,7 @@ const systemLookupsAtATime = 2;
 
 /**
  * Resolves names for connections on behalf of users. The system's resolver occupies one of four threads while a name server does not respond, and
- * anybody can run such a name server: four names would block every lookup and every file operation of the process. So this class queries the name
+ * anyone can run such a name server: four names would block every lookup and every file operation of the process. So this class queries the name
  * servers directly, and leaves only names that they do not know (`localhost`, the hosts file, search domains) to the system, two at a time.
  */
 export class NameLookup {

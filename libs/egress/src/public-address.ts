@@ -27,7 +27,7 @@ const refusedIPv4 = subnets('ipv4', [
 const globalUnicast = subnets('ipv6', ['2000::/3']);
 const refusedIPv6 = subnets('ipv6', ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3ffe::/16', '3fff::/20']);
 
-/** Whether an address (as text, without brackets or zone) is reachable by anybody on the internet. False for text that is not an IP address. */
+/** Whether an address (as text, without brackets or zone) is reachable from the internet. False for text that is not an IP address. */
 export function isPublicAddress(ip: string): boolean {
   if (isIPv4(ip)) return !refusedIPv4.check(ip, 'ipv4');
   if (!isIPv6(ip) || ip.includes('%')) return false;

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 
 /**
- * What a producer states about its event beyond what Sluice needs: it reaches webhooks and workflows unchanged.
+ * The attributes of an event that Sluice itself does not use. They reach webhooks and workflows unchanged.
  */
 export interface EventContext {
   /** CloudEvents attributes by name, as text: `id`, `source`, `type`, `subject`, `datacontenttype`, `dataschema` and extensions. */
@@ -25,7 +25,7 @@ export const isAttributeName = (name: string): boolean => ATTRIBUTE_NAME.test(na
 /** Whether the attribute is one of Sluice's: those of a producer are overwritten. */
 export const isOwnAttribute = (name: string): boolean => name.startsWith(OWN);
 
-/** What is wrong with an event's attributes, or null. `given`: those of them that are passed on. */
+/** The problem of an event's attributes, or null. `given`: the attributes that are passed on. */
 export function attributesProblem(
   attributes: Readonly<Record<string, string>>,
   given: Readonly<Record<string, string>> | undefined,

@@ -14,6 +14,6 @@ it.each<[boolean, string, Partial<EventDeletion>, string]>([
   [true, '', { start_id: '20-2', end_id: '20-2' }, 'of exactly this event'],
   [false, '', { start_id: '20-3' }, 'of later events'],
   [false, '', { end_id: '20-1' }, 'of earlier events'],
-])('says %s for an event of the stream "%s" and a deletion %j, %s', (expected, stream, more) => {
+])('returns %s for an event of the stream "%s" and a deletion %j, %s', (expected, stream, more) => {
   expect(isDeleted([deletion(more)], stream, { ms: 20, seq: 2 })).toBe(expected);
 });

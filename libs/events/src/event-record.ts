@@ -40,11 +40,11 @@ export interface EmittedEvent {
   itemTs?: number;
   /** When the event happened, if the emitter states it; ISO 8601. */
   time?: string;
-  /** What its producer states about it, for those who receive it. */
+  /** The attributes of its producer, for receivers. */
   context?: EventContext;
   /** The number of sources and workflows that it passed through. */
   hops: number;
-  /** What caused it, unless it came from outside. */
+  /** Its cause, unless it came from outside. */
   cause?: Cause;
   /** Only on `$in`: when the event will be emitted, in ms, and on which stream. */
   dueAt?: number;
@@ -85,7 +85,7 @@ export interface EventToProduce {
   headers: Record<string, string>;
 }
 
-/** What an event or a run was caused by: a request, a tick, or an event from outside. */
+/** The cause of an event or a run: a request, a tick, or an event from outside. */
 export interface Cause {
   /** The run or the emit at the beginning. */
   root: string;
@@ -263,13 +263,13 @@ export function structuredAttributes(members: Readonly<Record<string, unknown>>)
   const attributes: Record<string, string> = {};
   for (const [name, value] of Object.entries(members)) {
     if (name === 'data' || !isAttributeName(name) || !['string', 'number', 'boolean'].includes(typeof value)) continue;
-    // as it would come in a header: halves of surrogate pairs are not kept, and must not differ where they can't be
+    // as a header would carry it: unpaired surrogates cannot be stored, so they must not make a difference
     attributes[name] = String(value).toWellFormed();
   }
   return attributes;
 }
 
-/** Those of a record's attributes that its producer has given, beside what Sluice states anyway; undefined when there is none. */
+/** The attributes of a record that its producer has set, without those that Sluice always sets; undefined if there are none. */
 function producersAttributes(
   attributes: Readonly<Record<string, string>>,
   { emitterId, stream, made }: { emitterId: EmitterId; stream: Stream; made: string | undefined },
@@ -296,7 +296,7 @@ const contextOf = (
 ): EventContext | undefined =>
   attributes === undefined && traceparent === undefined && tracestate === undefined ? undefined : { attributes, traceparent, tracestate };
 
-/** The stream of an event; undefined when the name that was given for it is none. What can't be a stream is only a type. */
+/** The stream of an event; undefined if the given name is not valid. A type that cannot be a stream is only a type. */
 function streamOfEvent(named: string | undefined, type: string | undefined, waits: boolean): Stream | undefined {
   const stream = streamOf(named ?? type);
   if (named === undefined && stream === WAITING_STREAM && waits) return stream;

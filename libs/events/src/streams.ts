@@ -25,7 +25,7 @@ export const ceTypeOf = (stream: Stream): string => (stream === DEFAULT_STREAM ?
 export const coversStream = (wanted: Stream, stream: Stream): boolean =>
   wanted === stream || (wanted === EVERY_STREAM && !stream.startsWith('$'));
 
-/** What is wrong with an event name that someone wants to subscribe to, or null: `*` is allowed there. */
+/** The problem of an event name in a subscription, or null. `*` is allowed. */
 export function eventNameProblem(eventName: string): string | null {
   // CloudEvents forbids NUL, and PostgreSQL cannot store it
   if (eventName.includes('\0')) return 'event_name must not contain a NUL character';
@@ -35,10 +35,10 @@ export function eventNameProblem(eventName: string): string | null {
   return null;
 }
 
-/** What is wrong with the name of a stream that an event is to be emitted on, or null. */
+/** The problem of a stream name for an emit, or null. */
 export const emittedStreamProblem = (eventName: string): string | null =>
   eventName === EVERY_STREAM ? 'event_name must not be *, which stands for all streams' : eventNameProblem(eventName);
 
-/** What is wrong with the name of a stream that someone wants to read or delete, or null: `$in` and `*` are allowed there. */
+/** The problem of the name of a stream to read or delete, or null. `$in` and `*` are allowed. */
 export const readableStreamProblem = (eventName: string): string | null =>
   eventName === WAITING_STREAM ? null : eventNameProblem(eventName);

@@ -19,7 +19,7 @@ const BATCH = 500;
 const POLL_MS = 1000;
 const LOCK_RETRY_MS = 1000;
 
-/** An event's record says that it may be a copy, so that routing delivers it once. */
+/** Marks an event's record as a possible copy, so that routing delivers it once. */
 const recordOf = ({ id, topic, key, headers, value }: Row): OutgoingRecord => ({
   topic,
   key,

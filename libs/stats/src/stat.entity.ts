@@ -1,7 +1,7 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BYTEWISE_TEXT, Migration, type SchemaPart } from '#database';
 
-/** What a source, workflow or webhook did in a minute or an hour. */
+/** The counts of a source, workflow or webhook in one minute or hour. */
 @Entity('stat')
 @Index('stat_age', ['width_s', 'start'])
 export class Stat {

@@ -147,7 +147,7 @@ describe('the components of an account', () => {
       expect(await service.registered('feed')).toMatchObject({ id: THIRD });
     });
 
-    it('does not take a key for an id of a component that a source is to run', async () => {
+    it('does not accept a key in place of the id of a component', async () => {
       await expect(service.usable(ME, 'feed')).rejects.toMatchObject({ code: 'not_found' });
     });
 

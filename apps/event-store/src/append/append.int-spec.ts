@@ -54,7 +54,7 @@ describe('the store', () => {
     const after = { offset: Math.max(...offsets) + 1, clock: 5000 };
     return service.append(PARTITION, operations, { offset: Math.min(...offsets), clock: 0 }, after);
   };
-  /** What is seen: the newest 100, oldest first. */
+  /** The visible events: the newest 100, oldest first. */
   const kept = async (stream = '', emitter = EMITTER): Promise<string[]> => {
     const { rows } = await db.database.query<{ emit_id: string }>(
       'SELECT emit_id FROM event WHERE emitter_id = $1 AND stream = $2 ORDER BY ms DESC, seq DESC LIMIT 100',
@@ -69,7 +69,7 @@ describe('the store', () => {
   };
   const names = (from: number, to: number): string[] => Array.from({ length: to - from + 1 }, (_, index) => `e${from + index}`);
 
-  it('keeps an event byte for byte, with what the emitter said of it', async () => {
+  it('stores an event byte for byte, with the attributes of its emitter', async () => {
     const json = Buffer.from(' {"text": "€ \\u0041", "big": 12345678901234567890} ');
     await append([event('a', { json, stream: '$logs', summary: 'Grüße', itemId: '7', itemTs: -1_700_000_000_123 }), event('b')]);
     const { rows } = await db.database.query('SELECT * FROM event ORDER BY ms');
@@ -99,7 +99,7 @@ describe('the store', () => {
     ]);
   });
 
-  it('keeps what is shown of a large event beside it', async () => {
+  it('stores the truncated form of a large event in addition to it', async () => {
     const json = Buffer.from(JSON.stringify({ a: 1, long: 'x'.repeat(1_000_000) }));
     await append([event('a', { json })]);
     const { rows } = await db.database.query<{ event: Buffer; truncated: Buffer }>('SELECT event, truncated FROM event');

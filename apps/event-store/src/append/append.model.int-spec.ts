@@ -9,7 +9,7 @@ import { seededRandom, TestLog } from './log-for-tests.js';
 import { apply, type Model } from './model-for-tests.js';
 import { TrimCounter } from './trim-counter.js';
 
-/** What the simulation shows with a repository in memory holds for the one that speaks SQL. */
+/** The results of the simulation, which uses a repository in memory, hold for the repository in SQL. */
 describe('the store in PostgreSQL', () => {
   let db: FreshDatabase;
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describe('the store in PostgreSQL', () => {
         .map(([key, events]) => [key, events.map(({ place, emitId }) => `${place.ms}-${place.seq} ${emitId}`)]),
     );
 
-  it('is after each batch what ten lines make of the log, however it is cut into batches', async () => {
+  it('equals the model after each batch, however the log is split into batches', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(1e6), fc.array(fc.integer({ min: 1, max: 70 }), { minLength: 5, maxLength: 20 }), async (seed, sizes) => {
         await db.database.query('TRUNCATE event, event_progress, withdrawn_emit');
@@ -65,7 +65,7 @@ describe('the store in PostgreSQL', () => {
     );
   }, 120_000);
 
-  it('deletes by a range what a filter would: nothing else, and nothing that was not shown', async () => {
+  it('deletes exactly the events of a range that were visible', async () => {
     const bound = fc.option(fc.record({ ms: fc.integer({ min: -3, max: 160 }), seq: fc.integer({ min: -1, max: 3 }) }), { nil: null });
     const stream = fc.constantFrom(null, '', '$errors', 'none', '*');
     await fc.assert(

@@ -28,6 +28,6 @@ it.each([
     { offset: 7, clock: NOW },
     { from: NOW + 5 * MINUTE_MS, to: NOW },
   ],
-])('the events that have to move back are %s', (_, before, first, expected) =>
+])('selects the events that have to move back: %s', (_, before, first, expected) =>
   expect(lateEvents(before, eventPlace({ ...first, partition: 3 }), NOW)).toEqual(expected),
 );

@@ -38,7 +38,7 @@ describe('listing events', () => {
   const list = (request: Partial<ListEvents> = {}) =>
     service.list({ owner_id: 'u_1', emitter_id: 'dc_1', stream: '', limit: 10, ...request });
 
-  it('shows events with what their emitter said of them, and their bytes as they are', async () => {
+  it('shows events with the attributes of their emitter, byte for byte', async () => {
     const { page_info, items } = await list();
     expect(page_info).toEqual({ total_count: 2, count: 2, start_cursor: '1700000000002-8193', end_cursor: '1700000000001-4097' });
     expect(items.map((item) => JSON.parse(item) as EventSummary)).toEqual([
@@ -58,7 +58,7 @@ describe('listing events', () => {
     expect(items[1]).toContain('"event":{"x": 1e400},');
   });
 
-  it('shows events whole when asked', async () => {
+  it('shows complete events with expand=event', async () => {
     expect(JSON.parse((await list({ expand: true, limit: 1 })).items[0] ?? '') as EventSummary).toMatchObject({ event: 'long' });
   });
 
@@ -74,7 +74,7 @@ describe('listing events', () => {
     ['source dc_gone not found', 'dc_gone', 'u_1'],
     ['source dc_1 not found', 'dc_1', 'u_2'],
     ['workflow p_1 not found', 'p_1', 'u_1'],
-  ])('says: %s', async (message, emitter_id, owner_id) => {
+  ])('fails with the message "%s"', async (message, emitter_id, owner_id) => {
     const page = list({ emitter_id, owner_id });
     await expect(page).rejects.toThrow(message);
     await expect(page).rejects.toBeInstanceOf(NotFound);

@@ -6,7 +6,7 @@ import { schema } from '../database/schema.js';
 import { EventPagesRepository, type ShownPage } from './event-pages.repository.js';
 import { pageWindow } from './page-window.js';
 
-/** What happens between two pages. */
+/** The operations between two pages. */
 const change = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('nothing' as const) }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('emit' as const), count: fc.integer({ min: 1, max: 30 }) }) },
@@ -25,7 +25,7 @@ describe('a walk over pages', () => {
   const ids = (page: ShownPage): string[] => page.events.map(eventIdOf);
 
   it.each(['after', 'before'] as const)(
-    'by %s shows nothing twice and leaves out nothing that was there all the time',
+    'by %s shows no event twice and omits none that was stored all the time',
     async (direction) => {
       await fc.assert(
         fc.asyncProperty(

@@ -17,10 +17,10 @@ describe('the withdrawn emits', () => {
   });
   afterAll(() => db.drop());
 
-  it('are those of the emits that are asked for, each of its emitter', async () => {
+  it('are returned for the requested emits, each of its emitter', async () => {
     const found = await withdrawn.find([emit('dc_1', 'b'), emit('dc_1', 'c'), emit('dc_2', 'c'), emit('dc_2', 'a'), emit('dc_3', 'a')]);
     expect(found.sort((a, b) => (a.emit_id < b.emit_id ? -1 : 1))).toEqual([emit('dc_1', 'b'), emit('dc_2', 'c')]);
   });
 
-  it('are none of none', async () => expect(await withdrawn.find([])).toEqual([]));
+  it('are empty for an empty request', async () => expect(await withdrawn.find([])).toEqual([]));
 });

@@ -29,7 +29,7 @@ export class AccountRow {
   error_mail!: boolean;
 }
 
-/** What a key may do: `read` only reads, and no secrets. */
+/** The permissions of a key: `read` only reads, and no secrets. */
 export const KEY_SCOPES = ['read', 'write'] as const;
 export type KeyScope = (typeof KEY_SCOPES)[number];
 
@@ -72,7 +72,7 @@ export class ApiKeyRow {
 /** An account, and the key that opened it. */
 export type OpenedAccount = AccountRow & { key_id: Id<'apiKey'>; scope: KeyScope };
 
-/** What an account has used since 00:00 UTC, or since its billing period began. */
+/** The usage of an account since 00:00 UTC, or since its billing period began. */
 export interface Usage {
   compute_ms: number;
   invocations: number;

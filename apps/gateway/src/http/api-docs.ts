@@ -118,6 +118,6 @@ const problem = (status: number): ReturnType<typeof ApiResponse> => ApiResponse(
 /** The errors that every route can return, in addition to its specific ones. */
 export const Problems = (...statuses: number[]): MethodDecorator => applyDecorators(...statuses.map(problem));
 
-/** What all routes of a controller have in common. */
+/** The documentation that all routes of a controller share. */
 export const Documented = (tag: string): ClassDecorator =>
   applyDecorators(ApiTags(tag), ApiBearerAuth(), ApiExtraModels(Problem), ...([401, 429, 500, 503, 504].map(problem) as ClassDecorator[]));

@@ -12,7 +12,7 @@ export interface Delivery {
   json: Buffer;
   /** When it happened, if the emitter states it. */
   time?: string;
-  /** What the event's producer states about it. */
+  /** The attributes of the event's producer. */
   context?: EventContext;
 }
 

@@ -12,7 +12,7 @@ export interface StoredDelivery {
   attempts: Attempt[];
 }
 
-/** Who gets the stream of an emitter now, also those that are not active. */
+/** The current listeners of an emitter's stream, including inactive ones. */
 export interface Subscriber {
   listener_id: ListenerId;
   active: boolean;

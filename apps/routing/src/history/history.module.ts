@@ -5,7 +5,7 @@ import { EventListenersController } from './event-listeners.controller.js';
 import { EventListenersRepository } from './event-listeners.repository.js';
 import { StatsController } from './stats.controller.js';
 
-/** What became of the events of the past. */
+/** The outcome of past events. */
 @Module({
   imports: [DeliveriesModule, WebhooksModule],
   controllers: [EventListenersController, StatsController],

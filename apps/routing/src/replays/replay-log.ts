@@ -36,7 +36,7 @@ export interface ReplayedChunk {
 const RECORDS_BEFORE = 200;
 const FIRST: EventPlace = { ms: 0, seq: 0 };
 
-/** Reads from the log what is to be delivered once more: stored or not, matched or not, but nothing that was deleted. */
+/** Reads the events to replay from the log: whether or not they are stored or were matched, but none that was deleted. */
 @Injectable()
 export class ReplayLog {
   constructor(

@@ -55,7 +55,7 @@ export class ReplaysRepository {
     return rowCount === 1;
   }
 
-  /** What became of parked deliveries: how many wait for their first attempt, and how many have failed it. The others were delivered. */
+  /** The state of parked deliveries: how many wait for their first attempt, and how many have failed it. The others were delivered. */
   async outcomes(webhookId: WebhookId, eventIds: string[]): Promise<{ waiting: number; failed: number }> {
     const places = eventIds.map((id) => parseEventId(id) ?? { ms: 0, seq: 0 });
     const { rows } = await this.database.query<{ waiting: number; failed: number }>({

@@ -31,7 +31,7 @@ describe('the loop guard', () => {
     expect([mayTrigger({ hops: 16 }), mayTrigger({ hops: 17 })]).toEqual([true, false]);
   });
 
-  it("says LoopDetected on the emitter's $errors, with what the event was", () => {
+  it("reports LoopDetected on the emitter's $errors, with the event", () => {
     const report = read(loopReport(event(), 'u_1'));
     expect(report).toMatchObject({ kind: 'event', emitterId: 'dc_1', stream: '$errors' });
     expect(JSON.parse(report.json.toString())).toMatchObject({
@@ -41,13 +41,13 @@ describe('the loop guard', () => {
     });
   });
 
-  it('says so in an event that triggers nothing either, and of which nothing is said', () => {
+  it('reports it by an event that triggers nothing and is not reported itself', () => {
     const report = read(loopReport(event(), 'u_1'));
     expect(mayTrigger(report)).toBe(false);
     expect(loopReport(report, 'u_1')).toBeUndefined();
   });
 
-  it('says the same twice when the event is read twice, and something else of another event', () => {
+  it('reports the same emit when the event is read twice, and another one for another event', () => {
     const [once, twice, other] = [event(), event(), event({ place: { ms: 1_700_000_000_000, seq: 8 } })].map(
       (each) => read(loopReport(each, 'u_1')).emitId,
     );
@@ -61,7 +61,7 @@ describe('the loop guard', () => {
     expect([mayTrigger(at(MAX_SPREAD + 1)), mayTrigger(at(MAX_SPREAD / 10), 11)]).toEqual([false, false]);
   });
 
-  it('says of a tree that is too wide why it ends, in an event that triggers nothing either', () => {
+  it('reports why a tree that is too wide ends, by an event that triggers nothing', () => {
     const report = read(loopReport(event({ hops: 3, cause: { root: 'r', spread: 9000 } }), 'u_1', 2));
     expect(JSON.parse(report.json.toString()).error).toMatchObject({
       code: 'LoopDetected',

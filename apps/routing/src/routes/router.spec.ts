@@ -16,7 +16,7 @@ let sent: OutgoingRecord[];
 let attempted: string[];
 /** The emitters of the events that were counted. */
 let counted: EmitterId[];
-/** Who listens to an emitter. */
+/** The listeners of an emitter. */
 let listeners: Record<string, ListenerId[]>;
 /** Emitters that only the catalog knows. */
 let unknown: Set<string>;
@@ -96,7 +96,7 @@ describe('an event that a relay has sent twice', () => {
 });
 
 describe('an event is counted', () => {
-  it('for its emitter once, whether or not anybody listens, unless it is an error or a log', async () => {
+  it('for its emitter once, with or without listeners, unless it is an error or a log', async () => {
     [listeners.dc_1, listeners.dc_2] = [['wh_1', 'wh_2', 'dc_2'], []];
     const streams = ['default', 'x', '$errors', '$logs'].map((ce_type) => record('dc_1', '{}', { ce_type }));
     await run(await router.plan([...streams, record('dc_2', '1'), record('dc_unknown', '1')]));
@@ -185,7 +185,7 @@ describe('an event goes', () => {
 });
 
 describe('past 16 hops an event', () => {
-  it('goes to webhooks and triggers nothing; $errors says so, once', async () => {
+  it('goes to webhooks and triggers nothing, which $errors reports once', async () => {
     listeners.dc_1 = ['wh_1', 'dc_2', 'p_3'];
     await run(await router.plan([record('dc_1', '1', { ce_hops: '17' })]));
     expect(attempted).toEqual(['1 to wh_1']);
@@ -207,7 +207,7 @@ describe('past 16 hops an event', () => {
 describe('an event whose cause has become too many events and runs', () => {
   const wide = (root: string) => record('dc_1', '1', { ce_hops: '3', ce_sluiceroot: root, ce_sluicespread: '6000' });
 
-  it('goes to webhooks and triggers nothing; $errors says so once for each cause', async () => {
+  it('goes to webhooks and triggers nothing, which $errors reports once for each cause', async () => {
     listeners.dc_1 = ['wh_1', 'dc_2', 'p_3'];
     await run(await router.plan([wide('a'), wide('a'), wide('a'), wide('b')]));
     expect(attempted).toHaveLength(4);

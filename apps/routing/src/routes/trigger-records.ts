@@ -7,7 +7,7 @@ import { type OutgoingRecord, type Publisher, recordOf, shares } from '#messagin
 export const runIdOf = ({ emitterId, stream, emitId }: EmittedEvent, sourceId: SourceId): string =>
   `event-${createHash('sha256').update(`${emitterId}\n${stream}\n${emitId}\n${sourceId}`).digest('hex').slice(0, 40)}`;
 
-/** What caused the runs of the sources and workflows that an event triggers. */
+/** The cause of the runs of sources and workflows that an event triggers. */
 const causeOf = (event: EmittedEvent, triggered: number): Cause => spreadOver(event.cause, triggered, event.emitId);
 
 /**

@@ -4,7 +4,7 @@ import type { SecretBox } from '#secrets';
 import { keyOfSecret, openedSecret } from './signing-secret.js';
 
 /**
- * What happens to a new delivery to a webhook:
+ * How a new delivery to a webhook is handled:
  * - `direct`: it is attempted at once, from memory
  * - `spilled`: it is parked, and delivered from the backlog in order
  * - `closing`: it waits in memory for a moment, because the backlog is about to be empty
@@ -15,7 +15,7 @@ export type Mode = 'direct' | 'spilled' | 'closing';
 export interface Target {
   id: WebhookId;
   ownerId: UserId;
-  /** Of the webhook: a newer one is to be read again. */
+  /** The version of the webhook; if a newer one is known, the webhook is read again. */
   version: number;
   active: boolean;
   mode: Mode;

@@ -2,7 +2,7 @@ import { type AddressGuard, allowPrivateHosts } from '#egress';
 
 const MAX_LENGTH = 2048;
 
-/** What is wrong with the URL of a webhook, or null. */
+/** The problem of a webhook's URL, or null. */
 export function webhookUrlProblem(url: string | null | undefined): string | null {
   if (!url) return 'url is required';
   if (url.length > MAX_LENGTH) return `url must be at most ${MAX_LENGTH} characters long`;

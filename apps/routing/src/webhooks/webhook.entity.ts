@@ -43,7 +43,7 @@ export class WebhookRow {
   @Column('text', { select: false })
   secret!: string;
 
-  /** Encrypted. Signs beside the secret until it expires. */
+  /** Encrypted. Signs in addition to the secret until it expires. */
   @Column('text', { nullable: true, select: false })
   previous_secret!: string | null;
 

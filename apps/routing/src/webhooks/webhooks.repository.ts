@@ -6,7 +6,7 @@ import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIO
 import type { TargetRow } from './target.js';
 import { type SecretRow, WebhookRow } from './webhook.entity.js';
 
-/** What other features do when a webhook changes, so that this one knows none of them. */
+/** The actions of other features when a webhook changes; it keeps this feature independent of them. */
 export abstract class WebhookDependents {
   /** Runs in the transaction that creates or changes a webhook: waiting deliveries may succeed now. */
   abstract webhookChanged(transaction: Transaction, id: WebhookId): Promise<void>;

@@ -24,7 +24,7 @@ import { secretOf, type SecretRow, webhookOf } from './webhook.entity.js';
 import { privateAddressProblem, webhookUrlProblem } from './webhook-url.js';
 import { WebhooksRepository } from './webhooks.repository.js';
 
-/** How long the secret before a rotation signs beside the new one. */
+/** How long the previous secret signs in addition to the new one after a rotation. */
 const OLD_SECRET_MS = 24 * 3_600_000;
 /** In characters, so that a page of webhooks fits into a message. */
 const MAX_LENGTH = { name: 255, description: 4096 };

@@ -2,7 +2,7 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { SourceId, UserId } from '#contracts';
 import { BYTEWISE_TEXT } from '#database';
 
-/** What an account's runs have used on a day (UTC). */
+/** The usage of an account's runs on a day (UTC). */
 @Entity('usage')
 export class UsageRow {
   @PrimaryColumn(BYTEWISE_TEXT)

@@ -5,7 +5,7 @@ import { type ComponentDescription, ComponentRejected, type Sandbox } from '../s
 import { componentOf, startTestSandbox } from '../sandbox/sandbox-for-tests.js';
 import { pipedreamFiles, sourcesOf, withNeighbours } from './pipedream-package-for-tests.js';
 
-/** A line per source: what the runtime makes of it, or why it doesn't. `SLUICE_WRITE_TABLES=1 npm test -- described` writes it anew. */
+/** A line per source: its description, or why it has none. `SLUICE_WRITE_TABLES=1 npm test -- described` writes the table again. */
 const table = join(process.cwd(), 'apps/runtime/src/real-components/described.txt');
 const atATime = 4;
 
@@ -35,7 +35,7 @@ describe('the 254 source files of npm pipedream@0.2.2', () => {
   };
   const described = () => [...found].filter((entry): entry is [string, ComponentDescription] => typeof entry[1] !== 'string');
 
-  it('are what the table says', () => {
+  it('have the descriptions of the table', () => {
     const lines = sources.map((source) => `${source}\n    ${line(found.get(source)!)}\n`).join('');
     if (process.env.SLUICE_WRITE_TABLES) writeFileSync(table, lines);
     expect(lines).toBe(readFileSync(table, 'utf8'));

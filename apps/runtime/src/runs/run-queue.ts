@@ -19,10 +19,10 @@ const LEASE_SECONDS = 15;
 const FULL_FOR_MS = 1000;
 const LOOK_EVERY_MS = 3000;
 
-const queued = counter('runs_queued_total', 'Runs that had to wait in the database because their account has enough of them under way.');
+const queued = counter('runs_queued_total', 'Runs that had to wait in the database because their account has reached its limit.');
 const dropped = counter('runs_dropped_total', 'Runs of sources that were deleted or inactive when they came.');
 
-/** What is in the lanes of one account: runs that have not ended, by id, in their order. */
+/** The runs of one account that are in lanes and have not ended, by id, in their order. */
 interface Account {
   /** Runs from Kafka, whose records are not committed yet. */
   direct: Map<string, RunRequest>;

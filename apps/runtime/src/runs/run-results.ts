@@ -22,7 +22,7 @@ const LONGEST_PAUSE_MS = 16_000;
 const KILLS_IN_ROW = 3;
 const KILLED: RunStatus[] = ['memory', 'crashed', 'killed', 'timeout'];
 
-/** What a run starts from, and what it leaves. */
+/** The stored state before a run, and the effects after it. */
 @Injectable()
 export class RunResults {
   constructor(

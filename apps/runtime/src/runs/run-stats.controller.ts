@@ -5,7 +5,7 @@ import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
 import { Stats } from '#stats';
 
-/** How the runs of a source went. */
+/** Returns the statistics of a source's runs. */
 @Controller()
 export class RunStatsController {
   constructor(

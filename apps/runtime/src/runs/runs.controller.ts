@@ -8,7 +8,7 @@ import { RUNS_GROUP } from './run-lanes.js';
 
 /** Runs of one account at a time. */
 const PER_ACCOUNT = 8;
-/** Runs in the lanes, of all accounts together, for each one under way. The queue bounds each account; this bounds the memory. */
+/** Runs of all accounts in lanes, per run in progress. The queue limits each account; this limits the memory. */
 const WAITING = 100;
 
 /** Executes due runs in lanes per source: one run of a source at a time, in the order in which they became due. */

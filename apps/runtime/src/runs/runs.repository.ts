@@ -179,7 +179,7 @@ export class RunsRepository {
       .catch(() => this.trims.again(sourceId));
   }
 
-  /** Deletes runs of sources that were deleted while the run was under way. */
+  /** Deletes runs of sources that were deleted while the run was in progress. */
   async deleteOfDeleted(): Promise<void> {
     await this.database.query('DELETE FROM finished_run f WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = f.source_id)');
   }

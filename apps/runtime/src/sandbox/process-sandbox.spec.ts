@@ -20,7 +20,7 @@ describe('ProcessSandbox', () => {
     await sandbox.close();
   });
 
-  it('reports which jail is in force and what is in progress', async () => {
+  it('reports its jail and the work in progress', async () => {
     const sandbox = await startTestSandbox({ blanks: 1 });
     const run = sandbox.run(jobOf(waiting, { wallMs: 300 }));
     expect(sandbox.health()).toEqual({ jail: expect.any(String), refused: expect.any(Array), processes: 1, running: 1, waiting: 0 });

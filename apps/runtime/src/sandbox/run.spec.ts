@@ -216,7 +216,7 @@ describe('running a component', () => {
       expect(JSON.stringify(outcome.db)).toBe(JSON.stringify(changed));
     });
 
-    it('over the limit it throws, and says so even when the throw is caught', async () => {
+    it('over the limit it throws, and the run fails even if the error is caught', async () => {
       const outcome = await run(
         'this.db.set("a", "x".repeat(4000)); try { this.db.set("b", "x".repeat(4000)) } catch {} this.db.set("a", 1)',
       );
@@ -338,7 +338,7 @@ describe('running a component', () => {
       expect(new Date(outcome.logs[0]!.ts).getUTCFullYear()).toBeLessThan(3000);
     });
 
-    it('says how many lines were left out', async () => {
+    it('states how many lines were omitted', async () => {
       const { status, logs } = await run('for (let i = 0; i < 12; i++) console.log(i)');
       expect({ status, messages: logs.map(({ message }) => message) }).toEqual({
         status: 'ok',

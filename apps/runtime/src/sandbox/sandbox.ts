@@ -25,7 +25,7 @@ export abstract class Sandbox {
   /** Runs `run` or a hook. Does not throw if the component fails. @throws SandboxUnavailable if no process could be started */
   abstract run(job: RunJob): Promise<RunOutcome>;
 
-  /** Which jail is in force, for the log and the health route. */
+  /** The jail and the load, for the log and the health route. */
   abstract health(): SandboxHealth;
 
   /** Ends every process. Runs in flight end as `killed`. */
@@ -134,7 +134,7 @@ export interface RunJob {
   db: Record<string, string>;
   /** JSON text */
   event: string | undefined;
-  /** How many runs of this account may share the process, if the component asks for more than the sandbox's own limit */
+  /** How many runs of this account may share the process, if the component needs more than the sandbox's own limit */
   concurrency?: number;
   /** Called at most once, during the run */
   onRespond?(response: HttpReply): void;

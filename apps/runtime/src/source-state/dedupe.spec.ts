@@ -35,7 +35,7 @@ describe('dedupe', () => {
     expect(run('last', {}, 'a').ids).toEqual(['a']);
   });
 
-  it.each(['unique', 'greatest', 'last'] as const)('%s refuses an emit without an id, and says so', (strategy) => {
+  it.each(['unique', 'greatest', 'last'] as const)('%s refuses an emit without an id, and reports it', (strategy) => {
     expect(run(strategy, {}, '1', undefined)).toMatchObject({ ids: ['1'], refused: 1 });
   });
   it('greatest refuses an id that is not a number', () => expect(run('greatest', {}, 'x', '1')).toMatchObject({ ids: ['1'], refused: 1 }));

@@ -144,7 +144,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 const EMPTY = Buffer.alloc(0);
 const decoder = new TextDecoder();
 
-/** What isn't UTF-8 is replaced; PostgreSQL's JSON has no NUL. */
+/** The body as text. Invalid UTF-8 and NUL, which PostgreSQL's JSON does not accept, are replaced. */
 const textOf = (body: Buffer): string => (body.length === 0 ? '' : decoder.decode(body).replaceAll('\0', '\uFFFD'));
 
 const SENTENCES: Record<string, string> = {

@@ -25,7 +25,7 @@ describe('the pause before the next attempt', () => {
     expect(nextPause(SCHEDULE, failed, NOW, MIDDLE)).toBe(expected);
   });
 
-  it('varies by a tenth, and is never sooner than asked for', () => {
+  it('varies by a tenth, and is never shorter than requested', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1, noNaN: true }), (random) => {
         const scheduled = nextPause(SCHEDULE, { tries: 1, status: 500 }, NOW, random) ?? NaN;

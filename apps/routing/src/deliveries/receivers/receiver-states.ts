@@ -13,7 +13,7 @@ export interface Waiting {
   rest?: () => Promise<void>;
 }
 
-/** What an outcome means for the receiver. */
+/** The meaning of an outcome for the receiver. */
 export interface Failures {
   /** The first failure after a success. */
   begins: boolean;
@@ -24,7 +24,7 @@ export interface Failures {
 /** The weight of a new duration in the smoothed mean: of one receiver, and of all. */
 const SMOOTHING = { own: 0.2, all: 0.01 };
 
-/** What this process knows about one receiver. */
+/** The state of one receiver in this process. */
 export class ReceiverState {
   readonly breaker = new Breaker();
   /** In the order of arrival. */

@@ -11,7 +11,7 @@ export interface Evidence {
   /** Those that never misbehave. */
   healthy: WebhookId[];
   calm: boolean;
-  /** What has not come to rest. */
+  /** Work that has not ended. */
   left: string[];
 }
 
@@ -32,7 +32,7 @@ const PROBES_IN_OUTAGE = 12;
  */
 const HEALTHY_WAIT_MS = 2100;
 
-/** What must not be, in words. */
+/** The violated promises, in words. */
 export function findProblems(evidence: Evidence): Findings {
   const problems = [
     ...evidence.left,

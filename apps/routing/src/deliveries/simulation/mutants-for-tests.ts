@@ -15,7 +15,7 @@ export interface Mutant {
   replica?(replica: Replica): void;
 }
 
-/** What is private to the classes, for mutants only. */
+/** The private members of the classes, for mutants only. */
 interface DispatcherParts {
   tick(): void;
   firstAttempt(delivery: Delivery, version: number): Task;
@@ -210,7 +210,7 @@ export const MUTANTS: Mutant[] = [
     },
   },
   {
-    name: 'what is under way is committed as ended',
+    name: 'work in progress is committed as done',
     detectedBy: 1,
     replica: (replica) => {
       const partitions = replica.intake as unknown as { partitions: Map<string, { watermark: { next: number } }> };

@@ -31,13 +31,13 @@ export const CONFIG = Object.assign(RoutingConfig.read({}), {
   concurrency: 64,
 });
 
-/** What a replica sees of the world. */
+/** The world as a replica sees it. */
 export interface World {
   chance: Chance;
   listeners(event: EmittedEvent): { id: WebhookId; version: number }[];
   post(headers: Record<string, string>, body: Buffer, to: { origin: string }): Promise<PostResult>;
   messages(partition: number, from: number, count: number): KafkaMessage[];
-  /** False when the partition isn't this replica's any more. */
+  /** False if the replica no longer owns the partition. */
   commit(progress: PartitionProgress): boolean;
 }
 

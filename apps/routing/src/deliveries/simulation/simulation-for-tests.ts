@@ -25,7 +25,7 @@ const BUSY_MS = 30_000;
 const BURST_EVERY_MS = 250;
 /** Events of one emitter, one right after the other. */
 const BURST = 5;
-/** What comes to rest at all does so within leases, time-outs and retries. */
+/** All work ends within the time of leases, time-outs and retries. */
 const LONGEST_REST_MS = 5 * 60_000;
 const MANY_ATTEMPTS = 20_000;
 const TICK_MS = 250;
@@ -204,7 +204,7 @@ class Simulation implements World {
     this.replicas.push(replica);
   }
 
-  /** What one replica sees: only the owner of a partition commits its position. */
+  /** The log as one replica sees it: only the owner of a partition commits its position. */
   private worldOf(replica: () => Replica): World {
     return {
       chance: this.chance,

@@ -13,7 +13,7 @@ export interface StoreUnderTest {
 const LONG = 60_000;
 const ATTEMPT: Attempt = { ts: 1, status_code: 500, duration_ms: 2, error: null, response_body: 'no' };
 
-/** What every store does: the one in PostgreSQL, and the one that the simulation takes its place with. */
+/** The tests of every store: the one in PostgreSQL, and the one in memory that the simulation uses. */
 export function describeDeliveryStore(name: string, open: () => Promise<StoreUnderTest>): void {
   describe(name, () => {
     let under: StoreUnderTest;

@@ -33,7 +33,7 @@ export class ParkedDelivery {
   @Column('text', { nullable: true })
   time!: string | null;
 
-  /** What the event's producer states about it, as JSON: CloudEvents attributes and trace context; null: nothing. */
+  /** The attributes of the event's producer, as JSON: CloudEvents attributes and trace context; null: none. */
   @Column('text', { nullable: true })
   context!: string | null;
 

@@ -84,13 +84,13 @@ export function attacksOn(jail: Rung): Attack[] {
   return attacks.filter(({ needsNamespaces }) => !needsNamespaces || jail !== 'setpriv-lsm');
 }
 
-/** What an attack reached or damaged; empty: it was contained. */
+/** The things that an attack reached or damaged; empty: it was contained. */
 export function damageOf({ attack, breaches, next }: AttackResult): string[] {
   const works = next.status === 'ok' && next.emits.length === 1 && next.emits[0]!.event === '{"n":2}';
   return [...breaches, ...(works || attack.spoilsItself ? [] : [`the next run of its account: ${JSON.stringify(next).slice(0, 300)}`])];
 }
 
-/** What all attacks together reached or damaged. */
+/** The things that all attacks together reached or damaged. */
 export function damageToOthers({ jail, victim, reached, leftovers }: ArenaResult): string[] {
   return [
     ...victim.failures.map((failure) => `a run of another account: ${JSON.stringify(failure).slice(0, 300)}`),

@@ -80,7 +80,7 @@ export class CuratedModules {
     }
   }
 
-  /** What a CommonJS component gets as `require`. @param url of the component */
+  /** The `require` of a CommonJS component. @param url of the component */
   readonly requireOf =
     (url: string) =>
     (specifier: string): unknown => {

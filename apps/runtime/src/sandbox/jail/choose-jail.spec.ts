@@ -20,7 +20,7 @@ describe('choosing a jail', () => {
     }
   });
 
-  it('says why the rungs above the chosen one are not in force', async () => {
+  it('reports why stronger rungs were not used', async () => {
     const { jail, refused } = await chooseJail(root, 'auto', false, uid);
     const above = refused.map((rung) => rung.jail);
     expect([...above, jail.rung]).toEqual(['bwrap', 'unshare', 'setpriv-lsm', 'setpriv', 'none'].slice(0, above.length + 1));

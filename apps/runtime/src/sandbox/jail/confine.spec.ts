@@ -21,7 +21,7 @@ const program = process.platform === 'linux' ? confineProgram(seccompFilter()) :
   });
   afterAll(() => rm(dir, { recursive: true, force: true }));
 
-  /** What a script in the confined Node prints. */
+  /** The output of a script in the confined Node. */
   const confined = async (rules: string[], script: string): Promise<unknown> =>
     JSON.parse(
       (await run(confine, [...rules, '-', process.execPath, '-p', `JSON.stringify((() => { ${script} })())`], { env: { KEPT: 'yes' } }))

@@ -78,7 +78,7 @@ describe('the root of the jail', () => {
     );
   });
 
-  it('can be read by everybody and written by nobody else', () => {
+  it('can be read by every user and written only by its owner', () => {
     const wrong = walk(root.dir).filter((path) => {
       const { mode } = lstatSync(path);
       return (mode & 0o044) !== 0o044 || (mode & 0o022) !== 0;

@@ -49,7 +49,7 @@ describe.each(started)('a component in $name', ({ name, sandbox }) => {
     expect(await sandbox!.run(jobOf('export default { name: "n", run() { this.$emit(1) } }'))).toMatchObject({ status: 'ok' });
   });
 
-  itWorks('says which rung it is', () => {
+  itWorks('names its rung', () => {
     expect(sandbox!.health().jail.startsWith(name)).toBe(true);
   });
 });

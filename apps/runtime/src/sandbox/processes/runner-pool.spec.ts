@@ -167,7 +167,7 @@ describe('the pool of runner processes', () => {
     await second;
   });
 
-  it('takes no more runs into a process than are good for it, whatever a component asks for', async () => {
+  it('limits the runs in a process, even if a component sets a higher concurrency', async () => {
     open();
     const attempts = Array.from({ length: 40 }, () => pool.run('a', jobOf('c', { concurrency: Number.MAX_SAFE_INTEGER })));
     await settle();

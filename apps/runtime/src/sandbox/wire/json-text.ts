@@ -170,7 +170,7 @@ function endOfStringBytes(bytes: Buffer, from: number): number {
       const next = bytes.indexOf(quote, at);
       const escape = bytes.subarray(at, next < 0 ? bytes.length : next).indexOf(backslash);
       if (escape < 0) return next < 0 ? bytes.length : next;
-      // What comes before the escape is plain
+      // The text before the escape is plain
       at += escape - 1;
       plainSince = at;
     }
