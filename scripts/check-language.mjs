@@ -32,6 +32,11 @@ const PHRASES = [
   [/\bfor ever\b/i, 'forever'],
   [/\bmust be there\b/i, 'you need'],
   [/\bthe asker\b/i, 'the caller, the sender'],
+  [/(\/\*\*|\/\/|^ *\*) (What|Who|Whose|Whoever) (?!.*\?)/, 'a noun: the events that, the process that'],
+  [/\bfrom time to time\b/i, 'periodically'],
+  [/\b(somebody|everybody)\b(?!')/i, 'a user, a process, every caller'],
+  [/\basked for\b/i, 'requested'],
+  [/\b(is|are|was|were|does|do|did|has|have|can|could|would|wo)n['’]t\b|\b(it|there|that|what)['’]s\b/, 'is not, it is'],
 ];
 
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' }).split('\n');

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 const CLONE_NEWUSER = 0x10000000;
 
-/** What the profile allows beyond Docker's default. */
+/** The system calls that the profile allows in addition to Docker's default. */
 export const additions = [
   {
     names: ['clone'],

@@ -30,7 +30,7 @@ const printLog = (app, line) => console.log(formatLogLine(app, line, { color: pr
 const say = (line) => printLog('sluice', line);
 
 /**
- * What has been started so far and must be stopped.
+ * The processes that have been started so far and must be stopped.
  * @type {{ folder?: import('./launch/data-folder.mjs').DataFolder,
  *   stores: { stop(): Promise<void> }[], apps?: ReturnType<typeof superviseApps> }}
  */

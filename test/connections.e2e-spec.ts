@@ -24,7 +24,7 @@ afterAll(() => system?.stop());
 const create = async (body: object) => (await api.post('/connections', body)).body.data;
 const source = (chat: object) => api.source(CODE, { configured_props: { chat } });
 
-/** What the newest run of the source saw of its credentials. */
+/** The credentials that the newest run of the source received. */
 async function authOf(id: string): Promise<unknown> {
   const before = (await api.get(`/sources/${id}/event_summaries`)).body.page_info.total_count;
   await api.post(`/sources/${id}/run`, {});

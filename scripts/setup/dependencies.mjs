@@ -19,7 +19,7 @@ import { run } from '../shell/run.mjs';
 
 /** @type {Installation} */
 const SERVICES = { folder: inRoot(), name: 'dependencies', duration: 'about a minute' };
-/** What components may import: never loaded by the services. @type {Installation} */
+/** The packages that components may import. The services never load them. @type {Installation} */
 const COMPONENTS = { folder: inRoot('component-packages'), name: 'the packages of components', duration: 'a few seconds' };
 
 /**

@@ -103,7 +103,7 @@ function listenerProperties(listener, mechanisms, modules) {
 }
 
 /**
- * The port that a listener had last time, unless somebody has taken it since: nobody outside needs to know it.
+ * The port that a listener had last time, unless another process uses it now: no client outside needs to know it.
  * @param {string} config
  * @param {'CONTROLLER' | 'SERVICES'} listener
  * @param {number[]} taken

@@ -31,7 +31,7 @@ export async function postgresAccount(program) {
   if (asNobody.code === 0) return { prefix: [], ids, own: (dir) => giveTo(NOBODY, dir) };
   throw new ExplainedError(
     `PostgreSQL refuses to run as root, and no other user can read ${ROOT}: start Sluice as an ordinary user, ` +
-      'move it to a folder that everybody can read, or set DATABASE_URL to a database server.',
+      'move it to a folder that all users can read, or set DATABASE_URL to a database server.',
   );
 }
 

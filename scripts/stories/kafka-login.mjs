@@ -25,7 +25,7 @@ export const kafkaLoginVariables = (options) =>
   Object.fromEntries(VARIABLES.flatMap((name) => (options[optionOf(name)] === undefined ? [] : [[name, String(options[optionOf(name)])]])));
 
 /**
- * What the services' configuration makes of the variables. Builds Sluice if any variable is given.
+ * The services' configuration, read from the variables. Builds Sluice if any variable is given.
  *
  * @param {Record<string, string>} variables
  * @returns {Promise<Pick<import('kafkajs').KafkaConfig, 'ssl' | 'sasl'>>}

@@ -6,7 +6,7 @@ import { keysOf, QUIET, type World } from './world.js';
 
 const PATHS = 'history';
 
-/** What became of events: their deliveries, and delivering them again. */
+/** The outcome of events: their deliveries, and delivering them again. */
 export const history = (world: () => World) =>
   needing('receiver').describe('the deliveries of an event', () => {
     let api: Api;

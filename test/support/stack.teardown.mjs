@@ -9,7 +9,7 @@ export default async function tearDownStack() {
   await stack?.stop();
 }
 
-/** What keeps this process running: the types of resources, and the other ends of connections. */
+/** The resources that keep this process running: their types, and the other ends of connections. */
 function openHandles() {
   const sockets = process._getActiveHandles().filter((handle) => handle.remoteAddress && handle.hasRef?.() !== false);
   return [...process.getActiveResourcesInfo(), ...sockets.map(({ remoteAddress, remotePort }) => `${remoteAddress}:${remotePort}`)];

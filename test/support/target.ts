@@ -3,7 +3,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { isOwnAddress } from '../../scripts/shell/ports.mjs';
 
 /**
- * What a story may need beyond the REST API, the sources' endpoints and Kafka:
+ * The capabilities that a story may need in addition to the REST API, the sources' endpoints and Kafka:
  *
  * - `accounts`: the operator's CLI, which creates accounts and keys. Without it, `System.account()` returns the account of the key.
  * - `receiver`: the instance can call servers of the tests: webhook receivers, files of components, a mail server

@@ -190,7 +190,7 @@ export class LaneConsumer {
     }
   }
 
-  /** What was committed or, if the database is older, what belongs to the database. */
+  /** The committed positions or, if the database was restored, the positions that belong to its state. */
   private async valid({ databaseMs = 0, ...progress }: Committed): Promise<PartitionProgress> {
     const { topic, partition } = progress;
     const restored = await this.restores.positionFor({ ...this.name, topic, partition }, databaseMs);

@@ -8,7 +8,7 @@ interface Log {
   start: number;
 }
 
-/** What kafkajs does with a request: outside of the log, it begins at the beginning. null: no records yet. */
+/** A fetch as kafkajs executes it: for an offset outside the log, it begins at the beginning. null: no records yet. */
 function fetch({ timestamps, start }: Log, from: number) {
   const fetchedOffset = from < start || from > timestamps.length ? start : from;
   const messages = timestamps

@@ -16,7 +16,7 @@ export const fetchedOf = (batch: Batch): { messages: KafkaMessage[]; fetchedOffs
   highWatermark: Number(batch.highWatermark),
 });
 
-/** What a fetch means to a reader. */
+/** The meaning of a fetch for a reader. */
 export type Continuation =
   /** Take its records from `next` on. `missed`: retention deleted this many records before they were read. */
   | { kind: 'continues'; missed: number }

@@ -18,10 +18,10 @@ export interface LogRange {
 export type LogRanges = Map<number, LogRange>;
 
 const READ_MS = 25_000;
-/** Somebody waits for the result. */
+/** Few, because a caller waits for the result. */
 const FEW_RETRIES = { retry: { retries: 3 } };
 
-/** Reads parts of a topic that somebody asks for, beside the consumers of the process. Nothing is committed. */
+/** Reads parts of a topic on demand, independently of the consumers of the process. Commits nothing. */
 @Injectable()
 export class LogReader {
   constructor(
@@ -29,7 +29,7 @@ export class LogReader {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** What Kafka still has of each partition. */
+  /** The offsets that Kafka still has of each partition. */
   bounds(topic: string): Promise<LogRanges> {
     return this.kafka.withAdmin(async (admin) => {
       const offsets = await admin.fetchTopicOffsets(topic);
@@ -37,7 +37,7 @@ export class LogReader {
     }, FEW_RETRIES);
   }
 
-  /** What was written to each partition at a time (ms) or later, and is still there. */
+  /** The offsets of the records that were written to each partition at a time (ms) or later and still exist. */
   since(topic: string, ms: number): Promise<LogRanges> {
     return this.kafka.withAdmin(async (admin) => {
       const [all, found] = [await admin.fetchTopicOffsets(topic), await admin.fetchTopicOffsetsByTimestamp(topic, ms)];

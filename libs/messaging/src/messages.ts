@@ -26,7 +26,7 @@ interface Pending {
 }
 
 const TIMEOUT_MS = 10_000;
-/** How long the late reply to a request is waited for where somebody has the patience. */
+/** How long to wait for the late reply to a request whose caller has patience. */
 const LATE_MS = 60_000;
 /** How long an announcement waits for the services that act on a fact. */
 const ANNOUNCE_MS = 2000;

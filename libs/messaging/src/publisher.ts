@@ -13,7 +13,7 @@ export interface OutgoingRecord {
   headers?: Record<string, string>;
 }
 
-/** What a record costs beside its value and headers. */
+/** The bytes of a record in addition to its value and headers. */
 const RECORD_OVERHEAD = 100;
 
 interface Waiting {
@@ -46,7 +46,7 @@ export class Publisher {
   }
 
   /**
-   * Resolves when the broker has all of the records (acks from all in-sync replicas); rejects when it doesn't take them. withinMs: rejects
+   * Resolves when the broker has all of the records (acks from all in-sync replicas); rejects if the broker refuses them. withinMs: rejects
    * with Unavailable after this time; records whose batch has not begun by then are not sent any more.
    */
   send(records: OutgoingRecord[], { withinMs }: { withinMs?: number } = {}): Promise<void> {

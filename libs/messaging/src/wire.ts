@@ -18,7 +18,7 @@ export const HEADER = {
   error: 'error',
 } as const;
 
-/** What the value of a sealed request and of its reply is bound to (libs/secrets). */
+/** The context to which the value of a sealed request and its reply is bound (libs/secrets). */
 export const requestPlace = (correlationId: string): string => `request ${correlationId}`;
 export const replyPlace = (correlationId: string): string => `reply ${correlationId}`;
 

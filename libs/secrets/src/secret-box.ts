@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createHash, createSecretKey, type Key
 
 const PREFIX = 'sealed';
 const ALGORITHM = 'aes-256-gcm';
-/** What GCM is made for (NIST SP 800-38D, 8.2): 96 random bits, for at most 2^32 values per key. */
+/** The size that GCM is designed for (NIST SP 800-38D, 8.2): 96 random bits, for at most 2^32 values per key. */
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 

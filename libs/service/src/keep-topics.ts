@@ -7,7 +7,7 @@ const EVERY_MS = 5000;
 const recreated = counter('topics_recreated_total', 'Topics that a running service missed and created again.');
 
 /**
- * Creates the topics of a running service again if somebody deletes them or the brokers lose their disks. Without them, nobody could send
+ * Creates the topics of a running service again if they are deleted or the brokers lose their disks. Without them, no service could send
  * and no consumer could run.
  * @returns a function that stops it
  */

@@ -2,7 +2,7 @@ import type { Schema } from '#database';
 import { freshDatabase } from './fresh-database.js';
 
 /**
- * What the entities of a schema and the tables that its migrations make do not agree on: the statements with which TypeORM would bring the tables in
+ * The differences between the entities of a schema and the tables that its migrations create: the statements with which TypeORM would bring the tables in
  * line, and the tables without an entity. Does not compare what entities cannot express: storage parameters, the condition of a partial index,
  * settings of the database.
  */

@@ -18,7 +18,7 @@ export class AutoSubscriptionsRepository {
   async create(transaction: Transaction, ownerId: UserId, listenerId: string, eventName: string): Promise<AutoSubscription> {
     await transaction.query(`SELECT pg_advisory_xact_lock(${TURN})`, [ownerId]);
     await transaction.query(
-      // SQL: the clock is read when it's this transaction's turn, so that a new emitter is older than this time or sees this row. It's the clock of
+      // SQL: the clock is read when this transaction has its turn, so that a new emitter is older than this time or sees this row. It is the clock of
       // the database server, by which the catalog dates emitters too
       `INSERT INTO auto_subscription (id, owner_id, listener_id, event_name, created_at_ms)
        VALUES ($1, $2, $3, $4, floor(extract(epoch FROM clock_timestamp()) * 1000)) ON CONFLICT (owner_id, event_name, listener_id) DO NOTHING`,

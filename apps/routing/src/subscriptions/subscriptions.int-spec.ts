@@ -141,7 +141,7 @@ describe('an auto-subscription', () => {
     const created_at_ms = soon();
     const source = await routing.source(owner, { created_at_ms });
     await routing.service.delete({ owner_id: owner, emitter_id: source, listener_id: webhook });
-    // a later change of the emitter doesn't bring back what the user has removed
+    // a later change of the emitter does not restore the removed subscription
     await routing.directory.learn(routing.state(owner, source, { active: false, version: 2, created_at_ms }));
     expect(await names()).toEqual([]);
     const other = await routing.source(owner, { created_at_ms: soon() });
@@ -167,7 +167,7 @@ describe('an auto-subscription', () => {
         routing.service.createAuto({ owner_id: owner, listener_id: webhook, event_name: String(n) }),
         routing.directory.learn(routing.state(owner, source, { created_at_ms: Date.now() + 10_000 })),
       ]);
-      // its time is that of its turn: either the emitter saw it, or it's the younger of the two, which it isn't here
+      // its time is that of its turn: either the emitter saw it, or it is the younger of the two, which is not the case here
       expect(made.event_name).toBe(String(n));
       const covered = (await names()).includes(`${source} ${webhook} ${n}`);
       const { rows } = await routing.database.query<{ created_at_ms: number }>(
