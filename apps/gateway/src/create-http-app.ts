@@ -1,8 +1,6 @@
 import type { DynamicModule } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
 import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
@@ -12,16 +10,12 @@ import { GatewayConfig } from './gateway.config.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { idempotentPosts } from './idempotency/idempotent-posts.js';
 import { limitRequests } from './limits/rate-limit.js';
+import { GatewayAdapter } from './http/gateway-adapter.js';
 import { readJsonBodies } from './http/request-bodies.js';
 import { serveDocs, showDocsToBrowsers } from './http/openapi.js';
-import { ProblemFilter, sendProblem } from './http/problem.js';
+import { ProblemFilter } from './http/problem.js';
 import { RequestPipe } from './http/request.pipe.js';
-import { KnownRoutes } from './http/routes.js';
 import { enforceScopes } from './http/scopes.js';
-
-/** Node's maximum. */
-const MAX_URL_LENGTH = 16_384;
-const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 
 /**
  * Sent with every response. Responses belong to one account and may contain keys and secrets, so no cache may store them. The policy is written for
@@ -37,25 +31,11 @@ const SAFE_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
 };
-/** The paths of lists that users expect at the route that creates their items. */
-const LISTS = new Map(
-  ['sources', 'webhooks', 'subscriptions', 'auto_subscriptions'].map((kind): [string, string] => [`/v1/${kind}`, `/v1/users/me/${kind}`]),
-);
 
 /** The HTTP side of the gateway: hooks, pipes and filters of all routes, in the order in which a request passes them. */
 export async function createHttpApp(module: DynamicModule, log: Log): Promise<NestFastifyApplication> {
   const config = GatewayConfig.read();
-  const adapter = new GatewayAdapter({
-    bodyLimit: config.maxBodyBytes,
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_URL_LENGTH },
-    rewriteUrl: (request: IncomingMessage) => readableUrl(request.url ?? '/'),
-    genReqId: (request: IncomingMessage) => {
-      const given = request.headers['x-request-id'];
-      return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
-    },
-    forceCloseConnections: 'idle',
-    return503OnClosing: false,
-  });
+  const adapter = new GatewayAdapter(config.maxBodyBytes);
   const fastify = adapter.getInstance();
   const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
     logger: new NestLog(log),
@@ -98,39 +78,6 @@ const isJson = (reply: FastifyReply): boolean => /^application\/(problem\+)?json
 /** So that the prompt of a shell begins on its own line. */
 const withNewline = (text: string | Buffer): string | Buffer =>
   typeof text === 'string' ? `${text}\n` : Buffer.concat([text, Buffer.from('\n')]);
-
-/** 405 for a known path with an unsupported method; Nest would return 404 for that, too. */
-class GatewayAdapter extends FastifyAdapter {
-  private readonly routes = new KnownRoutes(this.getInstance());
-
-  override setNotFoundHandler(): ReturnType<FastifyAdapter['setNotFoundHandler']> {
-    return this.getInstance().setNotFoundHandler((request, reply) => this.refuseUnknown(request, reply));
-  }
-
-  refuseUnknown(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const path = pathOf(request);
-    const methods = this.routes.methodsOf(path);
-    if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `no such path: ${path}` });
-    reply.header('allow', methods.join(', '));
-    const list = request.method === 'GET' ? LISTS.get(path.replace(/\/+$/, '')) : undefined;
-    const hint = list === undefined ? '' : `; the list is at ${list}`;
-    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed; allowed: ${methods.join(', ')}${hint}` });
-  }
-}
-
-/** Rewrites the path for the router: `$errors` may be encoded or not, and malformed percent-encoding is taken literally. */
-function readableUrl(url: string): string {
-  const [path = '/', ...query] = url.split('?');
-  let readable = path.replace(/%24errors/i, '$$errors');
-  try {
-    decodeURIComponent(readable);
-  } catch {
-    readable = readable.replaceAll('%', '%25');
-  }
-  return [readable, ...query].join('?');
-}
-
-const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0] ?? '/';
 
 function logRequests(
   fastify: {

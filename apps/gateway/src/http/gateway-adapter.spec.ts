@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fastify from 'fastify';
-import { KnownRoutes } from './routes.js';
+import { KnownRoutes } from './gateway-adapter.js';
 
 describe('known routes', () => {
   const app = fastify();

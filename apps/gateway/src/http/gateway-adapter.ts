@@ -1,0 +1,90 @@
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { sendProblem } from './problem.js';
+
+/** Node's maximum. */
+const MAX_URL_LENGTH = 16_384;
+const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
+/** The paths of lists that users expect at the route that creates their items. */
+const LISTS = new Map(
+  ['sources', 'webhooks', 'subscriptions', 'auto_subscriptions'].map((kind): [string, string] => [`/v1/${kind}`, `/v1/users/me/${kind}`]),
+);
+
+/** Fastify with the gateway's settings. Returns 405 for a known path with an unsupported method; Nest would return 404 for that, too. */
+export class GatewayAdapter extends FastifyAdapter {
+  private readonly routes: KnownRoutes;
+
+  constructor(bodyLimit: number) {
+    super({
+      bodyLimit,
+      routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_URL_LENGTH },
+      rewriteUrl: (request: IncomingMessage) => readableUrl(request.url ?? '/'),
+      genReqId: (request: IncomingMessage) => {
+        const given = request.headers['x-request-id'];
+        return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();
+      },
+      forceCloseConnections: 'idle',
+      return503OnClosing: false,
+    });
+    this.routes = new KnownRoutes(this.getInstance());
+  }
+
+  override setNotFoundHandler(): ReturnType<FastifyAdapter['setNotFoundHandler']> {
+    return this.getInstance().setNotFoundHandler((request, reply) => this.refuseUnknown(request, reply));
+  }
+
+  refuseUnknown(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const path = pathOf(request);
+    const methods = this.routes.methodsOf(path);
+    if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `no such path: ${path}` });
+    reply.header('allow', methods.join(', '));
+    const list = request.method === 'GET' ? LISTS.get(path.replace(/\/+$/, '')) : undefined;
+    const hint = list === undefined ? '' : `; the list is at ${list}`;
+    return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed; allowed: ${methods.join(', ')}${hint}` });
+  }
+}
+
+/** All routes with their methods, to distinguish a known path with a wrong method from an unknown path. */
+export class KnownRoutes {
+  private readonly routes = new Map<string, { pattern: RegExp; methods: Set<string> }>();
+
+  constructor(fastify: FastifyInstance) {
+    fastify.addHook('onRoute', ({ url, method }) => {
+      const route = this.routes.get(url) ?? { pattern: patternOf(url), methods: new Set<string>() };
+      for (const each of [method].flat()) route.methods.add(each);
+      this.routes.set(url, route);
+    });
+  }
+
+  /** The methods that the path supports; empty if the path is unknown. */
+  methodsOf(path: string): string[] {
+    const methods = new Set<string>();
+    for (const { pattern, methods: known } of this.routes.values()) if (pattern.test(path)) for (const method of known) methods.add(method);
+    return [...methods].filter((method) => method !== 'OPTIONS').sort();
+  }
+}
+
+function patternOf(url: string): RegExp {
+  const source = url
+    .replace(/\/+$/, '')
+    .split('/')
+    .map((segment) => (segment.startsWith(':') ? '[^/]+' : segment.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/\\\*$/, '.*')))
+    .join('/');
+  return new RegExp(`^${source}/?$`);
+}
+
+/** Rewrites the path for the router: `$errors` may be encoded or not, and malformed percent-encoding is taken literally. */
+function readableUrl(url: string): string {
+  const [path = '/', ...query] = url.split('?');
+  let readable = path.replace(/%24errors/i, '$$errors');
+  try {
+    decodeURIComponent(readable);
+  } catch {
+    readable = readable.replaceAll('%', '%25');
+  }
+  return [readable, ...query].join('?');
+}
+
+const pathOf = (request: FastifyRequest): string => request.url.split('?', 1)[0] ?? '/';
