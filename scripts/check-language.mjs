@@ -9,7 +9,8 @@ const SCOPE =
   /\.md$|^docs\/|^(k8s|docker|components|\.ci)\/|^docker-|^Dockerfile$|^\.env\.example$|^(apps|libs|packages|scripts|bench|test)\/.*\.(ts|mjs|sh)$|^[^/]+\.c?js$/;
 
 /** Files that quote the phrases, and code or texts of others. */
-const EXCEPT = /^scripts\/(check-language|language\/prose\.spec)\.mjs$|^docker\/seccomp|real-components|packages\/client\/src\/generated|sandbox\/attacks/;
+const EXCEPT =
+  /^scripts\/(check-language|language\/prose\.spec)\.mjs$|^docker\/seccomp|real-components|packages\/client\/src\/generated|sandbox\/attacks/;
 
 /** @type {[phrase: RegExp, better: string][]} */
 const PHRASES = [
