@@ -78,7 +78,7 @@ export interface ComponentWarning {
   column: number | null;
 }
 
-/** What a component's code says without being run. */
+/** The description of a component, without running it. */
 export interface CodeOutline {
   imports: PackageImport[];
   warnings: ComponentWarning[];

@@ -13,11 +13,11 @@ const propTypes = [
 ];
 /** Of other systems; the catalog explains what to use instead when a source is created. */
 const foreignInterfaces = ['$.interface.apphook', '$.interface.email'];
-/** What other systems call them. */
+/** Their names in other systems. */
 const otherNames: Record<string, string> = { number: 'integer', int: 'integer', text: 'string', bool: 'boolean', array: 'string[]' };
 
 /**
- * What is certainly a mistake in a component although it can run: a member, a hook or a type that nothing knows and that is nearly one that exists.
+ * Finds mistakes in a component that can run: a member, a hook or a type that is unknown and resembles a known one.
  * It looks at object literals only; what code computes is the author's affair.
  */
 export function mistakesOf(tree: Syntax): ComponentWarning[] {

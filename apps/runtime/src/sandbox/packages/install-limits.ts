@@ -1,6 +1,6 @@
 import type { EgressLimits } from '../egress/egress-budget.js';
 
-/** What one installation may use. Sizes in bytes, times in ms. */
+/** The limits of one installation. Sizes in bytes, times in ms. */
 export const defaultInstallLimits = {
   /** Packages that one component may name */
   named: 20,

@@ -1,11 +1,11 @@
 import { subset, validRange } from 'semver';
 
-/** What an import asks for. */
+/** The package that an import requests. */
 export interface PackageSpecifier {
   name: string;
   /** A version, a range or a tag, as npm reads it; null: the newest */
   range: string | null;
-  /** What follows the name, with its slash: `/plugin/utc`, or nothing */
+  /** The path after the name, with its slash: `/plugin/utc`, or nothing */
   path: string;
 }
 

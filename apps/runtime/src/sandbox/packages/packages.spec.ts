@@ -151,7 +151,7 @@ describe('packages that components import', () => {
     expect(error?.stack).toContain('component.js:4:9');
   });
 
-  it('are asked for with the operator’s credentials, which the component cannot see', async () => {
+  it('are requested with the operator’s credentials, which the component cannot see', async () => {
     await result('import greeting from "greeting@1.0.0";', 'greeting');
     expect(registry.requests.at(-1)?.authorization).toBe('Bearer token-of-the-operator');
     const seen = await result('import fs from "fs"; import greeting from "greeting@1.1.0";', '[process.env, fs.readdirSync("/runner")]');

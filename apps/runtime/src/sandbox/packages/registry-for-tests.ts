@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 
-/** What an archive contains: text, or a link to somewhere. */
+/** The contents of an archive: text, or a link. */
 export type ArchiveEntry = string | Buffer | { link: string };
 
 export interface PublishedVersion {
@@ -13,7 +13,7 @@ export interface PublishedVersion {
   manifest?: Record<string, unknown>;
   /** Where the registry says that the archive is; default: in the registry */
   tarball?: string;
-  /** What the registry says that the checksum is */
+  /** The checksum that the registry states */
   integrity?: string;
 }
 
