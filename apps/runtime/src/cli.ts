@@ -104,7 +104,7 @@ async function readState(file: string | undefined): Promise<LocalState> {
 }
 
 async function withSandbox(work: (sandbox: ProcessSandbox) => Promise<void>): Promise<void> {
-  // one look at one component: nothing has to be ready or warm
+  // a single inspection: no processes need to be ready in advance
   const sandbox = await startSandbox({ ...readSandboxConfig(), blanks: 0, warmModules: [] });
   try {
     await work(sandbox);

@@ -11,7 +11,7 @@ export interface PropValues {
   problems: FieldProblem[];
 }
 
-/** The replacements of interfaces that other systems have. */
+/** Replacements for interfaces that exist only in other systems. */
 const INSTEAD: Record<string, string> = {
   '$.interface.apphook':
     ': use $.interface.http and register its endpoint as a webhook in the app (hooks.activate), or $.interface.timer and poll the app',

@@ -11,7 +11,7 @@ import {
 } from '../sandbox/sandbox.js';
 import { dedupe, type DedupeState } from '../source-state/dedupe.js';
 
-/** The state that a source keeps from run to run. */
+/** The state that a source keeps between runs. */
 export interface LocalState {
   /** Values by key */
   db: Record<string, unknown>;

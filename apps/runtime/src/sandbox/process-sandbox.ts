@@ -30,7 +30,7 @@ import { FairSlots } from './processes/fair-slots.js';
 
 // A run whose process ended because of another run is repeated alone; that process can fail, too
 const mostAttempts = 3;
-// One that is accepted waits in the memory of this process and in one of the places of its requests, of which there are 64
+// An accepted inspection occupies memory and one of the 64 requests that this process handles at a time
 const installationLimits = { atATime: 2, atATimePerAccount: 1, waitingPerAccount: 10, waiting: 20 };
 const inspectionLimits = { atATime: 4, atATimePerAccount: 2, waitingPerAccount: 20, waiting: 44 };
 
@@ -74,7 +74,7 @@ export class ProcessSandbox implements Sandbox {
     const parent = await jailRootParent(config.dataDir).catch(() => config.dataDir);
     const packages = { ...config.packages, store: config.packages.store || join(parent, 'packages') };
     const sandbox = new ProcessSandbox(config, chosen, packages, versions);
-    // If a runner cannot start (a Node without the internals that the guest needs), it shows now and not at the first run
+    // If no runner can start (Node lacks internals that the guest needs), fail now and not at the first run
     await sandbox.pool.fill().catch(async (error: unknown) => {
       await sandbox.close();
       throw error;

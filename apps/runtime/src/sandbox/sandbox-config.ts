@@ -15,7 +15,7 @@ export interface SandboxLimits extends GuestLimits {
   inspectMs: number;
   /** An installation of packages whose caller sets no timeout, on the wall's clock */
   installMs: number;
-  /** How long a component may do nothing while it is loaded */
+  /** How long a component may be idle while it is loaded */
   inspectIdleMs: number;
   /** CPU time of a run, an inspection or a bundling */
   cpuMs: number;

@@ -78,7 +78,7 @@ export interface ComponentWarning {
   column: number | null;
 }
 
-/** The facts about a component's code that need no run. */
+/** The description of a component, without running it. */
 export interface CodeOutline {
   imports: PackageImport[];
   warnings: ComponentWarning[];

@@ -17,7 +17,7 @@ const foreignInterfaces = ['$.interface.apphook', '$.interface.email'];
 const otherNames: Record<string, string> = { number: 'integer', int: 'integer', text: 'string', bool: 'boolean', array: 'string[]' };
 
 /**
- * The certain mistakes in a component, although it can run: a member, a hook or a type that nothing knows and that is nearly one that exists.
+ * Finds mistakes in a component that can run: a member, a hook or a type that is unknown and resembles a known one.
  * It looks at object literals only; what code computes is the author's affair.
  */
 export function mistakesOf(tree: Syntax): ComponentWarning[] {

@@ -141,7 +141,7 @@ export class CuratedModules {
     ].join('\n');
   }
 
-  /** A CommonJS package as a module that names all of its exports: Node itself finds them only in some (`import { get } from "lodash"` fails). */
+  /** Returns a CommonJS package as a module that names all of its exports. Node detects them only in some packages (`import { get } from "lodash"` fails). */
   private namedExports(url: string): string {
     const name = url.slice(namedScheme.length);
     if (name === types)

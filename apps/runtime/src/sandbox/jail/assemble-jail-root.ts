@@ -24,7 +24,7 @@ export async function assembleJailRoot(target: string, { programs, guest, packag
   await writeFile(join(root, 'runner', 'probe.cjs'), guest.probe);
   await writeFile(join(root, 'runner', 'npm.cjs'), guest.npm);
   await writeFile(join(root, 'runner', 'outline.cjs'), guest.outline);
-  // Node looks for both; if Landlock returned EACCES instead of ENOENT, it would not start
+  // Node looks for both files. Without them, Landlock would return EACCES instead of ENOENT, and Node would not start
   await writeFile(join(root, 'runner', 'package.json'), '{}');
   await writeFile(join(root, 'runner', 'openssl.cnf'), '');
   for (const { from, to } of packages) await placePackage(from, join(root, 'runner', to));

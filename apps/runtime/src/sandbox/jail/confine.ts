@@ -3,10 +3,10 @@
  *
  *     confine [x<path> …] [r<path> …] [w<path> …] - <program> <argument> …
  *
- *     x<path>   this file, or what is below this folder, may be read and executed
- *     r<path>   what is below this folder may be read and listed
+ *     x<path>   allows reading and executing this file, or the files below this folder
+ *     r<path>   allows reading and listing the files below this folder
  *     w<path>   below this folder, files and folders may also be made, written, moved and removed
- *     none      files stay as they are; for a jail whose root directory holds nothing else
+ *     none      does not restrict files; for a jail whose root directory has no others
  *
  * The steps: no new privileges, Landlock, the seccomp filter (which is part of the program), execve. Node supports none of them, and setpriv(1) only
  * since util-linux 2.41, so the program is generated here, instruction by instruction. Its exit status states which step failed.
@@ -42,7 +42,7 @@ const execute = 1 | 4;
 const read = 4 | 8;
 // write a file 2, remove a folder 16, a file 32, make a folder 128, a file 256, move 8192, truncate 16384
 const write = read | 2 | 16 | 32 | 128 | 256 | 8192 | 16384;
-// Everything that this version of Landlock knows is handled, so everything that no rule allows is denied
+// Handles every access that this version of Landlock knows, so any access without a rule is denied
 const filesUpTo = { version3: 0x7fff, version5: 0xffff };
 const tcp = 3;
 const abstractSocketsAndSignals = 3;

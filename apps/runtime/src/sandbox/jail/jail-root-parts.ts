@@ -18,7 +18,7 @@ export interface JailRootParts {
   packages: CuratedPackage[];
   /** npm itself, which installs other packages */
   npm: CuratedPackage;
-  /** null: there is no filter for this processor */
+  /** null: this processor is not supported */
   filter: Buffer | null;
 }
 
@@ -32,7 +32,7 @@ export async function collectJailRootParts(modules: string[]): Promise<JailRootP
   return { programs, guest, packages, npm, filter: seccompFilter() };
 }
 
-/** Depends on contents alone: the files of a container image may have other times than at its build. */
+/** Depends only on contents, because the files of a container image may not have the times of its build. */
 export async function fingerprint({ programs, guest, packages, npm, filter }: JailRootParts): Promise<string> {
   const hash = createHash('sha256');
   for (const { name, file, libraries } of programs) {
@@ -154,7 +154,7 @@ export async function installedPackage(name: string): Promise<CuratedPackage> {
   return { version: manifest.version, from: dir, to: relative(project, dir) };
 }
 
-/** Above this file, which may be compiled into `dist/`. */
+/** Searches the folders above this file, which may be compiled into `dist/`. */
 async function findProject(): Promise<string> {
   for (let above = import.meta.dirname; ; above = dirname(above)) {
     const dir = join(above, INSTALLED);

@@ -15,7 +15,7 @@ export const mostWritable = 2;
 
 export interface JailedProgram {
   kind: 'runner' | 'probe' | 'bundler' | 'npm';
-  /** Files of this one process: its egress socket, or the sources to bundle. Seen inside under `exchangePath`. */
+  /** The files of this process: its egress socket, or the sources to bundle. Inside the jail, its path is `exchangePath`. */
   exchangeDir: string;
   /** The user of the process if we are root. No user is used twice, so a process cannot reach files of an earlier one */
   uid: number;

@@ -52,7 +52,7 @@ export class SetprivJail implements Jail {
       ...execute.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,execute:${path}`]),
       ...read.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,read-dir:${path}`]),
       ...writable.flatMap((path) => ['--landlock-rule', `path-beneath:${writeRights}:${path}`]),
-      // Without a filter for this processor the probe reaches the network and the rung is refused
+      // Without a filter, the probe reaches the network, and the rung is refused
       ...(seccompFile ? ['--seccomp-filter', seccompFile] : []),
       '--',
     ];

@@ -43,7 +43,7 @@ export class UnshareJail implements Jail {
       ...lowerPriority(),
       findProgram('prlimit') ?? 'prlimit',
       ...resourceLimits(program.kind),
-      // unshare ends with us, and its child with it: a process that loops would outlive a parent that was killed
+      // unshare ends when we do, and its child with it. Otherwise a process in an endless loop would outlive a parent that was killed
       findProgram('setpriv') ?? 'setpriv',
       ...['--pdeathsig', 'KILL'],
       findProgram('unshare') ?? 'unshare',

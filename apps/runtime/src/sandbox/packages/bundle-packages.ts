@@ -93,7 +93,7 @@ function entryOf(imports: ResolvedImport[]): string {
 
 const fileOf = (name: string): string => `${Buffer.from(name).toString('hex')}.cjs`;
 
-/** Functions that packages call while they are loaded, and that do no harm. */
+/** Functions that packages call while they are loaded, and that are harmless. */
 const harmless: Record<string, string> = {
   'module.createRequire': '() => globalThis.require',
   'worker_threads.markAsUncloneable': '() => {}',

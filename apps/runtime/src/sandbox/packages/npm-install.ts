@@ -78,7 +78,7 @@ async function attempt(tools: InstallTools, options: string[], until: number): P
   }
 }
 
-/** Ends the installation when it has written or downloaded too much. The folder is measured periodically, so a little more may be written. */
+/** Ends the installation when it has written or downloaded too much. The folder is checked periodically, so a little more may be written. */
 async function keepWatch(work: string, limits: InstallLimits, downloaded: () => number, watch: AbortController): Promise<void> {
   while (!watch.signal.aborted) {
     const reason = downloaded() > limits.downloadedBytes ? 'size' : await excess(work, limits);
@@ -114,7 +114,7 @@ export interface InstalledPackage {
   hasInstallScript: boolean;
 }
 
-/** The packages that npm has installed, by its own record. */
+/** The packages that npm has installed, according to its lock file. */
 export async function installedPackages(work: string): Promise<InstalledPackage[]> {
   const record = JSON.parse(await readFile(join(work, 'node_modules', '.package-lock.json'), 'utf8')) as {
     packages: Record<string, { name?: string; version?: string; hasInstallScript?: boolean }>;

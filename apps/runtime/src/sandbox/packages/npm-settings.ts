@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { findProgram } from '../jail/command-line.js';
 import { installedPackage } from '../jail/jail-root-parts.js';
 
-/** The part of npm's settings on this machine that an installation needs. */
+/** The settings of npm on this machine that an installation needs. */
 export interface NpmSettings {
   /** A settings file with the registries, their credentials and proxies, and nothing else */
   npmrc: string;

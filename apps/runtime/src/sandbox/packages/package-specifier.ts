@@ -1,6 +1,6 @@
 import { subset, validRange } from 'semver';
 
-/** The package that an import names. */
+/** The package that an import requests. */
 export interface PackageSpecifier {
   name: string;
   /** A version, a range or a tag, as npm reads it; null: the newest */

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 
-/** The content of an archive: text, or a link to somewhere. */
+/** The contents of an archive: text, or a link. */
 export type ArchiveEntry = string | Buffer | { link: string };
 
 export interface PublishedVersion {

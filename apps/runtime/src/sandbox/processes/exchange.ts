@@ -33,7 +33,7 @@ export class ExchangeBase {
     chmodSync(this.dir, 0o711);
   }
 
-  /** A folder for one process, with its way out in it. */
+  /** Creates the folder of one process, with its egress socket. */
   async open(uid: number, guard: Pick<AddressGuard, 'resolve'>, limits: EgressLimits): Promise<Exchange> {
     const dir = await this.folder();
     const socketName = 's';

@@ -18,7 +18,7 @@ const lengths = {
   specifier: 512,
 };
 const mostImports = 200;
-// An event of a megabyte whose every sign is escaped, beside what gathers before a frame is sent
+// An event of one megabyte in which every character is escaped, and the output that gathers before a frame is sent
 const largeFrame = 3 << 20;
 const longestDescription = 600_000;
 const deepestDescription = 120;
