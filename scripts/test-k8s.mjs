@@ -1,5 +1,5 @@
 // npm run test:k8s [-- options] [-- arguments for jest]: runs the stories of test/ against k8s/overlays/dev, in a namespace of kubectl's current cluster.
-import { loadAll } from 'js-yaml';
+import { dump, loadAll } from 'js-yaml';
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -241,12 +241,12 @@ async function makeOverlay(folder, { namespace, image, variables, kafkaAddress }
 }
 
 /**
- * Several documents in one file; JSON is YAML.
+ * Several documents in one file.
  * @param {string} file
  * @param {object[]} documents
  */
 async function writeManifest(file, documents) {
-  await writeFile(file, documents.map((document) => JSON.stringify(document, null, 2)).join('\n---\n'));
+  await writeFile(file, documents.map((document) => dump(document)).join('---\n'));
 }
 
 /**

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
@@ -8,13 +8,14 @@ import { join } from 'node:path';
 import { brokerAccess } from '../scripts/stores/broker-access.mjs';
 import { startBroker } from '../scripts/stores/broker.mjs';
 import { freePort } from '../scripts/shell/ports.mjs';
+import { needing } from './support/target.js';
 
 const topics = ['events', 'workflows', 'workflow-triggers', 'routing.requests'];
 
 type Access = Awaited<ReturnType<typeof brokerAccess>>;
 
 /** The broker of `npm start`; it starts with data of a version without logins, which is the harder case. */
-describe('the embedded broker', () => {
+needing('processes').describe('the embedded broker', () => {
   let dir: string;
   let port: number;
   let access: Access;

@@ -131,6 +131,29 @@ describe('the HTTP side of the gateway', () => {
       client.destroy();
     });
 
+    it('ends each JSON body with a line break, counts it in content-length, and sends a repeated response byte for byte', async () => {
+      const [found, unknown, head] = [
+        await app.inject({ method: 'GET', url: `/v1/sources/${SOURCE}`, headers: KEY }),
+        await app.inject({ method: 'GET', url: '/v1/nothing', headers: KEY }),
+        await app.inject({ method: 'HEAD', url: `/v1/sources/${SOURCE}`, headers: KEY }),
+      ];
+      for (const { body, headers } of [found, unknown]) {
+        expect(body).toMatch(/^[^\n]*\}\n$/);
+        expect(headers['content-length']).toBe(String(Buffer.byteLength(body)));
+      }
+      expect(head.headers['content-length']).toBe(found.headers['content-length']);
+      const post = () =>
+        app.inject({
+          method: 'POST',
+          url: '/v1/sources',
+          headers: { ...KEY, 'content-type': 'application/json', 'idempotency-key': 'lines' },
+          payload: JSON.stringify({ component_id: 'sc_000000000000000000000000000' }),
+        });
+      const [first, second] = [await post(), await post()];
+      expect(second.headers['idempotency-replayed']).toBe('true');
+      expect(second.body).toBe(first.body);
+    });
+
     it('forbids caches to store responses, and browsers to run or frame content of other origins', async () => {
       for (const url of ['/docs', '/openapi.json', `/v1/sources/${SOURCE}`, '/v1/nothing']) {
         const { headers } = await app.inject({ method: 'GET', url, headers: KEY });

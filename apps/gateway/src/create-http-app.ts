@@ -74,13 +74,13 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   enforceScopes(fastify);
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
-  fastify.addHook('onSend', (request, reply, _, done) => {
+  fastify.addHook('onSend', (request, reply, payload, done) => {
     if (!request.raw.complete) {
       // otherwise Fastify would close the connection
       reply.removeHeader('connection');
       dropUnreadBody(request.raw);
     }
-    done();
+    done(null, isJson(reply) && (typeof payload === 'string' || Buffer.isBuffer(payload)) ? withNewline(payload) : payload);
   });
   fastify.addHook('preClose', async () => {
     await letClientsLeave(fastify.server, ServiceConfig.read().shutdownDelayMs);
@@ -93,6 +93,12 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   serveDocs(app);
   return app;
 }
+
+const isJson = (reply: FastifyReply): boolean => /^application\/(problem\+)?json\b/.test(String(reply.getHeader('content-type')));
+
+/** So that the prompt of a shell begins on its own line. */
+const withNewline = (text: string | Buffer): string | Buffer =>
+  typeof text === 'string' ? `${text}\n` : Buffer.concat([text, Buffer.from('\n')]);
 
 /** 405 for a known path with an unsupported method; Nest would return 404 for that, too. */
 class GatewayAdapter extends FastifyAdapter {
