@@ -102,7 +102,11 @@ export const components = (world: () => World) =>
       ['an export that is not an object', { component_code: 'export default 5' }, 'exports no component'],
       ['a component without a name', { component_code: 'export default { version: "1" }' }, 'name'],
       ['code that throws', { component_code: 'throw new Error("at once")' }, 'at once'],
-      ['a module that does not exist', { component_code: 'import x from "left-pad"; export default { name: "x" }' }, 'left-pad'],
+      [
+        'a module that does not exist',
+        { component_code: 'import x from "@sluice-stories/missing"; export default { name: "x" }' },
+        '@sluice-stories/missing',
+      ],
     ])('return 400 for %s', async (_, body, says) => {
       const response = await create(body);
       expect(response.status).toBe(400);
@@ -116,18 +120,18 @@ export const components = (world: () => World) =>
       ).toBe(413);
     });
 
-    it.each(['http-request', 'interval-timer', 'cron-schedule', 'rss-feed', 'json-poller'])(
-      'of the registry exist for every account: %s',
-      async (key) => {
-        const { status, body } = await otherAccount.get(`/components/registry/${key}`);
-        expect(status).toBe(200);
-        expect(keysOf(body.data)).toEqual(FIELDS);
-        expect(body.data.code).toContain(key);
-        expect((await otherAccount.post('/sources', { component_id: body.data.id, ...needed[key] })).status).toBe(200);
-        // a client reads the component that its source refers to
-        expect((await otherAccount.get(`/components/${body.data.id}`)).body).toEqual(body);
-      },
-    );
+    it.each([
+      ...['http-request', 'interval-timer', 'cron-schedule', 'rss-feed', 'json-poller'],
+      ...['github', 'gitlab', 'stripe', 'shopify', 'slack', 'twilio', 'standard-webhooks', 'cloudevents', 'hmac'],
+    ])('of the registry exist for every account: %s', async (key) => {
+      const { status, body } = await otherAccount.get(`/components/registry/${key}`);
+      expect(status).toBe(200);
+      expect(keysOf(body.data)).toEqual(FIELDS);
+      expect(body.data.code).toContain(key);
+      expect((await otherAccount.post('/sources', { component_id: body.data.id, ...needed[key] })).status).toBe(200);
+      // a client reads the component that its source refers to
+      expect((await otherAccount.get(`/components/${body.data.id}`)).body).toEqual(body);
+    });
 
     it('of the registry are separate from those of the account', async () => {
       expect((await api.get('/components/http-request')).status).toBe(404);
@@ -190,5 +194,10 @@ export const components = (world: () => World) =>
 
 const needed: Record<string, object> = {
   'json-poller': { configured_props: { url: 'http://127.0.0.1:1/', timer: { intervalSeconds: 3600 } } },
+  ...Object.fromEntries(
+    ['github', 'gitlab', 'stripe', 'shopify', 'slack', 'standard-webhooks'].map((key) => [key, { configured_props: { secret: 'secret' } }]),
+  ),
+  twilio: { configured_props: { authToken: 'token' } },
+  hmac: { configured_props: { secret: 'secret', header: 'x-signature' } },
   'rss-feed': { configured_props: { url: 'http://127.0.0.1:1/', timer: { intervalSeconds: 3600 } } },
 };

@@ -41,6 +41,8 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
     SLUICE_HTTP_PORT: String(await freePort()),
     SLUICE_ENDPOINTS_PORT: String(await freePort()),
     SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',
+    // a story that installs packages brings its registry
+    SLUICE_PACKAGES: 'none',
     // the values that npm start shortens
     SLUICE_SHUTDOWN_TIMEOUT: '45s',
     ...Object.assign({}, ...Object.values(variables)),

@@ -22,6 +22,13 @@ export class PackagesConfig extends Config({
       'A package that is named here is also accepted if it has an install script, which is never executed.',
     parse: listed,
   }),
+  /** Read by npm, like all of its settings; declared here for the documentation. */
+  registry: text('NPM_CONFIG_REGISTRY', {
+    fallback: '',
+    description:
+      "npm's own variable: the registry of the packages that components import. npm's other settings (`NPM_CONFIG_…`, `.npmrc`) are used, too. " +
+      'Empty: the registry of npm.',
+  }),
   store: text('SLUICE_PACKAGES_STORE', {
     fallback: '',
     description:
