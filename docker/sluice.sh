@@ -34,6 +34,9 @@ app() {
   exec node --enable-source-maps "$@"
 }
 
+# sluice admin … is the same as in a repository.
+[ "${1-}" != admin ] || shift
+
 case "${1-}" in
   gateway | catalog | routing | event-store | runtime)
     # Without SIGUSR1 nobody can open the inspector of a running service.

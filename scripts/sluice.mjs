@@ -1,4 +1,5 @@
-// npm run --silent sluice -- <command>: the operator's commands, each implemented by the app that owns the data.
+#!/usr/bin/env node
+// npx sluice <command>: the command line. Users' commands are in packages/cli; operators' commands are implemented by the app that owns the data.
 import './setup/check-platform.mjs';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -6,13 +7,14 @@ import { appEnvironment } from './processes/apps.mjs';
 import { dataFolder, findRunning } from './launch/data-folder.mjs';
 import { loadDotEnv } from './launch/dot-env.mjs';
 import { explain, ExplainedError } from './shell/explained-error.mjs';
+import { ensureCommandLine } from './setup/command-line.mjs';
 import { node24 } from './setup/node24.mjs';
 import { inRoot } from './shell/paths.mjs';
 import { dataFolderPath } from './launch/settings.mjs';
 import { ensureBuild, ensureDependencies } from './setup/setup.mjs';
 
 /**
- * The program of each command, and whether it uses the stores.
+ * The program of each operator's command, and whether it uses the stores.
  * @type {Record<string, { program: string[], usesStores: boolean }>}
  */
 const COMMANDS = {
@@ -25,7 +27,7 @@ const COMMANDS = {
   kafka: { program: ['scripts', 'kafka-acls.mjs'], usesStores: false },
 };
 
-const USAGE = `Usage: npm run --silent sluice -- <command>
+const USAGE = `Usage: npx sluice admin <command>
 
   account …     accounts
   key …         API keys
@@ -36,38 +38,63 @@ const USAGE = `Usage: npm run --silent sluice -- <command>
                 encrypt all secrets under the first key of SLUICE_SECRETS_KEY
   kafka acls    print the Kafka permissions that each service needs
 
-Add --help to a command for its options.`;
+Add --help to a command for its options. The commands also work without "admin".`;
 
-const args = process.argv.slice(2);
-const isKnown = Object.hasOwn(COMMANDS, args[0] ?? '') && (args[0] !== 'secrets' || args[1] === 'rotate');
-const command = isKnown ? COMMANDS[args[0] ?? ''] : undefined;
-if (command === undefined) {
-  console.error(args.length > 0 ? `Unknown command: ${args[0]}\n\n${USAGE}` : USAGE);
-  process.exitCode = 2;
-} else {
-  try {
-    process.exitCode = await runCommand(command);
-  } catch (error) {
-    console.error(explain(error));
-    process.exitCode = 1;
+const [first, ...others] = process.argv.slice(2);
+const isAdmin = first === 'admin';
+const args = isAdmin ? others : process.argv.slice(2);
+const isOperators = Object.hasOwn(COMMANDS, args[0] ?? '') && (args[0] !== 'secrets' || args[1] === 'rotate');
+const command = isOperators ? COMMANDS[args[0] ?? ''] : undefined;
+try {
+  if (command !== undefined) process.exitCode = await runOperators(command);
+  else if (!isAdmin) process.exitCode = await runUsers();
+  else {
+    const asked = args.length === 0 || ['help', '--help', '-h'].includes(args[0] ?? '');
+    console.error(asked ? USAGE : `Unknown command: ${args[0]}\n\n${USAGE}`);
+    process.exitCode = asked && args.length > 0 ? 0 : 2;
   }
+} catch (error) {
+  console.error(explain(error));
+  process.exitCode = 1;
+}
+
+/** Runs the command line for users. Without a profile, it uses the Sluice that `npm start` runs here. */
+async function runUsers() {
+  const env = { ...process.env };
+  loadDotEnv();
+  await ensureDependencies({ say: console.error });
+  const file = await ensureCommandLine({ say: console.error });
+  return exitCode(['--disable-warning=ExperimentalWarning', file, ...args], {
+    ...env,
+    SLUICE_LOCAL_KEY_FILE: dataFolder(dataFolderPath(process.env)).apiKey,
+    SLUICE_LOCAL_URL: `http://localhost:${process.env.SLUICE_HTTP_PORT ?? 3000}`,
+  });
 }
 
 /**
  * @param {{ program: string[], usesStores: boolean }} command
  * @returns {Promise<number>} the exit code
  */
-async function runCommand({ program, usesStores }) {
+async function runOperators({ program, usesStores }) {
   loadDotEnv();
   // Standard output belongs to the command: a program may be reading it.
   await ensureDependencies({ say: console.error });
   await ensureBuild({ say: console.error });
   const file = inRoot(...program);
   if (!existsSync(file)) throw new ExplainedError(`"${args[0]}" is not part of this installation: ${file} is missing.`);
-  const child = spawn(node24(), ['--enable-source-maps', file, ...args], {
-    stdio: 'inherit',
-    env: { ...appEnvironment(usesStores ? addresses() : {}), SLUICE_API_KEY: process.env.SLUICE_API_KEY },
+  return exitCode(['--enable-source-maps', file, ...args], {
+    ...appEnvironment(usesStores ? addresses() : {}),
+    SLUICE_API_KEY: process.env.SLUICE_API_KEY,
   });
+}
+
+/**
+ * @param {string[]} nodeArguments
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<number>}
+ */
+function exitCode(nodeArguments, env) {
+  const child = spawn(node24(), nodeArguments, { stdio: 'inherit', env });
   // Ctrl-C reaches the command directly; this process only waits for it.
   process.on('SIGINT', () => {});
   process.on('SIGTERM', () => child.kill('SIGTERM'));

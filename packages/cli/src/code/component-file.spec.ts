@@ -1,0 +1,56 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { nameOf, readComponent } from './component-file.js';
+
+let folder: string;
+const file = (name: string, content: string): string => {
+  mkdirSync(join(folder, name, '..'), { recursive: true });
+  writeFileSync(join(folder, name), content);
+  return join(folder, name);
+};
+beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), 'sluice-component-'))));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe('readComponent', () => {
+  it('returns a file without neighbours as it is', async () => {
+    const code = "import axios from 'axios';\nexport default { name: './x', run() { throw 1; } };\n";
+    const component = await readComponent(file('one.mjs', code));
+    expect(component).toMatchObject({ code, files: [join(folder, 'one.mjs')] });
+    expect(component.located('Error: x\n    at run (component:///0a1b/component.js:2:38)')).toBe(
+      `Error: x\n    at run (${join(folder, 'one.mjs')}:2:38)`,
+    );
+  });
+
+  it('bundles a file with its neighbours, and finds the lines of the author in a stack', async () => {
+    file('parts/broken.mjs', '// first line\nexport function broken() {\n  throw new Error("x");\n}\n');
+    const path = file(
+      'two.mjs',
+      "import axios from 'axios';\nimport { broken } from './parts/broken.mjs';\nexport default { name: 'Two', run() { axios; broken(); } };\n",
+    );
+    const component = await readComponent(path);
+    expect(component.files.sort()).toEqual([join(folder, 'parts/broken.mjs'), path]);
+    expect(component.code).toContain('from "axios"');
+    expect(component.code).not.toContain('sourceMappingURL');
+    const line = component.code.split('\n').findIndex((text) => text.includes('throw new Error')) + 1;
+    const shown = relative(process.cwd(), join(folder, 'parts/broken.mjs'));
+    expect(component.located(`at broken (component:///0a1b/component.js:${line}:9)`)).toMatch(
+      new RegExp(`^at broken \\(${shown.replaceAll('.', '\\.')}:3:\\d+\\)$`),
+    );
+  });
+
+  it('reports the place of a mistake in a neighbour, and a missing file', async () => {
+    file('parts/bad.mjs', 'export const a = ;');
+    await expect(readComponent(file('bad.mjs', "import './parts/bad.mjs';"))).rejects.toThrow(/parts\/bad\.mjs:1:18: Unexpected ";"/);
+    await expect(readComponent('none.mjs')).rejects.toThrow('there is no file none.mjs');
+  });
+});
+
+it.each([
+  ['price-watch.mjs', 'price-watch'],
+  ['/a/b.c.ts', 'b.c'],
+  ['/org/repo/blob/main/x.mjs', 'x'],
+])('nameOf(%s) is %s', (path, name) => {
+  expect(nameOf(path)).toBe(name);
+});

@@ -1,0 +1,103 @@
+import { existsSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
+import type { PatchSourceBody, SluiceClient, Source } from '@sluice/client';
+import { SluiceError } from '@sluice/client';
+import { endpointOf, SOURCES } from '../resources/kinds.js';
+import { findSource } from '../resources/find.js';
+import { usageError } from '../session/errors.js';
+import type { Session } from '../session/session.js';
+import { nameOf, readComponent } from './component-file.js';
+import { sendProps } from './props.js';
+
+export interface DeployOptions {
+  name?: string;
+  prop?: string[];
+}
+
+/** A component, as a body names it, and the name of its sources. */
+interface Choice {
+  component: Pick<PatchSourceBody, 'component_code' | 'component_url' | 'key'>;
+  name: string;
+  /** The types of the props, where they are known. */
+  types: Record<string, string>;
+}
+
+/** What `FILE|KEY|URL` refers to. */
+export async function chosenComponent(sluice: SluiceClient, target: string): Promise<Choice> {
+  if (/^https?:\/\//i.test(target)) return { component: { component_url: target }, name: nameOf(new URL(target).pathname), types: {} };
+  if (existsSync(target) || /\.[cm]?[jt]s$/.test(target)) {
+    const { code } = await readComponent(target);
+    return { component: { component_code: code }, name: nameOf(target), types: {} };
+  }
+  const { data } = await sluice.getRegisteredComponent({ path: { key: target } }).catch((error: unknown) => {
+    if (error instanceof SluiceError && error.status === 404)
+      throw usageError(`${target} is not a file, a URL or the key of a registered component`);
+    throw error;
+  });
+  const types = Object.fromEntries(data.configurable_props.map(({ name, type }) => [name, type]));
+  return { component: { key: target }, name: target, types };
+}
+
+/** The source with this name, if there is one. */
+export async function sourceNamed(sluice: SluiceClient, name: string): Promise<Source | undefined> {
+  for await (const source of SOURCES.list(sluice)) if (source.name === name || source.name_slug === name) return source;
+  return undefined;
+}
+
+export type Outcome = 'created' | 'updated' | 'unchanged';
+
+/**
+ * Creates the source, or changes the one that has this name: deploying the same again changes nothing. Props that are not given keep their values.
+ */
+export async function deployed(
+  sluice: SluiceClient,
+  name: string,
+  { configured_props, ...body }: PatchSourceBody,
+): Promise<{ source: Source; outcome: Outcome }> {
+  const before = await sourceNamed(sluice, name);
+  if (!before) {
+    const { data: source } = await sluice.createSource({ body: { ...(body as object), name, configured_props } });
+    return { source, outcome: 'created' };
+  }
+  const { data: source } = await sluice.patchSource({ path: { id: before.id }, body: { ...body, configured_props } });
+  return { source, outcome: isSame(before, source) ? 'unchanged' : 'updated' };
+}
+
+/** The owner is omitted in lists. */
+export const isSame = ({ user_id: _a, ...before }: Source, { user_id: _b, ...after }: Source): boolean => isDeepStrictEqual(before, after);
+
+/** `sluice deploy FILE|KEY|URL` */
+export async function deploy(session: Session, target: string, { name, prop }: DeployOptions): Promise<void> {
+  const choice = await chosenComponent(session.sluice, target);
+  const { source, outcome } = await sendProps(prop, choice.types, (configured_props) =>
+    deployed(session.sluice, name ?? choice.name, { ...choice.component, configured_props }),
+  );
+  report(session, source, outcome);
+}
+
+export interface UpdateOptions extends DeployOptions {
+  code?: string;
+  activate?: boolean;
+  deactivate?: boolean;
+}
+
+/** `sluice update SOURCE` */
+export async function update(session: Session, text: string, { code, name, prop, activate, deactivate }: UpdateOptions): Promise<void> {
+  if (activate && deactivate) throw usageError('--activate and --deactivate exclude each other');
+  const before = await findSource(session.sluice, text);
+  const choice = code === undefined ? undefined : await chosenComponent(session.sluice, code);
+  const { data: component } = await session.sluice.getComponent({ path: { keyOrId: before.component_id }, query: { exclude: 'code' } });
+  const types = Object.fromEntries(component.configurable_props.map((each) => [each.name, each.type]));
+  const body: PatchSourceBody = { ...choice?.component, name, active: activate ? true : deactivate ? false : undefined };
+  const { data: source } = await sendProps(prop, choice ? choice.types : types, (configured_props) =>
+    session.sluice.patchSource({ path: { id: before.id }, body: { ...body, configured_props } }),
+  );
+  report(session, source, isSame(before, source) ? 'unchanged' : 'updated');
+}
+
+function report(session: Session, source: Source, outcome: Outcome): void {
+  if (session.format !== 'table') return session.item(source);
+  session.print(`${outcome} ${source.name_slug} (${source.id})\n`);
+  const endpoint = endpointOf(source.configured_props);
+  if (endpoint) session.print(`endpoint: ${endpoint}\n`);
+}

@@ -1,0 +1,24 @@
+import { CommanderError } from 'commander';
+import { program } from './program.js';
+import { EXIT, exitCodeOf, explain } from './session/errors.js';
+import { styled } from './session/output.js';
+
+// the reader of a pipe has ended: sluice events … | head
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+
+// as a shell reports a process that Ctrl-C has ended
+process.once('SIGINT', () => process.exit(130));
+
+try {
+  await program().parseAsync();
+} catch (error) {
+  if (error instanceof CommanderError) {
+    // commander has printed the usage
+    process.exitCode = error.exitCode === 0 ? 0 : EXIT.usage;
+  } else {
+    process.stderr.write(`${styled('red', `sluice: ${explain(error)}`, process.stderr)}\n`);
+    process.exitCode = exitCodeOf(error);
+    // live streams and watchers of other parts of the command may still be open
+    process.exit();
+  }
+}

@@ -1,0 +1,65 @@
+import { CliError, EXIT } from '../session/errors.js';
+import { itemText, styled } from '../session/output.js';
+import type { Session } from '../session/session.js';
+import { readManifests } from './manifest.js';
+import { Plan, type Step } from './plan.js';
+
+export interface ApplyOptions {
+  file: string;
+  prune?: boolean;
+  dryRun?: boolean;
+}
+
+const DONE = { create: 'created', update: 'updated', delete: 'deleted', none: 'unchanged' } as const;
+const STYLE = { create: 'green', update: 'yellow', delete: 'red', none: 'dim' } as const;
+
+async function planned(session: Session, { file, prune }: ApplyOptions): Promise<Step[]> {
+  const manifests = await readManifests(file, () => session.stdin());
+  return Plan.of(session.sluice, manifests, { prune, env: session.env });
+}
+
+/** `sluice apply -f DIR`: makes the account what the manifests say; does not touch what is right already. */
+export async function apply(session: Session, options: ApplyOptions): Promise<void> {
+  const steps = await planned(session, options);
+  if (options.dryRun) return showPlan(session, steps);
+  const results: { what: string; result: string }[] = [];
+  for (const { action, what, changes, uncertain, run } of steps) {
+    let outcome = action;
+    if (action !== 'none' || uncertain.length > 0) {
+      try {
+        const changed = await run();
+        if (action === 'none' && changed === true) outcome = 'update';
+      } catch (error) {
+        throw Object.assign(error as Error, { message: `${what}: ${(error as Error).message}` });
+      }
+    }
+    results.push({ what, result: DONE[outcome] });
+    if (session.format === 'table') session.print(line(outcome, DONE[outcome], what, changes));
+  }
+  if (session.format !== 'table') session.print(itemText(results, session.format));
+}
+
+/** `sluice diff -f DIR`: what `apply` would change. Exits with 1 if it is anything. */
+export async function diff(session: Session, options: ApplyOptions): Promise<void> {
+  const steps = await planned(session, options);
+  showPlan(session, steps);
+  const differences = steps.filter(({ action }) => action !== 'none').length;
+  if (differences > 0) throw new CliError(`${differences} of ${steps.length} differ`, EXIT.failed);
+}
+
+function showPlan(session: Session, steps: Step[]): void {
+  if (session.format !== 'table')
+    return session.print(
+      itemText(
+        steps.map(({ action, what, changes, uncertain }) => ({ action, what, changes, uncertain })),
+        session.format,
+      ),
+    );
+  for (const { action, what, changes, uncertain } of steps) {
+    session.print(line(action, action === 'none' ? 'no change' : action, what, changes));
+    if (uncertain.length > 0) session.note(`  only apply can compare ${uncertain.join(', ')} of ${what}`);
+  }
+}
+
+const line = (action: Step['action'], word: string, what: string, changes: string[]): string =>
+  `${styled(STYLE[action], word.padEnd(9), process.stdout)}  ${what}${changes.length > 0 ? `: ${changes.join(', ')}` : ''}\n`;

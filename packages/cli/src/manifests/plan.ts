@@ -1,0 +1,308 @@
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { resolve } from 'node:path';
+import { SluiceError } from '@sluice/client';
+import type { AutoSubscription, SluiceClient, Source, Subscription, Webhook } from '@sluice/client';
+import { readComponent } from '../code/component-file.js';
+import { isSame } from '../code/deploy.js';
+import { SOURCES, WEBHOOKS } from '../resources/kinds.js';
+import { usageError } from '../session/errors.js';
+import { isObject, type Manifest, resolved } from './manifest.js';
+
+/** Begins the external id of each source and webhook that `apply` has created: only those are pruned. */
+export const OWNER = 'sluice.dev/';
+const MASK = '••••••••';
+
+export type Action = 'create' | 'update' | 'delete' | 'none';
+
+/** One step that makes the account what the manifests say. */
+export interface Step {
+  action: Action;
+  /** For people: the kind and name of the resource. */
+  what: string;
+  /** The fields that differ. */
+  changes: string[];
+  /** The fields that only Sluice can compare: secrets, which are never returned, and code at a URL. */
+  uncertain: string[];
+  /** Carries it out. Resolves with false if nothing has changed. */
+  run(): Promise<unknown>;
+}
+
+/** The account as it is. */
+interface State {
+  sources: Source[];
+  webhooks: Webhook[];
+  subscriptions: Subscription[];
+  autoSubscriptions: AutoSubscription[];
+}
+
+export async function readState(sluice: SluiceClient): Promise<State> {
+  const [sources, webhooks]: [Source[], Webhook[]] = [[], []];
+  for await (const source of SOURCES.list(sluice)) sources.push(source);
+  for await (const webhook of WEBHOOKS.list(sluice)) webhooks.push(webhook);
+  const [{ data: subscriptions }, { data: autoSubscriptions }] = await Promise.all([
+    sluice.listSubscriptions(),
+    sluice.listAutoSubscriptions(),
+  ]);
+  return { sources, webhooks, subscriptions, autoSubscriptions };
+}
+
+/**
+ * The steps, in the order in which they can run. A step may need what an earlier one creates, so ids are looked up when it runs. A source or webhook is
+ * the one that `apply` created from this name, or else the one that has this name; the latter is changed, but never pruned.
+ */
+export class Plan {
+  /** The ids of the resources of the manifests, as far as they exist. */
+  private readonly ids = new Map<string, string>();
+  private readonly kept = new Set<string>();
+
+  private constructor(
+    private readonly sluice: SluiceClient,
+    private readonly env: Record<string, string | undefined>,
+    private readonly state: State,
+    private readonly manifests: Manifest[],
+  ) {}
+
+  static async of(
+    sluice: SluiceClient,
+    manifests: Manifest[],
+    { prune = false, env }: { prune?: boolean; env: Record<string, string | undefined> },
+  ): Promise<Step[]> {
+    const plan = new Plan(sluice, env, await readState(sluice), manifests);
+    const steps: Step[] = [];
+    for (const manifest of plan.ofKind('Component')) steps.push(await plan.component(manifest));
+    for (const manifest of plan.ofKind('Webhook')) steps.push(plan.webhook(manifest));
+    for (const manifest of plan.ofKind('Source')) steps.push(await plan.source(manifest));
+    for (const manifest of plan.ofKind('Subscription')) steps.push(plan.subscription(manifest));
+    return prune ? [...steps, ...plan.pruned()] : steps;
+  }
+
+  private ofKind(kind: Manifest['kind']): Manifest[] {
+    return this.manifests.filter((manifest) => manifest.kind === kind);
+  }
+
+  private async component(manifest: Manifest): Promise<Step> {
+    const { component_code } = await this.code(manifest);
+    const known = await this.sluice.getComponent({ path: { keyOrId: manifest.name } }).then(
+      ({ data }) => data,
+      (error: unknown) => {
+        if (error instanceof SluiceError && error.status === 404) return undefined;
+        throw error;
+      },
+    );
+    const key = `Component ${manifest.name}`;
+    const isSame = known !== undefined && component_code !== undefined && known.code_hash === hashOf(component_code);
+    if (isSame) this.ids.set(key, known.id);
+    return {
+      ...{
+        action: isSame ? 'none' : known ? 'update' : 'create',
+        what: `component ${manifest.name}`,
+        changes: isSame || !known ? [] : ['code'],
+        uncertain: [],
+      },
+      run: async () => {
+        const { data } = await this.sluice.createComponent({ body: { component_code } });
+        this.ids.set(key, data.id);
+        const { data: newest } = await this.sluice.getComponent({ path: { keyOrId: manifest.name }, query: { include: 'id' } });
+        if (newest.id !== data.id)
+          throw usageError(`${manifest.origin}: the key of the component must be its metadata.name, ${manifest.name}`);
+      },
+    };
+  }
+
+  private webhook(manifest: Manifest): Step {
+    const { url, name = manifest.name, ...rest } = resolved(manifest.spec, manifest, this.env) as Record<string, never>;
+    const found =
+      this.state.webhooks.find(({ external_id }) => external_id === OWNER + manifest.name) ??
+      this.state.webhooks.find((each) => each.name === name && !each.external_id?.startsWith(OWNER));
+    const wanted: Record<string, unknown> = { url, name, description: null, active: true, rate_limit: null, ...rest };
+    const changes = found
+      ? Object.keys(wanted).filter((field) => !isDeepStrictEqual(wanted[field], (found as Record<string, unknown>)[field] ?? null))
+      : [];
+    if (found) this.found(manifest, found.id);
+    return {
+      ...{ action: !found ? 'create' : changes.length > 0 ? 'update' : 'none', what: `webhook ${manifest.name}`, changes, uncertain: [] },
+      run: async () => {
+        if (found) return this.sluice.patchWebhook({ path: { id: found.id }, body: wanted });
+        const { active, ...query } = wanted;
+        const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== null));
+        const { data } = await this.sluice.createWebhook({ query: { ...given, external_id: OWNER + manifest.name } });
+        this.found(manifest, data.id);
+        if (active === false) await this.sluice.patchWebhook({ path: { id: data.id }, body: { active } });
+      },
+    };
+  }
+
+  private async source(manifest: Manifest): Promise<Step> {
+    const { name = manifest.name, active = true, component } = manifest.spec as { name?: string; active?: boolean; component?: unknown };
+    const props = (resolved(manifest.spec.props ?? {}, manifest, this.env) ?? {}) as Record<string, unknown>;
+    const { sources } = this.state;
+    const found =
+      sources.find(({ external_id }) => external_id === OWNER + manifest.name) ??
+      sources.find((each) => each.name_slug === manifest.name && !each.external_id?.startsWith(OWNER));
+    const choice = await this.choice(manifest, component);
+    const { changes, uncertain } = found
+      ? await this.sourceChanges(found, { name, active, props, choice })
+      : { changes: [], uncertain: [] };
+    if (found) this.found(manifest, found.id);
+    return {
+      ...{ action: !found ? 'create' : changes.length > 0 ? 'update' : 'none', what: `source ${manifest.name}`, changes, uncertain },
+      run: async () => {
+        const body = { ...this.choiceBody(manifest, choice), name };
+        if (found) {
+          const { data } = await this.sluice.patchSource({ path: { id: found.id }, body: { ...body, active, configured_props: props } });
+          return !isSame(found, data);
+        }
+        const { data } = await this.sluice.createSource({ body: { ...body, configured_props: props, external_id: OWNER + manifest.name } });
+        this.found(manifest, data.id);
+        if (!active) await this.sluice.patchSource({ path: { id: data.id }, body: { active } });
+      },
+    };
+  }
+
+  private async sourceChanges(
+    found: Source,
+    { name, active, props, choice }: { name: string; active: boolean; props: Record<string, unknown>; choice: Choice },
+  ): Promise<Pick<Step, 'changes' | 'uncertain'>> {
+    const [changes, uncertain]: [string[], string[]] = [[], []];
+    if (found.name !== name) changes.push('name');
+    if (found.active !== active) changes.push('active');
+    if (choice.component_url !== undefined) uncertain.push('component');
+    else if (await this.isOtherComponent(found, choice)) changes.push('component');
+    for (const [prop, value] of Object.entries(props)) {
+      const now = found.configured_props[prop];
+      if (JSON.stringify(now ?? null).includes(MASK)) uncertain.push(`props.${prop}`);
+      else if (!isDeepStrictEqual(timerForm(value ?? null), timerForm(now ?? null))) changes.push(`props.${prop}`);
+    }
+    return { changes, uncertain };
+  }
+
+  private async isOtherComponent(found: Source, { named, component_id, component_code, key }: Choice): Promise<boolean> {
+    // without an id, the component is created or updated by an earlier step
+    if (named !== undefined || component_id !== undefined) return component_id !== found.component_id;
+    if (key !== undefined) return (await this.sluice.getRegisteredComponent({ path: { key } })).data.id !== found.component_id;
+    const { data } = await this.sluice.getComponent({ path: { keyOrId: found.component_id }, query: { include: 'code_hash' } });
+    return data.code_hash !== hashOf(component_code ?? '');
+  }
+
+  private async choice(manifest: Manifest, component: unknown): Promise<Choice> {
+    if (!isObject(component)) throw usageError(`${manifest.origin}: spec.component must have file, code, url, key, id or name`);
+    const { key, id, name } = component as Record<string, string | undefined>;
+    if (key !== undefined) return { key };
+    if (id !== undefined) return { component_id: id };
+    if (name !== undefined) {
+      const [known] = this.ofKind('Component').filter((each) => each.name === name);
+      if (!known) throw usageError(`${manifest.origin}: there is no Component ${name}`);
+      return { component_id: this.ids.get(`Component ${name}`), named: name };
+    }
+    return this.code({ ...manifest, spec: component });
+  }
+
+  private choiceBody(manifest: Manifest, { named, ...body }: Choice): Omit<Choice, 'named'> {
+    return named === undefined ? body : { component_id: this.idOf(manifest, `Component ${named}`) };
+  }
+
+  private async code({ spec, folder, origin }: Manifest): Promise<Choice> {
+    const { file, code, url } = spec as Record<string, string | undefined>;
+    if (file !== undefined) return { component_code: (await readComponent(resolve(folder, file))).code };
+    if (code !== undefined) return { component_code: code };
+    if (url !== undefined) return { component_url: url };
+    throw usageError(`${origin}: one of file, code and url is required`);
+  }
+
+  private subscription(manifest: Manifest): Step {
+    const { emitter, listener, event_name = '', auto = false } = manifest.spec as Record<string, never>;
+    const what = `subscription ${auto ? 'of later emitters' : String(emitter)} → ${String(listener)}${event_name ? ` (${String(event_name)})` : ''}`;
+    if (auto) {
+      const isKnown = this.state.autoSubscriptions.some(
+        (each) => each.event_name === event_name && each.listener_id === this.knownEnd(manifest, listener),
+      );
+      const run = (): Promise<unknown> =>
+        this.sluice.createAutoSubscription({ query: { listener_id: this.end(manifest, listener), event_name } });
+      return { action: isKnown ? 'none' : 'create', what, changes: [], uncertain: [], run };
+    }
+    const ends = (): { emitter_id: string; listener_id: string } => ({
+      emitter_id: this.end(manifest, emitter),
+      listener_id: this.end(manifest, listener),
+    });
+    const [emitterId, listenerId] = [this.knownEnd(manifest, emitter), this.knownEnd(manifest, listener)];
+    const known = this.state.subscriptions.find(
+      (each) => each.emitter_id === emitterId && each.listener_id === listenerId && each.event_name === event_name,
+    );
+    if (known) this.kept.add(known.id);
+    return {
+      ...{ action: known ? 'none' : 'create', what, changes: [], uncertain: [] },
+      run: () => this.sluice.createSubscription({ query: { ...ends(), event_name } }),
+    };
+  }
+
+  /** The same, or undefined if an earlier step creates it. Throws if no manifest has that name. */
+  private knownEnd(manifest: Manifest, text: unknown): string | undefined {
+    const [, kind, name] = /^(source|webhook)\/(.+)$/s.exec(String(text)) ?? [];
+    if (kind === undefined) return this.end(manifest, text);
+    if (!this.ofKind(kind === 'source' ? 'Source' : 'Webhook').some((each) => each.name === name))
+      throw usageError(`${manifest.origin}: there is no ${kind} ${name} in the manifests`);
+    return this.ids.get(`${kind === 'source' ? 'Source' : 'Webhook'} ${name}`);
+  }
+
+  /** The id of an emitter or listener: `source/NAME` or `webhook/NAME` of a manifest, or an id or glob as the API takes it. */
+  private end(manifest: Manifest, text: unknown): string {
+    if (typeof text !== 'string') throw usageError(`${manifest.origin}: spec.emitter and spec.listener are required`);
+    const [, kind, name] = /^(source|webhook)\/(.+)$/s.exec(text) ?? [];
+    if (kind === undefined) return text;
+    return this.idOf(manifest, `${kind === 'source' ? 'Source' : 'Webhook'} ${name}`);
+  }
+
+  private idOf({ origin }: Manifest, key: string): string {
+    const id = this.ids.get(key);
+    if (id === undefined) throw usageError(`${origin}: there is no ${key}`);
+    return id;
+  }
+
+  private found({ kind, name }: Manifest, id: string): void {
+    this.ids.set(`${kind} ${name}`, id);
+    this.kept.add(id);
+  }
+
+  /** Deletes what `apply` created and the manifests no longer contain; of the subscriptions, those between two such resources. */
+  private pruned(): Step[] {
+    const { sources, webhooks, subscriptions } = this.state;
+    const isOurs = ({ external_id }: { external_id?: string }): boolean => external_id?.startsWith(OWNER) ?? false;
+    const ours = new Set([...sources, ...webhooks].filter(isOurs).map(({ id }) => id));
+    const isGone = ({ id }: { id: string }): boolean => ours.has(id) && !this.kept.has(id);
+    const deletion = (what: string, run: () => Promise<unknown>): Step => ({ action: 'delete', what, changes: [], uncertain: [], run });
+    return [
+      ...subscriptions
+        .filter(({ id, emitter_id, listener_id }) => ours.has(listener_id) && ours.has(emitter_id) && !this.kept.has(id))
+        .map(({ emitter_id, listener_id, event_name }) =>
+          deletion(`subscription ${emitter_id} → ${listener_id}`, () =>
+            this.sluice.deleteSubscription({ query: { emitter_id, listener_id, event_name } }),
+          ),
+        ),
+      ...sources
+        .filter(isGone)
+        .map(({ id, name_slug }) => deletion(`source ${name_slug}`, () => this.sluice.deleteSource({ path: { id } }))),
+      ...webhooks
+        .filter(isGone)
+        .map(({ id, name }) => deletion(`webhook ${name ?? id}`, () => this.sluice.deleteWebhook({ path: { id } }))),
+    ];
+  }
+}
+
+interface Choice {
+  component_id?: string;
+  component_code?: string;
+  component_url?: string;
+  key?: string;
+  /** The name of a manifest of a component. */
+  named?: string;
+}
+
+const hashOf = (code: string): string => createHash('sha256').update(code, 'utf8').digest('hex');
+
+/** A timer is written `{intervalSeconds}` or `{cron}` and returned as `{cron, interval_seconds}`. */
+function timerForm(value: unknown): unknown {
+  if (!isObject(value) || !('intervalSeconds' in value || 'interval_seconds' in value || 'cron' in value)) return value;
+  const { intervalSeconds, interval_seconds, cron, timezone } = value;
+  return { seconds: intervalSeconds ?? interval_seconds ?? null, cron: cron || null, timezone: timezone ?? null };
+}

@@ -1,0 +1,187 @@
+import { Command, Option } from 'commander';
+import manifest from '../package.json' with { type: 'json' };
+import { usageError } from './session/errors.js';
+import { collected } from './session/option-values.js';
+import { FORMATS } from './session/output.js';
+import { type CommonOptions, Session } from './session/session.js';
+
+/** What a command does: it gets the session, the arguments of the command and its options. */
+type Action = (session: Session, ...argumentsAndOptions: never[]) => unknown;
+
+const PROP = ['-p, --prop <name=value>', 'the value of a prop: JSON, text, or @file; repeatable', collected] as const;
+const STREAM = ['--stream <name>', 'a custom stream, or * for all of them'] as const;
+const FILE = ['-f, --file <path>', 'a file, a folder, or - for standard input'] as const;
+const PRUNE = ['--prune', 'also delete what apply has created and the files no longer contain'] as const;
+
+/** The whole command line. Each command loads its code when it runs. */
+export function program(): Command {
+  const root = new Command('sluice')
+    .description('The command line of Sluice.')
+    .version(manifest.version)
+    .showHelpAfterError('(add --help for the options)')
+    .exitOverride();
+
+  const command = (usage: string, description: string, load: () => Promise<Action>): Command =>
+    root
+      .command(usage)
+      .description(description)
+      .addOption(new Option('-o, --output <format>', 'the format of the output').choices(FORMATS).default('table'))
+      .option('--profile <name>', 'the profile to use; default: SLUICE_PROFILE, or the one chosen with sluice profile')
+      .option('--debug', 'log requests to standard error, without their headers and bodies')
+      .action(async (...received: unknown[]) => {
+        // commander passes the arguments, the options and the command
+        const given = received.slice(0, -1);
+        const action = await load();
+        await action(new Session(given.at(-1) as CommonOptions), ...(given as never[]));
+      });
+
+  const account = () => import('./tools/account.js');
+  command('login [url]', 'store an API key, which is typed or comes from standard input', async () => (await account()).login);
+  command('logout', 'delete the profile in use', async () => (await account()).logout);
+  command('whoami', 'show the account in use', async () => (await account()).whoami);
+  command('profile [name]', 'list the profiles, or use another one', async () => (await account()).profile);
+
+  command(
+    'deploy <file|key|url>',
+    'create a source, or change the one of the same name',
+    async () => (await import('./code/deploy.js')).deploy,
+  )
+    .option('-n, --name <name>', 'the name of the source; default: that of the file, or the key')
+    .option(...PROP);
+  command('update <source>', 'change parts of a source', async () => (await import('./code/deploy.js')).update)
+    .option('--code <file|key|url>', 'another component')
+    .option('-n, --name <name>', 'another name')
+    .option(...PROP)
+    .option('--activate', 'switch it on')
+    .option('--deactivate', 'switch it off');
+  command(
+    'dev <file>',
+    'deploy a file whenever it changes, and show its events, logs and errors',
+    async () => (await import('./code/dev.js')).dev,
+  )
+    .option('-n, --name <name>', 'the name of the source; default: that of the file')
+    .option(...PROP);
+  command('init <file>', 'write the beginning of a component', async () => (await import('./tools/init.js')).init).option(
+    '-t, --template <name>',
+    'timer or http',
+    'timer',
+  );
+
+  const resources = () => import('./resources/commands.js');
+  command(
+    'list [kind]',
+    'list sources (default), webhooks, subscriptions, components, connections or keys',
+    async () => (await resources()).list,
+  )
+    .alias('ls')
+    .option('-s, --search <text>', 'only those whose names contain the text');
+  command('get <name...>', 'show one resource, by id, name or unique beginning', async () => (await resources()).get).alias('describe');
+  command('delete <name...>', 'delete one resource', async () => (await resources()).remove)
+    .alias('rm')
+    .option('-y, --yes', 'do not ask');
+  command('on <name...>', 'switch a source or webhook on', async () => (await resources()).switchOn);
+  command('off <name...>', 'switch a source or webhook off', async () => (await resources()).switchOff);
+
+  const reading = () => import('./streams/read-events.js');
+  for (const each of [
+    command('events <emitter>', 'show the last events of a source or workflow, oldest first', async () => (await reading()).events).option(
+      ...STREAM,
+    ),
+    command('logs <emitter>', 'show the last log lines of a source, oldest first', async () => (await reading()).logs),
+    command('errors <emitter>', 'show the last errors of a source or workflow, oldest first', async () => (await reading()).errors),
+  ])
+    each.option('-n, --number <number>', 'how many, 0 to 100', '10').option('-f, --follow', 'also show those that follow, until Ctrl-C');
+  command(
+    'listen <port|url>',
+    'post events to a server on this machine, as a webhook would',
+    async () => (await import('./streams/listen.js')).listen,
+  )
+    .option('-s, --source <name>', 'whose events; repeatable', collected)
+    .option(...STREAM)
+    .option('--after <event>', 'begin after the event with this id; default: with new events')
+    .option('--webhook <name>', 'sign with the secret of this webhook')
+    .option('--secret-file <file>', 'sign with the secret in this file; default: SLUICE_WEBHOOK_SECRET, or a new one');
+  command(
+    'publish <emitter>',
+    'publish an event in the name of a source or workflow',
+    async () => (await import('./streams/publish.js')).publish,
+  )
+    .option('-d, --data <json>', 'the event: JSON, @file, or - for standard input')
+    .option('--stream <name>', 'a custom stream')
+    .option('--id <id>', 'the emit id: publishing it twice is harmless');
+  command('run <source>', 'run a source now, and wait for the result', async () => (await import('./streams/publish.js')).run)
+    .option('-d, --data <json>', 'the event passed to run()')
+    .option('--no-wait', 'do not wait');
+  command(
+    'trigger <source>',
+    'send a request to the endpoint of a source, as an app would',
+    async () => (await import('./streams/trigger.js')).trigger,
+  )
+    .option('--fixture <name>', 'a sample request, such as github.push')
+    .option('-d, --data <json>', 'a JSON body')
+    .option('--secret-file <file>', 'sign with the secret in this file; default: SLUICE_FIXTURE_SECRET');
+
+  const deliveries = () => import('./streams/deliveries.js');
+  command(
+    'deliveries <webhook|emitter> [event]',
+    'list the deliveries to a webhook, or those of one event',
+    async () => (await deliveries()).deliveries,
+  ).option('-n, --number <number>', 'how many, 1 to 100', '20');
+  command('retry <webhook> <delivery>', 'retry a delivery now', async () => (await deliveries()).retry);
+  command(
+    'recover <webhook>',
+    'retry all deliveries that have failed since a time',
+    async () => (await deliveries()).recover,
+  ).requiredOption('--since <time>', 'ISO 8601 or Unix seconds');
+  command('replay <emitter> <listener>', 'deliver past events once more to one listener', async () => (await deliveries()).replay)
+    .requiredOption('--from <time|event>', 'the first: ISO 8601, Unix seconds or an event id')
+    .option('--to <time|event>', 'the last; default: the newest')
+    .option(...STREAM)
+    .option('--dry-run', 'only count them')
+    .option('--no-wait', 'do not wait');
+
+  const manifests = () => import('./manifests/apply.js');
+  command('apply', 'make the account what YAML files describe', async () => (await manifests()).apply)
+    .requiredOption(...FILE)
+    .option(...PRUNE)
+    .option('--dry-run', 'only show what would change');
+  command('diff', 'show what apply would change; exits with 1 if it is anything', async () => (await manifests()).diff)
+    .requiredOption(...FILE)
+    .option(...PRUNE);
+  command('export [folder]', 'write the account as YAML for apply', async () => (await import('./manifests/export.js')).exportAll);
+
+  command(
+    'api [operation] [parameters...]',
+    'call any operation of the REST API; without one, list them',
+    async () => (await import('./tools/api.js')).api,
+  )
+    .option('-d, --data <json>', 'the body: JSON, @file, or - for standard input')
+    .addHelpText('after', '\nParameters are written name=value, for example: sluice api getSource id=dc_0Vg2mXq1Zk3TnB7cYw');
+  command('verify', 'verify the signature of a delivery on standard input', async () => (await import('./tools/verify.js')).verify)
+    .option('-H, --header <name: value>', 'a header of the request; without any, standard input is the whole request', collected)
+    .option('--webhook <name>', 'with the secret of this webhook')
+    .option('--secret-file <file>', 'with the secret in this file; default: SLUICE_WEBHOOK_SECRET')
+    .option('--tolerance <seconds>', 'how old it may be, or none for any age', '300');
+  command(
+    'open [name]',
+    'open the documentation of the API, an endpoint or a webhook in a browser',
+    async () => (await import('./tools/open.js')).open,
+  );
+  command('doctor', 'check the installation', async () => (await import('./tools/doctor.js')).doctor);
+  command('completion <shell>', 'print the completion of commands for bash, zsh or fish', async () => {
+    const { completion } = await import('./tools/completion.js');
+    return (session: Session, shell: string) => session.print(completion(root, shell));
+  });
+  root
+    .command('admin [command...]')
+    .description('operator commands: accounts, keys, registry, migrations')
+    .allowUnknownOption()
+    .helpOption(false)
+    .action(() => {
+      // the launcher in the repository handles them
+      throw usageError(
+        'operator commands run where Sluice is installed: npx sluice admin … in the repository, docker compose exec gateway sluice … with Compose',
+      );
+    });
+  return root;
+}

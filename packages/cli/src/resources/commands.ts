@@ -1,0 +1,59 @@
+import { usageError } from '../session/errors.js';
+import type { Session } from '../session/session.js';
+import { findAmong, findAny, type Found } from './find.js';
+import { type Kind, kindNamed, KINDS } from './kinds.js';
+
+const kindNames = (): string => KINDS.map(({ name }) => `${name}s`).join(', ');
+
+function requireKind(word: string): Kind<{ id: string }> {
+  const kind = kindNamed(word);
+  if (!kind) throw usageError(`there are no ${word}; known are ${kindNames()}`);
+  return kind;
+}
+
+/** `sluice list [KIND]` */
+export async function list(session: Session, word = 'sources', { search }: { search?: string }): Promise<void> {
+  const kind = requireKind(word);
+  const items: { id: string }[] = [];
+  for await (const item of kind.list(session.sluice)) {
+    if (search === undefined || [item.id, ...kind.names(item)].some((name) => name?.toLowerCase().includes(search.toLowerCase())))
+      items.push(item);
+  }
+  session.list(items, kind.columns);
+}
+
+/** The item of `[KIND] NAME`. */
+async function found(session: Session, words: string[]): Promise<Found> {
+  const [first = '', second] = words;
+  if (words.length > 2) throw usageError('expected one name, or a kind and a name');
+  return second === undefined ? findAny(session.sluice, first) : findAmong(session.sluice, [requireKind(first)], second);
+}
+
+/** `sluice get [KIND] NAME` */
+export async function get(session: Session, words: string[]): Promise<void> {
+  const { kind, item } = await found(session, words);
+  session.item(kind.get ? (await kind.get(session.sluice, item.id)).data : item);
+}
+
+/** `sluice delete [KIND] NAME` */
+export async function remove(session: Session, words: string[], { yes }: { yes?: boolean }): Promise<void> {
+  const { kind, item } = await found(session, words);
+  if (!kind.delete) throw usageError(`a ${kind.name} cannot be deleted`);
+  const name = `${kind.name} ${kind.names(item)[0] ?? ''} (${item.id})`.replace('  ', ' ');
+  await session.confirm(`Delete the ${name}?`, yes);
+  await kind.delete(session.sluice, item);
+  session.note(`deleted ${name}`);
+}
+
+/** `sluice on [KIND] NAME` */
+export const switchOn = (session: Session, words: string[]): Promise<void> => setActive(session, words, true);
+
+/** `sluice off [KIND] NAME` */
+export const switchOff = (session: Session, words: string[]): Promise<void> => setActive(session, words, false);
+
+async function setActive(session: Session, words: string[], active: boolean): Promise<void> {
+  const { kind, item } = await found(session, words);
+  if (!kind.setActive) throw usageError(`a ${kind.name} cannot be switched ${active ? 'on' : 'off'}`);
+  await kind.setActive(session.sluice, item.id, active);
+  session.note(`${kind.name} ${kind.names(item)[0] ?? item.id} is ${active ? 'on' : 'off'}`);
+}

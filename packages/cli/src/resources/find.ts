@@ -1,0 +1,43 @@
+import type { SluiceClient, Source, Webhook } from '@sluice/client';
+import { CliError, EXIT, usageError } from '../session/errors.js';
+import { type Kind, KINDS, SOURCES, WEBHOOKS } from './kinds.js';
+
+/** An item with its kind. */
+export interface Found<T = { id: string }> {
+  kind: Kind<T>;
+  item: T;
+}
+
+/** The source that the text refers to: by id, slug, name or external id, or by the beginning of one of them if only one source has it. */
+export const findSource = async (sluice: SluiceClient, text: string): Promise<Source> => (await findAmong(sluice, [SOURCES], text)).item;
+
+export const findWebhook = async (sluice: SluiceClient, text: string): Promise<Webhook> => (await findAmong(sluice, [WEBHOOKS], text)).item;
+
+/** The id of a source or workflow. Workflows are not listed by the API, so only their ids are known. */
+export async function findEmitter(sluice: SluiceClient, text: string): Promise<string> {
+  return /^p_\w+$/.test(text) ? text : (await findSource(sluice, text)).id;
+}
+
+/** Searches all kinds. */
+export const findAny = (sluice: SluiceClient, text: string): Promise<Found> => findAmong(sluice, KINDS, text);
+
+/** Throws if nothing or more than one item matches. */
+export async function findAmong<T extends { id: string }>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>> {
+  const byPrefix = kinds.filter(({ prefix }) => text.startsWith(prefix));
+  const candidates: Found<T>[] = [];
+  for (const kind of byPrefix.length > 0 ? byPrefix : kinds) {
+    for await (const item of kind.list(sluice)) candidates.push({ kind, item });
+  }
+  const named = (test: (name: string) => boolean): Found<T>[] =>
+    candidates.filter(({ kind, item }) => [item.id, ...kind.names(item)].some((name) => typeof name === 'string' && test(name)));
+  const exact = named((name) => name === text);
+  const matches = exact.length > 0 ? exact : named((name) => name.startsWith(text));
+  const [first] = matches;
+  const kindNames = kinds.length > 2 ? 'resource' : kinds.map(({ name }) => name).join(' or ');
+  if (!first) throw new CliError(`no ${kindNames} is called ${text}`, EXIT.notFound);
+  if (matches.length > 1)
+    throw usageError(
+      `${text} is ambiguous: ${matches.map(({ kind, item }) => `${kind.names(item)[0] ?? kind.name} (${item.id})`).join(', ')}`,
+    );
+  return first;
+}

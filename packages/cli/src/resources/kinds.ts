@@ -1,0 +1,144 @@
+import type {
+  ApiKey,
+  AutoSubscription,
+  Connection,
+  RegisteredComponent,
+  SluiceClient,
+  Source,
+  Subscription,
+  Webhook,
+} from '@sluice/client';
+import { type Column, time } from '../session/output.js';
+
+/** A kind of resource, as the commands `list`, `get` and `delete` know it. */
+export interface Kind<T = never> {
+  /** In the singular; the plural has an s. */
+  name: string;
+  aliases?: string[];
+  /** Of its ids. */
+  prefix: string;
+  columns: Column<T>[];
+  /** All of the account. */
+  list(sluice: SluiceClient): AsyncIterable<T>;
+  /** The names by which people refer to it, in addition to its id. */
+  names(item: T): (string | null | undefined)[];
+  get?(sluice: SluiceClient, id: string): Promise<{ data: unknown }>;
+  delete?(sluice: SluiceClient, item: T): Promise<unknown>;
+  setActive?(sluice: SluiceClient, id: string, active: boolean): Promise<unknown>;
+}
+
+const ID: Column<{ id: string }> = ['ID', ({ id }) => id];
+const state = ({ active }: { active: boolean }): string => (active ? 'on' : 'off');
+
+export const SOURCES: Kind<Source> = {
+  name: 'source',
+  prefix: 'dc_',
+  columns: [
+    ID,
+    ['NAME', ({ name_slug }) => name_slug],
+    ['STATE', state],
+    ['UPDATED', ({ updated_at }) => time(updated_at)],
+    ['ENDPOINT', ({ configured_props }) => endpointOf(configured_props)],
+  ],
+  list: (sluice) => sluice.each((query) => sluice.listSources({ query })),
+  names: ({ name_slug, name, external_id }) => [name_slug, name, external_id],
+  get: (sluice, id) => sluice.getSource({ path: { id } }),
+  delete: (sluice, { id }) => sluice.deleteSource({ path: { id } }),
+  setActive: (sluice, id, active) => sluice.patchSource({ path: { id }, body: { active } }),
+};
+
+export const WEBHOOKS: Kind<Webhook> = {
+  name: 'webhook',
+  prefix: 'wh_',
+  columns: [ID, ['NAME', ({ name }) => name], ['STATE', state], ['URL', ({ url }) => url]],
+  list: (sluice) => sluice.each((query) => sluice.listWebhooks({ query })),
+  names: ({ name, external_id, url }) => [name, external_id, url],
+  get: (sluice, id) => sluice.getWebhook({ path: { id } }),
+  delete: (sluice, { id }) => sluice.deleteWebhook({ path: { id } }),
+  setActive: (sluice, id, active) => sluice.patchWebhook({ path: { id }, body: { active } }),
+};
+
+const SUBSCRIPTIONS: Kind<Subscription> = {
+  name: 'subscription',
+  prefix: 'sub_',
+  columns: [
+    ID,
+    ['EMITTER', ({ emitter_id }) => emitter_id],
+    ['STREAM', ({ event_name }) => event_name || 'default'],
+    ['LISTENER', ({ listener_id }) => listener_id],
+  ],
+  list: async function* (sluice) {
+    yield* (await sluice.listSubscriptions()).data;
+  },
+  names: () => [],
+  delete: (sluice, { emitter_id, listener_id, event_name }) =>
+    sluice.deleteSubscription({ query: { emitter_id, listener_id, event_name } }),
+};
+
+const AUTO_SUBSCRIPTIONS: Kind<AutoSubscription> = {
+  name: 'auto-subscription',
+  prefix: 'asub_',
+  columns: [ID, ['STREAM', ({ event_name }) => event_name || 'default'], ['LISTENER', ({ listener_id }) => listener_id]],
+  list: async function* (sluice) {
+    yield* (await sluice.listAutoSubscriptions()).data;
+  },
+  names: () => [],
+  delete: (sluice, { listener_id, event_name }) => sluice.deleteAutoSubscription({ query: { listener_id, event_name } }),
+};
+
+export const COMPONENTS: Kind<RegisteredComponent> = {
+  name: 'component',
+  aliases: ['registry'],
+  prefix: 'sc_',
+  columns: [
+    ['KEY', ({ key }) => key],
+    ['VERSION', ({ version }) => version],
+    ['NAME', ({ name }) => name],
+    ['DESCRIPTION', ({ description }) => description],
+  ],
+  list: (sluice) => sluice.each((query) => sluice.listRegistry({ query })),
+  names: ({ key, name }) => [key, name],
+  get: (sluice, keyOrId) => sluice.getComponent({ path: { keyOrId } }),
+};
+
+const CONNECTIONS: Kind<Connection> = {
+  name: 'connection',
+  prefix: 'apn_',
+  columns: [ID, ['APP', ({ app }) => app], ['NAME', ({ name }) => name], ['CREATED', ({ created_at }) => time(created_at)]],
+  list: (sluice) => sluice.each((query) => sluice.listConnections({ query })),
+  names: ({ name, app }) => [name, app],
+  get: (sluice, id) => sluice.getConnection({ path: { id } }),
+  delete: (sluice, { id }) => sluice.deleteConnection({ path: { id } }),
+};
+
+const KEYS: Kind<ApiKey> = {
+  name: 'key',
+  prefix: 'key_',
+  columns: [
+    ID,
+    ['NAME', ({ name }) => name],
+    ['SCOPE', ({ scope }) => scope],
+    ['PREFIX', ({ prefix }) => prefix],
+    ['LAST USED', ({ last_used_at }) => time(last_used_at)],
+  ],
+  list: (sluice) => sluice.each((query) => sluice.listKeys({ query })),
+  names: ({ name, prefix }) => [name, prefix],
+  delete: (sluice, { id }) => sluice.deleteKey({ path: { id } }),
+};
+
+export const KINDS = [SOURCES, WEBHOOKS, SUBSCRIPTIONS, AUTO_SUBSCRIPTIONS, COMPONENTS, CONNECTIONS, KEYS] as unknown as Kind<{
+  id: string;
+}>[];
+
+/** The kind with this name, in the singular or plural. */
+export const kindNamed = (word: string): Kind<{ id: string }> | undefined =>
+  KINDS.find(({ name, aliases = [] }) => [name, `${name}s`, ...aliases].includes(word));
+
+/** The URL of a source's HTTP endpoint, if it has one. */
+export function endpointOf(props: Record<string, unknown>): string | undefined {
+  for (const value of Object.values(props)) {
+    const url = (value as { endpoint_url?: unknown } | null)?.endpoint_url;
+    if (typeof url === 'string') return url;
+  }
+  return undefined;
+}

@@ -1,0 +1,36 @@
+import { SluiceError, UnreachableError } from '@sluice/client';
+
+/** A problem that one sentence explains. `code` is the exit code. */
+export class CliError extends Error {
+  override name = 'CliError';
+
+  constructor(
+    message: string,
+    readonly code: number = EXIT.failed,
+  ) {
+    super(message);
+  }
+}
+
+export const EXIT = { failed: 1, usage: 2, auth: 3, notFound: 4, unreachable: 5 } as const;
+
+export const usageError = (message: string): CliError => new CliError(message, EXIT.usage);
+
+/** The exit code for an error. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CliError) return error.code;
+  if (error instanceof UnreachableError) return EXIT.unreachable;
+  if (!(error instanceof SluiceError)) return EXIT.failed;
+  if (error.status === 401 || error.status === 403) return EXIT.auth;
+  return error.status === 404 ? EXIT.notFound : EXIT.failed;
+}
+
+/** The text to print for an error. An unexpected error is a bug of the command line: it keeps its stack. */
+export function explain(error: unknown): string {
+  if (error instanceof SluiceError) {
+    const hint = error.status === 401 ? '; run `sluice login`, or set SLUICE_API_KEY' : '';
+    return `${error.message}${hint}${error.status >= 500 && error.requestId ? ` (request ${error.requestId})` : ''}`;
+  }
+  if (error instanceof CliError || error instanceof UnreachableError) return error.message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,45 @@
+import { describe, expect, it } from '@jest/globals';
+import { type Column, itemText, listText, time } from './output.js';
+
+const ITEMS = [
+  { id: 'dc_1', name: 'Orders' },
+  { id: 'dc_22', name: 'two\nlines\u001b[31m' },
+];
+const COLUMNS: Column<(typeof ITEMS)[number]>[] = [
+  ['ID', ({ id }) => id],
+  ['NAME', ({ name }) => name],
+];
+
+describe('listText', () => {
+  it('aligns the columns of a table and removes control characters', () => {
+    expect(listText(ITEMS, COLUMNS, 'table')).toBe('ID     NAME\ndc_1   Orders\ndc_22  two·lines·[31m\n');
+  });
+
+  it.each([
+    ['json', `${JSON.stringify(ITEMS, null, 2)}\n`],
+    ['ndjson', `${JSON.stringify(ITEMS[0])}\n${JSON.stringify(ITEMS[1])}\n`],
+    ['yaml', '- id: dc_1\n  name: Orders\n- id: dc_22\n  name: "two\\nlines\\e[31m"\n'],
+  ] as const)('writes %s', (format, text) => {
+    expect(listText(ITEMS, COLUMNS, format)).toBe(text);
+  });
+
+  it('has a heading for an empty table, and nothing for empty ndjson', () => {
+    expect([listText([], COLUMNS, 'table'), listText([], COLUMNS, 'ndjson'), listText([], COLUMNS, 'json')]).toEqual([
+      'ID  NAME\n',
+      '',
+      '[]\n',
+    ]);
+  });
+});
+
+it('itemText shows one item as YAML, as JSON or as a line of JSON', () => {
+  expect([itemText({ a: 1 }, 'table'), itemText({ a: 1 }, 'json'), itemText({ a: 1 }, 'ndjson')]).toEqual([
+    'a: 1\n',
+    '{\n  "a": 1\n}\n',
+    '{"a":1}\n',
+  ]);
+});
+
+it('time shows Unix seconds, and nothing for null', () => {
+  expect([time(1_763_715_600), time(null)]).toEqual(['2025-11-21T09:00:00Z', '']);
+});

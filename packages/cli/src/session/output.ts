@@ -1,0 +1,51 @@
+import { dump } from 'js-yaml';
+import { styleText } from 'node:util';
+
+export const FORMATS = ['table', 'json', 'ndjson', 'yaml'] as const;
+export type Format = (typeof FORMATS)[number];
+
+/** A column of a table: its heading, and the text of an item. */
+export type Column<T> = [heading: string, text: (item: T) => unknown];
+
+const asYaml = (value: unknown): string => dump(value, { noRefs: true, lineWidth: -1 });
+
+/** A list in the format, with a line break at its end. */
+export function listText<T>(items: T[], columns: Column<T>[], format: Format): string {
+  if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`;
+  if (format === 'ndjson') return items.map((item) => `${JSON.stringify(item)}\n`).join('');
+  if (format === 'yaml') return asYaml(items);
+  const rows = [columns.map(([heading]) => heading), ...items.map((item) => columns.map(([, text]) => cell(text(item))))];
+  const widths = columns.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows
+    .map(
+      (row) =>
+        `${row
+          .map((text, column) => text.padEnd(widths[column]!))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
+}
+
+/** One item in the format; as a table it is YAML, which people can read. */
+export function itemText(item: unknown, format: Format): string {
+  if (format === 'json') return `${JSON.stringify(item, null, 2)}\n`;
+  if (format === 'ndjson') return `${JSON.stringify(item)}\n`;
+  return asYaml(item);
+}
+
+/** Text for one cell of a table: one line without control characters. */
+export function cell(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return [...text].map((character) => (/[\p{Cc}\u2028\u2029]/u.test(character) ? '·' : character)).join('');
+}
+
+/** Unix seconds as people read them. */
+export const time = (seconds: number | null | undefined): string =>
+  seconds === null || seconds === undefined ? '' : new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+
+type Style = Parameters<typeof styleText>[0];
+
+/** Coloured on a terminal, unless NO_COLOR is set. */
+export const styled = (style: Style, text: string, stream: NodeJS.WriteStream): string => styleText(style, text, { stream });

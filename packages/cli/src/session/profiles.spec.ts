@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { findAccess, Profiles, serverUrl } from './profiles.js';
+
+let folder: string;
+let profiles: Profiles;
+const HERE = { url: 'http://here:3000', key: 'slk_here' };
+const THERE = { url: 'https://there', key: 'slk_there' };
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-profiles-'));
+  profiles = new Profiles({ XDG_CONFIG_HOME: folder });
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+describe('profiles', () => {
+  it('are kept in a file that only the user can read; the last one saved is used', () => {
+    profiles.save('here', HERE);
+    profiles.save('there', THERE);
+    expect(statSync(profiles.path).mode & 0o777).toBe(0o600);
+    expect(profiles.read()).toEqual({ current: 'there', profiles: { here: HERE, there: THERE } });
+    profiles.use('here');
+    expect(findAccess({}, profiles)).toEqual({ ...HERE, from: 'the profile here' });
+    profiles.delete('here');
+    expect(profiles.read()).toEqual({ current: 'there', profiles: { there: THERE } });
+    expect(() => profiles.use('here')).toThrow('there is no profile here; known are there');
+  });
+
+  it('report a file that cannot be read', () => {
+    profiles.save('here', HERE);
+    writeFileSync(profiles.path, '{');
+    expect(() => profiles.read()).toThrow(`${profiles.path} cannot be read`);
+  });
+});
+
+describe('findAccess', () => {
+  const keyFile = () => {
+    const file = join(folder, 'api-key');
+    writeFileSync(file, 'slk_local\n');
+    return file;
+  };
+
+  it('prefers the environment to a profile, and a profile to the Sluice in this clone', () => {
+    const local = { SLUICE_LOCAL_KEY_FILE: keyFile(), SLUICE_LOCAL_URL: 'http://localhost:4000' };
+    expect(findAccess(local, profiles)).toMatchObject({ url: 'http://localhost:4000', key: 'slk_local' });
+    profiles.save('default', HERE);
+    expect(findAccess(local, profiles)).toMatchObject(HERE);
+    expect(findAccess({ ...local, SLUICE_API_KEY: 'slk_env', SLUICE_URL: 'http://env' }, profiles)).toMatchObject({
+      url: 'http://env',
+      key: 'slk_env',
+    });
+    expect(findAccess({ SLUICE_API_KEY_FILE: keyFile() }, profiles)).toMatchObject({ url: HERE.url, key: 'slk_local' });
+    expect(findAccess({ SLUICE_API_KEY: 'slk_env' }, profiles, 'default')).toMatchObject(HERE);
+  });
+
+  it('never sends the key of a profile to another server', () => {
+    profiles.save('default', HERE);
+    expect(findAccess({ SLUICE_URL: 'http://here:3000/v1/' }, profiles)).toMatchObject(HERE);
+    expect(() => findAccess({ SLUICE_URL: 'http://elsewhere', SLUICE_LOCAL_KEY_FILE: keyFile() }, profiles)).toThrow(
+      'there is no API key for http://elsewhere',
+    );
+  });
+
+  it('explains what is missing, and does not show a malformed key', () => {
+    expect(() => findAccess({}, profiles)).toThrow('run `sluice login`, or set SLUICE_API_KEY');
+    expect(() => findAccess({}, profiles, 'x')).toThrow('there is no profile x: run `sluice login --profile x`');
+    expect(() => findAccess({ SLUICE_API_KEY: 'slk_\nsecret' }, profiles)).toThrow(
+      /^the API key is malformed: it must consist of visible ASCII characters$/,
+    );
+    expect(() => findAccess({ SLUICE_API_KEY_FILE: join(folder, 'none') }, profiles)).toThrow('the API key cannot be read');
+  });
+});
+
+it.each([
+  ['localhost:3000', 'http://localhost:3000'],
+  ['https://example.com/sluice/v1/', 'https://example.com/sluice'],
+  ['http://[::1]:3000/', 'http://[::1]:3000'],
+])('serverUrl(%s) is %s', (text, url) => {
+  expect(serverUrl(text)).toBe(url);
+});

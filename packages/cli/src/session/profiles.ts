@@ -1,0 +1,122 @@
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { CliError, EXIT, usageError } from './errors.js';
+
+/** An account at an instance of Sluice. */
+export interface Profile {
+  url: string;
+  key: string;
+}
+
+interface ProfileFile {
+  /** The profile to use unless another one is chosen. */
+  current: string;
+  profiles: Record<string, Profile>;
+}
+
+type Environment = Record<string, string | undefined>;
+
+/** Where the account in use comes from, for people. */
+export interface Access extends Profile {
+  from: string;
+}
+
+export const DEFAULT_URL = 'http://localhost:3000';
+
+/** The profiles of this user, in a file that only the user can read. */
+export class Profiles {
+  readonly path: string;
+
+  constructor(env: Environment) {
+    this.path = join(env.XDG_CONFIG_HOME ?? join(homedir(), '.config'), 'sluice', 'config.json');
+  }
+
+  read(): ProfileFile {
+    try {
+      return JSON.parse(readFileSync(this.path, 'utf8')) as ProfileFile;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { current: 'default', profiles: {} };
+      throw new CliError(`${this.path} cannot be read: ${(error as Error).message}`);
+    }
+  }
+
+  save(name: string, profile: Profile): void {
+    const { profiles } = this.read();
+    this.write({ current: name, profiles: { ...profiles, [name]: profile } });
+  }
+
+  use(name: string): void {
+    const file = this.read();
+    this.known(file, name);
+    this.write({ ...file, current: name });
+  }
+
+  delete(name: string): void {
+    const file = this.read();
+    this.known(file, name);
+    const { [name]: _, ...profiles } = file.profiles;
+    this.write({ current: file.current === name ? (Object.keys(profiles)[0] ?? 'default') : file.current, profiles });
+  }
+
+  private known({ profiles }: ProfileFile, name: string): void {
+    if (!Object.hasOwn(profiles, name))
+      throw new CliError(`there is no profile ${name}; known are ${Object.keys(profiles).join(', ') || 'none'}`, EXIT.notFound);
+  }
+
+  private write(file: ProfileFile): void {
+    mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
+    writeFileSync(this.path, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 });
+    // the mode above applies to a new file only
+    chmodSync(this.path, 0o600);
+  }
+}
+
+/**
+ * The account to use: of the environment (SLUICE_API_KEY or SLUICE_API_KEY_FILE, with SLUICE_URL), of a profile, or of the Sluice that
+ * `npm start` runs in this clone (SLUICE_LOCAL_KEY_FILE). A key of a profile is sent only to the URL of that profile.
+ */
+export function findAccess(env: Environment, profiles: Profiles, wanted: string | undefined = env.SLUICE_PROFILE): Access {
+  const { current, profiles: known } = profiles.read();
+  const name = wanted ?? current;
+  const profile = Object.hasOwn(known, name) ? known[name] : undefined;
+  if (wanted !== undefined && !profile)
+    throw new CliError(`there is no profile ${wanted}: run \`sluice login --profile ${wanted}\``, EXIT.auth);
+  const inEnvironment = env.SLUICE_API_KEY ?? readKey(env.SLUICE_API_KEY_FILE);
+  if (inEnvironment !== undefined && wanted === undefined)
+    return { url: serverUrl(env.SLUICE_URL ?? profile?.url ?? DEFAULT_URL), key: checked(inEnvironment), from: 'the environment' };
+  if (profile && (env.SLUICE_URL === undefined || sameServer(env.SLUICE_URL, profile.url)))
+    return { ...profile, key: checked(profile.key), from: `the profile ${name}` };
+  const local = env.SLUICE_URL === undefined ? readKey(env.SLUICE_LOCAL_KEY_FILE, { optional: true }) : undefined;
+  if (local !== undefined) return { url: env.SLUICE_LOCAL_URL ?? DEFAULT_URL, key: checked(local), from: 'npm start in this clone' };
+  const start = env.SLUICE_LOCAL_KEY_FILE === undefined || env.SLUICE_URL !== undefined ? '' : 'start Sluice with npm start, ';
+  throw new CliError(
+    `there is no API key${env.SLUICE_URL ? ` for ${env.SLUICE_URL}` : ''}: ${start}run \`sluice login\`, or set SLUICE_API_KEY`,
+    EXIT.auth,
+  );
+}
+
+function readKey(file: string | undefined, { optional = false } = {}): string | undefined {
+  if (file === undefined) return undefined;
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    if (optional) return undefined;
+    throw new CliError(`the API key cannot be read: ${(error as Error).message}`, EXIT.auth);
+  }
+}
+
+/** A key is the value of a header: anything else would fail later, with an error that shows it. */
+function checked(key: string): string {
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new CliError('the API key is malformed: it must consist of visible ASCII characters', EXIT.auth);
+  return key;
+}
+
+const sameServer = (a: string, b: string): boolean => serverUrl(a) === serverUrl(b);
+
+/** The URL of an instance, without the version. */
+export function serverUrl(text: string): string {
+  const url = URL.parse(/^https?:/i.test(text) ? text : `http://${text}`);
+  if (!url) throw usageError(`not a URL: ${text}`);
+  return url.href.replace(/\/+$/, '').replace(/\/v1$/, '');
+}

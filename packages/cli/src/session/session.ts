@@ -1,0 +1,119 @@
+import { createInterface } from 'node:readline/promises';
+import { text as readAll } from 'node:stream/consumers';
+import { Writable } from 'node:stream';
+import { retryingFetch, SluiceClient, SluiceError } from '@sluice/client';
+import { CliError, usageError } from './errors.js';
+import { type Column, type Format, FORMATS, itemText, listText, styled } from './output.js';
+import { type Access, findAccess, Profiles } from './profiles.js';
+
+/** The options of every command. */
+export interface CommonOptions {
+  output?: string;
+  profile?: string;
+  debug?: boolean;
+}
+
+/** What a command works with: the client of the account, and the terminal. */
+export class Session {
+  readonly env = process.env;
+  readonly profiles = new Profiles(process.env);
+  private known: SluiceClient | undefined;
+
+  constructor(private readonly options: CommonOptions) {}
+
+  get access(): Access {
+    return findAccess(this.env, this.profiles, this.options.profile);
+  }
+
+  get sluice(): SluiceClient {
+    this.known ??= this.clientOf(this.access);
+    return this.known;
+  }
+
+  /** A request to a path of the API that the client has no method for. Throws as the client does. */
+  async request(path: string, init: { method?: string; body?: string; headers?: Record<string, string> } = {}): Promise<Response> {
+    const { url, key } = this.access;
+    const response = await retryingFetch({ fetch: this.options.debug ? debugFetch : undefined })(url + path, {
+      ...init,
+      headers: { authorization: `Bearer ${key}`, 'user-agent': 'sluice-cli', ...init.headers },
+    });
+    if (response.ok) return response;
+    const problem: unknown = await response.json().catch(() => ({}));
+    throw new SluiceError(response.status, problem as object);
+  }
+
+  get format(): Format {
+    const { output = 'table' } = this.options;
+    const format = FORMATS.find((each) => each === output);
+    if (!format) throw usageError(`-o must be one of ${FORMATS.join(', ')}, not ${output}`);
+    return format;
+  }
+
+  get isInteractive(): boolean {
+    return Boolean(process.stdin.isTTY && process.stderr.isTTY);
+  }
+
+  clientOf({ url, key }: { url: string; key: string }): SluiceClient {
+    return new SluiceClient({ url, key, headers: { 'user-agent': 'sluice-cli' }, fetch: this.options.debug ? debugFetch : undefined });
+  }
+
+  print(text: string): void {
+    process.stdout.write(text);
+  }
+
+  /** A remark for people: on standard error, because a program may be reading standard output. */
+  note(text: string): void {
+    process.stderr.write(`${styled('dim', text, process.stderr)}\n`);
+  }
+
+  warn(text: string): void {
+    process.stderr.write(`${styled('yellow', text, process.stderr)}\n`);
+  }
+
+  list<T>(items: T[], columns: Column<T>[]): void {
+    this.print(listText(items, columns, this.format));
+  }
+
+  item(item: unknown): void {
+    this.print(itemText(item, this.format));
+  }
+
+  stdin(): Promise<string> {
+    return readAll(process.stdin);
+  }
+
+  /** Asks for a line on a terminal. @param hidden does not show what is typed */
+  async ask(question: string, { hidden = false } = {}): Promise<string> {
+    const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+    process.stderr.write(question);
+    const lines = createInterface({ input: process.stdin, output: hidden ? silent : process.stderr, terminal: true });
+    try {
+      return (await lines.question('')).trim();
+    } finally {
+      lines.close();
+      if (hidden) process.stderr.write('\n');
+    }
+  }
+
+  /** Asks before something is destroyed; without a terminal, `--yes` is required. */
+  async confirm(question: string, yes: boolean | undefined): Promise<void> {
+    if (yes || !this.isInteractive) return;
+    if (!/^y(es)?$/i.test(await this.ask(`${question} [y/N] `))) throw new CliError('cancelled');
+  }
+}
+
+/** Logs requests without their headers, bodies and queries, which may contain secrets. */
+const debugFetch: typeof fetch = async (input, init) => {
+  const request = new Request(input, init);
+  const start = performance.now();
+  const name = `${request.method} ${new URL(request.url).origin}${new URL(request.url).pathname}`;
+  const log = (result: string): boolean => process.stderr.write(`[debug] ${name} ${result} ${Math.round(performance.now() - start)} ms\n`);
+  try {
+    const response = await fetch(request);
+    log(`${response.status} ${response.headers.get('x-request-id') ?? ''}`);
+    return response;
+  } catch (error) {
+    log(`failed: ${(error as Error).message}`);
+    throw error;
+  }
+};

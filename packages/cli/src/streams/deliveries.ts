@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EventListener, Replay, WebhookDelivery } from '@sluice/client';
+import { findAmong, findEmitter, findWebhook } from '../resources/find.js';
+import { type Kind, SOURCES, WEBHOOKS } from '../resources/kinds.js';
+import { CliError, usageError } from '../session/errors.js';
+import { itemText, time } from '../session/output.js';
+import type { Session } from '../session/session.js';
+
+const lastStatus = ({ attempts }: { attempts: WebhookDelivery['attempts'] }): string => {
+  const last = attempts.at(-1);
+  return last ? String(last.status_code ?? last.error ?? '') : '';
+};
+
+/** `sluice deliveries WEBHOOK`, or `sluice deliveries EMITTER EVENT_ID`: the listeners of one event. */
+export async function deliveries(
+  session: Session,
+  text: string,
+  eventId: string | undefined,
+  { number = '20' }: { number?: string },
+): Promise<void> {
+  if (eventId !== undefined) {
+    const id = await findEmitter(session.sluice, text);
+    const request = { path: { id, eventId } };
+    const { data } = await (id.startsWith('p_')
+      ? session.sluice.listWorkflowEventDeliveries(request)
+      : session.sluice.listSourceEventDeliveries(request));
+    return session.list<EventListener>(data, [
+      ['LISTENER', ({ listener_id }) => listener_id],
+      ['STATUS', ({ status }) => status],
+      ['ID', ({ delivery_id, run_id }) => delivery_id ?? run_id],
+      ['ATTEMPTS', ({ attempts }) => (attempts.length > 0 ? attempts.length : '')],
+      ['LAST', lastStatus],
+    ]);
+  }
+  const { id } = await findWebhook(session.sluice, text);
+  const limit = Number(number);
+  if (!Number.isInteger(limit) || limit < 1 || limit > 100) throw usageError(`-n must be an integer from 1 to 100, not ${number}`);
+  const { data } = await session.sluice.listDeliveries({ path: { id }, query: { limit } });
+  session.list(data, [
+    ['ID', ({ id: delivery }) => delivery],
+    ['CREATED', ({ created_at }) => time(created_at)],
+    ['STATUS', ({ status }) => status],
+    ['ATTEMPTS', ({ attempts }) => attempts.length],
+    ['LAST', lastStatus],
+    ['NEXT', ({ next_attempt_at }) => time(next_attempt_at)],
+    ['EVENT', ({ event_id }) => event_id],
+  ]);
+}
+
+/** `sluice retry WEBHOOK DELIVERY_ID` */
+export async function retry(session: Session, text: string, deliveryId: string): Promise<void> {
+  const { id } = await findWebhook(session.sluice, text);
+  await session.sluice.retryDelivery({ path: { id, deliveryId } });
+  session.note(`${deliveryId} is due now`);
+}
+
+/** `sluice recover WEBHOOK --since TIME` */
+export async function recover(session: Session, text: string, { since }: { since: string }): Promise<void> {
+  const { id } = await findWebhook(session.sluice, text);
+  const { data } = await session.sluice.recoverDeliveries({ path: { id }, query: { since } });
+  session.print(session.format === 'table' ? `${data.count} deliveries are due now\n` : itemText(data, session.format));
+}
+
+export interface ReplayOptions {
+  from: string;
+  to?: string;
+  stream?: string;
+  dryRun?: boolean;
+  wait: boolean;
+}
+
+const POLL_MS = 500;
+/** Later than any event. */
+const NOW = '9999999999999-0';
+
+/** `sluice replay EMITTER LISTENER --from TIME|EVENT_ID`: delivers past events once more, and shows the progress. */
+export async function replay(session: Session, emitter: string, listener: string, options: ReplayOptions): Promise<void> {
+  const emitter_id = await findEmitter(session.sluice, emitter);
+  const listener_id = /^p_\w+$/.test(listener) ? listener : (await findAmong(session.sluice, LISTENERS, listener)).item.id;
+  const body = { emitter_id, listener_id, event_name: options.stream, from: options.from, to: options.to ?? NOW, dry_run: options.dryRun };
+  const { data } = await session.sluice.createReplay({ body });
+  if (!('id' in data)) return session.print(session.format === 'table' ? `${data.events} events\n` : itemText(data, session.format));
+  let progress: Replay = { id: data.id, status: 'running', events: data.events, delivered: 0, failed: 0 };
+  while (options.wait && progress.status === 'running') {
+    await sleep(POLL_MS);
+    progress = (await session.sluice.getReplay({ path: { id: data.id } })).data;
+    if (process.stderr.isTTY) process.stderr.write(`\r${progress.delivered + progress.failed} of ${progress.events} `);
+  }
+  if (options.wait && process.stderr.isTTY) process.stderr.write('\n');
+  if (session.format !== 'table') session.item(progress);
+  else
+    session.print(`${progress.id} ${progress.status}: ${progress.delivered} of ${progress.events} delivered, ${progress.failed} failed\n`);
+  if (progress.failed > 0) throw new CliError(`${progress.failed} first attempts failed; they are retried on the usual schedule`);
+}
+
+const LISTENERS = [WEBHOOKS, SOURCES] as unknown as Kind<{ id: string }>[];

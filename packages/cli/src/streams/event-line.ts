@@ -1,0 +1,27 @@
+import type { EventSummary } from '@sluice/client';
+import { cell, type Format, styled } from '../session/output.js';
+
+/** One event as text. As a table it is one line: the time, its stream unless it is the default one, and the event. */
+export function eventText(summary: EventSummary, format: Format, stream: NodeJS.WriteStream = process.stdout): string {
+  if (format === 'json') return `${JSON.stringify(summary, null, 2)}\n`;
+  if (format === 'ndjson') return `${JSON.stringify(summary)}\n`;
+  const { id, indexed_at_ms, event, metadata } = summary;
+  const at = styled('dim', `${new Date(indexed_at_ms).toISOString()}  ${id}`, stream);
+  const name = metadata.name === '' ? '' : `${styled(metadata.name === '$errors' ? 'red' : 'cyan', metadata.name, stream)}  `;
+  return `${at}  ${name}${metadata.name === '$errors' ? errorText(event) : metadata.name === '$logs' ? logText(event) : cell(JSON.stringify(event))}\n`;
+}
+
+/** An event of `$errors`: the stack of the error, or its message. */
+export function errorText(event: unknown): string {
+  const { error } = (event ?? {}) as { error?: { stack?: unknown; message?: unknown; code?: unknown } };
+  if (typeof error?.stack === 'string' && error.stack !== '') return error.stack;
+  return cell(error ? [error.code, error.message].filter(Boolean).join(': ') : event);
+}
+
+/** An event of `$logs`: what `console` was given. */
+export function logText(event: unknown): string {
+  const { level, message, msg, args } = (event ?? {}) as { level?: unknown; message?: unknown; msg?: unknown; args?: unknown };
+  const text = message ?? msg ?? args;
+  if (text === undefined) return cell(event);
+  return `${typeof level === 'string' ? `${level} ` : ''}${cell(text)}`;
+}

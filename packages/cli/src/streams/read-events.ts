@@ -1,0 +1,56 @@
+import type { EventSummary, SluiceClient } from '@sluice/client';
+import { findEmitter } from '../resources/find.js';
+import { usageError } from '../session/errors.js';
+import { itemText } from '../session/output.js';
+import type { Session } from '../session/session.js';
+import { eventText } from './event-line.js';
+
+export interface ReadOptions {
+  number?: string;
+  follow?: boolean;
+  stream?: string;
+}
+
+const MOST = 100;
+
+/** `sluice events EMITTER`, `sluice logs EMITTER`, `sluice errors EMITTER` */
+export const events = (session: Session, text: string, options: ReadOptions): Promise<void> => readEvents(session, text, options);
+export const logs = (session: Session, text: string, options: ReadOptions): Promise<void> =>
+  readEvents(session, text, { ...options, stream: '$logs' });
+export const errors = (session: Session, text: string, options: ReadOptions): Promise<void> =>
+  readEvents(session, text, { ...options, stream: '$errors' });
+
+/** The last events of a stream, oldest first, then those that follow. */
+async function readEvents(session: Session, text: string, { number = '10', follow = false, stream }: ReadOptions): Promise<void> {
+  const limit = Number(number);
+  if (!Number.isInteger(limit) || limit < 0 || limit > MOST) throw usageError(`-n must be an integer from 0 to ${MOST}, not ${number}`);
+  const emitter = await findEmitter(session.sluice, text);
+  const last = await lastEvents(session.sluice, emitter, Math.max(limit, 1), stream);
+  const shown = last.slice(0, limit).reverse();
+  if (!follow && ['json', 'yaml'].includes(session.format)) return session.print(itemText(shown, session.format));
+  for (const event of shown) session.print(eventText(event, session.format));
+  if (!follow) return;
+  const following = session.sluice.events(emitter, {
+    eventName: stream,
+    after: last[0]?.id ?? '0-0',
+    onState: connectionNotes(session),
+    onGap: () => session.warn('only the last 100 events are kept: there may have been more'),
+  });
+  for await (const event of following) session.print(eventText(event, session.format));
+}
+
+/** Newest first, whole. */
+async function lastEvents(sluice: SluiceClient, id: string, limit: number, event_name: string | undefined): Promise<EventSummary[]> {
+  const request = { path: { id }, query: { event_name, limit, expand: 'event' } };
+  return (await (id.startsWith('p_') ? sluice.listWorkflowEvents(request) : sluice.listSourceEvents(request))).data;
+}
+
+/** Notes each change between connected and not connected, for `onState`. */
+export function connectionNotes(session: Session, what = ''): (state: { connected: boolean; reason?: string }) => void {
+  let wasConnected: boolean | undefined;
+  return ({ connected, reason }) => {
+    if (connected && wasConnected === false) session.note(`connected again${what}; nothing that is still stored was missed`);
+    if (!connected && wasConnected !== false) session.warn(`not connected${what}: ${reason}; retrying`);
+    wasConnected = connected;
+  };
+}

@@ -1,0 +1,42 @@
+import { readFileSync } from 'node:fs';
+import { UnreachableError } from '@sluice/client';
+import { jsonOption } from '../session/option-values.js';
+import { findSource } from '../resources/find.js';
+import { endpointOf } from '../resources/kinds.js';
+import { CliError, usageError } from '../session/errors.js';
+import { itemText } from '../session/output.js';
+import type { Session } from '../session/session.js';
+import { FIXTURE_NAMES, type FixtureRequest, fixtureRequest } from './fixtures.js';
+
+export interface TriggerOptions {
+  fixture?: string;
+  data?: string;
+  secretFile?: string;
+}
+
+/** `sluice trigger SOURCE --fixture NAME`: sends a request to the endpoint of a source, as an app would. */
+export async function trigger(session: Session, text: string, options: TriggerOptions): Promise<void> {
+  const request = await requestOf(session, options);
+  const source = await findSource(session.sluice, text);
+  const endpoint = endpointOf(source.configured_props);
+  if (!endpoint) throw usageError(`${source.name_slug} has no HTTP endpoint; use sluice run or sluice publish`);
+  const response = await fetch(endpoint, { method: 'POST', ...request }).catch((error: unknown) => {
+    throw new UnreachableError(`${endpoint} cannot be reached: ${((error as Error).cause as Error | undefined)?.message ?? String(error)}`);
+  });
+  const body = await response.text();
+  if (session.format === 'table') session.print(`${response.status} ${body}`.trimEnd() + '\n');
+  else session.print(itemText({ status: response.status, body }, session.format));
+  if (!response.ok) throw new CliError(`the endpoint returned ${response.status}`);
+}
+
+async function requestOf(session: Session, { fixture, data, secretFile }: TriggerOptions): Promise<FixtureRequest> {
+  if (data !== undefined && fixture === undefined)
+    return {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(await jsonOption('--data', data, () => session.stdin())),
+    };
+  const secret = secretFile === undefined ? session.env.SLUICE_FIXTURE_SECRET : readFileSync(secretFile, 'utf8').trim();
+  const request = fixtureRequest(fixture ?? '', secret);
+  if (!request || data !== undefined) throw usageError(`--data or --fixture is required; fixtures are ${FIXTURE_NAMES.join(', ')}`);
+  return request;
+}

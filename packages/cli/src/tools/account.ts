@@ -1,0 +1,45 @@
+import { usageError } from '../session/errors.js';
+import { DEFAULT_URL, serverUrl } from '../session/profiles.js';
+import type { Session } from '../session/session.js';
+
+/** `sluice login [URL]`: stores a key, after it has been accepted. The key is typed or comes from standard input, never from an argument. */
+export async function login(session: Session, url: string | undefined, { profile = 'default' }: { profile?: string }): Promise<void> {
+  const address = serverUrl(url ?? session.env.SLUICE_URL ?? DEFAULT_URL);
+  const key = session.isInteractive ? await session.ask(`API key for ${address}: `, { hidden: true }) : (await session.stdin()).trim();
+  if (key === '') throw usageError('no API key was given: type it, or pipe it to standard input');
+  if (!/^[\x21-\x7e]+$/.test(key)) throw usageError('the API key must consist of visible ASCII characters');
+  const { data: user } = await session.clientOf({ url: address, key }).getCurrentUser();
+  session.profiles.save(profile, { url: address, key });
+  session.note(`logged in to ${address} as ${user.email} (profile ${profile}, in ${session.profiles.path})`);
+}
+
+/** `sluice logout` */
+export function logout(session: Session, { profile }: { profile?: string }): void {
+  const name = profile ?? session.profiles.read().current;
+  session.profiles.delete(name);
+  session.note(`deleted the profile ${name}; its key remains valid: sluice delete key revokes one`);
+}
+
+/** `sluice whoami` */
+export async function whoami(session: Session): Promise<void> {
+  const { url, from } = session.access;
+  const { data } = await session.sluice.getCurrentUser({ query: { exclude: 'api_key' } });
+  session.item({ ...data, url, access: from });
+}
+
+/** `sluice profile [NAME]`: lists the profiles, or chooses one. */
+export function profile(session: Session, name: string | undefined): void {
+  if (name !== undefined) {
+    session.profiles.use(name);
+    return session.note(`using the profile ${name}`);
+  }
+  const { current, profiles } = session.profiles.read();
+  session.list(
+    Object.entries(profiles).map(([each, { url }]) => ({ name: each, url, current: each === current })),
+    [
+      ['', (item) => (item.current ? '*' : '')],
+      ['NAME', (item) => item.name],
+      ['URL', (item) => item.url],
+    ],
+  );
+}

@@ -1,0 +1,95 @@
+import { jsonOption } from '../session/option-values.js';
+import { CliError, EXIT, usageError } from '../session/errors.js';
+import { itemText } from '../session/output.js';
+import type { Session } from '../session/session.js';
+
+interface Operation {
+  operationId: string;
+  method: string;
+  path: string;
+  summary: string;
+  parameters: { name: string; in: string; required?: boolean }[];
+  hasBody: boolean;
+}
+
+const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
+
+/** The operations that the server describes: they always fit its version. */
+async function operationsOf(session: Session): Promise<Operation[]> {
+  const response = await session.request('/openapi.json');
+  const { paths } = (await response.json()) as {
+    paths: Record<string, Record<string, Omit<Operation, 'method' | 'path' | 'hasBody'> & { requestBody?: object }>>;
+  };
+  return Object.entries(paths).flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const operation = item[method];
+      if (!operation) return [];
+      const { operationId, summary, parameters = [], requestBody } = operation;
+      return [{ operationId, summary, parameters, method: method.toUpperCase(), path, hasBody: requestBody !== undefined }];
+    }),
+  );
+}
+
+/** `sluice api [OPERATION_ID] [name=value…]`: calls any operation; without one, lists them. Headers are written name:value. */
+export async function api(session: Session, operationId: string | undefined, pairs: string[], { data }: { data?: string }): Promise<void> {
+  const operations = await operationsOf(session);
+  if (operationId === undefined) {
+    return session.list(operations, [
+      ['OPERATION', (each) => each.operationId],
+      ['', (each) => `${each.method} ${each.path}`],
+      ['', (each) => each.summary],
+    ]);
+  }
+  const operation = operations.find((each) => each.operationId === operationId);
+  if (!operation) throw usageError(`there is no operation ${operationId}; sluice api lists them`);
+  const values = new Map(
+    pairs.map((pair) => {
+      const at = pair.indexOf('=');
+      if (at < 1) throw usageError(`a parameter is written name=value, not ${pair}`);
+      return [pair.slice(0, at), pair.slice(at + 1)];
+    }),
+  );
+  const { path, query } = addressOf(operation, values);
+  const body = data === undefined ? undefined : JSON.stringify(await jsonOption('--data', data, () => session.stdin()));
+  const response = await session.request(`${path}${query.size > 0 ? `?${query.toString()}` : ''}`, {
+    method: operation.method,
+    body,
+    headers: body === undefined ? {} : { 'content-type': 'application/json' },
+  });
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
+  if (isStream) {
+    for await (const bytes of response.body as AsyncIterable<Uint8Array>) process.stdout.write(bytes);
+    return;
+  }
+  const text = await response.text();
+  if (text === '') return session.note(String(response.status));
+  session.print(session.format === 'table' ? `${JSON.stringify(JSON.parse(text), null, 2)}\n` : itemText(JSON.parse(text), session.format));
+}
+
+/** The path and query of a call. A path parameter comes first where a query parameter has the same name. */
+export function addressOf(
+  { path, parameters, operationId }: Operation,
+  values: Map<string, string>,
+): { path: string; query: URLSearchParams } {
+  const missing: string[] = [];
+  const rest = new Map(values);
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = rest.get(name);
+    if (value === undefined) missing.push(name);
+    rest.delete(name);
+    return encodeURIComponent(value ?? '');
+  });
+  const known = parameters.filter((each) => each.in === 'query').map(({ name }) => name);
+  const unknown = [...rest.keys()].find((name) => !known.includes(name.replace(/^\?/, '')));
+  if (unknown !== undefined)
+    throw usageError(
+      `${operationId} has no parameter ${unknown}; known are ${parameters
+        .filter((each) => each.in !== 'header')
+        .map(({ name }) => name)
+        .join(', ')}`,
+    );
+  for (const { name, in: place, required } of parameters)
+    if (place === 'query' && required && !rest.has(name) && !rest.has(`?${name}`)) missing.push(name);
+  if (missing.length > 0) throw new CliError(`missing: ${missing.map((name) => `${name}=…`).join(' ')}`, EXIT.usage);
+  return { path: filled, query: new URLSearchParams([...rest].map(([name, value]): [string, string] => [name.replace(/^\?/, ''), value])) };
+}

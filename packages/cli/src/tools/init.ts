@@ -1,0 +1,49 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { usageError } from '../session/errors.js';
+import type { Session } from '../session/session.js';
+
+const TEMPLATES = {
+  timer: (name: string) => `export default {
+  name: ${JSON.stringify(name)},
+  version: '0.0.1',
+  dedupe: 'unique',
+  props: {
+    db: '$.service.db',
+    url: { type: 'string', label: 'URL', description: 'Returns JSON.' },
+    timer: { type: '$.interface.timer', default: { intervalSeconds: 60 } },
+  },
+  async run() {
+    const response = await fetch(this.url);
+    if (!response.ok) throw new Error(\`\${this.url} returned \${response.status}\`);
+    const body = await response.json();
+    this.$emit(body, { id: JSON.stringify(body), summary: 'changed' });
+  },
+};
+`,
+  http: (name: string) => `export default {
+  name: ${JSON.stringify(name)},
+  version: '0.0.1',
+  props: {
+    http: { type: '$.interface.http', customResponse: true },
+  },
+  async run(request) {
+    this.$emit(request.body, { summary: \`\${request.method} \${request.path}\` });
+    this.http.respond({ status: 202 });
+  },
+};
+`,
+};
+
+/** `sluice init FILE`: writes the beginning of a component. */
+export function init(session: Session, file: string, { template = 'timer' }: { template?: string }): void {
+  const write = Object.entries(TEMPLATES).find(([name]) => name === template)?.[1];
+  if (!write) throw usageError(`there is no template ${template}; known are ${Object.keys(TEMPLATES).join(', ')}`);
+  const path = /\.[cm]?[jt]s$/.test(file) ? file : `${file}.mjs`;
+  if (existsSync(path)) throw usageError(`${path} exists already`);
+  const base = path
+    .split(/[\\/]/)
+    .at(-1)!
+    .replace(/\.[^.]+$/, '');
+  writeFileSync(path, write(base.replace(/[-_]+/g, ' ').replace(/^./, (letter) => letter.toUpperCase())));
+  session.note(`wrote ${path}; next: sluice dev ${path}${template === 'timer' ? ' -p url=https://…' : ''}`);
+}

@@ -1,0 +1,39 @@
+import { describe, expect, it } from '@jest/globals';
+import { addressOf } from './api.js';
+import { headersOf, requestOf } from './verify.js';
+
+describe('addressOf', () => {
+  const operation = {
+    ...{ operationId: 'publish', method: 'POST', path: '/v1/sources/{id}/events', summary: '', hasBody: true },
+    parameters: [
+      { name: 'id', in: 'path', required: true },
+      { name: 'id', in: 'query' },
+      { name: 'since', in: 'query', required: true },
+    ],
+  };
+  const of = (values: Record<string, string>) => addressOf(operation, new Map(Object.entries(values)));
+
+  it('fills the path and the query; ?name means the query where both have the name', () => {
+    const { path, query } = of({ id: 'a/b', '?id': 'e 1', since: '1' });
+    expect([path, query.toString()]).toEqual(['/v1/sources/a%2Fb/events', 'id=e+1&since=1']);
+  });
+
+  it('names what is missing and what is unknown', () => {
+    expect(() => of({})).toThrow('missing: id=… since=…');
+    expect(() => of({ id: 'a', since: '1', limit: '2' })).toThrow('publish has no parameter limit; known are id, id, since');
+  });
+});
+
+describe('requestOf', () => {
+  it.each([
+    'POST /hooks HTTP/1.1\r\nHost: a:1\r\nWebhook-Id: msg_1\r\n\r\n{"a":\r\n\r\n1}',
+    'Host: a:1\r\nWebhook-Id: msg_1\r\n\r\n{"a":\r\n\r\n1}',
+  ])('splits a request into headers and body', (text) => {
+    expect(requestOf(text)).toEqual({ headers: { host: 'a:1', 'webhook-id': 'msg_1' }, body: '{"a":\r\n\r\n1}' });
+  });
+
+  it('refuses text without headers', () => {
+    expect(() => requestOf('{"a":1}')).toThrow('to pass only the body, use -H');
+    expect(() => headersOf(['nothing'])).toThrow('a header is written name: value, not nothing');
+  });
+});

@@ -1,0 +1,428 @@
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { verifyWebhook } from '@sluice/client';
+import type { Api } from './support/api.js';
+import { CommandLine } from './support/command-line.js';
+import { eventually } from './support/eventually.js';
+import { Receiver } from './support/receiver.js';
+import { joinSystem, type System } from './support/system.js';
+import { needing } from './support/target.js';
+
+const ECHO = `export default {
+  name: 'Echo', version: '0.0.1',
+  props: { text: { type: 'string', default: 'none' }, token: { type: 'string', secret: true, optional: true } },
+  run(event) {
+    console.log('running', this.text);
+    if (event?.fail) throw new TypeError(event.fail);
+    this.$emit({ text: this.text, event });
+  },
+};
+`;
+
+let system: System;
+let receiver: Receiver;
+let api: Api;
+let cli: CommandLine;
+
+beforeAll(async () => {
+  [system, receiver] = await Promise.all([joinSystem(), Receiver.start()]);
+  api = await system.account();
+  cli = await CommandLine.of(api);
+  write('echo.mjs', ECHO);
+});
+afterAll(async () => {
+  cli?.close();
+  await Promise.all([system?.stop(), receiver?.close()]);
+});
+
+/** Writes a file in the working directory of the commands. */
+function write(file: string, content: string): string {
+  const path = join(cli.folder, file);
+  mkdirSync(join(path, '..'), { recursive: true });
+  writeFileSync(path, content);
+  return path;
+}
+const source = async (name: string) =>
+  (await api.get('/users/me/sources?limit=100')).body.data.find((each: any) => each.name_slug === name);
+
+describe('deploy', () => {
+  it('creates a source, changes the one of the same name, and touches nothing that is right already', async () => {
+    expect(await cli.output('deploy', 'echo.mjs', '-p', 'text=17', '-p', 'token=secret')).toMatch(/^created echo \(dc_/);
+    const { id, updated_at } = await source('echo');
+    expect(await cli.output('deploy', 'echo.mjs', '-p', 'text="17"', '-p', 'token=secret')).toBe(`unchanged echo (${id})\n`);
+    expect(await source('echo')).toMatchObject({ id, updated_at, configured_props: { text: '17' } });
+    write('echo.mjs', ECHO.replace("'0.0.1'", "'0.0.2'"));
+    expect(await cli.output('deploy', 'echo.mjs')).toBe(`updated echo (${id})\n`);
+    expect((await source('echo')).configured_props.text).toBe('17');
+    expect((await cli.json('update', 'echo', '-p', 'text=hello', '--deactivate')).active).toBe(false);
+    await cli.output('on', 'echo');
+    expect(await source('echo')).toMatchObject({ active: true, configured_props: { text: 'hello' } });
+  });
+
+  it('deploys a registered component by key, and a file with the files that it imports', async () => {
+    expect(await cli.output('deploy', 'http-request', '--name', 'orders')).toContain('endpoint: http');
+    write(
+      'parts/text.mjs',
+      "export const text = 'from a neighbour';\nexport const broken = () => {\n  throw new RangeError('too far');\n};",
+    );
+    write(
+      'two.mjs',
+      "import { text, broken } from './parts/text.mjs';\nexport default { name: 'Two', run(e) { if (e?.fail) broken(); this.$emit(text); } };",
+    );
+    await cli.output('deploy', 'two.mjs');
+    expect(await cli.output('run', 'two', '--data', '{}')).toMatch(/^succeeded: 1 emitted/);
+    expect(await cli.json('events', 'two')).toMatchObject([{ event: 'from a neighbour' }]);
+  });
+
+  it('reports what is wrong: usage 2, authentication 3, not found 4, unreachable 5, anything else 1', async () => {
+    const results = await Promise.all([
+      cli.run(['deploy', 'nowhere.mjs']),
+      cli.run(['events', 'echo', '-n', 'x']),
+      cli.run(['whoami'], { env: { SLUICE_API_KEY: 'slk_wrong' } }),
+      cli.run(['whoami'], { env: { SLUICE_API_KEY: undefined } }),
+      cli.run(['get', 'nothing-like-it']),
+      cli.run(['whoami'], { env: { SLUICE_URL: 'http://127.0.0.1:9' } }),
+      cli.run(['deploy', 'interval-timer', '-p', 'timer=soon']),
+      cli.run(['admin', 'key', 'list']),
+    ]);
+    expect(results.map(({ code }) => code)).toEqual([2, 2, 3, 3, 4, 5, 1, 2]);
+    expect(results[0].stderr).toBe('sluice: there is no file nowhere.mjs\n');
+    expect(results[6].stderr).toContain('configured_props.timer must be an object with intervalSeconds or cron');
+  });
+});
+
+describe('resources', () => {
+  it('are listed, found by id, name and unique beginning, switched and deleted', async () => {
+    await cli.output('deploy', 'manual', '--name', 'resource-one');
+    await cli.output('deploy', 'manual', '--name', 'resource-two');
+    const { id } = await source('resource-one');
+    for (const name of [id, 'resource-one', 'resource-o']) expect((await cli.json('get', name)).id).toBe(id);
+    expect((await cli.run(['get', 'resource'])).stderr).toMatch(/^sluice: resource is ambiguous: resource-two \(dc_\w+\), resource-one/);
+    expect(await cli.output('list', '-s', 'RESOURCE')).toMatch(
+      /^ID +NAME +STATE .*\ndc_\w+ +resource-two +on .*\ndc_\w+ +resource-one +on/,
+    );
+    expect(
+      (await cli.output('list', 'components', '-o', 'ndjson'))
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).key),
+    ).toContain('manual');
+    await cli.output('off', 'resource-two');
+    expect((await source('resource-two')).active).toBe(false);
+    await cli.output('delete', 'resource-two', '--yes');
+    expect((await cli.run(['delete', 'resource-two', '--yes'])).code).toBe(4);
+  });
+});
+
+describe('events, logs and errors', () => {
+  it('show the last ones, oldest first, and follow', async () => {
+    await cli.output('deploy', 'echo.mjs', '--name', 'reader');
+    for (let n = 0; n < 3; n++) await cli.output('publish', 'reader', '--data', `{"n":${n}}`);
+    await eventually(async () => expect(await cli.json('events', 'reader')).toHaveLength(3));
+    expect((await cli.json('events', 'reader', '-n', '2')).map(({ event }: any) => event.n)).toEqual([1, 2]);
+    const following = cli.start(['events', '-f', '-n', '1', 'reader', '-o', 'ndjson']);
+    const shown = () =>
+      following
+        .out()
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).event.n as number);
+    await eventually(() => expect(shown()).toEqual([2]));
+    await cli.output('publish', 'reader', '-d', '{"n":3}');
+    await eventually(() => expect(shown()).toEqual([2, 3]));
+    following.child.kill('SIGINT');
+    expect((await following.ended).code).toBe(130);
+
+    const failed = await cli.run(['run', 'reader', '-d', '{"fail":"out of paper"}']);
+    expect(failed).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^failed: 0 emitted/),
+      stderr: expect.stringContaining('out of paper'),
+    });
+    await eventually(async () => expect(await cli.output('errors', 'reader')).toContain('TypeError: out of paper'));
+    await eventually(async () => expect(await cli.output('logs', 'reader')).toContain('running none'));
+  });
+
+  it('publishes from standard input, once per emit id, and to a custom stream', async () => {
+    await cli.output('deploy', 'manual', '--name', 'published');
+    for (let n = 0; n < 2; n++) {
+      const { code, stdout } = await cli.run(['publish', 'published', '-d', '-', '--id', 'one', '--stream', 'orders'], { input: '"text"' });
+      expect([code, stdout]).toEqual([0, 'one\n']);
+    }
+    await cli.output('publish', 'published', '-d', '2', '--stream', 'orders');
+    await eventually(async () =>
+      expect((await cli.json('events', 'published', '--stream', '*')).map(({ event }: any) => event)).toEqual(['text', 2]),
+    );
+  });
+});
+
+needing('receiver').describe('webhooks', () => {
+  it('listen posts events with headers that a receiver can verify, in order, and waits while the receiver is down', async () => {
+    await cli.output('deploy', 'manual', '--name', 'listened');
+    const secret = 'whsec_c2VjcmV0IG9mIGEgbGlzdGVuZXI=';
+    const failing = await Receiver.start();
+    const { url } = failing;
+    await failing.close();
+    const up = cli.start(['listen', `${receiver.url}listened`, '--source', 'listened'], { env: { SLUICE_WEBHOOK_SECRET: secret } });
+    const down = cli.start(['listen', url, '--source', 'listened']);
+    await eventually(() => expect([up.err(), down.err()]).toEqual([expect.stringContaining('ready'), expect.stringContaining('ready')]));
+    for (let n = 0; n < 5; n++) await cli.output('publish', 'listened', '-d', `{"n":${n}}`);
+    const received = () => receiver.received.filter(({ path }) => path === '/listened');
+    await eventually(() => expect(received().map(({ body }) => body.n as number)).toEqual([0, 1, 2, 3, 4]));
+    for (const { headers, text } of received()) await verifyWebhook(secret, headers, text);
+    expect(received()[0]!.headers).toMatchObject({ 'ce-type': 'default', 'ce-source': (await source('listened')).id });
+    await eventually(() => expect(down.err()).toContain('cannot be reached'));
+    expect(down.out()).toBe('');
+    up.child.kill();
+    down.child.kill();
+  });
+
+  it('deliveries, retry, recover, replay and verify work on real deliveries', async () => {
+    const webhook = await api.webhook(`${receiver.url}delivered`);
+    await cli.output('deploy', 'manual', '--name', 'delivered');
+    await api.subscribe((await source('delivered')).id, webhook);
+    await cli.output('publish', 'delivered', '-d', '{"order":17}');
+    const received = () => receiver.received.filter(({ path }) => path === '/delivered');
+    await eventually(() => expect(received()).toHaveLength(1));
+
+    const request = (text: string) =>
+      `POST / HTTP/1.1\n${Object.entries(received()[0]!.headers)
+        .map(([name, value]) => `${name}: ${String(value)}\n`)
+        .join('')}\n${text}`;
+    expect(await cli.run(['verify', '--webhook', webhook], { input: request(received()[0]!.text) })).toMatchObject({
+      code: 0,
+      stdout: 'authentic\n',
+    });
+    expect(await cli.run(['verify', '--webhook', webhook], { input: request('{"order":18}') })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('not authentic'),
+    });
+
+    const [delivery] = await eventually(async () => {
+      const list = await cli.json('deliveries', webhook);
+      expect(list).toMatchObject([{ status: 'succeeded' }]);
+      return list as { id: string; event_id: string }[];
+    });
+    await cli.output('retry', webhook, delivery!.id);
+    await eventually(() => expect(received()).toHaveLength(2));
+    await eventually(async () => expect(await cli.output('deliveries', 'delivered', delivery!.event_id)).toContain('succeeded'));
+    expect(await cli.output('recover', webhook, '--since', '2026-01-31T12:00:00Z')).toBe('0 deliveries are due now\n');
+    expect(await cli.output('replay', 'delivered', webhook, '--from', '0', '--dry-run')).toBe('1 events\n');
+    expect(await cli.output('replay', 'delivered', webhook, '--from', delivery!.event_id)).toMatch(
+      /^rpl_\w+ done: 1 of 1 delivered, 0 failed\n$/,
+    );
+  });
+});
+
+describe('trigger', () => {
+  it('sends a signed sample request to the endpoint of a source', async () => {
+    await cli.output('deploy', 'http-request', '--name', 'triggered');
+    expect(await cli.output('trigger', 'triggered', '--fixture', 'github.push')).toMatch(/^20\d/);
+    await eventually(async () =>
+      expect((await cli.json('events', 'triggered'))[0].event).toMatchObject({
+        headers: { 'x-github-event': 'push' },
+        body: { ref: 'refs/heads/main' },
+      }),
+    );
+    expect((await cli.run(['trigger', 'triggered', '--fixture', 'none'])).stderr).toContain('fixtures are github.ping');
+  });
+});
+
+describe('dev', () => {
+  it('deploys again when the file or its neighbour changes, and shows events and errors with the lines of the author', async () => {
+    write(
+      'dev/part.mjs',
+      "export const say = (context, text) => {\n  if (text === 'bad') throw new RangeError('too far');\n  context.$emit(text);\n};\n",
+    );
+    const file = (text: string) =>
+      `import { say } from './part.mjs';\n// a comment\nexport default {\n  name: 'Dev',\n  run() {\n    say(this, '${text}');\n  },\n};\n`;
+    write('dev/main.mjs', file('first'));
+    const dev = cli.start(['dev', 'dev/main.mjs', '--name', 'dev']);
+    await eventually(() => expect(dev.err()).toContain('watching 2 file(s)'));
+    await cli.output('run', 'dev', '--no-wait');
+    await eventually(() => expect(dev.out()).toContain('"first"'));
+    write('dev/main.mjs', file('bad'));
+    await eventually(() => expect(dev.err()).toContain('updated'));
+    await cli.output('run', 'dev', '--no-wait');
+    await eventually(() =>
+      expect(dev.out()).toMatch(/RangeError: too far\n\s+at say \(dev\/part\.mjs:2:\d+\)\n\s+at .*dev\/main\.mjs:6:\d+/),
+    );
+    write('dev/main.mjs', "import { say } from './part.mjs';\nexport default {");
+    await eventually(() => expect(dev.err()).toContain('main.mjs:2:'));
+    write('dev/main.mjs', file('again'));
+    await eventually(() => expect(dev.err().split('updated').length).toBe(3));
+    dev.child.kill();
+  });
+});
+
+describe('apply', () => {
+  const manifests = (more = '') => `
+apiVersion: sluice.dev/v1
+kind: Webhook
+metadata: {name: inbox}
+spec: {url: ${receiver.url}applied, description: all orders}
+---
+apiVersion: sluice.dev/v1
+kind: Source
+metadata: {name: applied}
+spec:
+  component: {file: ../echo.mjs}
+  props:
+    text: hello
+    token: {valueFrom: {env: APPLIED_TOKEN}}
+---
+apiVersion: sluice.dev/v1
+kind: Source
+metadata: {name: ticks}
+spec:
+  component: {key: interval-timer}
+  active: false
+  props: {timer: {intervalSeconds: 3600}}
+---
+apiVersion: sluice.dev/v1
+kind: Subscription
+spec: {emitter: source/applied, listener: webhook/inbox}
+${more}`;
+  const extra = `
+---
+apiVersion: sluice.dev/v1
+kind: Source
+metadata: {name: extra}
+spec: {component: {key: manual}}
+---
+apiVersion: sluice.dev/v1
+kind: Subscription
+spec: {emitter: source/extra, listener: webhook/inbox, event_name: '*'}
+`;
+  const env = { APPLIED_TOKEN: 'a secret' };
+  const times = async () => {
+    const [sources, webhooks] = await Promise.all([api.get('/users/me/sources?limit=100'), api.get('/users/me/webhooks?limit=100')]);
+    return [...sources.body.data, ...webhooks.body.data].map(({ id, updated_at }: any) => `${id} ${updated_at}`).sort();
+  };
+
+  it('creates what is missing; a second time it changes nothing, and prune deletes only what it has created', async () => {
+    write('apply/all.yaml', manifests(extra));
+    await cli.output('deploy', 'manual', '--name', 'by-hand');
+    const other = await api.webhook(`${receiver.url}other`);
+    await api.subscribe((await source('by-hand')).id, other);
+    const dry = await cli.run(['apply', '-f', 'apply', '--dry-run'], { env });
+    expect(dry.stdout).toMatch(/^create {5}webhook inbox\ncreate {5}source applied\n/);
+    expect(await source('applied')).toBeUndefined();
+    const first = await cli.run(['apply', '-f', 'apply'], { env });
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    expect(first.stdout.match(/created/g)).toHaveLength(6);
+    expect(await source('ticks')).toMatchObject({ active: false, external_id: 'sluice.dev/ticks' });
+
+    // updated_at has seconds
+    const before = await times();
+    await new Promise((resolve) => setTimeout(resolve, 1100));
+    const second = await cli.run(['apply', '-f', 'apply'], { env });
+    expect(second.stdout.match(/unchanged/g)).toHaveLength(6);
+    expect(await times()).toEqual(before);
+    expect((await cli.run(['diff', '-f', 'apply'], { env })).code).toBe(0);
+
+    write('apply/all.yaml', manifests().replace('text: hello', 'text: bye'));
+    const { code, stdout } = await cli.run(['diff', '-f', 'apply', '--prune'], { env });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/update {5}source applied: props.text\n[^]*delete {5}subscription dc_\w+ → wh_\w+\ndelete {5}source extra\n$/);
+    expect((await cli.run(['apply', '-f', 'apply', '--prune'], { env })).code).toBe(0);
+    expect(await source('extra')).toBeUndefined();
+    expect((await source('applied')).configured_props.text).toBe('bye');
+    expect(await source('by-hand')).toBeDefined();
+    expect((await api.get('/users/me/subscriptions')).body.data).toContainEqual(expect.objectContaining({ listener_id: other }));
+    // a secret that has changed is updated, though it cannot be compared here
+    expect((await cli.run(['apply', '-f', 'apply'], { env: { APPLIED_TOKEN: 'another' } })).code).toBe(0);
+  });
+
+  it('refuses bad manifests with the place of the mistake', async () => {
+    const cases: [string, string][] = [
+      ['apiVersion: v1', 'standard input, document 1: apiVersion must be sluice.dev/v1'],
+      ['apiVersion: sluice.dev/v1\nkind: Sauce\nspec: {}', 'kind must be one of'],
+      ['apiVersion: sluice.dev/v1\nkind: Source\nmetadata: {name: x}\nspec: {componnet: 1}', 'unknown field spec.componnet'],
+      ['apiVersion: sluice.dev/v1\nkind: Subscription\nspec: {emitter: source/none, listener: webhook/none}', 'there is no source none'],
+      ['a: [', 'standard input:'],
+    ];
+    for (const [input, message] of cases)
+      expect(await cli.run(['apply', '-f', '-'], { input })).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+  });
+
+  needing('accounts', 'receiver').it('export and apply give another account the same deliveries', async () => {
+    const other = await system.account();
+    await api.subscribe(
+      (await source('by-hand')).id,
+      (await api.get('/users/me/webhooks?limit=100')).body.data.find(({ name }: any) => name === 'inbox').id,
+    );
+    const exported = await cli.output('export');
+    await cli.output('export', 'dump');
+    expect(statSync(join(cli.folder, 'dump', 'components', 'applied.mjs')).isFile()).toBe(true);
+    expect(exported).not.toContain('a secret');
+    const secrets = Object.fromEntries([...exported.matchAll(/env: (SLUICE_SECRET_\w+)/g)].map(([, name]) => [name!, 'imported']));
+    const there = { ...secrets, SLUICE_API_KEY: other.account.api_key };
+    const imported = await cli.run(['apply', '-f', '-'], { input: exported, env: there });
+    expect(imported).toMatchObject({ code: 0, stderr: '' });
+    expect((await cli.run(['apply', '-f', 'dump'], { env: there })).stdout).not.toMatch(/created|updated|deleted/);
+    receiver.received.length = 0;
+    for (const env of [{}, there]) {
+      expect((await cli.run(['run', 'applied', '-d', '{"n":1}'], { env })).code).toBe(0);
+      expect((await cli.run(['publish', 'by-hand', '-d', '"by hand"'], { env })).code).toBe(0);
+    }
+    const deliveries = () => receiver.received.map(({ path, text }) => `${path} ${text}`).sort();
+    const once = ['/applied "by hand"', '/applied {"text":"bye","event":{"n":1}}', '/other "by hand"'];
+    await eventually(() => expect(deliveries()).toEqual(once.flatMap((line) => [line, line]).sort()));
+  });
+});
+
+describe('the key', () => {
+  it('is stored by login for the user only, and appears in no argument, output or debug log', async () => {
+    const key = api.account.api_key;
+    const alone = { SLUICE_API_KEY: undefined, SLUICE_URL: undefined };
+    const login = await cli.run(['login', api.baseUrl, '--profile', 'here', '--debug'], { input: `${key}\n`, env: alone });
+    expect(login.code).toBe(0);
+    expect(statSync(join(cli.folder, '.config', 'sluice', 'config.json')).mode & 0o777).toBe(0o600);
+    const who = await cli.run(['whoami', '--debug', '-o', 'json'], { env: alone });
+    expect(JSON.parse(who.stdout)).toMatchObject({ id: api.account.id, access: 'the profile here' });
+    expect(who.stderr).toMatch(/\[debug\] GET http\S+\/v1\/users\/me 200/);
+    expect(await cli.run(['profile'], { env: alone })).toMatchObject({ stdout: expect.stringMatching(/\* +here/) });
+    const doctor = await cli.run(['doctor'], { env: alone });
+    expect(doctor).toMatchObject({ code: 0, stdout: expect.stringContaining('server: Sluice v1') });
+    for (const { stdout, stderr } of [login, who, doctor]) expect(stdout + stderr).not.toContain(key);
+    // a profile's key is never sent elsewhere
+    expect(await cli.run(['whoami'], { env: { ...alone, SLUICE_URL: 'http://127.0.0.1:9' } })).toMatchObject({ code: 3 });
+    expect(await cli.run(['logout'], { env: alone })).toMatchObject({ code: 0 });
+    expect(readFileSync(join(cli.folder, '.config', 'sluice', 'config.json'), 'utf8')).not.toContain(key);
+    rmSync(join(cli.folder, '.config'), { recursive: true });
+  });
+});
+
+describe('api, init and completion', () => {
+  it('api calls any operation of the server', async () => {
+    expect(await cli.output('api')).toContain('listSourceStreams');
+    const made = JSON.parse(await cli.output('api', 'createSource', '--data', '{"key":"manual","name":"by-api"}'));
+    expect(JSON.parse(await cli.output('api', 'getSource', `id=${made.data.id}`)).data.name_slug).toBe('by-api');
+    expect(JSON.parse(await cli.output('api', 'listSources', 'limit=1')).data).toHaveLength(1);
+    expect((await cli.run(['api', 'getSource'])).stderr).toBe('sluice: missing: id=…\n');
+    expect(await cli.run(['api', 'getSource', 'id=1', 'idd=2'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('no parameter idd'),
+    });
+    expect((await cli.run(['api', 'deleteSource', `id=${made.data.id}`])).code).toBe(0);
+  });
+
+  it('init writes components that deploy', async () => {
+    for (const template of ['timer', 'http']) {
+      await cli.output('init', `new-${template}`, '-t', template);
+      await cli.output(
+        'deploy',
+        `new-${template}.mjs`,
+        ...(template === 'timer' ? ['-p', 'url=https://example.com/', '-p', 'timer={"intervalSeconds":86400}'] : []),
+      );
+    }
+    expect((await cli.run(['init', 'new-http'])).code).toBe(2);
+    expect(await cli.output('trigger', 'new-http', '-d', '{"a":1}')).toBe('202\n');
+  });
+
+  it('completion knows the commands', async () => {
+    for (const shell of ['bash', 'zsh', 'fish']) expect(await cli.output('completion', shell)).toContain('deploy');
+  });
+});
