@@ -38,6 +38,18 @@ export type Problem = {
     errors?: Array<FieldProblemShape>;
 };
 
+export type ComponentWarning = {
+    message: string;
+    /**
+     * Of the code as submitted, from 1.
+     */
+    line: number | null;
+    /**
+     * From 1.
+     */
+    column: number | null;
+};
+
 export type Component = {
     id: string;
     /**
@@ -61,6 +73,16 @@ export type Component = {
         default?: unknown;
         [key: string]: unknown;
     }>;
+    /**
+     * Mistakes that do not keep the component from running; absent if there are none.
+     */
+    warnings?: Array<ComponentWarning>;
+    /**
+     * The exact versions of the npm packages that were installed for the component, by import specifier; absent if there are none.
+     */
+    packages?: {
+        [key: string]: string;
+    };
     /**
      * Unix seconds.
      */
