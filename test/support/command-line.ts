@@ -15,7 +15,7 @@ export interface Ended {
 /** A command that has not ended. */
 export interface Running {
   child: ChildProcess;
-  /** What it has printed so far. */
+  /** Its output so far. */
   out(): string;
   err(): string;
   ended: Promise<Ended>;

@@ -5,7 +5,7 @@ import { collected } from './session/option-values.js';
 import { FORMATS } from './session/output.js';
 import { type CommonOptions, Session } from './session/session.js';
 
-/** What a command does: it gets the session, the arguments of the command and its options. */
+/** The action of a command: it gets the session, the arguments of the command and its options. */
 type Action = (session: Session, ...argumentsAndOptions: never[]) => unknown;
 
 const PROP = ['-p, --prop <name=value>', 'the value of a prop: JSON, text, or @file; repeatable', collected] as const;

@@ -22,7 +22,7 @@ interface Choice {
   types: Record<string, string>;
 }
 
-/** What `FILE|KEY|URL` refers to. */
+/** The component that `FILE|KEY|URL` refers to. */
 export async function chosenComponent(sluice: SluiceClient, target: string): Promise<Choice> {
   if (/^https?:\/\//i.test(target)) return { component: { component_url: target }, name: nameOf(new URL(target).pathname), types: {} };
   if (existsSync(target) || /\.[cm]?[jt]s$/.test(target)) {

@@ -13,7 +13,7 @@ export interface CommonOptions {
   debug?: boolean;
 }
 
-/** What a command works with: the client of the account, and the terminal. */
+/** The means of a command: the client of the account, and the terminal. */
 export class Session {
   readonly env = process.env;
   readonly profiles = new Profiles(process.env);
