@@ -1,3 +1,4 @@
+export { clientIdOf } from './dead-members.js';
 export { type ConsumerState, consumerStates } from './consumer-life.js';
 export { Consumers } from './consumers.js';
 export { sendToDeadLetter } from './outcomes.js';

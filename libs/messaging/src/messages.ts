@@ -44,6 +44,7 @@ export class Messages {
   private readonly pending = new Map<string, Pending>();
   private readonly repliesTo: string;
   private consumer: WatchedConsumer | undefined;
+  private isStopped = false;
 
   constructor(
     private readonly service: Service,
@@ -78,8 +79,18 @@ export class Messages {
     void deleteGroups(this.kafka, this.log, (other) => other.startsWith(`${this.repliesTo}.`) && other !== group);
   }
 
+  /** The service stops: requests without a reply after `ms` fail, because the services that they wait for may be stopping, too. */
+  stopWithin(ms: number): void {
+    setTimeout(() => this.rejectAll(), ms).unref();
+  }
+
   async close(): Promise<void> {
     await this.consumer?.stop();
+    this.rejectAll();
+  }
+
+  private rejectAll(): void {
+    this.isStopped = true;
     for (const [id, { reject, timer }] of this.pending) {
       clearTimeout(timer);
       this.pending.delete(id);
@@ -123,6 +134,7 @@ export class Messages {
     payload: object,
     { key, timeoutMs, secret = false }: { key: string; timeoutMs: number; secret?: boolean },
   ): Promise<Reply> {
+    if (this.isStopped) return Promise.reject(new Unavailable('the service is stopping'));
     const correlationId = randomUUID();
     const text = JSON.stringify(payload);
     const value = secret ? this.box.seal(text, requestPlace(correlationId)) : text;
