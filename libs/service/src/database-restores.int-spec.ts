@@ -69,6 +69,25 @@ describe('a database that was restored', () => {
     expect(await restores.positionFor(at, lost.databaseMs)).toEqual(move(10));
   });
 
+  it('keeps the periods that ended more than 30 days ago as one, because an idle group may have committed then', async () => {
+    const [now, day] = [Date.now(), 24 * 3_600_000];
+    for (const [from, to] of [
+      [90, 80],
+      [70, 60],
+      [20, 10],
+    ] as const)
+      await db.database.query('INSERT INTO database_period VALUES (gen_random_uuid(), $1, $2)', [now - from * day, now - to * day]);
+    for (let n = 0; n < 2; n++) {
+      const restores = await started();
+      for (const days of [85, 65, 15]) expect(await restores.positionFor(at, now - days * day)).toBeUndefined();
+    }
+    const { rows } = await db.database.query('SELECT from_ms, to_ms FROM database_period ORDER BY to_ms LIMIT 2');
+    expect(rows).toEqual([
+      { from_ms: now - 90 * day, to_ms: now - 60 * day },
+      { from_ms: now - 20 * day, to_ms: now - 10 * day },
+    ]);
+  });
+
   it('is not suspected because another process has counted further', async () => {
     positions = [move(10)];
     const [one, other] = [await started(), await started()];
