@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
+import { dropUnreadBody } from '#service';
 import { AccountsService } from './accounts/accounts.service.js';
 import { authenticate } from './accounts/authenticate.js';
 import { GatewayConfig } from './gateway.config.js';
@@ -81,10 +81,6 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
       dropUnreadBody(request.raw);
     }
     done(null, isJson(reply) && (typeof payload === 'string' || Buffer.isBuffer(payload)) ? withNewline(payload) : payload);
-  });
-  fastify.addHook('preClose', async () => {
-    await letClientsLeave(fastify.server, ServiceConfig.read().shutdownDelayMs);
-    closeIdleConnections(fastify.server);
   });
   readJsonBodies(fastify);
   app.useGlobalPipes(new RequestPipe({ validateCustomDecorators: true }));
