@@ -8,7 +8,7 @@ import type { KafkaClient } from './kafka.js';
 import { fetchedOf } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
-import { reportMissed, reportReplaced } from './lost-records.js';
+import { type MissedRecords, reportMissed, reportReplaced } from './lost-records.js';
 import { type Committed, type GroupPosition, NO_RESTORES, type Restores } from './restores.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
@@ -20,6 +20,8 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
   gatherMs?: number;
   /** false: the service is ready without it. */
   vital?: boolean;
+  /** Called when retention has deleted records before they were read. */
+  onMissed?(missed: MissedRecords): void;
   /** Recognises a restored database, whose position is then older than the committed one. */
   restores?: Restores;
 }
@@ -256,11 +258,16 @@ export class LaneConsumer {
     const { topic, partition } = batch;
     const fetched = fetchedOf(batch);
     const { fetchedOffset, highWatermark } = fetched;
+    const clock = this.intake.clock(topic, partition);
     const continuation = this.intake.judge(topic, partition, fetched);
     const at = { ...this.name, topic, partition, fetched: fetchedOffset };
     if (continuation.kind === 'continues') {
       const { missed } = continuation;
-      if (missed > 0) reportMissed(this.log, { ...at, expected: fetchedOffset - missed, missed });
+      if (missed > 0) {
+        const from = fetchedOffset - missed;
+        reportMissed(this.log, { ...at, expected: from, missed });
+        this.options.onMissed?.({ partition, from, to: fetchedOffset, since: clock });
+      }
       return true;
     }
     if (continuation.kind === 'replaced') reportReplaced(this.log, { ...at, end: highWatermark });

@@ -143,6 +143,11 @@ export class LaneIntake {
     return this.partitions.has(place(topic, partition));
   }
 
+  /** The clock of the last record of a partition that has been taken, in ms. */
+  clock(topic: string, partition: number): number {
+    return this.assigned(topic, partition).watermark.clock;
+  }
+
   /** The position of each assigned partition: every record below it is done. */
   positions(): PartitionProgress[] {
     return [...this.partitions.values()].map(({ topic, partition, watermark }) => ({ topic, partition, ...watermark.progress() }));
