@@ -76,6 +76,8 @@ try {
       repeated_share: Number((found.repeated / Math.max(1, load.acknowledged)).toFixed(5)),
       reports: system.reportCounts(),
       rest: load.statuses,
+      rest_writes: load.writeStatuses,
+      explanations: [...load.explanations],
       longest_answer_s: Math.round(load.longestAnswerMs / 100) / 10,
       longest_silence_s: silences(done, load),
       repeated_after: repetitions(done, load),

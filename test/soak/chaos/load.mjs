@@ -11,6 +11,7 @@ const TICK_MS = 20;
 /** Events per second of each emitter that relays, and of each that is watched live: the store keeps the last 100, which is longer than an outage. */
 const SLOW_PER_SECOND = 1;
 const REST_EVERY_MS = 250;
+const CHANGE_EVERY_MS = 500;
 
 /**
  * The events of one emitter, numbered from 1, and what has become of them.
@@ -40,6 +41,10 @@ export class Load {
   arrivals = 0;
   /** How often the REST API returned each status for a publication, or failed. @type {Record<string, number>} */
   statuses = {};
+  /** The same for changes of a source. @type {Record<string, number>} */
+  writeStatuses = {};
+  /** How the API explained that it could not do something. @type {Set<string>} */
+  explanations = new Set();
   /** The longest time that a publication has taken, in ms. */
   longestAnswerMs = 0;
   /** Times without any delivery of a direct event, in ms. @type {{ from: number, to: number }[]} */
@@ -104,7 +109,7 @@ export class Load {
 
   start() {
     this.lastArrivalAt = Date.now();
-    this.work = [this.produce(), this.publish()];
+    this.work = [this.produce(), this.publish(), this.change()];
   }
 
   /** Resolves when all events that were produced are acknowledged. */
@@ -175,7 +180,7 @@ export class Load {
       const url = `${apiUrls[tries++ % apiUrls.length]}/sources/${line.emitter}/events?id=${line.name}-${n}`;
       const begin = performance.now();
       const status = await request('POST', url, { apiKey, body: { line: line.name, n } }).then(
-        (response) => String(response.status),
+        (response) => this.statusOf(response),
         (/** @type {{ code?: string }} */ { code }) => code ?? 'broken',
       );
       this.longestAnswerMs = Math.max(this.longestAnswerMs, performance.now() - begin);
@@ -189,6 +194,26 @@ export class Load {
       line.acknowledgedAt[n] = Date.now();
       this.acknowledged += 1;
     }
+  }
+
+  /** Changes the name of a source over the REST API, one time after the other. */
+  async change() {
+    const [line] = this.ofKind('rest');
+    const { apiUrls, apiKey } = this.system;
+    for (let n = 1; !this.stopped; n++, await sleep(CHANGE_EVERY_MS)) {
+      const url = `${apiUrls[n % apiUrls.length]}/sources/${line?.emitter}`;
+      const status = await request('PUT', url, { apiKey, body: { name: `name-${n}` } }).then(
+        (response) => this.statusOf(response),
+        (/** @type {{ code?: string }} */ { code }) => code ?? 'broken',
+      );
+      this.writeStatuses[status] = (this.writeStatuses[status] ?? 0) + 1;
+    }
+  }
+
+  /** @param {{ status: number, body: any }} response */
+  statusOf({ status, body }) {
+    if (status >= 400) this.explanations.add(`${status} ${body?.detail}`);
+    return String(status);
   }
 
   /** @param {import('node:http').IncomingMessage} incoming @param {import('node:http').ServerResponse} response */
