@@ -10,6 +10,7 @@ import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './la
 import type { Task } from './lanes.js';
 import { type MissedRecords, reportMissed, reportReplaced } from './lost-records.js';
 import { type Committed, type GroupPosition, NO_RESTORES, type Restores } from './restores.js';
+import type { Position } from './watermark.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
   group: string;
@@ -103,14 +104,16 @@ export class LaneConsumer {
     }));
   }
 
-  /** Returns to these positions, because the database has lost the effects of later records. */
+  /** Returns to these positions, because the database has lost the effects of later records; without a position, to the beginning. */
   rewind(positions: GroupPosition[]): void {
     if (!this.options.restores) return;
-    for (const { group, ...position } of positions) {
-      if (group !== this.options.group || !this.intake.rewind(position)) continue;
-      const { topic, partition, offset } = position;
+    const { group } = this.options;
+    for (const { topic, partition } of this.intake.positions()) {
+      const stored = positions.find((each) => each.group === group && each.topic === topic && each.partition === partition);
+      const { offset, clock, timestamp }: Position = stored ?? { offset: 0, clock: 0 };
+      if (!this.intake.rewind({ topic, partition, offset, clock, timestamp })) continue;
       this.log.warn({ group, topic, partition, offset }, 'lane.rewound');
-      this.consumer.seek({ topic, partition, offset: String(position.timestamp === undefined ? offset : offset - 1) });
+      this.consumer.seek({ topic, partition, offset: String(timestamp === undefined ? offset : offset - 1) });
     }
   }
 
@@ -196,7 +199,7 @@ export class LaneConsumer {
   private async valid({ databaseMs = 0, ...progress }: Committed): Promise<PartitionProgress> {
     const { topic, partition } = progress;
     const restored = await this.restores.positionFor({ ...this.name, topic, partition }, databaseMs);
-    if (!restored || restored.offset >= progress.offset) return progress;
+    if (!restored) return progress;
     this.consumer.seek({ topic, partition, offset: String(restored.timestamp === undefined ? restored.offset : restored.offset - 1) });
     return { topic, partition, ...restored, ended: [] };
   }
@@ -278,7 +281,8 @@ export class LaneConsumer {
   private commit(): Promise<void> {
     this.committing = this.committing.then(async () => {
       const { assignment } = this;
-      const uncommitted = this.intake.uncommitted();
+      const { databaseMs } = this.restores;
+      const uncommitted = this.intake.uncommitted(databaseMs);
       if (uncommitted.length === 0) return;
       try {
         await this.consumer.commitOffsets(
@@ -286,7 +290,7 @@ export class LaneConsumer {
             topic: progress.topic,
             partition: progress.partition,
             offset: String(progress.offset),
-            metadata: progressMetadata(progress, this.restores.databaseMs),
+            metadata: progressMetadata(progress, databaseMs),
           })),
         );
         // a late commit may have overwritten what others had committed: commit everything again

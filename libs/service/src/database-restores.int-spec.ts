@@ -56,7 +56,8 @@ describe('a database that was restored', () => {
     expect(await restores.positionFor(at, restores.databaseMs)).toBeUndefined();
     expect(await restores.positionFor(at, before.databaseMs)).toBeUndefined();
     expect(await restores.positionFor(at, restores.databaseMs + 100_000)).toEqual(move(10));
-    expect(await restores.positionFor({ ...at, partition: 3 }, restores.databaseMs + 100_000)).toBeUndefined();
+    // the backup is older than the first record of this partition
+    expect(await restores.positionFor({ ...at, partition: 3 }, restores.databaseMs + 100_000)).toEqual({ offset: 0, clock: 0 });
   });
 
   it('recognises a commit that was made soon after the backup, when later processes have used the database for longer', async () => {

@@ -60,7 +60,8 @@ export class DatabaseRestores implements Restores {
     if (databaseMs === 0 || databaseMs === this.databaseMs || (await this.isKnown(databaseMs))) return undefined;
     const position = (await this.positions()).find((each) => each.group === group && each.topic === topic && each.partition === partition);
     this.report({ group, topic, partition, offset: position?.offset, committed_ms: databaseMs });
-    return position;
+    // the backup is older than the group's first record
+    return position ?? { offset: 0, clock: 0 };
   }
 
   /** Extends the period once. Several calls at the same time extend it together. */

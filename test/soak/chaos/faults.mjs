@@ -3,7 +3,8 @@ import { APPS } from './system.mjs';
 
 /** How long a backup is older than the state that it replaces. */
 const BACKUP_AGE_MS = 8000;
-const DISK_FULL_MS = 15_000;
+const DISK_FULL_MS = 20_000;
+const REPORTED_WITHIN_MS = 30_000;
 /** The year 2100. */
 const FUTURE_MS = 4_102_444_800_000;
 
@@ -86,14 +87,15 @@ async function restoreDatabase(system) {
  * @param {import('./system.mjs').System} system @param {import('./load.mjs').Load} load
  */
 async function sendFromTheFuture(system, load) {
-  const setType = (/** @type {string} */ value) =>
+  const set = (/** @type {Record<string, string>} */ entries) =>
     system.withAdmin((admin) =>
       admin.alterConfigs({
         validateOnly: false,
-        resources: [{ type: 2, name: 'events', configEntries: [{ name: 'message.timestamp.type', value }] }],
+        resources: [{ type: 2, name: 'events', configEntries: Object.entries(entries).map(([name, value]) => ({ name, value })) }],
       }),
     );
-  await setType('CreateTime');
+  // older brokers accept every time
+  await set({ 'message.timestamp.type': 'CreateTime', 'message.timestamp.after.max.ms': '9223372036854775807' });
   try {
     const [line] = load.ofKind('direct');
     const producer = system.kafka.producer({ allowAutoTopicCreation: false });
@@ -111,7 +113,7 @@ async function sendFromTheFuture(system, load) {
     });
     await producer.disconnect();
   } finally {
-    await setType('LogAppendTime');
+    await set({ 'message.timestamp.type': 'LogAppendTime' });
   }
 }
 
@@ -119,6 +121,8 @@ async function sendFromTheFuture(system, load) {
 async function passRetention(system) {
   const apps = /** @type {const} */ (['routing', 'event-store']);
   await system.stopApps(apps, 'SIGKILL');
+  /** @type {Damage['offsets']} */
+  let offsets = new Map();
   try {
     const committed = await system.committed();
     await sleep(2000);
@@ -128,11 +132,17 @@ async function passRetention(system) {
       await admin.deleteTopicRecords({ topic: 'events', partitions });
       return partitions;
     });
-    const offsets = new Map(ends.map(({ partition, offset }) => [partition, { from: committed.get(partition) ?? 0, to: Number(offset) }]));
-    return { kind: 'retention', at: Date.now(), offsets };
+    offsets = new Map(ends.map(({ partition, offset }) => [partition, { from: committed.get(partition) ?? 0, to: Number(offset) }]));
   } finally {
     await system.startApps(apps);
   }
+  const at = Date.now();
+  // another damage in between would be reported instead of this one
+  for (const deadline = at + REPORTED_WITHIN_MS; Date.now() < deadline; await sleep(500)) {
+    const committed = await system.committed();
+    if ([...offsets].every(([partition, { to }]) => (committed.get(partition) ?? 0) >= to)) break;
+  }
+  return { kind: 'retention', at, offsets };
 }
 
 /** @param {import('./system.mjs').System} system @param {'broker' | 'postgres'} store */

@@ -64,7 +64,16 @@ function judge(system, load, damages) {
       if (details.length < 50) details.push(`disordered ${line.name} ${n} ${eventId}`);
     }
   }
-  for (const [damage, count] of byDamage) if (!isReported(system, damage, count)) found.unreported += count;
+  for (const [damage, count] of byDamage) {
+    if (isReported(system, damage, count)) continue;
+    found.unreported += count;
+    details.push(
+      `not reported: ${count} events that were destroyed at ${clock(damage.at)} (${damage.kind}: ${JSON.stringify([...damage.offsets])})`,
+    );
+    for (const { app, msg, at, missed, group } of system.reports) {
+      if (at > damage.at - 10_000 && at < damage.at + 60_000) details.push(`${clock(at)} ${app} ${msg} ${group ?? ''} ${missed ?? ''}`);
+    }
+  }
   return { found, details };
 }
 

@@ -202,7 +202,7 @@ export class Load {
     const { apiUrls, apiKey } = this.system;
     for (let n = 1; !this.stopped; n++, await sleep(CHANGE_EVERY_MS)) {
       const url = `${apiUrls[n % apiUrls.length]}/sources/${line?.emitter}`;
-      const status = await request('PUT', url, { apiKey, body: { name: `name-${n}` } }).then(
+      const status = await request('PATCH', url, { apiKey, body: { name: `name-${n}` } }).then(
         (response) => this.statusOf(response),
         (/** @type {{ code?: string }} */ { code }) => code ?? 'broken',
       );
