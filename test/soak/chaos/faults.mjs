@@ -4,6 +4,8 @@ import { APPS } from './system.mjs';
 /** How long a backup is older than the state that it replaces. */
 const BACKUP_AGE_MS = 8000;
 const DISK_FULL_MS = 20_000;
+/** How long nobody reads before retention deletes what there is. */
+const UNREAD_MS = 2000;
 const REPORTED_WITHIN_MS = 30_000;
 /** The year 2100. */
 const FUTURE_MS = 4_102_444_800_000;
@@ -121,21 +123,7 @@ async function sendFromTheFuture(system, load) {
 async function passRetention(system) {
   const apps = /** @type {const} */ (['routing', 'event-store']);
   await system.stopApps(apps, 'SIGKILL');
-  /** @type {Damage['offsets']} */
-  let offsets = new Map();
-  try {
-    const committed = await system.committed();
-    await sleep(2000);
-    const ends = await system.withAdmin(async (admin) => {
-      const offsets = await admin.fetchTopicOffsets('events');
-      const partitions = offsets.map(({ partition, high }) => ({ partition, offset: high }));
-      await admin.deleteTopicRecords({ topic: 'events', partitions });
-      return partitions;
-    });
-    offsets = new Map(ends.map(({ partition, offset }) => [partition, { from: committed.get(partition) ?? 0, to: Number(offset) }]));
-  } finally {
-    await system.startApps(apps);
-  }
+  const offsets = await deleteUnread(system).finally(() => system.startApps(apps));
   const at = Date.now();
   // another damage in between would be reported instead of this one
   for (const deadline = at + REPORTED_WITHIN_MS; Date.now() < deadline; await sleep(500)) {
@@ -143,6 +131,17 @@ async function passRetention(system) {
     if ([...offsets].every(([partition, { to }]) => (committed.get(partition) ?? 0) >= to)) break;
   }
   return { kind: 'retention', at, offsets };
+}
+
+/** @param {import('./system.mjs').System} system @returns {Promise<Damage['offsets']>} */
+async function deleteUnread(system) {
+  const committed = await system.committed();
+  await sleep(UNREAD_MS);
+  return system.withAdmin(async (admin) => {
+    const partitions = (await admin.fetchTopicOffsets('events')).map(({ partition, high }) => ({ partition, offset: high }));
+    await admin.deleteTopicRecords({ topic: 'events', partitions });
+    return new Map(partitions.map(({ partition, offset }) => [partition, { from: committed.get(partition) ?? 0, to: Number(offset) }]));
+  });
 }
 
 /** @param {import('./system.mjs').System} system @param {'broker' | 'postgres'} store */
