@@ -26,7 +26,10 @@ describe('events that retention has deleted', () => {
       [EVENTS_TOPIC, 'dc_1', '$errors'],
       [EVENTS_TOPIC, 'p_2', '$errors'],
     ]);
-    expect(JSON.parse(String(sent[0]?.value)).error).toMatchObject({ code: 'EventsNotDelivered', message: expect.stringContaining('3 events') });
+    expect(JSON.parse(String(sent[0]?.value)).error).toMatchObject({
+      code: 'EventsNotDelivered',
+      message: expect.stringContaining('3 events'),
+    });
     await events.report(missed);
     expect(sent[2]?.headers?.ce_id).toBe(sent[0]?.headers?.ce_id);
     expect(sent[3]?.headers?.ce_id).not.toBe(sent[0]?.headers?.ce_id);
