@@ -195,10 +195,11 @@ export class LaneConsumer {
     }
   }
 
-  /** What was committed or, if the database is older, what belongs to the database. */
-  private async valid({ databaseMs = 0, ...progress }: Committed): Promise<PartitionProgress> {
+  /** What was committed or, if the database is older or nothing was committed, what belongs to the database. */
+  private async valid({ databaseMs = 0, isMissing, ...progress }: Committed): Promise<PartitionProgress> {
     const { topic, partition } = progress;
-    const restored = await this.restores.positionFor({ ...this.name, topic, partition }, databaseMs);
+    const at = { ...this.name, topic, partition };
+    const restored = await (isMissing ? this.restores.storedPosition(at) : this.restores.positionFor(at, databaseMs));
     if (!restored) return progress;
     this.consumer.seek({ topic, partition, offset: String(restored.timestamp === undefined ? restored.offset : restored.offset - 1) });
     return { topic, partition, ...restored, ended: [] };
@@ -212,7 +213,7 @@ export class LaneConsumer {
       return partitions.map((partition) => {
         const { offset, metadata } = found.get(partition) ?? {};
         if (offset === undefined) throw new Error(`Kafka returned no committed offset for partition ${partition} of ${topic}`);
-        return { topic, partition, ...committedProgress(Number(offset), metadata ?? null) };
+        return { topic, partition, isMissing: Number(offset) < 0, ...committedProgress(Number(offset), metadata ?? null) };
       });
     });
   }

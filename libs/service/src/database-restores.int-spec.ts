@@ -6,6 +6,7 @@ import { type FreshDatabase, freshDatabase } from '#testing';
 import { DatabaseRestores } from './database-restores.js';
 
 const at = { group: 'routing.events', topic: 'events', partition: 2 };
+const POSITION = { offset: 10, clock: 1010, timestamp: 910 };
 
 describe('a database that was restored', () => {
   let db: FreshDatabase;
@@ -55,9 +56,17 @@ describe('a database that was restored', () => {
     const restores = await started();
     expect(await restores.positionFor(at, restores.databaseMs)).toBeUndefined();
     expect(await restores.positionFor(at, before.databaseMs)).toBeUndefined();
-    expect(await restores.positionFor(at, restores.databaseMs + 100_000)).toEqual(move(10));
+    expect(await restores.positionFor(at, restores.databaseMs + 100_000)).toEqual(POSITION);
     // the backup is older than the first record of this partition
     expect(await restores.positionFor({ ...at, partition: 3 }, restores.databaseMs + 100_000)).toEqual({ offset: 0, clock: 0 });
+  });
+
+  it('has the position of a group whose commits the brokers have lost', async () => {
+    positions = [move(10)];
+    const restores = await started();
+    expect(await restores.storedPosition(at)).toBeUndefined();
+    await restores.look();
+    expect(await restores.storedPosition(at)).toEqual(POSITION);
   });
 
   it('recognises a commit that was made soon after the backup, when later processes have used the database for longer', async () => {
@@ -67,7 +76,7 @@ describe('a database that was restored', () => {
     await db.database.query('TRUNCATE database_period');
     const restores = await started();
     for (let n = 0; n < 3; n++) await restores.look();
-    expect(await restores.positionFor(at, lost.databaseMs)).toEqual(move(10));
+    expect(await restores.positionFor(at, lost.databaseMs)).toEqual(POSITION);
   });
 
   it('keeps the periods that ended more than 30 days ago as one, because an idle group may have committed then', async () => {

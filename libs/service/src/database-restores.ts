@@ -58,10 +58,17 @@ export class DatabaseRestores implements Restores {
     databaseMs: number,
   ): Promise<Position | undefined> {
     if (databaseMs === 0 || databaseMs === this.databaseMs || (await this.isKnown(databaseMs))) return undefined;
-    const position = (await this.positions()).find((each) => each.group === group && each.topic === topic && each.partition === partition);
+    const position = await this.storedPosition({ group, topic, partition });
     this.report({ group, topic, partition, offset: position?.offset, committed_ms: databaseMs });
     // the backup is older than the group's first record
     return position ?? { offset: 0, clock: 0 };
+  }
+
+  async storedPosition(at: Pick<GroupPosition, 'group' | 'topic' | 'partition'>): Promise<Position | undefined> {
+    const found = (await this.positions()).find(
+      ({ group, topic, partition }) => group === at.group && topic === at.topic && partition === at.partition,
+    );
+    return found && { offset: found.offset, clock: found.clock, timestamp: found.timestamp };
   }
 
   /** Extends the period once. Several calls at the same time extend it together. */
