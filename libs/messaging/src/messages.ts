@@ -153,7 +153,7 @@ export class Messages {
         pending.timer = setTimeout(late, LATE_MS);
       };
       const pending: Pending = { resolve: resolve, reject, timer: setTimeout(late, timeoutMs) };
-      const notSent = setTimeout(() => giveUp(new Unavailable('Kafka does not accept requests')), Math.min(SEND_TIMEOUT_MS, timeoutMs));
+      const notSent = setTimeout(() => giveUp(notAccepted()), Math.min(SEND_TIMEOUT_MS, timeoutMs));
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
         [HEADER.message]: message,
@@ -168,7 +168,7 @@ export class Messages {
         (error: Error) => {
           clearTimeout(notSent);
           this.log.warn({ message, err: error }, 'request.not-sent');
-          giveUp(new Unavailable('Kafka does not accept requests'));
+          giveUp(notAccepted());
         },
       );
     });
@@ -197,6 +197,8 @@ export class Messages {
     }
   }
 }
+
+const notAccepted = (): Unavailable => new Unavailable('Kafka does not accept requests', 'Kafka does not accept requests');
 
 /** The service that handles a message: the first word of its name. */
 const ownerOf = ({ name }: { name: string }): Service => name.slice(0, name.indexOf('.')) as Service;

@@ -5,7 +5,7 @@ import type { NestMicroservice } from '@nestjs/microservices';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
-import { checkSealed, Database, DatabaseConfig, isTransient, type Schema } from '#database';
+import { checkSealed, Database, DatabaseConfig, isTransient, outageOf, type Schema } from '#database';
 import {
   clientIdOf,
   Consumers,
@@ -110,7 +110,7 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const connections = MessagingModule.with({ kafka, publisher, messages, consumers });
     const root: DynamicModule = { module: RootModule, imports: [module, LogModule.with(log), SecretsModule.with(box), connections] };
     const restores = new DatabaseRestores(consumers, log);
-    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient, restores });
+    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient, outageOf, restores });
     const beforeConsumers = (context: INestApplicationContext) => restores.start(context.get(Database, { strict: false }));
     const app = http
       ? await startHttp(http, root, log, transport, beforeConsumers)

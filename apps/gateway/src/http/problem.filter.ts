@@ -1,7 +1,7 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { SluiceError } from '#contracts';
-import { isTransient } from '#database';
+import { SluiceError, Unavailable } from '#contracts';
+import { isTransient, outageOf } from '#database';
 import { LOG, type Log } from '#observability';
 import { problemOf, sendProblem } from './problem.js';
 
@@ -29,7 +29,7 @@ export class ProblemFilter implements ExceptionFilter {
     if (isTransient(exception)) {
       log.warn({ request_id: id, method, url, err: exception }, 'request.failed');
       reply.header('retry-after', '5');
-      return void sendProblem(reply, problemOf(new SluiceError('unavailable', '')));
+      return void sendProblem(reply, problemOf(new Unavailable('', outageOf(exception))));
     }
     log.error({ request_id: id, method, url, err: exception }, 'request.failed');
     void sendProblem(reply, { status: 500, detail: 'internal error' });

@@ -37,7 +37,10 @@ const STATUS: Record<ErrorCode, number> = {
 export function problemOf(error: SluiceError): Shown {
   const status = STATUS[error.code];
   if (error.code === 'timeout') return { status, detail: 'the request timed out; it may still take effect' };
-  if (error.code === 'unavailable') return { status, detail: 'the service is temporarily unavailable; retry later' };
+  if (error.code === 'unavailable') {
+    const { reason } = error.details;
+    return { status, detail: `the service is temporarily unavailable${reason === undefined ? '' : `, because ${reason}`}; retry later` };
+  }
   if (error.code === 'internal') return { status, detail: 'internal error' };
   return { status, detail: error.message, errors: error.details.errors };
 }
