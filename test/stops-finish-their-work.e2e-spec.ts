@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { createServer, type Server } from 'node:http';
 import type { App } from '../scripts/processes/apps.mjs';
 import { type Api, http } from './support/api.js';
+import { EventStream } from './support/event-stream.js';
 import { eventually } from './support/eventually.js';
 import { outsideProducer } from './support/producer.js';
 import { Receiver } from './support/receiver.js';
@@ -11,6 +12,8 @@ import { listenForTarget, needing } from './support/target.js';
 const RUN_MS = 12_000;
 const DELIVERY_MS = 10_000;
 const FETCH_MS = 3_000;
+/** Less than a request may wait for a reply. */
+const STOPPED_WITHIN_MS = 8_000;
 
 let system: System;
 let api: Api;
@@ -98,5 +101,29 @@ describe('a service that is stopping', () => {
       expect(await response).toMatchObject({ status: 200, body: { data: { name: 'slowly fetched' } } }),
     );
     expect((await api.get('/users/me')).status).toBe(200);
+  });
+
+  it('does not wait for clients that keep asking over one connection, or for live streams that reconnect', async () => {
+    const source = await api.source("export default { name: 'watched' }");
+    let asking = true;
+    const ask = async () => {
+      while (asking) await api.get(`/sources/${source.id}`).catch(() => new Promise((resolve) => setTimeout(resolve, 50)));
+    };
+    const watch = async () => {
+      while (asking) {
+        const stream = await EventStream.open(api, `/sources/${source.id}/sse`).catch(() => undefined);
+        if (asking) await (stream?.closed ?? new Promise((resolve) => setTimeout(resolve, 50)));
+        stream?.close();
+      }
+    };
+    const clients = [ask(), ask(), ask(), ask(), watch(), watch()];
+    await api.get(`/sources/${source.id}`);
+    const begin = performance.now();
+    await whileStopped('gateway', async () => expect(performance.now() - begin).toBeLessThan(STOPPED_WITHIN_MS));
+    asking = false;
+    // ends the streams that are open
+    await system.apps.stop('gateway');
+    await Promise.all(clients);
+    await system.apps.start('gateway');
   });
 });

@@ -70,7 +70,11 @@ export function superviseApps({ say, envOf = () => ({}), ...options }) {
   return {
     /** Starts them concurrently; resolves when all are ready. */
     startAll: () => Promise.all(APPS.map((app) => one(app).start())).then(() => {}),
-    stopAll: () => Promise.all(APPS.map((app) => one(app).stop())).then(() => {}),
+    /** The gateway first: the others still reply to the requests that it is finishing. */
+    stopAll: async () => {
+      await one('gateway').stop();
+      await Promise.all(APPS.map((app) => one(app).stop()));
+    },
     /** @param {App} app */
     start: (app) =>
       one(app)

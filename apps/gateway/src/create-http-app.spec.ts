@@ -281,6 +281,11 @@ describe('the HTTP side of the gateway', () => {
       [500, new SluiceError('internal', 'SELECT secret FROM table'), {}],
       [500, new TypeError('secret is not a function'), {}],
       [503, new Unavailable('secret-host:9092 is down'), {}],
+      [
+        503,
+        new Unavailable('secret', 'the disk of the database is full'),
+        { detail: 'the service is temporarily unavailable, because the disk of the database is full; retry later' },
+      ],
       [503, Object.assign(new Error('connect ECONNREFUSED secret'), { code: 'ECONNREFUSED' }), {}],
       [504, new TimedOut('catalog.source.get at secret'), {}],
     ])('is returned as %i and reveals nothing internal: %s', async (status, error, shown) => {

@@ -3,7 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
+import { dropUnreadBody } from '#service';
 import { AccountsService } from './accounts/accounts.service.js';
 import { authenticate } from './accounts/authenticate.js';
 import { GatewayConfig } from './gateway.config.js';
@@ -60,10 +60,6 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
       dropUnreadBody(request.raw);
     }
     done(null, isJson(reply) && (typeof payload === 'string' || Buffer.isBuffer(payload)) ? withNewline(payload) : payload);
-  });
-  fastify.addHook('preClose', async () => {
-    await letClientsLeave(fastify.server, ServiceConfig.read().shutdownDelayMs);
-    closeIdleConnections(fastify.server);
   });
   readJsonBodies(fastify);
   app.useGlobalPipes(new RequestPipe({ validateCustomDecorators: true }));

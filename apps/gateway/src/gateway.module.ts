@@ -18,6 +18,7 @@ import { EventsController } from './events/events.controller.js';
 import { EventsService } from './events/events.service.js';
 import { GatewayConfig } from './gateway.config.js';
 import { FieldsInterceptor } from './http/fields.js';
+import { LeavingClients } from './http/leaving-clients.js';
 import { Housekeeping } from './housekeeping.js';
 import { IdempotentRequest } from './idempotency/idempotent-request.entity.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
@@ -77,6 +78,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     ErrorNoticesRepository,
     Mailer,
     Housekeeping,
+    LeavingClients,
   ],
 })
 export class GatewayModule {}

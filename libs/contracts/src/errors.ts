@@ -15,6 +15,8 @@ export interface FieldProblem {
 
 export interface ErrorDetails {
   errors?: FieldProblem[];
+  /** Of `unavailable`: the cause, for users. Names nothing internal. */
+  reason?: string;
   [name: string]: unknown;
 }
 
@@ -60,8 +62,9 @@ export class TimedOut extends SluiceError {
   }
 }
 
+/** `reason`: the cause, for users. */
 export class Unavailable extends SluiceError {
-  constructor(what: string) {
-    super('unavailable', what);
+  constructor(what: string, reason?: string) {
+    super('unavailable', what, reason === undefined ? {} : { reason });
   }
 }

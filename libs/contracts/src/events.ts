@@ -1,5 +1,5 @@
 import { Type } from 'class-transformer';
-import { IsArray, IsBoolean, IsOptional, IsString, ValidateNested } from 'class-validator';
+import { IsArray, IsBoolean, IsInt, IsOptional, IsString, Min, ValidateNested } from 'class-validator';
 import { query } from './contract.js';
 import { type EmitterId, IsId, type UserId } from './ids.js';
 import { PageInfo, PageRequest } from './page.js';
@@ -61,6 +61,24 @@ export const findEvent = query<StoredEvent>()('event-store.event.find', FindEven
 
 /** All deletions of an emitter's events that the log may still contain. */
 export const listDeletions = query<EventDeletion[]>()('event-store.event.deletions', EmitterReference);
+
+/** A part of a partition of the topic `events`. */
+export class FindEmittersBetween {
+  @IsInt() @Min(0) partition!: number;
+  @IsInt() @Min(0) from_offset!: number;
+  /** Exclusive. */
+  @IsInt() @Min(0) to_offset!: number;
+  /** In ms. Older events with the same offsets are those of another log. */
+  @IsInt() @Min(0) since_ms!: number;
+}
+
+/** How many of an emitter's kept events are from this part. */
+export interface EmitterEvents {
+  emitter_id: EmitterId;
+  events: number;
+}
+/** Whose kept events were read from a part of the topic `events`. */
+export const findEmittersBetween = query<EmitterEvents[]>()('event-store.event.emitters-between', FindEmittersBetween);
 
 /** How far the store has read a partition of the topic `events`: every record below `offset`; `clock` is the clock of the record just below it, in ms. */
 export interface StoredPosition {

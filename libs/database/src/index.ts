@@ -1,5 +1,5 @@
 export { databaseUrl } from './data-source.js';
-export { Database, isOfData, isTransient, type Session, Transaction, UNIQUE_VIOLATION } from './database.js';
+export { Database, isOfData, isTransient, outageOf, type Session, Transaction, UNIQUE_VIOLATION } from './database.js';
 export { explainDatabaseError } from './database-errors.js';
 export { DatabaseConfig } from './database.config.js';
 export { DatabaseModule } from './database.module.js';

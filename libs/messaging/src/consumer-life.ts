@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Admin, Batch, Consumer, ConsumerConfig, ConsumerRunConfig } from 'kafkajs';
 import { counter, gauge, type Log } from '#observability';
+import { removeDeadMembers } from './dead-members.js';
 import { explainKafkaError, isBrokerFailure } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
 
@@ -105,7 +106,7 @@ export class WatchedConsumer {
       void this.afterCrash(payload.error, run);
     });
     const begin = async () => {
-      await consumer.connect();
+      await Promise.all([consumer.connect(), this.ownGroup || removeDeadMembers(this.kafka, group, log)]);
       await consumer.subscribe({ topics, fromBeginning });
       await consumer.run(run);
     };

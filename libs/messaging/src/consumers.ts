@@ -2,12 +2,14 @@ import { Unavailable } from '#contracts';
 import type { LaneConsumer } from './lane-consumer.js';
 import type { Task } from './lanes.js';
 import type { LogConsumer } from './log-consumer.js';
+import type { MissedRecords } from './lost-records.js';
 import type { GroupPosition } from './restores.js';
 
 /** The consumers of this process by group, for features that need more than their handlers. */
 export class Consumers {
   private readonly laned = new Map<string, LaneConsumer>();
   private readonly onDemand = new Map<string, () => LogConsumer>();
+  private readonly missed = new Map<string, (missed: MissedRecords) => void>();
   private readonly running = new Map<string, LogConsumer>();
 
   /** For the transport. */
@@ -28,6 +30,16 @@ export class Consumers {
   /** Returns to these positions, because the database was restored. */
   rewind(positions: GroupPosition[]): void {
     for (const consumer of this.laned.values()) consumer.rewind(positions);
+  }
+
+  /** Sets what is called when retention has deleted records before the group read them. */
+  watchMissed(group: string, report: (missed: MissedRecords) => void): void {
+    this.missed.set(group, report);
+  }
+
+  /** For the transport: retention has deleted records before the group read them. */
+  reportMissed(group: string, missed: MissedRecords): void {
+    this.missed.get(group)?.(missed);
   }
 
   /** The number of unfinished tasks of the group. */

@@ -1,3 +1,5 @@
+export type { MissedRecords } from './lost-records.js';
+export { clientIdOf } from './dead-members.js';
 export { type ConsumerState, consumerStates } from './consumer-life.js';
 export { Consumers } from './consumers.js';
 export { sendToDeadLetter } from './outcomes.js';

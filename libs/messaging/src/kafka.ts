@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import kafkajs, { type Admin, type AdminConfig, type ICustomPartitioner, type LogEntry } from 'kafkajs';
 import type { Log } from '#observability';
 import type { KafkaConfig } from './kafka.config.js';
+import './kafkajs-commits.js';
 import './kafkajs-timers.js';
 
 const zstdCompress = promisify(compress);
@@ -31,7 +32,7 @@ export class KafkaClient extends kafkajs.Kafka {
 
   constructor(
     config: KafkaConfig,
-    clientId: string,
+    readonly clientId: string,
     log: Log,
     { drainMs = 8000, retries = 12, onFatal = () => {} }: KafkaClientOptions = {},
   ) {

@@ -8,8 +8,9 @@ import type { KafkaClient } from './kafka.js';
 import { fetchedOf } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
-import { reportMissed, reportReplaced } from './lost-records.js';
+import { type MissedRecords, reportMissed, reportReplaced } from './lost-records.js';
 import { type Committed, type GroupPosition, NO_RESTORES, type Restores } from './restores.js';
+import type { Position } from './watermark.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
   group: string;
@@ -20,6 +21,8 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
   gatherMs?: number;
   /** false: the service is ready without it. */
   vital?: boolean;
+  /** Called when retention has deleted records before they were read. */
+  onMissed?(missed: MissedRecords): void;
   /** Recognises a restored database, whose position is then older than the committed one. */
   restores?: Restores;
 }
@@ -101,14 +104,16 @@ export class LaneConsumer {
     }));
   }
 
-  /** Returns to these positions, because the database has lost the effects of later records. */
+  /** Returns to these positions, because the database has lost the effects of later records; without a position, to the beginning. */
   rewind(positions: GroupPosition[]): void {
     if (!this.options.restores) return;
-    for (const { group, ...position } of positions) {
-      if (group !== this.options.group || !this.intake.rewind(position)) continue;
-      const { topic, partition, offset } = position;
+    const { group } = this.options;
+    for (const { topic, partition } of this.intake.positions()) {
+      const stored = positions.find((each) => each.group === group && each.topic === topic && each.partition === partition);
+      const { offset, clock, timestamp }: Position = stored ?? { offset: 0, clock: 0 };
+      if (!this.intake.rewind({ topic, partition, offset, clock, timestamp })) continue;
       this.log.warn({ group, topic, partition, offset }, 'lane.rewound');
-      this.consumer.seek({ topic, partition, offset: String(position.timestamp === undefined ? offset : offset - 1) });
+      this.consumer.seek({ topic, partition, offset: String(timestamp === undefined ? offset : offset - 1) });
     }
   }
 
@@ -190,11 +195,12 @@ export class LaneConsumer {
     }
   }
 
-  /** The committed positions or, if the database was restored, the positions that belong to its state. */
-  private async valid({ databaseMs = 0, ...progress }: Committed): Promise<PartitionProgress> {
+  /** The committed positions or, if the database was restored or nothing was committed, the positions that belong to its state. */
+  private async valid({ databaseMs = 0, isMissing, ...progress }: Committed): Promise<PartitionProgress> {
     const { topic, partition } = progress;
-    const restored = await this.restores.positionFor({ ...this.name, topic, partition }, databaseMs);
-    if (!restored || restored.offset >= progress.offset) return progress;
+    const at = { ...this.name, topic, partition };
+    const restored = await (isMissing ? this.restores.storedPosition(at) : this.restores.positionFor(at, databaseMs));
+    if (!restored) return progress;
     this.consumer.seek({ topic, partition, offset: String(restored.timestamp === undefined ? restored.offset : restored.offset - 1) });
     return { topic, partition, ...restored, ended: [] };
   }
@@ -207,7 +213,7 @@ export class LaneConsumer {
       return partitions.map((partition) => {
         const { offset, metadata } = found.get(partition) ?? {};
         if (offset === undefined) throw new Error(`Kafka returned no committed offset for partition ${partition} of ${topic}`);
-        return { topic, partition, ...committedProgress(Number(offset), metadata ?? null) };
+        return { topic, partition, isMissing: Number(offset) < 0, ...committedProgress(Number(offset), metadata ?? null) };
       });
     });
   }
@@ -256,11 +262,16 @@ export class LaneConsumer {
     const { topic, partition } = batch;
     const fetched = fetchedOf(batch);
     const { fetchedOffset, highWatermark } = fetched;
+    const clock = this.intake.clock(topic, partition);
     const continuation = this.intake.judge(topic, partition, fetched);
     const at = { ...this.name, topic, partition, fetched: fetchedOffset };
     if (continuation.kind === 'continues') {
       const { missed } = continuation;
-      if (missed > 0) reportMissed(this.log, { ...at, expected: fetchedOffset - missed, missed });
+      if (missed > 0) {
+        const from = fetchedOffset - missed;
+        reportMissed(this.log, { ...at, expected: from, missed });
+        this.options.onMissed?.({ partition, from, to: fetchedOffset, since: clock });
+      }
       return true;
     }
     if (continuation.kind === 'replaced') reportReplaced(this.log, { ...at, end: highWatermark });
@@ -271,7 +282,8 @@ export class LaneConsumer {
   private commit(): Promise<void> {
     this.committing = this.committing.then(async () => {
       const { assignment } = this;
-      const uncommitted = this.intake.uncommitted();
+      const { databaseMs } = this.restores;
+      const uncommitted = this.intake.uncommitted(databaseMs);
       if (uncommitted.length === 0) return;
       try {
         await this.consumer.commitOffsets(
@@ -279,7 +291,7 @@ export class LaneConsumer {
             topic: progress.topic,
             partition: progress.partition,
             offset: String(progress.offset),
-            metadata: progressMetadata(progress, this.restores.databaseMs),
+            metadata: progressMetadata(progress, databaseMs),
           })),
         );
         // a late commit may have overwritten what others had committed: commit everything again

@@ -285,7 +285,7 @@ describe('a lane intake whose database was restored', () => {
     await finish();
     await finish();
     expect(ran).toEqual([0, 1, 2]);
-    expect(intake.rewind({ topic: TOPIC, partition: 0, offset: 9, clock: 0 })).toBe(false);
+    expect(intake.rewind({ topic: TOPIC, partition: 1, offset: 1, clock: 0 })).toBe(false);
     expect(intake.rewind({ topic: TOPIC, partition: 0, offset: 1, clock: 1000, timestamp: 1000 })).toBe(true);
     expect(intake.judge(TOPIC, 0, { messages, fetchedOffset: 0, highWatermark: 4 })).toEqual({ kind: 'continues', missed: 0 });
     await intake.take(TOPIC, 0, messages);
@@ -324,7 +324,7 @@ describe('a lane intake that is closed', () => {
         ]),
     });
     intake.keepOnly([{ topic: TOPIC, partition: 0 }]);
-    intake.assign([{ topic: TOPIC, partition: 0, offset: 0, clock: 0, ended: [] }]);
+    intake.assign([{ topic: TOPIC, partition: 0, offset: 0, clock: 0, timestamp: 1, ended: [] }]);
     await intake.take(TOPIC, 0, log[0]!.slice(0, 4));
     await settle();
     expect(ends.map(({ offset }) => offset)).toEqual([0, 1]);

@@ -36,6 +36,9 @@ class Assigned {
   readonly continuity: LogContinuity;
   /** The number of finished records at the last commit. */
   endingsCommitted = -1;
+  /** The time of the database in the last commit. */
+  private stampCommitted = 0;
+  private isStampDue = false;
   /** Another process owns it now. */
   lost = false;
 
@@ -52,6 +55,16 @@ class Assigned {
   /** Whether the record must still be handled, and by this process. */
   isDue(offset: number): boolean {
     return !this.lost && !hasEnded(this.known, offset);
+  }
+
+  isUncommitted(stamp: number): boolean {
+    return this.watermark.endings > this.endingsCommitted || (this.isStampDue && stamp > this.stampCommitted);
+  }
+
+  committed(endings: number, stamp: number): void {
+    this.isStampDue = endings > this.endingsCommitted;
+    this.endingsCommitted = endings;
+    this.stampCommitted = stamp;
   }
 
   progress(): Progress {
@@ -143,18 +156,24 @@ export class LaneIntake {
     return this.partitions.has(place(topic, partition));
   }
 
+  /** The clock of the last record of a partition that has been taken, in ms. */
+  clock(topic: string, partition: number): number {
+    return this.assigned(topic, partition).watermark.clock;
+  }
+
   /** The position of each assigned partition: every record below it is done. */
   positions(): PartitionProgress[] {
     return [...this.partitions.values()].map(({ topic, partition, watermark }) => ({ topic, partition, ...watermark.progress() }));
   }
 
   /**
-   * Reads a partition again from an earlier position, because the effects of the records from there on are lost. Waiting tasks are dropped and
-   * planned again; those in progress continue. False if it is not ours, or not that far.
+   * Reads a partition again from the position that a restored database has, because the effects of the records from there on are lost. Waiting tasks are
+   * dropped and planned again; those in progress continue. A position beyond ours belongs to an earlier log, which the next fetch shows. False if the
+   * partition is not ours, or is there already.
    */
   rewind({ topic, partition, ...position }: Position & { topic: string; partition: number }): boolean {
     const before = this.partitions.get(place(topic, partition));
-    if (!before || before.watermark.next <= position.offset) return false;
+    if (!before || (before.watermark.next === position.offset && before.watermark.isDone)) return false;
     before.lost = true;
     this.partitions.set(place(topic, partition), new Assigned(topic, partition, { ...position, ended: [] }));
     return true;
@@ -175,6 +194,8 @@ export class LaneIntake {
   judge(topic: string, partition: number, fetched: Fetched): Continuation {
     const assigned = this.assigned(topic, partition);
     const continuation = assigned.continuity.judge(fetched);
+    // what is done above the position may be records of another log
+    if (continuation.kind === 'continues' && continuation.unverified) assigned.known = { ...assigned.known, ended: [] };
     if (continuation.kind === 'replaced')
       this.partitions.set(place(topic, partition), new Assigned(topic, partition, { offset: 0, clock: 0, ended: [] }));
     return continuation;
@@ -215,15 +236,18 @@ export class LaneIntake {
     return this.lanes.room(this.options.maxOutstanding);
   }
 
-  /** The progress since the last commit. */
-  uncommitted(): Uncommitted[] {
+  /**
+   * The progress since the last commit. `stamp`: the time of the database (restores.ts). A commit is repeated once with a later time, because a backup
+   * that was made at its own time need not contain its effects.
+   */
+  uncommitted(stamp = 0): Uncommitted[] {
     if (!this.isAssigned) return [];
     return [...this.partitions.values()]
-      .filter(({ watermark, endingsCommitted }) => watermark.endings > endingsCommitted)
+      .filter((assigned) => assigned.isUncommitted(stamp))
       .map((assigned) => {
         const { topic, partition, watermark } = assigned;
         const { endings } = watermark;
-        return { topic, partition, ...assigned.progress(), done: () => void (assigned.endingsCommitted = endings) };
+        return { topic, partition, ...assigned.progress(), done: () => assigned.committed(endings, stamp) };
       });
   }
 

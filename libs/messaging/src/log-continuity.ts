@@ -18,8 +18,11 @@ export const fetchedOf = (batch: Batch): { messages: KafkaMessage[]; fetchedOffs
 
 /** The meaning of a fetch for a reader. */
 export type Continuation =
-  /** Take its records from `next` on. `missed`: retention deleted this many records before they were read. */
-  | { kind: 'continues'; missed: number }
+  /**
+   * Take its records from `next` on. `missed`: retention deleted this many records before they were read. `unverified`: it has also deleted the record
+   * that identifies the log.
+   */
+  | { kind: 'continues'; missed: number; unverified?: true }
   /** These are not the next records: fetch again from this offset. */
   | { kind: 'reread'; from: number }
   /** The partition has other records than those that were read: it must be read from its beginning. */
@@ -70,7 +73,7 @@ export class LogContinuity {
   judge({ messages, fetchedOffset, highWatermark }: Fetched): Continuation {
     const { next } = this;
     if (fetchedOffset > next || (fetchedOffset === next && !this.verified)) {
-      if (this.isRepeated(fetchedOffset)) return this.continues(this.isFresh ? 0 : fetchedOffset - next);
+      if (this.isRepeated(fetchedOffset)) return { ...this.continues(this.isFresh ? 0 : fetchedOffset - next), unverified: true };
       return { kind: 'reread', from: this.from };
     }
     if (fetchedOffset === next) return this.continues(0);
@@ -84,7 +87,7 @@ export class LogContinuity {
     return messages.some(({ offset }) => Number(offset) >= next) ? this.continues(0) : { kind: 'reread', from: this.from };
   }
 
-  private continues(missed: number): Continuation {
+  private continues(missed: number): Continuation & { kind: 'continues' } {
     this.verified = true;
     this.repeated = undefined;
     return { kind: 'continues', missed };

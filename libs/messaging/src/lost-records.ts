@@ -7,6 +7,15 @@ const replaced = counter(
 );
 const missed = counter('log_records_missed_total', 'Records that retention deleted before a consumer had read them.', ['topic', 'group']);
 
+/** Records that retention deleted before they were read: the offsets from `from`, inclusive, to `to`, exclusive. */
+export interface MissedRecords {
+  partition: number;
+  from: number;
+  to: number;
+  /** The clock of the last record that was read before, in ms. */
+  since: number;
+}
+
 /** Where a reader is in its partition. */
 interface At {
   topic: string;

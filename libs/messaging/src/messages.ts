@@ -44,6 +44,7 @@ export class Messages {
   private readonly pending = new Map<string, Pending>();
   private readonly repliesTo: string;
   private consumer: WatchedConsumer | undefined;
+  private isStopped = false;
 
   constructor(
     private readonly service: Service,
@@ -78,8 +79,18 @@ export class Messages {
     void deleteGroups(this.kafka, this.log, (other) => other.startsWith(`${this.repliesTo}.`) && other !== group);
   }
 
+  /** The service stops: requests without a reply after `ms` fail, because the services that they wait for may be stopping, too. */
+  stopWithin(ms: number): void {
+    setTimeout(() => this.rejectAll(), ms).unref();
+  }
+
   async close(): Promise<void> {
     await this.consumer?.stop();
+    this.rejectAll();
+  }
+
+  private rejectAll(): void {
+    this.isStopped = true;
     for (const [id, { reject, timer }] of this.pending) {
       clearTimeout(timer);
       this.pending.delete(id);
@@ -123,6 +134,7 @@ export class Messages {
     payload: object,
     { key, timeoutMs, secret = false }: { key: string; timeoutMs: number; secret?: boolean },
   ): Promise<Reply> {
+    if (this.isStopped) return Promise.reject(new Unavailable('the service is stopping'));
     const correlationId = randomUUID();
     const text = JSON.stringify(payload);
     const value = secret ? this.box.seal(text, requestPlace(correlationId)) : text;
@@ -141,7 +153,7 @@ export class Messages {
         pending.timer = setTimeout(late, LATE_MS);
       };
       const pending: Pending = { resolve: resolve, reject, timer: setTimeout(late, timeoutMs) };
-      const notSent = setTimeout(() => giveUp(new Unavailable('Kafka does not accept requests')), Math.min(SEND_TIMEOUT_MS, timeoutMs));
+      const notSent = setTimeout(() => giveUp(notAccepted()), Math.min(SEND_TIMEOUT_MS, timeoutMs));
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
         [HEADER.message]: message,
@@ -156,7 +168,7 @@ export class Messages {
         (error: Error) => {
           clearTimeout(notSent);
           this.log.warn({ message, err: error }, 'request.not-sent');
-          giveUp(new Unavailable('Kafka does not accept requests'));
+          giveUp(notAccepted());
         },
       );
     });
@@ -185,6 +197,8 @@ export class Messages {
     }
   }
 }
+
+const notAccepted = (): Unavailable => new Unavailable('Kafka does not accept requests', 'Kafka does not accept requests');
 
 /** The service that handles a message: the first word of its name. */
 const ownerOf = ({ name }: { name: string }): Service => name.slice(0, name.indexOf('.')) as Service;

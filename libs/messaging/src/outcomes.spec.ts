@@ -26,6 +26,7 @@ async function settle(...steps: (() => Outcome | void)[]): Promise<{ tries: numb
     publisher: { send: async (records: OutgoingRecord[]) => void deadLetters.push(...records) },
     log: createLog('test', 'silent'),
     isTransient: (error: unknown) => error instanceof Away,
+    outageOf: () => 'away',
   } as unknown as TransportOptions;
   const outcomes = new Outcomes(options, async () => {});
   let tries = 0;

@@ -1,4 +1,4 @@
-import { Invalid, SluiceError } from '#contracts';
+import { Invalid, SluiceError, Unavailable } from '#contracts';
 import type { LogRecord } from './log-record.js';
 import { BadRecord, jsonOf, parsed } from './payload.js';
 import type { Handler, TransportOptions } from './transport-options.js';
@@ -47,12 +47,12 @@ export class Requests {
 
   /** The error that the caller receives. */
   private meant(error: unknown, fields: object): SluiceError {
-    const { log, isTransient } = this.options;
+    const { log, isTransient, outageOf } = this.options;
     if (error instanceof SluiceError) return error;
     if (error instanceof BadRecord) return new Invalid(error.message);
     if (isTransient(error)) {
       log.warn({ ...fields, err: error }, 'request.unavailable');
-      return new SluiceError('unavailable', 'a required service is unavailable');
+      return new Unavailable('a required service is unavailable', outageOf(error));
     }
     log.error({ ...fields, err: error }, 'request.failed');
     return new SluiceError('internal', 'internal error');

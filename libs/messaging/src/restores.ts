@@ -19,10 +19,16 @@ export interface Restores {
   readonly databaseMs: number;
   /** The position in the database, if it does not know a commit with this time. undefined: the commit is valid. */
   positionFor(at: { group: string; topic: string; partition: number }, databaseMs: number): Promise<Position | undefined>;
+  /** The position in the database, for a group without a commit: the brokers have lost it, or deleted it because the group was idle for long. */
+  storedPosition(at: { group: string; topic: string; partition: number }): Promise<Position | undefined>;
 }
 
 /** Without a database. */
-export const NO_RESTORES: Restores = { databaseMs: 0, positionFor: () => Promise.resolve(undefined) };
+export const NO_RESTORES: Restores = {
+  databaseMs: 0,
+  positionFor: () => Promise.resolve(undefined),
+  storedPosition: () => Promise.resolve(undefined),
+};
 
-/** The progress that a group has committed, with the time of the database. */
-export type Committed = PartitionProgress & { databaseMs?: number };
+/** The progress that a group has committed, with the time of the database. `isMissing`: it has committed nothing. */
+export type Committed = PartitionProgress & { databaseMs?: number; isMissing: boolean };

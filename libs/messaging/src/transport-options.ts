@@ -18,6 +18,8 @@ export interface TransportOptions {
   box: SecretBox;
   /** Whether the error of a handler is transient (such as a database that is down): the record is then retried until it succeeds. */
   isTransient(error: unknown): boolean;
+  /** The cause of a transient error, for users. */
+  outageOf(error: unknown): string;
 }
 
 /** A decorated method, with everything that Nest puts around it. record: the record of the call; undefined for a batch. */

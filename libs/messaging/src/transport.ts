@@ -139,6 +139,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       group: `${service}.${group}`,
       topics: [...topics.keys()],
       concurrency,
+      onMissed: (missed) => consumers.reportMissed(group, missed),
       // the records of a batch come from one topic
       plan: (records) => topics.get(records[0]?.topic ?? '')?.(records) ?? [],
     });

@@ -33,11 +33,11 @@ export interface Progress extends Position {
  * The progress of one partition. Records begin in order and end in any order. All records below the low watermark are
  * done; the finished records above it are committed with it, so that a crash repeats only unfinished work and loses nothing.
  *
- * Offsets without a record (compaction, transaction markers) count as done.
+ * Offsets without a record (compaction, transaction markers, retention) need no work.
  */
 export class Watermark {
-  /** Unfinished records by offset, in ascending order: the clock and the timestamp of the record before each. */
-  private readonly open = new Map<number, Pick<Position, 'clock' | 'timestamp'>>();
+  /** Unfinished records by offset, in ascending order: the position behind the record before each. */
+  private readonly open = new Map<number, Position>();
   /** The next expected offset: lower ones have begun. */
   next: number;
   /** The clock of the newest record that has begun. */
@@ -52,10 +52,16 @@ export class Watermark {
     this.timestamp = start.timestamp;
   }
 
+  /** Whether every record that has begun is done. */
+  get isDone(): boolean {
+    return this.open.size === 0;
+  }
+
   /** Registers the record at `offset` and returns a function that marks it as done. `timestamp`, in ms, advances the clock. */
   begin(offset: number, timestamp: number): { clock: number; end: () => void } {
     if (offset < this.next) throw new Error(`offset ${offset} has begun already: ${this.next} is next`);
-    this.open.set(offset, { clock: this.clock, timestamp: this.timestamp });
+    // not at `offset`: if there is a gap, the record that identifies the log is below it
+    this.open.set(offset, { offset: this.next, clock: this.clock, timestamp: this.timestamp });
     this.clock = clockAfter(this.clock, timestamp);
     this.timestamp = timestamp;
     this.next = offset + 1;
@@ -73,12 +79,13 @@ export class Watermark {
     const ended: OffsetRange[] = [];
     let from: number | undefined;
     for (const [offset, before] of this.open) {
-      if (from === undefined) Object.assign(low, { offset, ...before });
+      if (from === undefined) Object.assign(low, before);
       else if (from < offset) ended.push({ from, to: offset });
       from = offset + 1;
     }
     if (from !== undefined && from < this.next) ended.push({ from, to: this.next });
-    return { ...low, ended };
+    // without a record below the position, nothing shows that they belong to the same log
+    return { ...low, ended: low.timestamp === undefined ? [] : ended };
   }
 }
 

@@ -6,6 +6,7 @@ import { type FreshDatabase, freshDatabase } from '#testing';
 import { DatabaseRestores } from './database-restores.js';
 
 const at = { group: 'routing.events', topic: 'events', partition: 2 };
+const POSITION = { offset: 10, clock: 1010, timestamp: 910 };
 
 describe('a database that was restored', () => {
   let db: FreshDatabase;
@@ -55,8 +56,17 @@ describe('a database that was restored', () => {
     const restores = await started();
     expect(await restores.positionFor(at, restores.databaseMs)).toBeUndefined();
     expect(await restores.positionFor(at, before.databaseMs)).toBeUndefined();
-    expect(await restores.positionFor(at, restores.databaseMs + 100_000)).toEqual(move(10));
-    expect(await restores.positionFor({ ...at, partition: 3 }, restores.databaseMs + 100_000)).toBeUndefined();
+    expect(await restores.positionFor(at, restores.databaseMs + 100_000)).toEqual(POSITION);
+    // the backup is older than the first record of this partition
+    expect(await restores.positionFor({ ...at, partition: 3 }, restores.databaseMs + 100_000)).toEqual({ offset: 0, clock: 0 });
+  });
+
+  it('has the position of a group whose commits the brokers have lost', async () => {
+    positions = [move(10)];
+    const restores = await started();
+    expect(await restores.storedPosition(at)).toBeUndefined();
+    await restores.look();
+    expect(await restores.storedPosition(at)).toEqual(POSITION);
   });
 
   it('recognises a commit that was made soon after the backup, when later processes have used the database for longer', async () => {
@@ -66,7 +76,26 @@ describe('a database that was restored', () => {
     await db.database.query('TRUNCATE database_period');
     const restores = await started();
     for (let n = 0; n < 3; n++) await restores.look();
-    expect(await restores.positionFor(at, lost.databaseMs)).toEqual(move(10));
+    expect(await restores.positionFor(at, lost.databaseMs)).toEqual(POSITION);
+  });
+
+  it('keeps the periods that ended more than 30 days ago as one, because an idle group may have committed then', async () => {
+    const [now, day] = [Date.now(), 24 * 3_600_000];
+    for (const [from, to] of [
+      [90, 80],
+      [70, 60],
+      [20, 10],
+    ] as const)
+      await db.database.query('INSERT INTO database_period VALUES (gen_random_uuid(), $1, $2)', [now - from * day, now - to * day]);
+    for (let n = 0; n < 2; n++) {
+      const restores = await started();
+      for (const days of [85, 65, 15]) expect(await restores.positionFor(at, now - days * day)).toBeUndefined();
+    }
+    const { rows } = await db.database.query('SELECT from_ms, to_ms FROM database_period ORDER BY to_ms LIMIT 2');
+    expect(rows).toEqual([
+      { from_ms: now - 90 * day, to_ms: now - 60 * day },
+      { from_ms: now - 20 * day, to_ms: now - 10 * day },
+    ]);
   });
 
   it('is not suspected because another process has counted further', async () => {

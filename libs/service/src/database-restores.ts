@@ -4,6 +4,8 @@ import type { Consumers, GroupPosition, Position, Restores } from '#messaging';
 import { counter, type Log } from '#observability';
 
 const EVERY_MS = 1000;
+/** Periods that ended longer ago are kept as one. */
+const SEPARATE_MS = 30 * 24 * 3_600_000;
 /** statement_timestamp(): the same in the whole statement. */
 const NOW_MS = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
 
@@ -42,6 +44,7 @@ export class DatabaseRestores implements Restores {
   async start(database: Database): Promise<void> {
     this.database = database;
     await this.look();
+    await this.uniteOld();
     this.timer = setInterval(() => void this.look().catch(() => {}), EVERY_MS).unref();
   }
 
@@ -55,9 +58,17 @@ export class DatabaseRestores implements Restores {
     databaseMs: number,
   ): Promise<Position | undefined> {
     if (databaseMs === 0 || databaseMs === this.databaseMs || (await this.isKnown(databaseMs))) return undefined;
-    const position = (await this.positions()).find((each) => each.group === group && each.topic === topic && each.partition === partition);
+    const position = await this.storedPosition({ group, topic, partition });
     this.report({ group, topic, partition, offset: position?.offset, committed_ms: databaseMs });
-    return position;
+    // the backup is older than the group's first record
+    return position ?? { offset: 0, clock: 0 };
+  }
+
+  async storedPosition(at: Pick<GroupPosition, 'group' | 'topic' | 'partition'>): Promise<Position | undefined> {
+    const found = (await this.positions()).find(
+      ({ group, topic, partition }) => group === at.group && topic === at.topic && partition === at.partition,
+    );
+    return found && { offset: found.offset, clock: found.clock, timestamp: found.timestamp };
   }
 
   /** Extends the period once. Several calls at the same time extend it together. */
@@ -94,6 +105,20 @@ export class DatabaseRestores implements Restores {
     const [row] = result?.rows ?? [];
     if (row) this.databaseMs = row.to_ms;
     return row !== undefined;
+  }
+
+  /** Each start adds a period. A group that is idle may have committed long ago, so the old ones are not just deleted. */
+  private async uniteOld(): Promise<void> {
+    await this.database?.query({
+      name: 'database-period-unite',
+      text: `WITH old AS (
+               DELETE FROM database_period WHERE to_ms < ${NOW_MS} - $1::bigint
+               AND (SELECT count(*) FROM database_period WHERE to_ms < ${NOW_MS} - $1::bigint) > 1
+               RETURNING from_ms, to_ms
+             )
+             INSERT INTO database_period (id, from_ms, to_ms) SELECT gen_random_uuid(), min(from_ms), max(to_ms) FROM old HAVING count(*) > 0`,
+      values: [SEPARATE_MS],
+    });
   }
 
   private async isKnown(databaseMs: number): Promise<boolean> {

@@ -1,13 +1,13 @@
 import 'reflect-metadata';
-import { hostname } from 'node:os';
 import type { DynamicModule, INestApplicationContext, INestMicroservice, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestMicroservice } from '@nestjs/microservices';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
-import { checkSealed, Database, DatabaseConfig, isTransient, type Schema } from '#database';
+import { checkSealed, Database, DatabaseConfig, isTransient, outageOf, type Schema } from '#database';
 import {
+  clientIdOf,
   Consumers,
   explainKafkaError,
   KafkaClient,
@@ -78,7 +78,7 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const readiness = new Readiness();
     const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config.healthPort, readiness);
 
-    const clientId = `${name}-${hostname()}-${process.pid}`;
+    const clientId = clientIdOf(name);
     // for what is repeated anyway
     const impatientKafka = new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 });
     const topics = TopicsConfig.read();
@@ -110,7 +110,7 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const connections = MessagingModule.with({ kafka, publisher, messages, consumers });
     const root: DynamicModule = { module: RootModule, imports: [module, LogModule.with(log), SecretsModule.with(box), connections] };
     const restores = new DatabaseRestores(consumers, log);
-    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient, restores });
+    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient, outageOf, restores });
     const beforeConsumers = (context: INestApplicationContext) => restores.start(context.get(Database, { strict: false }));
     const app = http
       ? await startHttp(http, root, log, transport, beforeConsumers)
@@ -121,6 +121,7 @@ export async function runService({ name, module, schema, settings, http }: Servi
     process.off('disconnect', exit).off('SIGTERM', exit).off('SIGINT', exit);
     stopInOrder(log, config.shutdownTimeoutMs, async () => {
       readiness.stopping();
+      messages.stopWithin(kafka.drainMs);
       stopKeeping();
       await restores.stop();
       await app.close();

@@ -2,9 +2,12 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import {
   EmitterReference,
+  type EmitterEvents,
   type EmitterStream,
   type EventDeletion,
   type EventPage,
+  FindEmittersBetween,
+  findEmittersBetween,
   FindEvent,
   findEvent,
   listDeletions,
@@ -33,6 +36,11 @@ export class EventPagesController {
   @Handles(listDeletions)
   deletions(@Payload() request: EmitterReference): Promise<EventDeletion[]> {
     return this.pages.deletions(request);
+  }
+
+  @Handles(findEmittersBetween)
+  emittersBetween(@Payload() part: FindEmittersBetween): Promise<EmitterEvents[]> {
+    return this.pages.emittersBetween(part);
   }
 
   @Handles(listStreams)

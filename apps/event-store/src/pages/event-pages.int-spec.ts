@@ -49,6 +49,21 @@ describe('a page of events', () => {
     expect([total, cut]).toEqual([100, false]);
   });
 
+  it('has its emitters found by the offsets of their records', async () => {
+    const [partition, emitter] = [3, 'dc_7'];
+    await db.database.query(
+      `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event)
+       SELECT 1000 + n, n * 4096 + $2, $1, CASE n WHEN 5 THEN '$errors' ELSE '' END, n, '1'::bytea FROM generate_series(1, 9) AS n`,
+      [emitter, partition],
+    );
+    const between = (from_offset: number, to_offset: number, since_ms = 0) =>
+      pages.emittersBetween({ partition, from_offset, to_offset, since_ms });
+    expect(await between(2, 7)).toEqual([{ emitter_id: emitter, events: 4 }]);
+    expect(await between(2, 7, 1004)).toEqual([{ emitter_id: emitter, events: 2 }]);
+    expect(await between(10, 100)).toEqual([]);
+    await db.database.query('DELETE FROM event WHERE emitter_id = $1', [emitter]);
+  });
+
   it('of a stream without events is empty', async () => {
     expect(await page({}, 'none')).toEqual({ total: 0, events: [], cut: false });
   });

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterId, EmitterStream, EventDeletion } from '#contracts';
-import { type EventPlace, EVERY_STREAM, KEPT_EVENTS, type ShownEvent, type Stream, WAITING_STREAM } from '#events';
+import type { EmitterEvents, EmitterId, EmitterStream, EventDeletion, FindEmittersBetween } from '#contracts';
+import { type EventPlace, EVERY_STREAM, KEPT_EVENTS, PARTITIONS, type ShownEvent, type Stream, WAITING_STREAM } from '#events';
 import { Database } from '#database';
 import type { PageWindow } from './page-window.js';
 
@@ -100,6 +100,18 @@ export class EventPagesRepository {
       values: [emitterId, ms, seq],
     });
     return rows[0];
+  }
+
+  /** Whose kept events have these offsets of the partition. Reads the whole table: this is rare. */
+  async emittersBetween({ partition, from_offset, to_offset, since_ms }: FindEmittersBetween): Promise<EmitterEvents[]> {
+    const { rows } = await this.database.query<EmitterEvents>({
+      name: 'emitters-between',
+      text: `SELECT emitter_id, count(*) AS events FROM event
+             WHERE ms >= $1 AND seq % ${PARTITIONS} = $2 AND seq / ${PARTITIONS} >= $3 AND seq / ${PARTITIONS} < $4 AND stream NOT LIKE '$%'
+             GROUP BY emitter_id ORDER BY emitter_id`,
+      values: [since_ms, partition, from_offset, to_offset],
+    });
+    return rows;
   }
 
   async deletions(emitterId: EmitterId): Promise<EventDeletion[]> {

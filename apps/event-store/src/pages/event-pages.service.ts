@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import {
+  type EmitterEvents,
   type EmitterId,
   type EmitterReference,
   type EmitterStream,
   type EventDeletion,
   type EventPage,
+  type FindEmittersBetween,
   type FindEvent,
   Invalid,
   isId,
@@ -36,6 +38,10 @@ export class EventPagesService {
     const { total, events, cut } = await this.pages.page(emitter_id, stream, window, { whole: expand, maxBytes: PAGE_BYTES });
     const { page_info } = pageOf(events, total, eventIdOf);
     return { page_info, items: events.map((event) => eventSummaryJson(emitter_id, event)), ...(cut && { cut }) };
+  }
+
+  emittersBetween(part: FindEmittersBetween): Promise<EmitterEvents[]> {
+    return this.pages.emittersBetween(part);
   }
 
   async find({ owner_id, emitter_id, event_id }: FindEvent): Promise<StoredEvent> {

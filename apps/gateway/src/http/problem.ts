@@ -2,8 +2,8 @@ import { STATUS_CODES } from 'node:http';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
-import { type ErrorCode, type FieldProblem, SluiceError } from '#contracts';
-import { isTransient } from '#database';
+import { type ErrorCode, type FieldProblem, SluiceError, Unavailable } from '#contracts';
+import { isTransient, outageOf } from '#database';
 import { LOG, type Log } from '#observability';
 
 export class FieldProblemShape implements FieldProblem {
@@ -40,7 +40,10 @@ const STATUS: Record<ErrorCode, number> = {
 export function problemOf(error: SluiceError): Shown {
   const status = STATUS[error.code];
   if (error.code === 'timeout') return { status, detail: 'the request timed out; it may still take effect' };
-  if (error.code === 'unavailable') return { status, detail: 'the service is temporarily unavailable; retry later' };
+  if (error.code === 'unavailable') {
+    const { reason } = error.details;
+    return { status, detail: `the service is temporarily unavailable${reason === undefined ? '' : `, because ${reason}`}; retry later` };
+  }
   if (error.code === 'internal') return { status, detail: 'internal error' };
   return { status, detail: error.message, errors: error.details.errors };
 }
@@ -94,7 +97,7 @@ export class ProblemFilter implements ExceptionFilter {
     if (isTransient(exception)) {
       log.warn({ request_id: id, method, url, err: exception }, 'request.failed');
       reply.header('retry-after', '5');
-      return void sendProblem(reply, problemOf(new SluiceError('unavailable', '')));
+      return void sendProblem(reply, problemOf(new Unavailable('', outageOf(exception))));
     }
     log.error({ request_id: id, method, url, err: exception }, 'request.failed');
     void sendProblem(reply, { status: 500, detail: 'internal error' });

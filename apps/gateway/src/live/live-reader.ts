@@ -17,6 +17,8 @@ interface Reading {
   started: Promise<void>;
   /** Whether the starting positions are known. */
   known(): void;
+  /** Ends the wait of those who are joining. */
+  abandon(): void;
   /** Resolves when it reads and its starting positions are known. */
   ready: Promise<void>;
 }
@@ -71,6 +73,7 @@ export class LiveReader {
     const { reading } = this;
     this.reading = undefined;
     if (reading) {
+      reading.abandon();
       this.stopped = reading.started
         .catch(() => {})
         .then(() => this.consumers.stop(LIVE_GROUP))
@@ -105,7 +108,12 @@ export class LiveReader {
   private start(): Reading {
     const known = Promise.withResolvers<void>();
     const started = this.stopped.then(() => this.consumers.start(LIVE_GROUP));
-    const reading: Reading = { started, known: () => known.resolve(), ready: started.then(() => known.promise) };
+    const reading: Reading = {
+      started,
+      known: () => known.resolve(),
+      abandon: () => known.reject(new Error('reading has stopped')),
+      ready: Promise.all([started, known.promise]).then(() => {}),
+    };
     reading.ready.then(
       () => this.log.info('live.reading'),
       () => {

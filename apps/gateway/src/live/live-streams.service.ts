@@ -50,6 +50,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
   /** Streams until the client disconnects; returns when the stream has begun. Throws if it cannot begin. */
   async stream(caller: Caller, emitterId: EmitterId, query: LiveQuery, after: EventPlace | null, reply: FastifyReply): Promise<void> {
     const owner = caller.account.id;
+    if (this.stopping) throw new Unavailable('the service is stopping');
     const connection = new SseConnection(reply);
     // throws if the owner does not have this emitter, or the stream does not exist
     const find = () => this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });

@@ -4,6 +4,7 @@ import { EVENTS_TOPIC } from '#contracts';
 import { Consumers, ConsumesBatch, type LogRecord, type Task } from '#messaging';
 import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
+import { MissedEvents } from './missed-events.js';
 import { Router } from './router.js';
 
 const EVENTS_GROUP = 'events';
@@ -17,7 +18,9 @@ export class RoutesController implements BeforeApplicationShutdown {
     private readonly router: Router,
     private readonly dispatcher: Dispatcher,
     consumers: Consumers,
+    missed: MissedEvents,
   ) {
+    consumers.watchMissed(EVENTS_GROUP, (records) => void missed.report(records));
     dispatcher.watchPressure(() => consumers.outstanding(EVENTS_GROUP) > MAX_OUTSTANDING / 2);
   }
 

@@ -1,0 +1,16 @@
+import type { Server } from 'node:http';
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import { closeIdleConnections, letClientsLeave, ServiceConfig } from '#service';
+
+/** When the service stops, and before anything else stops, clients are asked to leave. Their requests are still handled. */
+@Injectable()
+export class LeavingClients implements OnModuleDestroy {
+  constructor(private readonly host: HttpAdapterHost) {}
+
+  async onModuleDestroy(): Promise<void> {
+    const server = this.host.httpAdapter.getHttpServer() as Server;
+    await letClientsLeave(server, ServiceConfig.read().shutdownDelayMs);
+    closeIdleConnections(server);
+  }
+}

@@ -1,0 +1,47 @@
+import { describe, expect, it } from '@jest/globals';
+import { type EmitterEvents, EVENTS_TOPIC, findEmittersBetween, Unavailable } from '#contracts';
+import type { Messages, OutgoingRecord, Publisher } from '#messaging';
+import { createLog } from '#observability';
+import { FakeMessages } from '#testing';
+import { MissedEvents } from './missed-events.js';
+
+const missed = { partition: 2, from: 10, to: 30, since: 1_763_715_600_000 };
+
+function setUp(reply: () => EmitterEvents[]) {
+  const sent: OutgoingRecord[] = [];
+  const messages = new FakeMessages().replyTo(findEmittersBetween, reply);
+  const publisher = { send: async (records: OutgoingRecord[]) => void sent.push(...records) } as unknown as Publisher;
+  return { sent, messages, events: new MissedEvents(messages as unknown as Messages, publisher, createLog('test', 'silent')) };
+}
+
+describe('events that retention has deleted', () => {
+  it('are reported once to each emitter of which the store has some, with the same emit id when the report is repeated', async () => {
+    const { sent, messages, events } = setUp(() => [
+      { emitter_id: 'dc_1', events: 3 },
+      { emitter_id: 'p_2', events: 1 },
+    ]);
+    await events.report(missed);
+    expect(messages.requests[0]?.payload).toEqual({ partition: 2, from_offset: 10, to_offset: 30, since_ms: missed.since });
+    expect(sent.map(({ topic, key, headers }) => [topic, key, headers?.ce_type])).toEqual([
+      [EVENTS_TOPIC, 'dc_1', '$errors'],
+      [EVENTS_TOPIC, 'p_2', '$errors'],
+    ]);
+    expect(JSON.parse(String(sent[0]?.value)).error).toMatchObject({
+      code: 'EventsNotDelivered',
+      message: expect.stringContaining('3 events'),
+    });
+    await events.report(missed);
+    expect(sent[2]?.headers?.ce_id).toBe(sent[0]?.headers?.ce_id);
+    expect(sent[3]?.headers?.ce_id).not.toBe(sent[0]?.headers?.ce_id);
+  });
+
+  it('are reported later if the store is down', async () => {
+    let tries = 0;
+    const { sent, events } = setUp(() => {
+      if (++tries < 2) throw new Unavailable('down');
+      return [{ emitter_id: 'dc_1', events: 3 }];
+    });
+    await events.report(missed);
+    expect([tries, sent.length]).toEqual([2, 1]);
+  });
+});

@@ -1,0 +1,54 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { type EmitterEvents, EVENTS_TOPIC, findEmittersBetween } from '#contracts';
+import { eventIdOf, eventPlace } from '#events';
+import { Messages, type MissedRecords, Publisher } from '#messaging';
+import { LOG, type Log } from '#observability';
+import { errorReport, reportEmitId } from '../error-report.js';
+
+const CODE = 'EventsNotDelivered';
+const TRIES = 6;
+const FIRST_PAUSE_MS = 1000;
+
+/** Reports on `$errors` that retention deleted events before they were delivered: once for each emitter of which the event store still has some. */
+@Injectable()
+export class MissedEvents {
+  constructor(
+    private readonly messages: Messages,
+    private readonly publisher: Publisher,
+    @Inject(LOG) private readonly log: Log,
+  ) {}
+
+  /** Never throws. A repeated report is the same emit. */
+  async report(missed: MissedRecords): Promise<void> {
+    for (let tries = 1, pause = FIRST_PAUSE_MS; tries <= TRIES; tries++, pause *= 2) {
+      try {
+        return await this.publish(missed);
+      } catch (error) {
+        this.log[tries < TRIES ? 'warn' : 'error']({ ...missed, tries, err: error }, 'events.missed-not-reported');
+        await new Promise((resolve) => setTimeout(resolve, pause).unref());
+      }
+    }
+  }
+
+  private async publish({ partition, from, to, since }: MissedRecords): Promise<void> {
+    const part = { partition, from_offset: from, to_offset: to, since_ms: since };
+    const affected = await this.messages.request(findEmittersBetween, part, { key: String(partition) });
+    // the place of the first record that was missed
+    const place = eventPlace({ clock: since, offset: from, partition });
+    const ts = new Date().toISOString();
+    const reports = affected.map(({ emitter_id, events }: EmitterEvents) => ({
+      topic: EVENTS_TOPIC,
+      ...errorReport({
+        emitterId: emitter_id,
+        code: CODE,
+        message: `${events} events were not delivered, because Kafka deleted them while routing was down. They are in the event history.`,
+        ts,
+        emitId: reportEmitId(`${CODE} ${emitter_id}`, place),
+        originalEvent: { $truncated: true },
+        context: { id: eventIdOf(place), ts },
+      }),
+    }));
+    await this.publisher.send(reports);
+    this.log.warn({ ...part, emitters: affected.length }, 'events.missed-reported');
+  }
+}
