@@ -77,7 +77,7 @@ export interface EmitterEvents {
   emitter_id: EmitterId;
   events: number;
 }
-/** Whose kept events were read from a part of the topic `events`. */
+/** The emitters whose kept events were read from a part of the topic `events`. */
 export const findEmittersBetween = query<EmitterEvents[]>()('event-store.event.emitters-between', FindEmittersBetween);
 
 /** How far the store has read a partition of the topic `events`: every record below `offset`; `clock` is the clock of the record just below it, in ms. */

@@ -17,7 +17,7 @@ const GROUP = 'routing.events';
 const AT = { topic: TOPIC, partition: 0 };
 const silent = createLog('test', 'silent');
 
-/** What can be wrong with the consumer. */
+/** The faults of the consumer. */
 const MUTANTS = [
   'the log is not identified',
   'a silence is ignored',

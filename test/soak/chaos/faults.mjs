@@ -11,7 +11,7 @@ const REPORTED_WITHIN_MS = 30_000;
 const FUTURE_MS = 4_102_444_800_000;
 
 /**
- * What a fault has destroyed although Kafka had acknowledged it. It must be reported.
+ * The records that a fault has destroyed although Kafka had acknowledged them. They must be reported.
  *
  * @typedef {object} Damage
  * @property {'log' | 'retention'} kind log: everything that routing had not committed; retention: these offsets of these partitions

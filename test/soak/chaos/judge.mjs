@@ -4,7 +4,7 @@ import { request } from './request.mjs';
 const KEPT = 100;
 /** Without progress for this long at the end, what is missing is lost. */
 const STALLED_MS = 60_000;
-/** What passes through several topics, or has an unknown offset, may be destroyed with the log for this long. */
+/** A record that passes through several topics, or has an unknown offset, may be destroyed with the log for this long. */
 const ON_THE_WAY_MS = 120_000;
 
 /**

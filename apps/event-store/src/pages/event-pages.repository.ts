@@ -102,7 +102,7 @@ export class EventPagesRepository {
     return rows[0];
   }
 
-  /** Whose kept events have these offsets of the partition. Reads the whole table: this is rare. */
+  /** The emitters whose kept events have these offsets of the partition. Reads the whole table: this is rare. */
   async emittersBetween({ partition, from_offset, to_offset, since_ms }: FindEmittersBetween): Promise<EmitterEvents[]> {
     const { rows } = await this.database.query<EmitterEvents>({
       name: 'emitters-between',
