@@ -198,7 +198,7 @@ export class Messages {
   }
 }
 
-const notAccepted = (): Unavailable => new Unavailable('Kafka does not accept requests', 'Kafka does not accept requests');
+const notAccepted = (): Unavailable => new Unavailable('Kafka does not accept requests', 'the message log does not accept requests');
 
 /** The service that handles a message: the first word of its name. */
 const ownerOf = ({ name }: { name: string }): Service => name.slice(0, name.indexOf('.')) as Service;

@@ -43,7 +43,7 @@ export class EventLog implements OnModuleInit, OnApplicationShutdown {
       await Promise.all(shares(records).map((share) => this.publisher.send(share, { withinMs: WITHIN_MS })));
     } catch (error) {
       this.log.warn({ events: events.length, bytes, err: error }, 'events.not-published');
-      throw new Unavailable('Kafka does not take events', 'Kafka does not accept events');
+      throw new Unavailable('Kafka does not take events', 'the message log does not accept events');
     } finally {
       this.waitingBytes -= bytes;
     }
