@@ -79,6 +79,19 @@ needing('processes', 'broker', 'receiver').describe('when Kafka loses the topic 
       },
       () => Promise.resolve(),
     ],
+    [
+      'because the topic is deleted and created again at once',
+      async () => {
+        const admin = outsideKafka(system.brokers).admin();
+        await admin.connect();
+        const { partitions } = (await admin.fetchTopicMetadata({ topics: ['events'] })).topics[0]!;
+        await admin.deleteTopics({ topics: ['events'] });
+        const configEntries = [{ name: 'message.timestamp.type', value: 'LogAppendTime' }];
+        await eventually(() => admin.createTopics({ topics: [{ topic: 'events', numPartitions: partitions.length, configEntries }] }));
+        await admin.disconnect();
+      },
+      () => Promise.resolve(),
+    ],
   ];
 
   it.each(ways)(

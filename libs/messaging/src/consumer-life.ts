@@ -42,8 +42,8 @@ const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 15_000;
 
 export interface WatchedConsumerOptions {
-  /** Called before the records of the first fetch after a silence of the broker. */
-  onSilence?(): void;
+  /** Called before the first fetch after a failed one, and before the records of the first fetch after a silence of the broker: the log may be another. */
+  onInterruption?(): void;
   /** false: the service is ready without it, and continues if it fails. */
   vital?: boolean;
   /** The group belongs to this process alone and is deleted at the end. */
@@ -62,19 +62,21 @@ export class WatchedConsumer {
   readonly consumer: Consumer;
   private readonly state: ConsumerState;
   private readonly ownGroup: boolean;
-  private readonly onSilence: () => void;
+  private readonly onInterruption: () => void;
   private readonly lags = new Map<string, number>();
   private stopping = false;
   /** When each broker last responded to a fetch, in ms. */
   private readonly fetches = new Map<number, number>();
+  /** The brokers from which a fetch has begun and not ended. */
+  private readonly fetching = new Set<number>();
 
   constructor(
     private readonly kafka: KafkaClient,
     private readonly group: string,
     private readonly log: Log,
-    { onSilence = () => {}, vital = true, ownGroup = false, config = {} }: WatchedConsumerOptions = {},
+    { onInterruption = () => {}, vital = true, ownGroup = false, config = {} }: WatchedConsumerOptions = {},
   ) {
-    this.onSilence = onSilence;
+    this.onInterruption = onInterruption;
     this.ownGroup = ownGroup;
     this.consumer = kafka.consumer({ ...defaults, ...config, groupId: group });
     this.state = { group, vital, running: false, lastContactAt: 0 };
@@ -92,11 +94,17 @@ export class WatchedConsumer {
       contact();
       log.debug({ group, assignment: payload.memberAssignment }, 'consumer.joined');
     });
+    consumer.on(consumer.events.FETCH_START, ({ payload }) => {
+      // the last one failed, for instance because its topic was deleted and created again
+      if (this.fetching.has(payload.nodeId)) this.onInterruption();
+      this.fetching.add(payload.nodeId);
+    });
     consumer.on(consumer.events.FETCH, ({ payload }) => {
       contact();
+      this.fetching.delete(payload.nodeId);
       const last = this.fetches.get(payload.nodeId) ?? state.lastContactAt;
       this.fetches.set(payload.nodeId, state.lastContactAt);
-      if (state.lastContactAt - last > SILENCE_MS) this.onSilence();
+      if (state.lastContactAt - last > SILENCE_MS) this.onInterruption();
     });
     consumer.on(consumer.events.HEARTBEAT, contact);
     consumer.on(consumer.events.STOP, () => void (state.running = false));

@@ -81,7 +81,7 @@ export class LaneConsumer {
       },
     });
     this.group = kafkaName(options.group);
-    this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital, onSilence: () => this.verify() });
+    this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital, onInterruption: () => this.verify() });
     this.consumer = this.watched.consumer;
   }
 

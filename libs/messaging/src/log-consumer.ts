@@ -37,7 +37,7 @@ export class LogConsumer {
     this.watched = new WatchedConsumer(kafka, kafkaName(options.group), log, {
       vital: options.vital,
       ownGroup: options.ownGroup,
-      onSilence: () => this.intake.doubt(),
+      onInterruption: () => this.intake.doubt(),
       config: { maxBytesPerPartition: MAX_BYTES_PER_PARTITION },
     });
     this.consumer = this.watched.consumer;

@@ -1,0 +1,55 @@
+import { EventEmitter } from 'node:events';
+import { describe, expect, it, jest } from '@jest/globals';
+import { createLog } from '#observability';
+import { WatchedConsumer } from './consumer-life.js';
+import type { KafkaClient } from './kafka.js';
+
+/** A consumer of kafkajs that fetches when the test says so. */
+async function watched() {
+  const emitter = new EventEmitter();
+  const events = Object.fromEntries(['GROUP_JOIN', 'FETCH_START', 'FETCH', 'HEARTBEAT', 'STOP', 'CRASH'].map((name) => [name, name]));
+  const nothing = async () => {};
+  const consumer = {
+    events,
+    on: (name: string, listener: () => void) => emitter.on(name, listener),
+    connect: nothing,
+    subscribe: nothing,
+    run: nothing,
+  };
+  const onInterruption = jest.fn();
+  const kafka = { consumer: () => consumer } as unknown as KafkaClient;
+  await new WatchedConsumer(kafka, 'group', createLog('test', 'silent'), { onInterruption, ownGroup: true }).start(['t'], {
+    fromBeginning: true,
+  });
+  return {
+    onInterruption,
+    starts: (nodeId: number) => emitter.emit('FETCH_START', { payload: { nodeId } }),
+    ends: (nodeId: number) => emitter.emit('FETCH', { payload: { nodeId } }),
+  };
+}
+
+describe('a consumer', () => {
+  it('reports no interruption while each fetch from each broker ends', async () => {
+    const { onInterruption, starts, ends } = await watched();
+    for (let n = 0; n < 3; n++) {
+      starts(1);
+      starts(2);
+      ends(2);
+      ends(1);
+    }
+    expect(onInterruption).not.toHaveBeenCalled();
+  });
+
+  it('reports an interruption before the fetch that follows a failed one, because the topic may have been replaced', async () => {
+    const { onInterruption, starts, ends } = await watched();
+    starts(1);
+    ends(1);
+    starts(1);
+    expect(onInterruption).not.toHaveBeenCalled();
+    starts(1);
+    expect(onInterruption).toHaveBeenCalledTimes(1);
+    ends(1);
+    starts(1);
+    expect(onInterruption).toHaveBeenCalledTimes(1);
+  });
+});
