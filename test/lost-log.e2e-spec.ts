@@ -80,12 +80,14 @@ needing('processes', 'broker', 'receiver').describe('when Kafka loses the topic 
       () => Promise.resolve(),
     ],
     [
-      'because the topic is deleted and created again at once',
+      'because the topic is deleted and created again a moment later',
       async () => {
         const admin = outsideKafka(system.brokers).admin();
         await admin.connect();
         const { partitions } = (await admin.fetchTopicMetadata({ topics: ['events'] })).topics[0]!;
         await admin.deleteTopics({ topics: ['events'] });
+        // fetches fail meanwhile, and so do the look-ups of the topic, after which a consumer would join its group again
+        await new Promise((resolve) => setTimeout(resolve, 400));
         const configEntries = [{ name: 'message.timestamp.type', value: 'LogAppendTime' }];
         await eventually(() => admin.createTopics({ topics: [{ topic: 'events', numPartitions: partitions.length, configEntries }] }));
         await admin.disconnect();
