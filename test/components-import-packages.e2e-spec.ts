@@ -14,7 +14,7 @@ beforeAll(async () => {
   registry.publish('greeting', '1.0.0', { files: { 'index.js': 'exports.hello = (name) => `hello ${name}`;' } });
   registry.publish('greeting', '2.0.0', { files: { 'index.js': 'exports.hello = (name) => `hi ${name}`;' } });
   await registry.start();
-  const variables = can('variables') ? { runtime: { SLUICE_PACKAGES: 'any', NPM_CONFIG_REGISTRY: registry.url } } : {};
+  const variables = can('processes') ? { runtime: { SLUICE_PACKAGES: 'any', NPM_CONFIG_REGISTRY: registry.url } } : {};
   system = await startSystem({ variables });
   api = await system.account();
 });
@@ -23,7 +23,8 @@ afterAll(async () => {
   await registry.stop();
 });
 
-needing('variables').describe('a component that imports packages', () => {
+// the registry is one of this machine
+needing('processes').describe('a component that imports packages', () => {
   const code = (specifier: string) =>
     `import { hello } from '${specifier}';\nexport default { name: 'Greeter', run() { this.$emit(hello('you')); } };`;
   const events = async (id: string) => (await api.get(`/sources/${id}/event_summaries`)).body.data.map(({ event }: any) => event);
