@@ -1,16 +1,14 @@
+import { type Random, seededRandom } from '../../libs/testing/src/seeded-random.js';
 import { resolved, type Schema } from './openapi.js';
 
 /** A random generator that can be repeated with its seed. */
 export class Chance {
-  constructor(private state: number) {}
+  private readonly next: Random;
 
-  /** From 0, inclusive, to 1, exclusive (mulberry32). */
-  next(): number {
-    this.state = (this.state + 0x6d2b79f5) | 0;
-    let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  constructor(seed: number) {
+    this.next = seededRandom(seed);
   }
+
   below = (n: number): number => Math.floor(this.next() * n);
   happens = (probability: number): boolean => this.next() < probability;
   oneOf = <T>(list: readonly T[]): T => list[this.below(list.length)]!;

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { Database } from '#database';
 import { type Consumers, type GroupPosition, LaneIntake, type PartitionProgress } from '#messaging';
 import { createLog } from '#observability';
+import { seededRandom } from '#testing';
 import { DatabaseRestores } from './database-restores.js';
 
 /*
@@ -167,17 +168,6 @@ class Process {
   }
 }
 
-/** Numbers from 0 to 1, the same sequence for the same seed (mulberry32). */
-function seededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 class World {
@@ -280,7 +270,7 @@ class World {
     this.backup = undefined;
     const stops = this.random() < 0.5;
     if (stops) {
-      // stopped in order: what is done is committed
+      // a regular stop commits all finished work
       this.process.commit();
       this.process.alive = false;
     }

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { type FreshDatabase, freshDatabase } from '#testing';
+import { type FreshDatabase, freshDatabase, seededRandom } from '#testing';
 import { coversStream, KEPT_EVENTS } from '#events';
 import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
 import { AppendService } from './append.service.js';
-import { seededRandom, TestLog } from './log-for-tests.js';
+import { TestLog } from './log-for-tests.js';
 import { apply, type Model } from './model-for-tests.js';
 import { TrimCounter } from './trim-counter.js';
 

@@ -2,20 +2,8 @@ import type { KafkaMessage } from 'kafkajs';
 import type { EmitterId } from '#contracts';
 import { deletionRecord, eventIdOf, eventPlace, type EventPlace, eventRecord, type EventToProduce, readEventRecord } from '#events';
 import { LogRecord } from '#messaging';
+import type { Random } from '#testing';
 import type { Operation } from './replay.js';
-
-export type Random = () => number;
-
-/** Random numbers from 0 to 1; the same seed gives the same sequence (mulberry32). */
-export function seededRandom(seed: number): Random {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 interface Produced {
   message: KafkaMessage;

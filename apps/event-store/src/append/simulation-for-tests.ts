@@ -1,10 +1,11 @@
 import { expect, jest } from '@jest/globals';
 import { LogIntake, type Publisher } from '#messaging';
 import { createLog } from '#observability';
+import { type Random, seededRandom } from '#testing';
 import { EventStoreConfig } from '../event-store.config.js';
 import { AppendService } from './append.service.js';
 import { EventIntake } from './event-intake.js';
-import { EMITTERS, type Random, seededRandom, TestLog } from './log-for-tests.js';
+import { EMITTERS, TestLog } from './log-for-tests.js';
 import { MemoryAppendRepository, MemoryTables, type Mutant as RepositoryMutant } from './memory-append-repository-for-tests.js';
 import { apply, type Model, stepBack } from './model-for-tests.js';
 import type { Operation } from './replay.js';

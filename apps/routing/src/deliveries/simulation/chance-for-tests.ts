@@ -1,14 +1,13 @@
-/** Random numbers that are the same for the same seed (mulberry32). */
-export class Chance {
-  constructor(private state: number) {}
+import { type Random, seededRandom } from '#testing';
 
+/** Random choices that are the same for the same seed. */
+export class Chance {
   /** From 0 to 1. */
-  next = (): number => {
-    this.state = (this.state + 0x6d2b79f5) | 0;
-    let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
+  readonly next: Random;
+
+  constructor(seed: number) {
+    this.next = seededRandom(seed);
+  }
 
   between(low: number, high: number): number {
     return low + this.next() * (high - low);
