@@ -7,7 +7,7 @@ import { seededRandom } from '../../bench/store/load.mjs';
 import { faultsOf } from './chaos/faults.mjs';
 import { clock, verdict } from './chaos/judge.mjs';
 import { Load } from './chaos/load.mjs';
-import { System } from './chaos/system.mjs';
+import { count, System } from './chaos/system.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -103,11 +103,6 @@ function pick(faults) {
  */
 function repetitions(done, load) {
   return count(load.repetitions.map((at) => done.findLast(({ from }) => from <= at)?.name ?? ''));
-}
-
-/** @param {string[]} words */
-function count(words) {
-  return Object.fromEntries([...Map.groupBy(words, (word) => word)].map(([word, all]) => [word, all.length]));
 }
 
 /**

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { APPS } from './system.mjs';
+import { APPS } from '../../../scripts/processes/apps.mjs';
 
 /** How long a backup is older than the state that it replaces. */
 const BACKUP_AGE_MS = 8000;

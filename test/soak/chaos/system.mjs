@@ -8,10 +8,9 @@ import { runOurs, startOwnStores } from '../../../bench/lib/own-stores.mjs';
 import { superviseApps } from '../../../scripts/processes/apps.mjs';
 import { freePort } from '../../../scripts/shell/ports.mjs';
 import { newSecretsKey } from '../../../scripts/shell/secrets-key.mjs';
+import { RETRY_SCHEDULE } from '../delivery/stack.mjs';
 
 /** @typedef {import('../../../scripts/processes/apps.mjs').App} App */
-
-export const APPS = /** @type {const} */ (['gateway', 'catalog', 'routing', 'event-store', 'runtime']);
 
 /** The names of log lines that report a loss, a repetition or a restore. */
 const REPORTS = ['log.replaced', 'log.records-missed', 'database.restored', 'lane.rewound', 'topics.recreated', 'log.gap-reported'];
@@ -68,8 +67,7 @@ export class System {
       SLUICE_DATA_DIR: stores.folder,
       SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',
       SLUICE_LOG_LEVEL: 'warn',
-      // no delivery is given up, and the soak ends soon
-      SLUICE_RETRY_SCHEDULE: ['1s', '2s', ...Array.from({ length: 100 }, () => '4s')].join(','),
+      SLUICE_RETRY_SCHEDULE: RETRY_SCHEDULE,
     };
   }
 
@@ -106,7 +104,7 @@ export class System {
 
   /** How often each report was logged. @returns {Record<string, number>} */
   reportCounts() {
-    return Object.fromEntries([...Map.groupBy(this.reports, ({ msg }) => msg)].map(([msg, all]) => [msg, all.length]));
+    return count(this.reports.map(({ msg }) => msg));
   }
 
   /** Sends a signal to all processes of a store or to one replica of an app. @param {string} name @param {NodeJS.Signals} signal */
@@ -248,6 +246,11 @@ export class System {
     await Promise.all(this.apps.map((apps) => apps.stopAll()));
     await this.stores.stop();
   }
+}
+
+/** How often each word occurs. @param {string[]} words @returns {Record<string, number>} */
+export function count(words) {
+  return Object.fromEntries([...Map.groupBy(words, (word) => word)].map(([word, all]) => [word, all.length]));
 }
 
 /** @param {number} pid */

@@ -8,6 +8,9 @@ import { newSecretsKey } from '../../../scripts/shell/secrets-key.mjs';
 import { startServiceProcess } from '../../../scripts/processes/service-process.mjs';
 import { supervise } from '../../../scripts/processes/supervise.mjs';
 
+/** No delivery is given up, and a soak ends soon. */
+export const RETRY_SCHEDULE = ['1s', '2s', ...Array.from({ length: 100 }, () => '4s')].join(',');
+
 /**
  * Replicas of routing and a receiver of webhooks, with their own broker and database server. A process that dies is restarted.
  *
@@ -34,8 +37,7 @@ export async function startDeliveryStack({ replicas, log }) {
     SLUICE_SECRETS_KEY: newSecretsKey(),
     SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.1',
     SLUICE_LOG_LEVEL: 'info',
-    // no delivery is given up, and the soak ends soon
-    SLUICE_RETRY_SCHEDULE: ['1s', '2s', ...Array.from({ length: 100 }, () => '4s')].join(','),
+    SLUICE_RETRY_SCHEDULE: RETRY_SCHEDULE,
   };
   await runOurs(env, 'scripts/migrate.mjs');
   const routings = Array.from({ length: replicas }, (_, number) =>
