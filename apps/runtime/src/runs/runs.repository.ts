@@ -35,7 +35,10 @@ export interface RunsPage {
 export class RunsRepository {
   private readonly trims = new TrimCounter();
   private readonly done = new Lookups<string, true>((runIds) => this.findDone(runIds));
-  private readonly ended = new JointWrites<EndedRun & { effects: RunEffects }, boolean>((runs) => this.write(runs), MOST_TOGETHER);
+  private readonly ended = new JointWrites<{ run: EndedRun['run']; effects: RunEffects }, boolean>(
+    (runs) => this.write(runs),
+    MOST_TOGETHER,
+  );
 
   constructor(
     private readonly database: Database,
@@ -54,7 +57,7 @@ export class RunsRepository {
    * are already written: a run is executed at least once.
    */
   async finish(run: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>, effects: RunEffects): Promise<boolean> {
-    const written = await this.ended.add({ run, entry: effects.entry, effects });
+    const written = await this.ended.add({ run, effects });
     if (written && effects.entry && this.trims.isDue(run.source_id)) await this.trim(run.source_id);
     return written;
   }
@@ -68,9 +71,12 @@ export class RunsRepository {
     return new Map(rows.map(({ run_id }) => [run_id, true]));
   }
 
-  private write(runs: (EndedRun & { effects: RunEffects })[]): Promise<boolean[]> {
+  private write(runs: { run: EndedRun['run']; effects: RunEffects }[]): Promise<boolean[]> {
     return this.database.transaction(async (transaction) => {
-      const left = await this.end(transaction, runs);
+      const left = await this.end(
+        transaction,
+        runs.map(({ run, effects: { entry } }) => ({ run, entry })),
+      );
       const written = runs.map(({ run }) => left.delete(run.run_id));
       // all replicas lock the rows of sources and accounts in the same order
       const bySource = Map.groupBy(
