@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Database } from '#database';
+import { type Database, Lookups } from '#database';
 import type { Consumers, GroupPosition, Position, Restores } from '#messaging';
 import { counter, type Log } from '#observability';
 
@@ -20,6 +20,11 @@ interface Row {
   record_ms: number | null;
 }
 
+type Place = Pick<GroupPosition, 'group' | 'topic' | 'partition'>;
+
+const placeOf = ({ group, topic, partition }: Place): string => JSON.stringify([group, topic, partition]);
+const positionOf = ({ offset, clock, timestamp }: Position): Position => ({ offset, clock, timestamp });
+
 /**
  * Extends the period of this process in the database, and stores the positions of the consumers, each second:
  *
@@ -32,6 +37,10 @@ export class DatabaseRestores implements Restores {
   /** The positions in the database, as JSON: an idle service has nothing to store. */
   private stored = '';
   private database: Database | undefined;
+  /** An assignment asks for all partitions of a group at once. */
+  private readonly byPlace = new Lookups<string, Position>(
+    async () => new Map((await this.positions()).map((each) => [placeOf(each), positionOf(each)])),
+  );
   private timer: NodeJS.Timeout | undefined;
   private looking: Promise<void> | undefined;
 
@@ -53,10 +62,7 @@ export class DatabaseRestores implements Restores {
     await this.looking?.catch(() => {});
   }
 
-  async positionFor(
-    { group, topic, partition }: Pick<GroupPosition, 'group' | 'topic' | 'partition'>,
-    databaseMs: number,
-  ): Promise<Position | undefined> {
+  async positionFor({ group, topic, partition }: Place, databaseMs: number): Promise<Position | undefined> {
     if (databaseMs === 0 || databaseMs === this.databaseMs || (await this.isKnown(databaseMs))) return undefined;
     const position = await this.storedPosition({ group, topic, partition });
     this.report({ group, topic, partition, offset: position?.offset, committed_ms: databaseMs });
@@ -64,11 +70,8 @@ export class DatabaseRestores implements Restores {
     return position ?? { offset: 0, clock: 0 };
   }
 
-  async storedPosition(at: Pick<GroupPosition, 'group' | 'topic' | 'partition'>): Promise<Position | undefined> {
-    const found = (await this.positions()).find(
-      ({ group, topic, partition }) => group === at.group && topic === at.topic && partition === at.partition,
-    );
-    return found && { offset: found.offset, clock: found.clock, timestamp: found.timestamp };
+  storedPosition(at: Place): Promise<Position | undefined> {
+    return this.byPlace.get(placeOf(at));
   }
 
   /** Extends the period once. Several calls at the same time extend it together. */
