@@ -29,7 +29,7 @@ export class AppendService {
     private readonly trims: TrimCounter,
   ) {}
 
-  /** Throws Fenced if the partition's position is no longer `before`. */
+  /** Throws Fenced if the position of the partition is not `before`, because another process has moved it. */
   async append(partition: number, operations: Operation[], before: Position, after: Position): Promise<Appended> {
     try {
       return await this.attempt(partition, operations, before, after, false);
@@ -115,7 +115,7 @@ export function lateEvents(before: Position, first: EventPlace, now: number): { 
   return clock <= ms + AHEAD_MS ? { from: ms, to: ms } : undefined;
 }
 
-/** The place of the first event, or of the last record if there is no event. */
+/** The place of the first event, or of the last record if none is an event. */
 const firstOf = ([first]: Operation[], partition: number, { clock, offset }: Position): EventPlace =>
   first?.place ?? eventPlace({ clock, offset: offset - 1, partition });
 

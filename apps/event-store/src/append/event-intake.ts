@@ -24,7 +24,7 @@ export class EventIntake {
     private readonly config: EventStoreConfig,
   ) {}
 
-  /** Throws Fenced if the partition's position is no longer `before`. */
+  /** Throws Fenced if the position of the partition is not `before`, because another process has moved it. */
   async take(partition: number, records: LogRecord[], before: Position, after: Position): Promise<void> {
     const start = performance.now();
     const operations: Operation[] = [];

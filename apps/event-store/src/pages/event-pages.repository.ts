@@ -38,8 +38,8 @@ const OF_EACH_STREAM = `
 const OF_EVERY_STREAM = `${OF_EACH_STREAM}, newest AS MATERIALIZED (SELECT * FROM kept WHERE stream NOT LIKE '$%' AND $2::text IS NOT NULL)`;
 
 /**
- * One statement, so one snapshot: the newest events of the stream, those of them in the window, and as many of these as fit. It returns a row even if
- * there are no events, for the total.
+ * One statement, so one snapshot: the newest events of the stream, those of them in the window, and as many of these as fit. The total
+ * is in a row that it returns even without events.
  */
 const pageStatement = (newest: string, direction: 'DESC' | 'ASC'): string => `
   WITH RECURSIVE ${newest}, wanted AS MATERIALIZED (

@@ -121,7 +121,7 @@ describe('recent emits', () => {
     expect(emits.add('', 'first')).toBe(true);
   });
 
-  it('are separate for each stream', () => {
+  it('with the same id on two streams are different emits', () => {
     const emits = new RecentEmits();
     expect([emits.add('', 'a'), emits.add('orders', 'a'), emits.add('orders', 'a')]).toEqual([true, true, false]);
   });

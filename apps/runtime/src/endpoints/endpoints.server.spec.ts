@@ -87,7 +87,7 @@ describe('a request at an endpoint', () => {
     expect(headers).toMatchObject({ 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' });
   });
 
-  it('returns 404 without a source', async () => {
+  it('returns 404 if no source has the endpoint key', async () => {
     const { send } = await start();
     expect((await send({ path: '/somethingelse1234' })).status).toBe(404);
     expect((await send({ path: '/' })).status).toBe(404);

@@ -29,7 +29,7 @@ describe('a look at a component in a file', () => {
     return checkComponent(sandbox, await localFiles(join(base, Object.keys(files)[0]!)), maxBytes);
   };
 
-  it('describes it', async () => {
+  it('describes a component that consists of several files', async () => {
     const checked = await check({
       'sources/new.mjs':
         'import app from "../app.mjs";\nexport default { name: "New", key: "k", version: "0.1", dedupe: "last", props: { app, n: { type: "integer", default: 3, optional: true } }, hooks: { activate() {} }, run() {} }',

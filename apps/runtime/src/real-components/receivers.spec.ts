@@ -195,7 +195,7 @@ describe('the receivers of the registry', () => {
     expect(played).toEqual({ emits: [], reply: { status: 200, body: '{"pong":true}' } });
   });
 
-  it('verifies a body that is not UTF-8', async () => {
+  it('verifies the signature of a body that is not UTF-8', async () => {
     const body = Buffer.from([0xff, 0xfe, 0x00, 0x41]);
     const signature = createHmac('sha256', secret).update(body).digest('hex');
     const source = await sourceOf('github', { secret });
@@ -305,7 +305,7 @@ describe('the receivers of the registry', () => {
       expect((await send({ search: 'access_token=right' })).reply?.status).toBe(202);
     });
 
-    it('answers the handshake of a sender', async () => {
+    it('replies to the OPTIONS handshake of a sender, unless its origin is not allowed', async () => {
       const shake = async (props: object, headers: Record<string, string>) =>
         (await sourceOf('cloudevents', { ...props })).request({ method: 'OPTIONS', headers });
       const origin = { 'webhook-request-origin': 'eventemitter.example.com', 'webhook-request-rate': '120' };
@@ -315,7 +315,7 @@ describe('the receivers of the registry', () => {
       expect((await shake({}, {})).reply?.status).toBe(400);
     });
 
-    it('refuses other methods with 405', async () => {
+    it('refuses a GET request with 405', async () => {
       expect((await (await sourceOf('cloudevents', {})).request({ method: 'GET' })).reply?.status).toBe(405);
     });
   });

@@ -11,7 +11,7 @@ import { deploymentIdOf, type DueRun, emitRecord, errorRecord, logRecord, passed
 export interface RunEffects {
   /** JSON text by changed key; null: deleted. */
   db: Record<string, string | null>;
-  /** null if there is no dedupe strategy. */
+  /** null if the component has no dedupe strategy. */
   dedupe: DedupeState | null;
   waiting: NewWaitingEmit[];
   records: OutgoingRecord[];

@@ -91,7 +91,7 @@ const FIXTURES: Record<string, () => Fixture> = {
 
 export const FIXTURE_NAMES = Object.keys(FIXTURES);
 
-/** A request of an app, signed if there is a secret; undefined if there is no such fixture. */
+/** A request of an app, signed if a secret is given; undefined if no fixture has this name. */
 export function fixtureRequest(name: string, secret?: string, now = Date.now()): FixtureRequest | undefined {
   const fixture = Object.hasOwn(FIXTURES, name) ? FIXTURES[name]!() : undefined;
   if (!fixture) return undefined;

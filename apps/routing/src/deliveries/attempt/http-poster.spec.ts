@@ -160,7 +160,7 @@ describe('a POST ends with an error', () => {
     await guarded.close();
   });
 
-  it('if a header cannot be sent', async () => {
+  it('if the value of a header is not valid in HTTP', async () => {
     expect(await poster.post({ origin, path: '/' }, { bad: 'a\nb' }, Buffer.from('1'))).toMatchObject({ kind: 'failed' });
   });
 });

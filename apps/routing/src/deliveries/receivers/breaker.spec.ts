@@ -21,7 +21,7 @@ describe('a breaker', () => {
     expect(breaker.open).toBe(open);
   });
 
-  it('resets with the first success', () => {
+  it('starts again after the first success', () => {
     const breaker = failing(4, { timeout: false });
     expect(breaker.untroubled).toBe(false);
     breaker.reset();

@@ -13,7 +13,7 @@ export class Channel {
     this.socket.on('data', (chunk: Buffer) => {
       for (const body of reader.read(chunk)) receive(JSON.parse(body.toString()) as ToGuest);
     });
-    // The parent has ended, so there are no more requests
+    // The parent has ended and sends no more requests
     const { reallyExit } = process as unknown as { reallyExit(code: number): never };
     const end = (): never => reallyExit.call(process, 0);
     this.socket.on('close', end);
