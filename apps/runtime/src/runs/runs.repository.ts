@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { FinishedRun, RunRequest } from '#contracts';
 import { Database, JointWrites, Lookups, type Session } from '#database';
 import { addToOutbox } from '#outbox';
+import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
@@ -46,6 +47,7 @@ export class RunsRepository {
     private readonly state: SourceStateRepository,
     private readonly waiting: WaitingEmitsRepository,
     private readonly quotas: QuotasRepository,
+    private readonly queue: QueuedRunsRepository,
   ) {}
 
   async isDone(runId: string): Promise<boolean> {
@@ -98,6 +100,10 @@ export class RunsRepository {
         await this.state.delete(transaction, run.source_id);
         await transaction.rows(FinishedRunRow).delete({ source_id: run.source_id });
       }
+      await this.queue.remove(
+        runs.map(({ run }) => run.run_id),
+        transaction,
+      );
       // last, because from here on the runs of an account wait for each other until the transaction ends
       await this.quotas.count(
         transaction,
