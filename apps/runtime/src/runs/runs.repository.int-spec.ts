@@ -5,6 +5,7 @@ import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
+import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
@@ -15,17 +16,19 @@ import { SourceLocks } from './source-locks.js';
 
 const SOURCE = 'dc_1' as SourceId;
 const ACCOUNT = 'u_1' as UserId;
-const nothing: RunEffects = { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, final: false };
+const nothing: RunEffects = { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, attempt: null, final: false };
 const event = (n: number) => ({ topic: 'events', key: SOURCE, headers: { n: String(n) }, value: `${n}` });
 
 let fresh: FreshDatabase;
 let runs: RunsRepository;
 let state: SourceStateRepository;
 let queue: QueuedRunsRepository;
+let retried: RetriedRunsRepository;
 beforeAll(async () => {
   fresh = await freshDatabase(schema, { max: 20 });
   const { database } = fresh;
   queue = new QueuedRunsRepository(database);
+  retried = new RetriedRunsRepository(database);
   state = new SourceStateRepository(database);
   runs = new RunsRepository(
     database,
@@ -34,12 +37,13 @@ beforeAll(async () => {
     new WaitingEmitsRepository(database),
     new QuotasRepository(database),
     queue,
+    retried,
   );
 });
 afterAll(() => fresh?.drop());
 beforeEach(() =>
   fresh.database.query(
-    'TRUNCATE deployment, timer, source_db, source_dedupe, run_done, finished_run, outbox, waiting_emit, usage, queued_run CASCADE',
+    'TRUNCATE deployment, timer, source_db, source_dedupe, run_done, finished_run, outbox, waiting_emit, usage, queued_run, retried_run CASCADE',
   ),
 );
 
