@@ -109,7 +109,7 @@ export class FindRuns {
   @IsArray() @IsString({ each: true }) run_ids!: string[];
 }
 
-/** What became of a run that an event caused, and of its further attempts. */
+/** The outcome of a run that an event caused, and of its further attempts. */
 export interface EndedRun {
   /** Of the first attempt. */
   id: string;

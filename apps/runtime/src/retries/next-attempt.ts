@@ -11,7 +11,7 @@ const retriesOf = ({ retries = 0 }: Pick<ComponentDescription, 'retries'>): numb
 
 /**
  * Whether a run has a further attempt, and when. Only runs for events are repeated, because only they are deliveries: the next tick of a timer is its
- * repetition, and the sender of a request repeats it. null: it is no concern of retries.
+ * repetition, and the sender of a request repeats it. null: nothing is stored about its attempts.
  *
  * @param random from 0 to 1
  */

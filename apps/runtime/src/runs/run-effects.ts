@@ -21,7 +21,7 @@ export interface RunEffects {
   usage: { account_id: UserId; compute_ms: number } | null;
   /** For the list of the source's runs; null: it is not listed. */
   entry: RunEntry | null;
-  /** null: it is no attempt of a run that is repeated. */
+  /** null: nothing is stored about its attempts. */
   attempt: EndedAttempt | null;
   /** The source is deleted: delete its state. */
   final: boolean;
