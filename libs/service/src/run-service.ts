@@ -24,13 +24,13 @@ import { SecretBox, SecretsConfig, SecretsModule } from '#secrets';
 import { DatabaseRestores } from './database-restores.js';
 import { CannotStart, logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
-import { keepTopics } from './keep-topics.js';
+import { recreateDeletedTopics } from './recreate-topics.js';
 import { LogModule } from './log.module.js';
 import { Readiness } from './readiness.js';
 import { RpcErrors } from './rpc-errors.js';
 import { ServiceConfig } from './service.config.js';
 import { waitForStores } from './stores.js';
-import { untilAnswered } from './wait-for.js';
+import { retryUntilStoresRespond } from './wait-for.js';
 
 export interface ServiceOptions {
   name: Service;
@@ -51,7 +51,7 @@ export const COMMON_SETTINGS: readonly ConfigClass[] = [ServiceConfig, KafkaConf
 
 /** The part of the shutdown time that remains to commit, leave the groups and close the connections. */
 const CLOSING_MS = 3000;
-const LEAST_DRAIN_MS = 1000;
+const MIN_DRAIN_MS = 1000;
 
 /**
  * The lifecycle of an app's process:
@@ -80,12 +80,12 @@ export async function runService({ name, module, schema, settings, http }: Servi
 
     const clientId = clientIdOf(name);
     // for what is repeated anyway
-    const impatientKafka = new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 });
+    const kafkaWithoutRetries = new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 });
     const topics = TopicsConfig.read();
     const database = DatabaseConfig.read();
     await waitForStores({
       ...{ service: name, deadline, readiness, log, brokers: kafkaConfig.brokers },
-      kafka: impatientKafka,
+      kafka: kafkaWithoutRetries,
       topics,
       database,
       schema,
@@ -94,7 +94,7 @@ export async function runService({ name, module, schema, settings, http }: Servi
     await checkSealed(schema, { serverUrl: database.serverUrl, name: database.nameOf(name), max: 1, log }, box);
     // partitions are assigned in the order of client ids: after an outage of the broker each process gets its own again, and repeats less
     const kafka = new KafkaClient(kafkaConfig, clientId, log, {
-      drainMs: Math.max(config.shutdownTimeoutMs - CLOSING_MS, LEAST_DRAIN_MS),
+      drainMs: Math.max(config.shutdownTimeoutMs - CLOSING_MS, MIN_DRAIN_MS),
       onFatal: (error, of) => {
         const explanation = explainKafkaError(error);
         die(log, explanation === undefined ? error : new CannotStart(`${explanation} (${of})`), 'kafka.failed');
@@ -104,7 +104,7 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const messages = new Messages(name, kafka, publisher, log, box);
     const consumers = new Consumers();
     readiness.starting('its consumers to join');
-    await untilAnswered(log, () => publisher.connect());
+    await retryUntilStoresRespond(log, () => publisher.connect());
     await messages.connect();
 
     const connections = MessagingModule.with({ kafka, publisher, messages, consumers });
@@ -115,14 +115,14 @@ export async function runService({ name, module, schema, settings, http }: Servi
     const app = http
       ? await startHttp(http, root, log, transport, beforeConsumers)
       : await startMicroservice(root, log, transport, beforeConsumers);
-    const stopKeeping = keepTopics(name, impatientKafka, topics, log);
+    const stopRecreating = recreateDeletedTopics(name, kafkaWithoutRetries, topics, log);
     const pool = (app as INestApplicationContext).get(Database, { strict: false });
     readiness.started(() => pool.query('SELECT 1'));
     process.off('disconnect', exit).off('SIGTERM', exit).off('SIGINT', exit);
     stopInOrder(log, config.shutdownTimeoutMs, async () => {
       readiness.stopping();
       messages.stopWithin(kafka.drainMs);
-      stopKeeping();
+      stopRecreating();
       await restores.stop();
       await app.close();
       await messages.close();
