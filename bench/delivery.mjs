@@ -179,7 +179,7 @@ async function throughput(name, { ids }, fanOut) {
     events_per_second: Math.round(count / seconds),
     stored_per_second: Math.round((count / (storedAt - start)) * 1000),
     repeated: posts - unique,
-    // of the room alone: its process, and its PostgreSQL backends
+    // of the service alone: its process, and its PostgreSQL backends
     cpu_us: round(((used.routing ?? 0) * 1e6 + backends * 1e6) / unique, 1),
     process_us: round(((used.routing ?? 0) * 1e6) / unique, 1),
     cpu: used,
@@ -281,7 +281,7 @@ async function storedEvents() {
 }
 
 /**
- * CPU seconds of the connections to the room's database, by process id.
+ * CPU seconds of the connections to the service's database, by process id.
  * @returns {Promise<Map<number, number>>}
  */
 async function databaseCpu() {

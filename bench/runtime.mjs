@@ -205,9 +205,9 @@ async function timersOfAMinute(api) {
     await sleep(50);
   const schedule = { interval_seconds: 60, cron: null };
   const now = new Date();
-  // the rooms that look up the owner of an emitter
-  for (const room of ['runtime', 'routing']) {
-    const directory = new pg.Client({ connectionString: system.databaseUrl.replace(/\/[^/]*$/, `/${room}`) });
+  // the services that look up the owner of an emitter
+  for (const service of ['runtime', 'routing']) {
+    const directory = new pg.Client({ connectionString: system.databaseUrl.replace(/\/[^/]*$/, `/${service}`) });
     await directory.connect();
     await directory.query(
       `INSERT INTO emitter SELECT (jsonb_populate_record(e, jsonb_build_object('id', copy.id, 'owner_id', copy.owner))).*

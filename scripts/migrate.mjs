@@ -4,7 +4,7 @@ import { SERVICES, topicSpecs } from '../dist/libs/contracts/src/index.js';
 import { DatabaseConfig, ensureDatabase, migrate, schemaState, SchemaTooNew } from '../dist/libs/database/src/index.js';
 import { checkTopics, createTopics, KafkaClient, KafkaConfig, TopicsConfig, wrongTopics } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
-import { CannotStart, logFatal, ServiceConfig, untilAnswered } from '../dist/libs/service/src/index.js';
+import { CannotStart, logFatal, ServiceConfig, retryUntilStoresRespond } from '../dist/libs/service/src/index.js';
 
 const log = createLog('migrate');
 
@@ -13,8 +13,8 @@ try {
   const database = DatabaseConfig.read();
   const kafka = new KafkaClient(KafkaConfig.read(), 'migrate', createLog('migrate', 'silent'), { retries: 0 });
   const topics = TopicsConfig.read();
-  const states = await untilAnswered(log, () => readStates(database));
-  const existing = await untilAnswered(log, () => checkTopics(kafka, topicSpecs(), topics));
+  const states = await retryUntilStoresRespond(log, () => readStates(database));
+  const existing = await retryUntilStoresRespond(log, () => checkTopics(kafka, topicSpecs(), topics));
   // check everything before changing anything
   if (existing.wrong.length > 0) throw new CannotStart(wrongTopics(existing.wrong));
   const newer = states.filter(({ unknown }) => unknown.length > 0);

@@ -34,6 +34,12 @@ function accountsAndKeys(): OpenCommand {
   const accounts = new AccountsService(repository, database, GatewayConfig.read(), new KeyUses(repository, connection.log));
 
   const program = new Command('sluice').description('accounts and API keys').hook('preAction', async () => void (await database.open()));
+  addAccountCommands(program, accounts);
+  addKeyCommands(program, accounts);
+  return { program, close: () => database.close() };
+}
+
+function addAccountCommands(program: Command, accounts: AccountsService): void {
   const account = program.command('account').description('create and list accounts');
   account
     .command('create')
@@ -66,7 +72,9 @@ function accountsAndKeys(): OpenCommand {
     .action(async ({ json, email }: { json?: boolean; email: string }) =>
       print(json, await accounts.bootstrap({ email, apiKey: FirstAccountConfig.read().apiKey })),
     );
+}
 
+function addKeyCommands(program: Command, accounts: AccountsService): void {
   const key = program.command('key').description('issue, list and revoke API keys');
   key
     .command('create')
@@ -91,6 +99,4 @@ function accountsAndKeys(): OpenCommand {
       await accounts.revokeKey(id);
       print(json, { id, revoked: true });
     });
-
-  return { program, close: () => database.close() };
 }

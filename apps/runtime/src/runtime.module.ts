@@ -33,7 +33,7 @@ import { SandboxLife, sandboxProvider } from './sandbox/sandbox.provider.js';
 import { Ticker } from './timers/ticker.js';
 import { Releaser } from './waiting/releaser.js';
 
-/** The only room where users' code runs: deployments, timers, endpoints, runs, the sandbox. */
+/** The only service where users' code runs: deployments, timers, endpoints, runs, the sandbox. */
 @Module({
   imports: [
     ProtectedBrokersModule,

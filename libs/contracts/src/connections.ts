@@ -7,7 +7,7 @@ import { IsText } from './values.js';
 export type ConnectionId = Id<'connection'>;
 
 /** The context to which the encrypted credentials of a connection are bound (libs/secrets). */
-export const connectionPlace = (id: string): string => `connection ${id}`;
+export const connectionContext = (id: string): string => `connection ${id}`;
 
 const MAX_NAME = 255;
 

@@ -15,7 +15,7 @@ export type StoredProps = string | Record<string, unknown>;
 export const MASK = '••••••••';
 
 /** The context to which the encrypted props of a source are bound (libs/secrets). */
-export const propsPlace = (sourceId: string): string => `source ${sourceId}`;
+export const propsContext = (sourceId: string): string => `source ${sourceId}`;
 
 /** All that the runtime needs to run a source. */
 export interface Deployment {
@@ -24,7 +24,7 @@ export interface Deployment {
    * The configured values; the defaults of other props are in the code. See StoredProps.
    */
   configured_props: StoredProps;
-  /** The credentials of the connections that `app` props name by `authProvisionId`, encrypted (`connectionPlace`), by id. */
+  /** The credentials of the connections that `app` props name by `authProvisionId`, encrypted (`connectionContext`), by id. */
   credentials?: Record<string, string> | null;
   /** By timer prop. */
   schedules: Record<string, Schedule>;

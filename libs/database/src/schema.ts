@@ -20,7 +20,7 @@ export interface SealedColumn {
   /** The column is of type json: an encrypted value is a JSON string. */
   json?: boolean;
   /** The context to which the value of the row with this key is bound. */
-  place(...ids: string[]): string;
+  context(...ids: string[]): string;
 }
 
 /** The whole schema of an app's database. */

@@ -25,7 +25,7 @@ export async function checkSealed(schema: Schema, connection: Connection, box: S
           `SELECT ${idsOf(sealed)} AS ids, ${textOf(sealed)} AS text FROM "${sealed.table}" WHERE ${sealed.column} IS NOT NULL
            ORDER BY ${sealed.key.map((column) => `${column} ${order}`).join(', ')} LIMIT 1`,
         );
-        for (const { ids, text } of rows) if (isSealed(text)) box.open(text, sealed.place(...ids));
+        for (const { ids, text } of rows) if (isSealed(text)) box.open(text, sealed.context(...ids));
       }
     }
   });
@@ -50,8 +50,8 @@ export async function rotateSealed(schema: Schema, connection: Connection, box: 
         );
         for (const { ids, text } of rows) {
           if (box.isCurrent(text)) continue;
-          const place = sealed.place(...ids);
-          const value = box.seal(isSealed(text) ? box.open(text, place) : text, place);
+          const context = sealed.context(...ids);
+          const value = box.seal(isSealed(text) ? box.open(text, context) : text, context);
           const { rowCount } = await database.query(
             `UPDATE "${sealed.table}" SET ${sealed.column} = $1 WHERE ${sealed.key.map((column, n) => `${column} = $${n + 3}`).join(' AND ')}
              AND ${textOf(sealed)} = $2`,

@@ -104,7 +104,7 @@ describe('the own hosts', () => {
   it('include the brokers in the metadata of the cluster', async () => {
     const hosts = OwnHosts.fromEnvironment({ KAFKA_BROKERS: 'kafka:9092' }, ofMachine);
     expect(await hosts.refuses('172.18.0.3', 9093)).toBe(false);
-    hosts.learnBrokers([{ host: 'kafka-2', port: 9092 }]);
+    hosts.setClusterBrokers([{ host: 'kafka-2', port: 9092 }]);
     expect(await hosts.refuses('172.18.0.3', 9093)).toBe(true);
     expect(await hosts.refuses('172.18.0.2', 9093)).toBe(true);
   });
@@ -115,7 +115,7 @@ describe('the own hosts', () => {
     const hosts = OwnHosts.fromEnvironment({ KAFKA_BROKERS: 'moved.test:9092' }, { ...ofMachine, lookup });
     expect(await hosts.refuses('172.18.0.7', 1)).toBe(true);
     away = true;
-    hosts.learnBrokers([]);
+    hosts.setClusterBrokers([]);
     expect(await hosts.refuses('172.18.0.7', 1)).toBe(true);
   });
 

@@ -75,7 +75,7 @@ export class OwnHosts {
   }
 
   /** Protects the brokers in the metadata of the cluster; replaces the previous list. */
-  learnBrokers(brokers: { host: string; port: number }[]): void {
+  setClusterBrokers(brokers: { host: string; port: number }[]): void {
     this.sources.set(
       'cluster',
       brokers.map(({ host, port }) => ({ host, port, isStore: true })),

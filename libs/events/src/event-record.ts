@@ -156,43 +156,48 @@ export function readEventRecord(
   { maxBytes = MAX_EVENT_BYTES } = {},
 ): EmittedEvent | DeletedRange | MalformedRecord {
   const place = eventPlace(record);
-  const type = record.header('ce_type');
   // the key determines the partition, and with it the order, so it takes precedence over ce_source
   const emitterId = record.key ?? record.header('ce_source');
   if (!isEmitterId(emitterId)) return { kind: 'malformed', place, reason: 'the key is not the id of a source or workflow' };
-  const malformed = (reason: string): MalformedRecord => ({ kind: 'malformed', place, reason, emitterId });
-  if (record.value === null) return malformed('the record has no value');
-  if (!isUtf8(record.value)) return malformed('the value is not UTF-8');
-  const text = record.value.toString('utf8');
+  const read = readValue(record, { place, emitterId }, maxBytes);
+  return typeof read === 'string' ? { kind: 'malformed', place, reason: read, emitterId } : read;
+}
+
+/** The parts of a record's content that are known before its value. */
+type Origin = Pick<EmittedEvent, 'place' | 'emitterId'>;
+
+/** A string is the reason why the record is malformed. */
+function readValue(record: EventLogRecord, origin: Origin, maxBytes: number): EmittedEvent | DeletedRange | string {
+  if (record.value === null) return 'the record has no value';
+  if (!isUtf8(record.value)) return 'the value is not UTF-8';
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(record.value.toString('utf8'));
   } catch (error) {
-    return malformed(`the value is not JSON: ${(error as Error).message}`);
+    return `the value is not JSON: ${(error as Error).message}`;
   }
-  const named = record.header(`ce_${STREAM_ATTRIBUTE}`);
-  if (type === DELETE_TYPE && named === undefined)
-    return readDeletion(place, emitterId, value) ?? malformed('the deletion does not name a range of event ids');
-  const contentType = record.header('content-type');
-  const made = record.header(MADE_HEADER);
-  const cloudEvent = contentType?.toLowerCase().startsWith(STRUCTURED)
-    ? structuredEvent(value)
-    : { data: value, text: record.value, attributes: binaryAttributes(record, contentType) };
-  if (cloudEvent === null) return malformed('the value is not a CloudEvent with data');
+  if (record.header('ce_type') === DELETE_TYPE && record.header(`ce_${STREAM_ATTRIBUTE}`) === undefined)
+    return readDeletion(origin, value) ?? 'the deletion does not name a range of event ids';
+  const cloudEvent = cloudEventOf(record, record.value, value);
+  if (cloudEvent === null) return 'the value is not a CloudEvent with data';
   // a level takes two bytes at least: most events are too short to be looked through
   if (record.value.length > 2 * MAX_JSON_DEPTH && nestsTooDeeply(cloudEvent.data))
-    return malformed(`the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
+    return `the event is nested deeper than ${MAX_JSON_DEPTH} levels`;
   const json = cloudEvent.text ?? Buffer.from(JSON.stringify(cloudEvent.data));
-  if (json.length > maxBytes) return malformed(`the event has ${json.length} bytes of JSON; the limit is ${maxBytes}`);
-  const { attributes } = cloudEvent;
+  if (json.length > maxBytes) return `the event has ${json.length} bytes of JSON; the limit is ${maxBytes}`;
+  return readEvent(record, origin, json, cloudEvent.attributes);
+}
+
+/** A string is the reason why the record is malformed. */
+function readEvent(record: EventLogRecord, { place, emitterId }: Origin, json: Buffer, attributes: Attributes): EmittedEvent | string {
   const due = integer(attributes.sluicedueat);
   const stream = streamOfEvent(attributes[STREAM_ATTRIBUTE], attributes.type, due !== undefined);
-  if (stream === undefined) return malformed(`ce_${STREAM_ATTRIBUTE} names no stream`);
+  if (stream === undefined) return `ce_${STREAM_ATTRIBUTE} names no stream`;
   const emitId = attributes.id || placeEmitId(record);
-  if (emitId.length > MAX_EMIT_ID_LENGTH) return malformed(`ce_id is longer than ${MAX_EMIT_ID_LENGTH} characters`);
-  const producers = producersAttributes(attributes, { emitterId, stream, made });
+  if (emitId.length > MAX_EMIT_ID_LENGTH) return `ce_id is longer than ${MAX_EMIT_ID_LENGTH} characters`;
+  const producers = producersAttributes(attributes, { emitterId, stream, made: record.header(MADE_HEADER) });
   const problem = attributesProblem(attributes, producers);
-  if (problem) return malformed(problem);
+  if (problem) return problem;
   const dueAt = stream === WAITING_STREAM ? due : undefined;
   return {
     kind: 'event',
@@ -224,11 +229,20 @@ function placeEmitId(record: EventLogRecord): string {
   return ksuid(record.clock, createHash('md5').update(`${record.partition}-${record.offset}`).digest());
 }
 
+type Attributes = Record<string, string>;
+
 /** An event's data with, where there is one, its text, and its attributes. */
 interface CloudEvent {
   data: unknown;
   text?: Buffer;
-  attributes: Record<string, string>;
+  attributes: Attributes;
+}
+
+/** value: the parsed text. null: in structured mode, it is not a CloudEvent with data. */
+function cloudEventOf(record: EventLogRecord, text: Buffer, value: unknown): CloudEvent | null {
+  const contentType = record.header('content-type');
+  if (contentType?.toLowerCase().startsWith(STRUCTURED)) return structuredEvent(value);
+  return { data: value, text, attributes: binaryAttributes(record, contentType) };
 }
 
 function binaryAttributes(record: EventLogRecord, contentType: string | undefined): Record<string, string> {
@@ -304,14 +318,14 @@ function streamOfEvent(named: string | undefined, type: string | undefined, wait
   return named === undefined ? DEFAULT_STREAM : undefined;
 }
 
-function readDeletion(place: EventPlace, emitterId: EmitterId, value: unknown): DeletedRange | null {
+function readDeletion(origin: Origin, value: unknown): DeletedRange | null {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
   const range = value as { start_id?: string; end_id?: string; stream?: unknown };
   if (range.stream !== undefined && (typeof range.stream !== 'string' || range.stream.includes('\0'))) return null;
   const start = range.start_id === undefined ? null : parseEventId(range.start_id);
   const end = range.end_id === undefined ? null : parseEventId(range.end_id);
   if ((range.start_id !== undefined && !start) || (range.end_id !== undefined && !end)) return null;
-  return { kind: 'delete', place, emitterId, start, end, stream: range.stream ?? null };
+  return { kind: 'delete', ...origin, start, end, stream: range.stream ?? null };
 }
 
 function integer(text: string | undefined): number | undefined {

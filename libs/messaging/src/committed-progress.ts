@@ -1,7 +1,7 @@
 import type { OffsetRange, Progress } from './watermark.js';
 
 /** Kafka limits the metadata of a commit to 4096 characters: 3867 bytes in base64url, after the numbers before them. */
-const MOST_BYTES = 2900;
+const MAX_BYTES = 2900;
 
 /**
  * The metadata of a commit, separated by spaces: the clock; the offset again; the lengths of the runs from there on, alternating between
@@ -13,7 +13,7 @@ export function progressMetadata({ offset, clock, timestamp, ended }: Progress, 
   let at = offset;
   for (const { from, to } of ended) {
     const run = [...varint(from - at), ...varint(to - from)];
-    if (bytes.length + run.length > MOST_BYTES) break;
+    if (bytes.length + run.length > MAX_BYTES) break;
     bytes.push(...run);
     at = to;
   }

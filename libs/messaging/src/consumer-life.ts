@@ -23,7 +23,7 @@ export const consumerStates = (): ConsumerState[] => [...states.values()];
 const lag = gauge('consumer_lag_records', 'Records of its partitions that a consumer group has not fetched yet, in this process.', [
   'group',
 ]);
-const revivals = counter('consumer_revivals_total', 'Consumers that failed and were started again.', ['group']);
+const restarts = counter('consumer_revivals_total', 'Consumers that failed and were started again.', ['group']);
 
 const defaults = {
   // a process that was killed blocks its group for this long
@@ -39,7 +39,7 @@ const defaults = {
 /** A broker that did not respond for this long may have been replaced by another one with other records. */
 const SILENCE_MS = 3000;
 const FIRST_PAUSE_MS = 1000;
-const LONGEST_PAUSE_MS = 15_000;
+const MAX_PAUSE_MS = 15_000;
 
 export interface WatchedConsumerOptions {
   /** Called before the first fetch after a failed one, and before the records of the first fetch after a silence of the broker: the log may be another. */
@@ -119,13 +119,13 @@ export class WatchedConsumer {
       await consumer.run(run);
     };
     // brokers that are down again just now are awaited
-    if (state.vital) return begin().catch((error: Error) => (isBrokerFailure(error) ? this.revive(error, begin) : Promise.reject(error)));
+    if (state.vital) return begin().catch((error: Error) => (isBrokerFailure(error) ? this.restart(error, begin) : Promise.reject(error)));
     // nothing waits for it: after a crash, the group first waits for the dead member
-    void begin().catch((error: Error) => this.revive(error, begin));
+    void begin().catch((error: Error) => this.restart(error, begin));
   }
 
   /** Records the lag of a fetched batch behind the end of its partition. */
-  fetched(batch: Batch): void {
+  recordLag(batch: Batch): void {
     this.lags.set(`${batch.topic}/${batch.partition}`, Number(batch.offsetLag()));
     lag.set(
       { group: this.group },
@@ -144,19 +144,19 @@ export class WatchedConsumer {
     const { group, state } = this;
     const explanation = explainKafkaError(error);
     if (state.vital && (explanation !== undefined || !isBrokerFailure(error))) return this.kafka.onFatal(error, `consumer group ${group}`);
-    await this.revive(error, async () => {
+    await this.restart(error, async () => {
       await this.consumer.connect();
       await this.consumer.run(run);
     });
   }
 
-  private async revive(error: Error, begin: () => Promise<void>): Promise<void> {
+  private async restart(error: Error, begin: () => Promise<void>): Promise<void> {
     const { group, log, state } = this;
-    for (let pause = FIRST_PAUSE_MS; !this.stopping && !state.running; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    for (let pause = FIRST_PAUSE_MS; !this.stopping && !state.running; pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
       log[state.vital ? 'warn' : 'error']({ group, err: error, reason: explainKafkaError(error), pause_ms: pause }, 'consumer.failed');
       await sleep(pause);
       if (this.stopping) return;
-      revivals.inc({ group });
+      restarts.inc({ group });
       try {
         return await begin();
       } catch (again) {
@@ -167,11 +167,11 @@ export class WatchedConsumer {
 }
 
 /** Deletes the empty groups that match. Best effort: Kafka deletes them itself, but only after days. */
-export async function deleteGroups(kafka: KafkaClient, log: Log, isMeant: (group: string) => boolean): Promise<void> {
+export async function deleteGroups(kafka: KafkaClient, log: Log, matches: (group: string) => boolean): Promise<void> {
   const work = async (admin: Admin): Promise<void> => {
-    const meant = (await admin.listGroups()).groups.map(({ groupId }) => groupId).filter(isMeant);
-    if (meant.length === 0) return;
-    const { groups } = await admin.describeGroups(meant);
+    const matching = (await admin.listGroups()).groups.map(({ groupId }) => groupId).filter(matches);
+    if (matching.length === 0) return;
+    const { groups } = await admin.describeGroups(matching);
     const empty = groups.filter(({ state }) => state === 'Empty').map(({ groupId }) => groupId);
     if (empty.length > 0) await admin.deleteGroups(empty);
   };

@@ -18,7 +18,7 @@ export class Consumers {
   }
 
   /** For the transport: a consumer that runs only on demand. */
-  offer(group: string, make: () => LogConsumer): void {
+  addOnDemand(group: string, make: () => LogConsumer): void {
     this.onDemand.set(group, make);
   }
 

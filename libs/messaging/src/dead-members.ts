@@ -27,9 +27,9 @@ export const clientIdOf = (service: string, pid = process.pid): string => `${ser
 export function isDead(clientId: string, own: string, isRunning: (pid: number) => boolean = isRunningHere): boolean {
   // in a container, the process that replaces a dead one often has the same number
   if (clientId === own) return true;
-  const place = own.slice(0, own.lastIndexOf('-') + 1);
-  const pid = clientId.slice(place.length);
-  return clientId.startsWith(place) && /^\d+$/.test(pid) && !isRunning(Number(pid));
+  const prefix = own.slice(0, own.lastIndexOf('-') + 1);
+  const pid = clientId.slice(prefix.length);
+  return clientId.startsWith(prefix) && /^\d+$/.test(pid) && !isRunning(Number(pid));
 }
 
 function isRunningHere(pid: number): boolean {

@@ -14,7 +14,7 @@ export { LogReader, type LogRange, type LogRanges } from './log-reader.js';
 export { LogRecord } from './log-record.js';
 export { recordOf, Messages } from './messages.js';
 export { MessagingModule } from './messaging.module.js';
-export { currentPatience, withPatience } from './patience.js';
+export { currentLateHandler, withLateReplies } from './late-replies.js';
 export { fieldsOf, PayloadPipe } from './payload-pipe.js';
 export { type OutgoingRecord, Publisher, shares } from './publisher.js';
 export type { GroupPosition, Restores } from './restores.js';

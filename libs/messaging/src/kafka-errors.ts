@@ -34,17 +34,17 @@ function rootOf(error: unknown): KafkaFailure {
  */
 export function explainKafkaError(error: unknown): string | undefined {
   const { name, message, type = '', broker } = rootOf(error);
-  const place = broker ? `Kafka (${broker})` : 'Kafka';
+  const brokerName = broker ? `Kafka (${broker})` : 'Kafka';
   if (name === 'KafkaJSSASLAuthenticationError' || type === 'SASL_AUTHENTICATION_FAILED' || type === 'UNSUPPORTED_SASL_MECHANISM')
-    return `${place} refuses the login: ${message}. Check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD.`;
+    return `${brokerName} refuses the login: ${message}. Check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD.`;
   if (/issued no token/.test(message)) return `No token to log in to Kafka: ${message}. Check KAFKA_SASL_OAUTHBEARER_….`;
   if (CERTIFICATE.test(message))
-    return `The TLS connection to ${place} fails: ${message.replace(/^Connection error: /, '')}. Check KAFKA_SECURITY_PROTOCOL, KAFKA_SSL_CA_LOCATION and the names in the brokers' certificates.`;
+    return `The TLS connection to ${brokerName} fails: ${message.replace(/^Connection error: /, '')}. Check KAFKA_SECURITY_PROTOCOL, KAFKA_SSL_CA_LOCATION and the names in the brokers' certificates.`;
   if (/AUTHORIZATION_FAILED$/.test(type) || /not authorized/i.test(message))
     return `Kafka denies access: ${message}. Grant the permissions that \`sluice kafka acls\` prints.`;
   if (type === 'INVALID_REPLICATION_FACTOR')
-    return `${place} has too few brokers for the replicas: ${message}. Check SLUICE_REPLICATION_FACTOR.`;
-  if (REFUSED.has(type)) return `${place} refuses the topics: ${message}.`;
+    return `${brokerName} has too few brokers for the replicas: ${message}. Check SLUICE_REPLICATION_FACTOR.`;
+  if (REFUSED.has(type)) return `${brokerName} refuses the topics: ${message}.`;
   return undefined;
 }
 

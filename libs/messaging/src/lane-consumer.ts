@@ -81,7 +81,7 @@ export class LaneConsumer {
       },
     });
     this.group = kafkaName(options.group);
-    this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital, onInterruption: () => this.verify() });
+    this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital, onInterruption: () => this.reverify() });
     this.consumer = this.watched.consumer;
   }
 
@@ -149,7 +149,7 @@ export class LaneConsumer {
     clearTimeout(this.suspension);
     this.intake.close();
     this.pause();
-    await Promise.race([this.intake.lanes.room(1), new Promise((resolve) => setTimeout(resolve, this.kafka.drainMs).unref())]);
+    await Promise.race([this.intake.lanes.waitUntilBelow(1), new Promise((resolve) => setTimeout(resolve, this.kafka.drainMs).unref())]);
     clearInterval(this.timer);
     // nothing can be committed during a rebalance: finished work would be repeated
     for (let waited = 0; !this.intake.isAssigned && waited < ASSIGNED_IN_MS; waited += 50) await sleep(50);
@@ -183,7 +183,7 @@ export class LaneConsumer {
     this.intake.keepOnly(Object.entries(given).flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition }))));
     for (;;) {
       try {
-        const progress = await Promise.all((await this.committed(given)).map((each) => this.valid(each)));
+        const progress = await Promise.all((await this.committed(given)).map((each) => this.validPosition(each)));
         if (assignment !== this.assignment) return;
         this.intake.assign(progress);
         return this.resume();
@@ -196,7 +196,7 @@ export class LaneConsumer {
   }
 
   /** The committed positions or, if the database was restored or nothing was committed, the positions that belong to its state. */
-  private async valid({ databaseMs = 0, isMissing, ...progress }: Committed): Promise<PartitionProgress> {
+  private async validPosition({ databaseMs = 0, isMissing, ...progress }: Committed): Promise<PartitionProgress> {
     const { topic, partition } = progress;
     const at = { ...this.name, topic, partition };
     const restored = await (isMissing ? this.restores.storedPosition(at) : this.restores.positionFor(at, databaseMs));
@@ -207,9 +207,9 @@ export class LaneConsumer {
 
   private async committed(given: Record<string, number[]>): Promise<Committed[]> {
     const topics = Object.keys(given);
-    const answer = topics.length === 0 ? [] : await this.kafka.withAdmin((admin) => admin.fetchOffsets({ groupId: this.group, topics }));
+    const response = topics.length === 0 ? [] : await this.kafka.withAdmin((admin) => admin.fetchOffsets({ groupId: this.group, topics }));
     return Object.entries(given).flatMap(([topic, partitions]) => {
-      const found = new Map(answer.find((each) => each.topic === topic)?.partitions.map((each) => [each.partition, each]));
+      const found = new Map(response.find((each) => each.topic === topic)?.partitions.map((each) => [each.partition, each]));
       return partitions.map((partition) => {
         const { offset, metadata } = found.get(partition) ?? {};
         if (offset === undefined) throw new Error(`Kafka returned no committed offset for partition ${partition} of ${topic}`);
@@ -220,7 +220,7 @@ export class LaneConsumer {
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
     const { assignment } = this;
-    this.watched.fetched(batch);
+    this.watched.recordLag(batch);
     // a batch may outlive the assignment under which it was fetched
     const isOver = () => this.stopping || !isRunning() || isStale() || assignment !== this.assignment;
     while (!this.intake.isAssigned) {
@@ -228,12 +228,12 @@ export class LaneConsumer {
       await sleep(5);
       await heartbeat();
     }
-    if (!this.intake.has(batch.topic, batch.partition) || !this.follows(batch)) return;
+    if (!this.intake.has(batch.topic, batch.partition) || !this.verifyFetch(batch)) return;
     for (let start = 0; start < batch.messages.length; start += CHUNK) {
       const chunk = batch.messages.slice(start, start + CHUNK);
       for (let pause = 100; ; pause = Math.min(pause * 2, 3000)) {
-        while (!this.intake.hasRoom && !isOver()) {
-          await Promise.race([this.intake.room(), sleep(500)]);
+        while (!this.intake.hasCapacity && !isOver()) {
+          await Promise.race([this.intake.waitForCapacity(), sleep(500)]);
           await heartbeat();
         }
         if (isOver()) return;
@@ -253,17 +253,17 @@ export class LaneConsumer {
     await this.gathering.rest(batch);
   }
 
-  private verify(): void {
-    for (const { topic, partition, from } of this.intake.doubt()) this.consumer.seek({ topic, partition, offset: String(from) });
+  private reverify(): void {
+    for (const { topic, partition, from } of this.intake.reverify()) this.consumer.seek({ topic, partition, offset: String(from) });
   }
 
   /** Whether these are the next records of the partition; if not, the right ones are fetched next. */
-  private follows(batch: EachBatchPayload['batch']): boolean {
+  private verifyFetch(batch: EachBatchPayload['batch']): boolean {
     const { topic, partition } = batch;
     const fetched = fetchedOf(batch);
     const { fetchedOffset, highWatermark } = fetched;
     const clock = this.intake.clock(topic, partition);
-    const continuation = this.intake.judge(topic, partition, fetched);
+    const continuation = this.intake.check(topic, partition, fetched);
     const at = { ...this.name, topic, partition, fetched: fetchedOffset };
     if (continuation.kind === 'continues') {
       const { missed } = continuation;
@@ -275,7 +275,7 @@ export class LaneConsumer {
       return true;
     }
     if (continuation.kind === 'replaced') reportReplaced(this.log, { ...at, end: highWatermark });
-    this.consumer.seek({ topic, partition, offset: String(continuation.kind === 'reread' ? continuation.from : 0) });
+    this.consumer.seek({ topic, partition, offset: String(continuation.kind === 'refetch' ? continuation.from : 0) });
     return false;
   }
 

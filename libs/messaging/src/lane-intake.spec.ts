@@ -137,7 +137,7 @@ async function play(steps: Step[], uncommitted: Committing, told: Told = (progre
     }
   };
   const fetch = async (process: Process, partition: number) => {
-    if (!process.intake.hasRoom) return;
+    if (!process.intake.hasCapacity) return;
     const from = process.fetched.get(partition) ?? 0;
     const messages = log[partition]!.slice(from, from + 5);
     await process.intake.take(TOPIC, partition, messages);
@@ -287,7 +287,7 @@ describe('a lane intake whose database was restored', () => {
     expect(ran).toEqual([0, 1, 2]);
     expect(intake.rewind({ topic: TOPIC, partition: 1, offset: 1, clock: 0 })).toBe(false);
     expect(intake.rewind({ topic: TOPIC, partition: 0, offset: 1, clock: 1000, timestamp: 1000 })).toBe(true);
-    expect(intake.judge(TOPIC, 0, { messages, fetchedOffset: 0, highWatermark: 4 })).toEqual({ kind: 'continues', missed: 0 });
+    expect(intake.check(TOPIC, 0, { messages, fetchedOffset: 0, highWatermark: 4 })).toEqual({ kind: 'continues', missed: 0 });
     await intake.take(TOPIC, 0, messages);
     for (let n = 0; n < 6; n++) await finish();
     expect(ran).toEqual([0, 1, 2, 1, 2, 3]);
@@ -299,7 +299,7 @@ describe('a lane intake whose database was restored', () => {
     intake.keepOnly([{ topic: TOPIC, partition: 0 }]);
     intake.assign([{ topic: TOPIC, partition: 0, offset: 3, clock: 7000, timestamp: 7000, ended: [{ from: 4, to: 5 }] }]);
     const messages = log[0]!.slice(2, 6);
-    expect(intake.judge(TOPIC, 0, { messages, fetchedOffset: 2, highWatermark: 6 })).toEqual({ kind: 'replaced' });
+    expect(intake.check(TOPIC, 0, { messages, fetchedOffset: 2, highWatermark: 6 })).toEqual({ kind: 'replaced' });
     await intake.take(TOPIC, 0, log[0]!.slice(0, 6));
     expect(intake.uncommitted()).toMatchObject([{ offset: 6, clock: 1020, ended: [] }]);
   });
@@ -336,7 +336,7 @@ describe('a lane intake that is closed', () => {
     intake.close();
     end(0).succeed();
     end(1).succeed();
-    await intake.lanes.room(1);
+    await intake.lanes.waitUntilBelow(1);
     expect(ends).toHaveLength(2);
     expect(dropped).toEqual([2, 3]);
     expect(intake.uncommitted()).toMatchObject([{ partition: 0, offset: 2, ended: [] }]);
@@ -347,7 +347,7 @@ describe('a lane intake that is closed', () => {
     intake.close();
     end(0).fail();
     end(1).succeed();
-    await intake.lanes.room(1);
+    await intake.lanes.waitUntilBelow(1);
     expect(ends).toHaveLength(2);
     expect(intake.uncommitted()).toMatchObject([{ partition: 0, offset: 0, ended: [{ from: 1, to: 2 }] }]);
   });
@@ -359,7 +359,7 @@ describe('a lane intake that is closed', () => {
     end(1).succeed();
     await settle();
     intake.close();
-    await intake.lanes.room(1);
+    await intake.lanes.waitUntilBelow(1);
     expect(dropped).toEqual([2, 3]);
   });
 });

@@ -1,9 +1,9 @@
 import type { KafkaMessage } from 'kafkajs';
-import { JointPlans, type Plan } from './joint-plans.js';
+import { PlanBatches, type Plan } from './plan-batches.js';
 import { Lanes, type LanesOptions, type Task } from './lanes.js';
 import { type Continuation, type Fetched, LogContinuity } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
-import { clockAfter, type Position, type Progress, united, Watermark } from './watermark.js';
+import { clockAfter, type Position, type Progress, union, Watermark } from './watermark.js';
 
 export interface LaneIntakeOptions extends LanesOptions {
   /** With this many outstanding tasks, no more records are accepted. Each partition may be planning one chunk beyond it. */
@@ -31,14 +31,14 @@ export interface Uncommitted extends PartitionProgress {
 }
 
 /** A partition that is assigned to this process. */
-class Assigned {
+class AssignedPartition {
   readonly watermark: Watermark;
   readonly continuity: LogContinuity;
   /** The number of finished records at the last commit. */
-  endingsCommitted = -1;
+  finishedAtCommit = -1;
   /** The time of the database in the last commit. */
-  private stampCommitted = 0;
-  private isStampDue = false;
+  private databaseMsAtCommit = 0;
+  private isLaterTimeDue = false;
   /** Another process owns it now. */
   lost = false;
 
@@ -46,40 +46,40 @@ class Assigned {
     readonly topic: string,
     readonly partition: number,
     /** The progress that the group has committed: records that are done there are not repeated. */
-    public known: Progress,
+    public committed: Progress,
   ) {
-    this.watermark = new Watermark(known);
-    this.continuity = new LogContinuity(known);
+    this.watermark = new Watermark(committed);
+    this.continuity = new LogContinuity(committed);
   }
 
   /** Whether the record must still be handled, and by this process. */
   isDue(offset: number): boolean {
-    return !this.lost && !hasEnded(this.known, offset);
+    return !this.lost && !isFinished(this.committed, offset);
   }
 
-  isUncommitted(stamp: number): boolean {
-    return this.watermark.endings > this.endingsCommitted || (this.isStampDue && stamp > this.stampCommitted);
+  isUncommitted(databaseMs: number): boolean {
+    return this.watermark.finished > this.finishedAtCommit || (this.isLaterTimeDue && databaseMs > this.databaseMsAtCommit);
   }
 
-  committed(endings: number, stamp: number): void {
-    this.isStampDue = endings > this.endingsCommitted;
-    this.endingsCommitted = endings;
-    this.stampCommitted = stamp;
+  markCommitted(finished: number, databaseMs: number): void {
+    this.isLaterTimeDue = finished > this.finishedAtCommit;
+    this.finishedAtCommit = finished;
+    this.databaseMsAtCommit = databaseMs;
   }
 
   progress(): Progress {
     const own = this.watermark.progress();
     // until we have re-read the records that the group already knows are done
-    return topOf(this.known) > own.offset ? united(own, this.known) : own;
+    return topOf(this.committed) > own.offset ? union(own, this.committed) : own;
   }
 }
 
 const topOf = ({ offset, ended }: Progress): number => ended.at(-1)?.to ?? offset;
 
-const hasEnded = (known: Progress, offset: number): boolean =>
-  offset < known.offset || (offset < topOf(known) && known.ended.some(({ from, to }) => offset >= from && offset < to));
+const isFinished = (committed: Progress, offset: number): boolean =>
+  offset < committed.offset || (offset < topOf(committed) && committed.ended.some(({ from, to }) => offset >= from && offset < to));
 
-const place = (topic: string, partition: number): string => `${topic}/${partition}`;
+const partitionKey = (topic: string, partition: number): string => `${topic}/${partition}`;
 
 /**
  * Turns records of assigned partitions into tasks in lanes, and tracks the progress of each partition. It is the part of a
@@ -92,8 +92,8 @@ const place = (topic: string, partition: number): string => `${topic}/${partitio
  */
 export class LaneIntake {
   readonly lanes: Lanes;
-  private readonly plans: JointPlans;
-  private partitions = new Map<string, Assigned>();
+  private readonly plans: PlanBatches;
+  private partitions = new Map<string, AssignedPartition>();
   private suspended: PromiseWithResolvers<void> | undefined;
   private closed = false;
   /** Whether the committed progress of the partitions is known: our own may be older. */
@@ -101,7 +101,7 @@ export class LaneIntake {
 
   constructor(private readonly options: LaneIntakeOptions) {
     this.lanes = new Lanes(options);
-    this.plans = new JointPlans((records) => options.plan(records), PLANNED_TOGETHER);
+    this.plans = new PlanBatches((records) => options.plan(records), PLANNED_TOGETHER);
   }
 
   /** Starts no task of a record. Tasks in progress continue, and so do tasks that are put into the lanes directly. */
@@ -126,7 +126,7 @@ export class LaneIntake {
   /** The group has assigned exactly these partitions to us; `assign` delivers their committed progress. */
   keepOnly(given: { topic: string; partition: number }[]): void {
     this.isAssigned = false;
-    const kept = new Set(given.map(({ topic, partition }) => place(topic, partition)));
+    const kept = new Set(given.map(({ topic, partition }) => partitionKey(topic, partition)));
     for (const [key, assigned] of this.partitions) {
       if (kept.has(key)) continue;
       assigned.lost = true;
@@ -136,16 +136,16 @@ export class LaneIntake {
 
   /** Delivers the committed progress of the assigned partitions. */
   assign(given: PartitionProgress[]): void {
-    for (const { topic, partition, ...known } of given) {
-      const key = place(topic, partition);
+    for (const { topic, partition, ...committed } of given) {
+      const key = partitionKey(topic, partition);
       const before = this.partitions.get(key);
       // tasks that have started here continue, unless another process has owned the partition meanwhile and advanced it
-      if (before && before.watermark.next >= known.offset) {
-        Object.assign(before, { known, endingsCommitted: -1 });
-        before.continuity.doubt();
+      if (before && before.watermark.next >= committed.offset) {
+        Object.assign(before, { committed, finishedAtCommit: -1 });
+        before.continuity.reverify();
       } else {
         if (before) before.lost = true;
-        this.partitions.set(key, new Assigned(topic, partition, known));
+        this.partitions.set(key, new AssignedPartition(topic, partition, committed));
       }
     }
     this.isAssigned = true;
@@ -153,7 +153,7 @@ export class LaneIntake {
 
   /** Whether the partition is assigned. */
   has(topic: string, partition: number): boolean {
-    return this.partitions.has(place(topic, partition));
+    return this.partitions.has(partitionKey(topic, partition));
   }
 
   /** The clock of the last record of a partition that has been taken, in ms. */
@@ -172,32 +172,32 @@ export class LaneIntake {
    * partition is not ours, or is there already.
    */
   rewind({ topic, partition, ...position }: Position & { topic: string; partition: number }): boolean {
-    const before = this.partitions.get(place(topic, partition));
+    const before = this.partitions.get(partitionKey(topic, partition));
     if (!before || (before.watermark.next === position.offset && before.watermark.isDone)) return false;
     before.lost = true;
-    this.partitions.set(place(topic, partition), new Assigned(topic, partition, { ...position, ended: [] }));
+    this.partitions.set(partitionKey(topic, partition), new AssignedPartition(topic, partition, { ...position, ended: [] }));
     return true;
   }
 
   /** The logs may have been replaced. Returns the offsets from which to fetch in order to verify them. */
-  doubt(): { topic: string; partition: number; from: number }[] {
+  reverify(): { topic: string; partition: number; from: number }[] {
     return [...this.partitions.values()].map(({ topic, partition, continuity }) => {
-      continuity.doubt();
+      continuity.reverify();
       return { topic, partition, from: continuity.from };
     });
   }
 
   /**
-   * Says what a fetch of an assigned partition means. If the log has been replaced, the partition is read from its beginning, with a new clock, and
+   * Checks a fetch of an assigned partition. If the log has been replaced, the partition is read from its beginning, with a new clock, and
    * its next commit moves the group's position back. Tasks of the old records continue.
    */
-  judge(topic: string, partition: number, fetched: Fetched): Continuation {
+  check(topic: string, partition: number, fetched: Fetched): Continuation {
     const assigned = this.assigned(topic, partition);
-    const continuation = assigned.continuity.judge(fetched);
+    const continuation = assigned.continuity.check(fetched);
     // what is done above the position may be records of another log
-    if (continuation.kind === 'continues' && continuation.unverified) assigned.known = { ...assigned.known, ended: [] };
+    if (continuation.kind === 'continues' && continuation.unverified) assigned.committed = { ...assigned.committed, ended: [] };
     if (continuation.kind === 'replaced')
-      this.partitions.set(place(topic, partition), new Assigned(topic, partition, { offset: 0, clock: 0, ended: [] }));
+      this.partitions.set(partitionKey(topic, partition), new AssignedPartition(topic, partition, { offset: 0, clock: 0, ended: [] }));
     return continuation;
   }
 
@@ -215,7 +215,7 @@ export class LaneIntake {
     const planned = new Map(due.map((record, index) => [record, plans[index] ?? []]));
     for (const record of records) {
       const { end } = watermark.begin(record.offset, record.timestamp);
-      assigned.continuity.took(record.offset, record.timestamp);
+      assigned.continuity.advance(record.offset, record.timestamp);
       const tasks = planned.get(record) ?? [];
       let left = tasks.length;
       if (left === 0) end();
@@ -227,38 +227,38 @@ export class LaneIntake {
   }
 
   /** Whether more records are accepted. */
-  get hasRoom(): boolean {
+  get hasCapacity(): boolean {
     return this.lanes.outstanding < this.options.maxOutstanding;
   }
 
   /** Resolves when more records may be accepted. */
-  room(): Promise<void> {
-    return this.lanes.room(this.options.maxOutstanding);
+  waitForCapacity(): Promise<void> {
+    return this.lanes.waitUntilBelow(this.options.maxOutstanding);
   }
 
   /**
-   * The progress since the last commit. `stamp`: the time of the database (restores.ts). A commit is repeated once with a later time, because a backup
+   * The progress since the last commit. `databaseMs`: the time of the database (restores.ts). A commit is repeated once with a later time, because a backup
    * that was made at its own time need not contain its effects.
    */
-  uncommitted(stamp = 0): Uncommitted[] {
+  uncommitted(databaseMs = 0): Uncommitted[] {
     if (!this.isAssigned) return [];
     return [...this.partitions.values()]
-      .filter((assigned) => assigned.isUncommitted(stamp))
+      .filter((assigned) => assigned.isUncommitted(databaseMs))
       .map((assigned) => {
         const { topic, partition, watermark } = assigned;
-        const { endings } = watermark;
-        return { topic, partition, ...assigned.progress(), done: () => assigned.committed(endings, stamp) };
+        const { finished } = watermark;
+        return { topic, partition, ...assigned.progress(), done: () => assigned.markCommitted(finished, databaseMs) };
       });
   }
 
-  private assigned(topic: string, partition: number): Assigned {
-    const assigned = this.partitions.get(place(topic, partition));
+  private assigned(topic: string, partition: number): AssignedPartition {
+    const assigned = this.partitions.get(partitionKey(topic, partition));
     if (!assigned) throw new Error(`partition ${partition} of ${topic} is not assigned`);
     return assigned;
   }
 
   /** The task, dropped if it is no longer ours when its turn comes. `isDone`: false if it is left to another process. */
-  private ifDue(assigned: Assigned, offset: number, task: Task): { task: Task; isDone(): boolean } {
+  private ifDue(assigned: AssignedPartition, offset: number, task: Task): { task: Task; isDone(): boolean } {
     let begun = false;
     let left = false;
     const run = async () => {

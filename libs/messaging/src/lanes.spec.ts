@@ -104,11 +104,11 @@ describe('Lanes', () => {
     const { push, end } = stage(lanes);
     push('a', 'a');
     push('b', 'b');
-    let roomy = false;
-    void lanes.room(2).then(() => (roomy = true));
+    let isBelow = false;
+    void lanes.waitUntilBelow(2).then(() => (isBelow = true));
     await settle();
-    expect(roomy).toBe(false);
+    expect(isBelow).toBe(false);
     await end('a');
-    expect(roomy).toBe(true);
+    expect(isBelow).toBe(true);
   });
 });

@@ -49,7 +49,7 @@ export class Lanes {
   private readonly ready: Lane[] = [];
   private running = 0;
   private count = 0;
-  private roomWaiters: { below: number; resolve: () => void }[] = [];
+  private waiters: { below: number; resolve: () => void }[] = [];
 
   constructor(private readonly options: LanesOptions) {}
 
@@ -72,9 +72,9 @@ export class Lanes {
   }
 
   /** Resolves when fewer than `below` tasks are outstanding. */
-  room(below: number): Promise<void> {
+  waitUntilBelow(below: number): Promise<void> {
     if (this.count < below) return Promise.resolve();
-    return new Promise((resolve) => this.roomWaiters.push({ below, resolve }));
+    return new Promise((resolve) => this.waiters.push({ below, resolve }));
   }
 
   private group(key: string): Group {
@@ -85,12 +85,12 @@ export class Lanes {
 
   private offer(lane: Lane): void {
     if (lane.group.running >= (this.options.groupConcurrency ?? Infinity)) lane.group.waiting.push(lane);
-    else if (this.running >= this.bound(lane)) this.ready.push(lane);
+    else if (this.running >= this.limitFor(lane)) this.ready.push(lane);
     else void this.run(lane);
   }
 
   /** How many tasks may be in flight for the next one of the lane to begin. */
-  private bound({ group }: Lane): number {
+  private limitFor({ group }: Lane): number {
     return this.options.concurrency + (group.running === 0 ? (this.options.reserve ?? 0) : 0);
   }
 
@@ -140,16 +140,16 @@ export class Lanes {
       lane.group.lanes -= 1;
       if (lane.group.lanes === 0) this.groups.delete(lane.groupKey);
     }
-    const fellow = lane.group.waiting.shift();
-    if (fellow) this.ready.push(fellow);
+    const successor = lane.group.waiting.shift();
+    if (successor) this.ready.push(successor);
     while (this.running < this.options.concurrency) {
       const first = this.ready.shift();
       if (!first) break;
       this.offer(first);
     }
     this.useReserve();
-    if (this.roomWaiters.length > 0) {
-      this.roomWaiters = this.roomWaiters.filter(({ below, resolve }) => this.count >= below || resolve());
+    if (this.waiters.length > 0) {
+      this.waiters = this.waiters.filter(({ below, resolve }) => this.count >= below || resolve());
     }
   }
 }

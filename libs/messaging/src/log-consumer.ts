@@ -20,7 +20,7 @@ export interface LogConsumerOptions extends LogIntakeOptions {
 /** Before decompression; at least one batch of the producer is always fetched. Large fetches keep the event loop busy for long. */
 const MAX_BYTES_PER_PARTITION = 256 * 1024;
 /** The interval in which a full partition is checked and a heartbeat is sent. */
-const LOOK_MS = 500;
+const CHECK_MS = 500;
 
 /** A consumer whose position is stored together with its effects, so that each record counts once. The group's offsets are not used. */
 export class LogConsumer {
@@ -37,12 +37,12 @@ export class LogConsumer {
     this.watched = new WatchedConsumer(kafka, kafkaName(options.group), log, {
       vital: options.vital,
       ownGroup: options.ownGroup,
-      onInterruption: () => this.intake.doubt(),
+      onInterruption: () => this.intake.reverify(),
       config: { maxBytesPerPartition: MAX_BYTES_PER_PARTITION },
     });
     this.consumer = this.watched.consumer;
-    const reread = (partition: number, offset: number) => this.consumer.seek({ topic: options.topic, partition, offset: String(offset) });
-    this.intake = new LogIntake(log, options, reread);
+    const refetch = (partition: number, offset: number) => this.consumer.seek({ topic: options.topic, partition, offset: String(offset) });
+    this.intake = new LogIntake(log, options, refetch);
     this.gathering = new Gathering(options.gatherMs ?? 0);
   }
 
@@ -65,10 +65,10 @@ export class LogConsumer {
   }
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
-    this.watched.fetched(batch);
-    while (!this.intake.hasRoom(batch.partition)) {
+    this.watched.recordLag(batch);
+    while (!this.intake.hasCapacity(batch.partition)) {
       if (!isRunning() || isStale()) return;
-      await Promise.race([this.intake.room(), new Promise((resolve) => setTimeout(resolve, LOOK_MS))]);
+      await Promise.race([this.intake.waitForCapacity(), new Promise((resolve) => setTimeout(resolve, CHECK_MS))]);
       await heartbeat();
     }
     if (!isRunning() || isStale()) return;

@@ -28,8 +28,8 @@ function readOn(continuity: LogContinuity, log: Log, first?: number) {
       continue;
     }
     if (fetched === null) break;
-    const continuation = current.judge(fetched);
-    if (continuation.kind === 'reread') from = continuation.from;
+    const continuation = current.check(fetched);
+    if (continuation.kind === 'refetch') from = continuation.from;
     else if (continuation.kind === 'replaced') {
       current = new LogContinuity({ offset: 0, clock: 0 });
       replaced += 1;
@@ -39,7 +39,7 @@ function readOn(continuity: LogContinuity, log: Log, first?: number) {
       for (const { offset, timestamp } of fetched.messages) {
         if (Number(offset) < current.next) continue;
         read.push(Number(timestamp));
-        current.took(Number(offset), Number(timestamp));
+        current.advance(Number(offset), Number(timestamp));
       }
       from = current.next;
     }
@@ -97,7 +97,7 @@ describe('the continuity of a log', () => {
         fc.pre(after !== before - 1);
         const continuity = new LogContinuity({ offset: 0, clock: 0 });
         expect(readOn(continuity, { timestamps: range(1000, 1000 + before), start: 0 }).replaced).toBe(0);
-        continuity.doubt();
+        continuity.reverify();
         const found = readOn(continuity, { timestamps: range(2000, 2000 + after), start: 0 });
         expect(found).toEqual({ read: range(2000, 2000 + after), replaced: 1, missed: 0 });
       }),
@@ -112,6 +112,6 @@ describe('the continuity of a log', () => {
   it('is not broken by a marker of a transaction just below the position', () => {
     const continuity = new LogContinuity({ offset: 4, clock: 1003, timestamp: 1003 });
     const fetched = { messages: [{ offset: '4', timestamp: '1004' }], fetchedOffset: 3, highWatermark: 5 };
-    expect(continuity.judge(fetched)).toEqual({ kind: 'continues', missed: 0 });
+    expect(continuity.check(fetched)).toEqual({ kind: 'continues', missed: 0 });
   });
 });

@@ -24,7 +24,7 @@ export type Continuation =
    */
   | { kind: 'continues'; missed: number; unverified?: true }
   /** These are not the next records: fetch again from this offset. */
-  | { kind: 'reread'; from: number }
+  | { kind: 'refetch'; from: number }
   /** The partition has other records than those that were read: it must be read from its beginning. */
   | { kind: 'replaced' };
 
@@ -60,31 +60,31 @@ export class LogContinuity {
   }
 
   /** The log may have been replaced: the next fetch is verified. */
-  doubt(): void {
+  reverify(): void {
     this.verified = this.timestamp === undefined;
   }
 
   /** The record has been taken. */
-  took(offset: number, timestamp: number): void {
+  advance(offset: number, timestamp: number): void {
     this.next = offset + 1;
     this.timestamp = timestamp;
   }
 
-  judge({ messages, fetchedOffset, highWatermark }: Fetched): Continuation {
+  check({ messages, fetchedOffset, highWatermark }: Fetched): Continuation {
     const { next } = this;
     if (fetchedOffset > next || (fetchedOffset === next && !this.verified)) {
       if (this.isRepeated(fetchedOffset)) return { ...this.continues(this.isFresh ? 0 : fetchedOffset - next), unverified: true };
-      return { kind: 'reread', from: this.from };
+      return { kind: 'refetch', from: this.from };
     }
     if (fetchedOffset === next) return this.continues(0);
-    this.doubt();
-    if (highWatermark < next) return this.isRepeated(fetchedOffset) ? { kind: 'replaced' } : { kind: 'reread', from: this.from };
+    this.reverify();
+    if (highWatermark < next) return this.isRepeated(fetchedOffset) ? { kind: 'replaced' } : { kind: 'refetch', from: this.from };
     if (this.timestamp === undefined) return this.continues(0);
     const before = messages.find(({ offset }) => Number(offset) === next - 1);
     if (before && Number(before.timestamp) !== this.timestamp) return { kind: 'replaced' };
     if (before) return this.continues(0);
     // it ends below the record that identifies the log, or that record is a marker of a transaction, which is not returned
-    return messages.some(({ offset }) => Number(offset) >= next) ? this.continues(0) : { kind: 'reread', from: this.from };
+    return messages.some(({ offset }) => Number(offset) >= next) ? this.continues(0) : { kind: 'refetch', from: this.from };
   }
 
   private continues(missed: number): Continuation & { kind: 'continues' } {

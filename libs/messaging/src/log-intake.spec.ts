@@ -113,7 +113,7 @@ describe('a log intake', () => {
     const store = new Store();
     await store.intake.assign([0]);
     await store.take(0, messages(0, 3));
-    store.intake.doubt();
+    store.intake.reverify();
     expect(store.reread).toEqual([0, 2]);
     expect(await store.take(2, [message(2, 7000), message(3, 8000)])).toBe(false);
     expect(store.reread).toEqual([0, 2, 0]);
@@ -168,7 +168,7 @@ describe('a log intake', () => {
     const store = new Store();
     await store.intake.assign([0]);
     await store.intake.assign([]);
-    expect(store.intake.hasRoom(0)).toBe(false);
+    expect(store.intake.hasCapacity(0)).toBe(false);
     expect(await store.take(0, messages(0, 4))).toBe(false);
     expect(store.handled).toEqual([]);
   });

@@ -39,12 +39,12 @@ const WAITING = { records: 2 * BATCH.records, bytes: 2 * BATCH.bytes };
 /** How long a rebalance waits for batches in progress. A longer batch is stopped by the fence. */
 const SETTLE_MS = 5000;
 const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 3000;
+const MAX_PAUSE_MS = 3000;
 /** A batch that fails this often, which takes half a minute, does not fail because of a restart. */
-const MANY_TRIES = 12;
+const MANY_ATTEMPTS = 12;
 
 /** The state of an assigned partition. */
-class Feed {
+class AssignedPartition {
   readonly waiting: LogRecord[] = [];
   bytes = 0;
   dropped = false;
@@ -62,7 +62,7 @@ class Feed {
     this.clock = position.clock;
   }
 
-  get hasRoom(): boolean {
+  get hasCapacity(): boolean {
     return this.waiting.length < WAITING.records && this.bytes < WAITING.bytes;
   }
 }
@@ -72,15 +72,15 @@ class Feed {
  * consumer that does not use Kafka, so that crashes and rebalances can be simulated.
  */
 export class LogIntake {
-  private feeds = new Map<number, Feed>();
+  private partitions = new Map<number, AssignedPartition>();
   private generation = 0;
-  private wakers: (() => void)[] = [];
+  private waiters: (() => void)[] = [];
 
-  /** reread: requests that the partition is fetched from this offset on. */
+  /** refetch: requests that the partition is fetched from this offset on. */
   constructor(
     private readonly log: Log,
     private readonly options: LogIntakeOptions,
-    private readonly reread: (partition: number, offset: number) => void,
+    private readonly refetch: (partition: number, offset: number) => void,
   ) {}
 
   /** The group has assigned exactly these partitions to us. Waiting records are dropped; the new owner fetches them again. */
@@ -91,10 +91,10 @@ export class LogIntake {
   }
 
   /** The log may have been replaced: requests what verifies it. */
-  doubt(): void {
-    for (const { partition, continuity } of this.feeds.values()) {
-      continuity.doubt();
-      this.reread(partition, continuity.from);
+  reverify(): void {
+    for (const { partition, continuity } of this.partitions.values()) {
+      continuity.reverify();
+      this.refetch(partition, continuity.from);
     }
   }
 
@@ -105,35 +105,35 @@ export class LogIntake {
   }
 
   /** Whether records of the partition are accepted; false, too, while its position is being read. */
-  hasRoom(partition: number): boolean {
-    return this.feeds.get(partition)?.hasRoom ?? false;
+  hasCapacity(partition: number): boolean {
+    return this.partitions.get(partition)?.hasCapacity ?? false;
   }
 
   /** Resolves when records may be accepted again. */
-  room(): Promise<void> {
-    return new Promise((resolve) => this.wakers.push(resolve));
+  waitForCapacity(): Promise<void> {
+    return new Promise((resolve) => this.waiters.push(resolve));
   }
 
-  /** Takes the records of a fetch. Returns false if they are not the next ones; then `reread` has requested the right offset. */
+  /** Takes the records of a fetch. Returns false if they are not the next ones; then `refetch` has requested the right offset. */
   take(fetched: FetchedBatch): boolean {
     const { partition, messages } = fetched;
-    const feed = this.feeds.get(partition);
-    if (!feed || !this.follows(feed, fetched)) return false;
+    const assigned = this.partitions.get(partition);
+    if (!assigned || !this.verifyFetch(assigned, fetched)) return false;
     for (const message of messages) {
       const [offset, timestamp] = [Number(message.offset), Number(message.timestamp)];
-      if (offset < feed.continuity.next) continue;
-      feed.clock = clockAfter(feed.clock, timestamp);
-      feed.continuity.took(offset, timestamp);
-      const record = new LogRecord(this.options.topic, partition, message, feed.clock);
-      feed.waiting.push(record);
-      feed.bytes += record.value?.length ?? 0;
+      if (offset < assigned.continuity.next) continue;
+      assigned.clock = clockAfter(assigned.clock, timestamp);
+      assigned.continuity.advance(offset, timestamp);
+      const record = new LogRecord(this.options.topic, partition, message, assigned.clock);
+      assigned.waiting.push(record);
+      assigned.bytes += record.value?.length ?? 0;
     }
-    feed.working ??= this.work(feed).finally(() => (feed.working = undefined));
+    assigned.working ??= this.work(assigned).finally(() => (assigned.working = undefined));
     return true;
   }
 
-  private follows(feed: Feed, fetched: FetchedBatch): boolean {
-    const { partition, continuity } = feed;
+  private verifyFetch(assigned: AssignedPartition, fetched: FetchedBatch): boolean {
+    const { partition, continuity } = assigned;
     const at = {
       group: this.options.group,
       topic: this.options.topic,
@@ -141,62 +141,62 @@ export class LogIntake {
       expected: continuity.next,
       fetched: fetched.fetchedOffset,
     };
-    const continuation = continuity.judge(fetched);
+    const continuation = continuity.check(fetched);
     if (continuation.kind === 'continues') {
       if (continuation.missed > 0) reportMissed(this.log, { ...at, missed: continuation.missed });
       return true;
     }
-    if (continuation.kind === 'reread') {
-      this.reread(partition, continuation.from);
+    if (continuation.kind === 'refetch') {
+      this.refetch(partition, continuation.from);
       return false;
     }
     reportReplaced(this.log, { ...at, end: fetched.highWatermark });
-    feed.continuity = new LogContinuity({ offset: 0, clock: 0 });
-    feed.clock = 0;
-    this.reread(partition, 0);
+    assigned.continuity = new LogContinuity({ offset: 0, clock: 0 });
+    assigned.clock = 0;
+    this.refetch(partition, 0);
     return false;
   }
 
-  private async work(feed: Feed): Promise<void> {
+  private async work(assigned: AssignedPartition): Promise<void> {
     let [pause, tries] = [FIRST_PAUSE_MS, 1];
-    while (!feed.dropped && feed.waiting.length > 0) {
-      const records = nextBatch(feed.waiting);
+    while (!assigned.dropped && assigned.waiting.length > 0) {
+      const records = nextBatch(assigned.waiting);
       const last = records.at(-1) as LogRecord;
       const after: Position = { offset: last.offset + 1, clock: last.clock, timestamp: last.timestamp };
-      const fields = { topic: this.options.topic, partition: feed.partition, offset: feed.position.offset };
+      const fields = { topic: this.options.topic, partition: assigned.partition, offset: assigned.position.offset };
       try {
-        await this.options.handle(feed.partition, records, feed.position, after);
-        feed.position = after;
-        feed.waiting.splice(0, records.length);
-        feed.bytes -= records.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
+        await this.options.handle(assigned.partition, records, assigned.position, after);
+        assigned.position = after;
+        assigned.waiting.splice(0, records.length);
+        assigned.bytes -= records.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
         [pause, tries] = [FIRST_PAUSE_MS, 1];
         this.wake();
       } catch (error) {
-        if (feed.dropped) return;
+        if (assigned.dropped) return;
         if (error instanceof Fenced) {
           this.log.info(fields, 'log.fenced');
-          feed.dropped = true;
-          this.feeds.delete(feed.partition);
-          return this.begin([feed.partition], this.generation);
+          assigned.dropped = true;
+          this.partitions.delete(assigned.partition);
+          return this.begin([assigned.partition], this.generation);
         }
-        this.log[tries < MANY_TRIES ? 'warn' : 'error']({ ...fields, tries, err: error }, 'log.batch-failed');
+        this.log[tries < MANY_ATTEMPTS ? 'warn' : 'error']({ ...fields, tries, err: error }, 'log.batch-failed');
         tries += 1;
         await sleep(pause);
-        pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+        pause = Math.min(pause * 2, MAX_PAUSE_MS);
       }
     }
   }
 
   /** Reads the positions of the partitions, retrying until it succeeds, and requests fetches from there. */
   private async begin(partitions: number[], generation: number): Promise<void> {
-    for (let pause = FIRST_PAUSE_MS; generation === this.generation; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    for (let pause = FIRST_PAUSE_MS; generation === this.generation; pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
       try {
         const kept = await this.options.positions(partitions);
         if (generation !== this.generation) return;
         for (const partition of partitions) {
-          const feed = new Feed(partition, kept.get(partition) ?? { offset: 0, clock: 0 });
-          this.feeds.set(partition, feed);
-          this.reread(partition, feed.continuity.from);
+          const assigned = new AssignedPartition(partition, kept.get(partition) ?? { offset: 0, clock: 0 });
+          this.partitions.set(partition, assigned);
+          this.refetch(partition, assigned.continuity.from);
         }
         return this.wake();
       } catch (error) {
@@ -207,15 +207,15 @@ export class LogIntake {
   }
 
   private async dropAll(): Promise<void> {
-    const feeds = [...this.feeds.values()];
-    this.feeds = new Map();
-    for (const feed of feeds) feed.dropped = true;
+    const all = [...this.partitions.values()];
+    this.partitions = new Map();
+    for (const assigned of all) assigned.dropped = true;
     this.wake();
-    await Promise.race([Promise.all(feeds.map(async ({ working }) => working)), sleep(SETTLE_MS)]);
+    await Promise.race([Promise.all(all.map(async ({ working }) => working)), sleep(SETTLE_MS)]);
   }
 
   private wake(): void {
-    for (const waker of this.wakers.splice(0)) waker();
+    for (const resolve of this.waiters.splice(0)) resolve();
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import type { EachBatchPayload } from 'kafkajs';
+import type { Batch, Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName, type Service, Unavailable } from '#contracts';
 import { LOG, type Log } from '#observability';
 import { deleteGroups } from './consumer-life.js';
@@ -56,62 +56,95 @@ export class LogReader {
    *
    * @param service whose consumer groups the temporary one is among
    */
-  async read(
-    service: Service,
-    topic: string,
-    ranges: LogRanges,
-    take: (partition: number, records: LogRecord[]) => Promise<boolean> | boolean,
-    { withinMs = READ_MS } = {},
-  ): Promise<void> {
-    const open = new Map([...ranges].filter(([, { from, to }]) => from < to));
-    if (open.size === 0) return;
+  async read(service: Service, topic: string, ranges: LogRanges, take: Take, { withinMs = READ_MS } = {}): Promise<void> {
     const group = kafkaName(`${service}.reader-${randomUUID()}`);
     const consumer = this.kafka.consumer({ groupId: group, allowAutoTopicCreation: false, maxWaitTimeInMs: 200, ...FEW_RETRIES });
-    const done = Promise.withResolvers<void>();
+    const reading = new Reading(consumer, topic, ranges, take);
+    if (reading.isComplete) return;
+    try {
+      await reading.run(withinMs);
+    } finally {
+      await consumer.disconnect().catch((error: Error) => this.log.warn({ err: error }, 'log-reader.not-closed'));
+      await deleteGroups(this.kafka, this.log, (other) => other === group);
+    }
+  }
+}
+
+/** Returns false if no more records of the partition are needed. */
+type Take = (partition: number, records: LogRecord[]) => Promise<boolean> | boolean;
+
+/** One call of `LogReader.read`. */
+class Reading {
+  /** What has not been read yet. */
+  private readonly open: LogRanges;
+  private readonly clocks = new Map<number, number>();
+  private readonly done = Promise.withResolvers<void>();
+
+  constructor(
+    private readonly consumer: Consumer,
+    private readonly topic: string,
+    ranges: LogRanges,
+    private readonly take: Take,
+  ) {
+    this.open = new Map([...ranges].filter(([, { from, to }]) => from < to).map(([partition, range]) => [partition, { ...range }]));
+  }
+
+  get isComplete(): boolean {
+    return this.open.size === 0;
+  }
+
+  /** Resolves when everything has been read. */
+  async run(withinMs: number): Promise<void> {
+    const { consumer, topic, done } = this;
     const late = setTimeout(() => done.reject(new Unavailable('the log could not be read in time')), withinMs);
-    const clocks = new Map<number, number>();
-    const eachBatch = async ({ batch, heartbeat }: EachBatchPayload): Promise<void> => {
-      const { partition } = batch;
-      const range = open.get(partition);
-      if (!range) return consumer.pause([{ topic, partitions: [partition] }]);
-      const records: LogRecord[] = [];
-      for (const message of batch.messages) {
-        const clock = clockAfter(clocks.get(partition) ?? 0, Number(message.timestamp));
-        clocks.set(partition, clock);
-        const offset = Number(message.offset);
-        if (offset >= range.from && offset < range.to) records.push(new LogRecord(topic, partition, message, clock));
-      }
-      try {
-        const more = records.length === 0 || (await take(partition, records));
-        range.from = Math.max(range.from, Number(batch.lastOffset()) + 1);
-        if (!more || range.from >= range.to) {
-          open.delete(partition);
-          consumer.pause([{ topic, partitions: [partition] }]);
-        }
-        if (open.size === 0) done.resolve();
-      } catch (error) {
-        done.reject(error);
-        consumer.pause([{ topic, partitions: [partition] }]);
-      }
-      await heartbeat();
-    };
-    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-      const partitions = payload.memberAssignment[topic] ?? [];
-      for (const partition of partitions) {
-        const range = open.get(partition);
-        if (range) consumer.seek({ topic, partition, offset: String(range.from) });
-      }
-    });
+    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => this.seek(payload.memberAssignment[topic] ?? []));
     consumer.on(consumer.events.CRASH, ({ payload }) => done.reject(payload.error));
     try {
       await consumer.connect();
       await consumer.subscribe({ topics: [topic], fromBeginning: false });
-      await consumer.run({ autoCommit: false, eachBatchAutoResolve: true, eachBatch });
+      await consumer.run({ autoCommit: false, eachBatchAutoResolve: true, eachBatch: (payload) => this.eachBatch(payload) });
       await done.promise;
     } finally {
       clearTimeout(late);
-      await consumer.disconnect().catch((error: Error) => this.log.warn({ err: error }, 'log-reader.not-closed'));
-      await deleteGroups(this.kafka, this.log, (other) => other === group);
     }
+  }
+
+  private seek(partitions: number[]): void {
+    for (const partition of partitions) {
+      const range = this.open.get(partition);
+      if (range) this.consumer.seek({ topic: this.topic, partition, offset: String(range.from) });
+    }
+  }
+
+  private async eachBatch({ batch, heartbeat }: EachBatchPayload): Promise<void> {
+    const { partition } = batch;
+    const range = this.open.get(partition);
+    if (!range) return this.pause(partition);
+    const records = this.recordsOf(batch).filter(({ offset }) => offset >= range.from && offset < range.to);
+    try {
+      const more = records.length === 0 || (await this.take(partition, records));
+      range.from = Math.max(range.from, Number(batch.lastOffset()) + 1);
+      if (!more || range.from >= range.to) {
+        this.open.delete(partition);
+        this.pause(partition);
+      }
+      if (this.isComplete) this.done.resolve();
+    } catch (error) {
+      this.done.reject(error);
+      this.pause(partition);
+    }
+    await heartbeat();
+  }
+
+  private recordsOf({ partition, messages }: Batch): LogRecord[] {
+    return messages.map((message) => {
+      const clock = clockAfter(this.clocks.get(partition) ?? 0, Number(message.timestamp));
+      this.clocks.set(partition, clock);
+      return new LogRecord(this.topic, partition, message, clock);
+    });
+  }
+
+  private pause(partition: number): void {
+    this.consumer.pause([{ topic: this.topic, partitions: [partition] }]);
   }
 }

@@ -15,9 +15,9 @@ import { counter, currentRequestId, type Log } from '#observability';
 import type { SecretBox } from '#secrets';
 import { deleteGroups, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
-import { currentPatience } from './patience.js';
+import { currentLateHandler } from './late-replies.js';
 import type { OutgoingRecord, Publisher } from './publisher.js';
-import { errorFromWire, HEADER, replyPlace, requestPlace } from './wire.js';
+import { errorFromWire, HEADER, replyContext, requestContext } from './wire.js';
 
 interface Pending {
   resolve(reply: unknown): void;
@@ -26,7 +26,7 @@ interface Pending {
 }
 
 const TIMEOUT_MS = 10_000;
-/** How long to wait for the late reply to a request whose caller has patience. */
+/** How long to wait for the late reply to a request whose caller accepts late replies. */
 const LATE_MS = 60_000;
 /** How long an announcement waits for the services that act on a fact. */
 const ANNOUNCE_MS = 2000;
@@ -70,7 +70,7 @@ export class Messages {
       eachBatch: async ({ batch }) => {
         for (const message of batch.messages) {
           const header = (name: string) => message.headers?.[name]?.toString();
-          this.settle(header(HEADER.correlationId) ?? '', message.value, header(HEADER.error), header(HEADER.sealed) !== undefined);
+          this.receive(header(HEADER.correlationId) ?? '', message.value, header(HEADER.error), header(HEADER.sealed) !== undefined);
         }
       },
     });
@@ -108,7 +108,7 @@ export class Messages {
     payload: Payload,
     { key, timeoutMs = TIMEOUT_MS }: { key: string; timeoutMs?: number },
   ): Promise<Reply> {
-    return this.ask(ownerOf(contract), contract.name, payload, { key, timeoutMs, secret: contract.secret });
+    return this.send(ownerOf(contract), contract.name, payload, { key, timeoutMs, secret: contract.secret });
   }
 
   /**
@@ -119,7 +119,7 @@ export class Messages {
     await Promise.all(
       (contract.announcedTo ?? []).map(async (service) => {
         try {
-          await this.ask(service, contract.topic, payload, { key, timeoutMs: ANNOUNCE_MS });
+          await this.send(service, contract.topic, payload, { key, timeoutMs: ANNOUNCE_MS });
         } catch (error) {
           lateAnnouncements.inc({ service });
           this.log.warn({ fact: contract.name, key, service, err: error }, 'fact.announced-late');
@@ -128,7 +128,7 @@ export class Messages {
     );
   }
 
-  private ask<Reply>(
+  private send<Reply>(
     service: Service,
     message: string,
     payload: object,
@@ -137,23 +137,23 @@ export class Messages {
     if (this.isStopped) return Promise.reject(new Unavailable('the service is stopping'));
     const correlationId = randomUUID();
     const text = JSON.stringify(payload);
-    const value = secret ? this.box.seal(text, requestPlace(correlationId)) : text;
+    const value = secret ? this.box.seal(text, requestContext(correlationId)) : text;
     return new Promise<Reply>((resolve, reject) => {
-      const giveUp = (error: SluiceError) => {
+      const fail = (error: SluiceError) => {
         if (!this.pending.delete(correlationId)) return;
         clearTimeout(pending.timer);
         reject(error);
       };
-      let onSlow = currentPatience();
+      let onLate = currentLateHandler();
       const late = () => {
         const error = new TimedOut(`no reply to ${message} within ${timeoutMs} ms`);
-        if (!onSlow) return giveUp(error);
-        onSlow(error);
-        onSlow = undefined;
+        if (!onLate) return fail(error);
+        onLate(error);
+        onLate = undefined;
         pending.timer = setTimeout(late, LATE_MS);
       };
       const pending: Pending = { resolve: resolve, reject, timer: setTimeout(late, timeoutMs) };
-      const notSent = setTimeout(() => giveUp(notAccepted()), Math.min(SEND_TIMEOUT_MS, timeoutMs));
+      const notSent = setTimeout(() => fail(notAccepted()), Math.min(SEND_TIMEOUT_MS, timeoutMs));
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
         [HEADER.message]: message,
@@ -168,7 +168,7 @@ export class Messages {
         (error: Error) => {
           clearTimeout(notSent);
           this.log.warn({ message, err: error }, 'request.not-sent');
-          giveUp(notAccepted());
+          fail(notAccepted());
         },
       );
     });
@@ -181,7 +181,7 @@ export class Messages {
     return this.publisher.send([recordOf(contract, payload, key)]);
   }
 
-  private settle(correlationId: string, value: Buffer | null, error: string | undefined, isSealed: boolean): void {
+  private receive(correlationId: string, value: Buffer | null, error: string | undefined, isSealed: boolean): void {
     const pending = this.pending.get(correlationId);
     // the reply belongs to another process, or came too late
     if (!pending) return;
@@ -190,7 +190,7 @@ export class Messages {
     try {
       if (error !== undefined) throw errorFromWire(error);
       const text = value === null ? '' : decoder.decode(value);
-      const reply = isSealed ? this.box.open(text, replyPlace(correlationId)) : text;
+      const reply = isSealed ? this.box.open(text, replyContext(correlationId)) : text;
       pending.resolve(reply === '' ? undefined : JSON.parse(reply));
     } catch (reason) {
       pending.reject(reason as SluiceError);

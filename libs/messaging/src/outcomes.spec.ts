@@ -30,7 +30,7 @@ async function settle(...steps: (() => Outcome | void)[]): Promise<{ tries: numb
   } as unknown as TransportOptions;
   const outcomes = new Outcomes(options, async () => {});
   let tries = 0;
-  await outcomes.settle(record, async () => (steps[tries++] ?? steps.at(-1))?.());
+  await outcomes.handle(record, async () => (steps[tries++] ?? steps.at(-1))?.());
   return { tries, deadLetters };
 }
 

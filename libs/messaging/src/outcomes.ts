@@ -11,9 +11,9 @@ import type { Publisher } from './publisher.js';
 const handled = counter('records_handled_total', 'Records that a handler has finished with, by how it ended.', ['topic', 'outcome']);
 
 /** The number of attempts for a record whose handler throws an error that is not transient. */
-const TRIES = 4;
+const MAX_TRIES = 4;
 const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 5000;
+const MAX_PAUSE_MS = 5000;
 
 /**
  * Handles a record until it is finished:
@@ -27,8 +27,8 @@ export class Outcomes {
   ) {}
 
   /** Resolves when the record is finished. Throws only if the dead-letter topic does not accept it. */
-  async settle(record: LogRecord, handle: () => Promise<unknown>): Promise<void> {
-    for (let tries = 1, pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 3, LONGEST_PAUSE_MS)) {
+  async handle(record: LogRecord, handle: () => Promise<unknown>): Promise<void> {
+    for (let tries = 1, pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 3, MAX_PAUSE_MS)) {
       const { outcome, isFailure } = await this.attempt(handle, tries);
       switch (outcome?.kind) {
         case undefined:
@@ -47,7 +47,7 @@ export class Outcomes {
   }
 
   /** A task that copies a record that does not belong on its topic. The lane repeats it until Kafka has acknowledged the copy. */
-  rejection(record: LogRecord, reason: string): Task {
+  deadLetterTask(record: LogRecord, reason: string): Task {
     return { lane: `dead letters ${record.topic} ${record.partition}`, run: () => this.reject(record, reason) };
   }
 
@@ -67,8 +67,8 @@ export class Outcomes {
       // an error in the record itself does not go away
       if (error instanceof BadRecord || (error instanceof SluiceError && error.code === 'invalid')) return { outcome: rejected(reason) };
       if (this.isTransient(error)) return { outcome: retry(reason) };
-      this.options.log[tries < TRIES ? 'warn' : 'error']({ tries, err: error }, 'record.failed');
-      return { outcome: tries < TRIES ? retry(reason) : rejected(reason), isFailure: true };
+      this.options.log[tries < MAX_TRIES ? 'warn' : 'error']({ tries, err: error }, 'record.failed');
+      return { outcome: tries < MAX_TRIES ? retry(reason) : rejected(reason), isFailure: true };
     }
   }
 

@@ -2,7 +2,7 @@ import { Invalid, SluiceError, Unavailable } from '#contracts';
 import type { LogRecord } from './log-record.js';
 import { BadRecord, jsonOf, parsed } from './payload.js';
 import type { Handler, TransportOptions } from './transport-options.js';
-import { errorToWire, HEADER, replyPlace, requestPlace } from './wire.js';
+import { errorToWire, HEADER, replyContext, requestContext } from './wire.js';
 
 /**
  * Handles requests (commands and queries), and announced facts, which arrive as requests, too.
@@ -16,7 +16,7 @@ export class Requests {
   ) {}
 
   /** Throws BadRecord if the record is not a request. */
-  async answer(record: LogRecord): Promise<void> {
+  async handle(record: LogRecord): Promise<void> {
     const { log, publisher, box } = this.options;
     const replyTo = record.header(HEADER.replyTo);
     const correlationId = record.header(HEADER.correlationId);
@@ -31,22 +31,22 @@ export class Requests {
     try {
       const handler = this.handlers.get(message);
       if (!handler) throw new BadRecord(`unknown message ${message}`);
-      const payload = isSealed ? parsed(box.open(String(record.value), requestPlace(correlationId))) : jsonOf(record);
+      const payload = isSealed ? parsed(box.open(String(record.value), requestContext(correlationId))) : jsonOf(record);
       const result = await handler(payload, record);
       if (result !== undefined) value = JSON.stringify(result);
       if (isSealed) {
-        value = box.seal(String(value), replyPlace(correlationId));
+        value = box.seal(String(value), replyContext(correlationId));
         headers[HEADER.sealed] = '1';
       }
     } catch (error) {
-      headers[HEADER.error] = errorToWire(this.meant(error, fields));
+      headers[HEADER.error] = errorToWire(this.replyError(error, fields));
     }
     // a reply that Kafka does not accept is sent again: the handler does not run twice for it
     await withRetries(() => publisher.send([{ topic: replyTo, key: correlationId, headers, value }]));
   }
 
   /** The error that the caller receives. */
-  private meant(error: unknown, fields: object): SluiceError {
+  private replyError(error: unknown, fields: object): SluiceError {
     const { log, isTransient, outageOf } = this.options;
     if (error instanceof SluiceError) return error;
     if (error instanceof BadRecord) return new Invalid(error.message);

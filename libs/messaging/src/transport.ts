@@ -15,7 +15,7 @@ import type { Handler, TransportOptions } from './transport-options.js';
 import type { Position } from './watermark.js';
 import { HEADER } from './wire.js';
 
-type Planned = (records: LogRecord[]) => Promise<Task[][]>;
+type Planner = (records: LogRecord[]) => Promise<Task[][]>;
 
 const REQUESTS_GROUP = 'requests';
 const REQUESTS: ConsumerSettings = { concurrency: 64 };
@@ -63,7 +63,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   }
 
   private async start(): Promise<void> {
-    this.consumers = [...this.requests(), ...this.listeners(), ...this.followers()];
+    this.consumers = [...this.requestConsumers(), ...this.recordConsumers(), ...this.logConsumers()];
     await Promise.all(this.consumers.map((each) => each.start()));
   }
 
@@ -75,7 +75,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     });
   }
 
-  private requests(): LaneConsumer[] {
+  private requestConsumers(): LaneConsumer[] {
     const requested = this.entryPoints('handles').map(({ entry, handler }): [string, Handler] => [entry.name, handler]);
     const announced = this.entryPoints('consumes').map(({ entry, handler }): [string, Handler] => [entry.source.topic, handler]);
     if (requested.length + announced.length === 0) return [];
@@ -83,19 +83,19 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     const plan = (records: LogRecord[]): Promise<Task[][]> =>
       Promise.resolve(
         // each request has its own lane, so that requests do not wait for each other
-        records.map((record) => [{ lane: randomUUID(), run: () => this.outcomes.settle(record, () => requests.answer(record)) }]),
+        records.map((record) => [{ lane: randomUUID(), run: () => this.outcomes.handle(record, () => requests.handle(record)) }]),
       );
     return [this.laneConsumer(REQUESTS_GROUP, new Map([[requestsTopic(this.options.service), plan]]), REQUESTS)];
   }
 
   /** One consumer per group, for all topics that its methods handle. */
-  private listeners(): LaneConsumer[] {
-    const groups = new Map<string, { topics: Map<string, Planned>; settings: ConsumerSettings }>([
+  private recordConsumers(): LaneConsumer[] {
+    const groups = new Map<string, { topics: Map<string, Planner>; settings: ConsumerSettings }>([
       [FACTS_GROUP, { topics: new Map(), settings: {} }],
     ]);
     for (const { entry, handler } of this.entryPoints('consumes', 'consumes-batch')) {
       const settings = typeof entry.settings === 'function' ? entry.settings() : entry.settings;
-      const group = groups.get(entry.group) ?? { topics: new Map<string, Planned>(), settings };
+      const group = groups.get(entry.group) ?? { topics: new Map<string, Planner>(), settings };
       group.topics.set(entry.source.topic, this.planner(entry.kind, entry.source, handler));
       groups.set(entry.group, group);
     }
@@ -105,10 +105,10 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   }
 
   /** Validates a batch and turns it into tasks; invalid records go to the dead-letter topic. */
-  private planner(kind: 'consumes' | 'consumes-batch', { payload }: Readable, handler: Handler): Planned {
+  private planner(kind: 'consumes' | 'consumes-batch', { payload }: Readable, handler: Handler): Planner {
     const one = (record: LogRecord, value: unknown): Task => ({
       lane: `${record.topic} ${record.key}`,
-      run: () => this.outcomes.settle(record, () => handler(value, record)),
+      run: () => this.outcomes.handle(record, () => handler(value, record)),
     });
     return async (records) => {
       const values = payload
@@ -119,7 +119,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       let next = 0;
       return records.map((record, index) => {
         const value = values[index];
-        if (value instanceof BadRecord) return [this.outcomes.rejection(record, value.message)];
+        if (value instanceof BadRecord) return [this.outcomes.deadLetterTask(record, value.message)];
         return kind === 'consumes' ? [one(record, value)] : (planned[next++] ?? []);
       });
     };
@@ -127,7 +127,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
 
   private laneConsumer(
     group: string,
-    topics: Map<string, Planned>,
+    topics: Map<string, Planner>,
     { concurrency = DEFAULTS.concurrency, ...settings }: ConsumerSettings,
   ): LaneConsumer {
     const { service, kafka, log, consumers, restores } = this.options;
@@ -148,14 +148,14 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   }
 
   /** `Consumers` starts those that run on demand. */
-  private followers(): LogConsumer[] {
+  private logConsumers(): LogConsumer[] {
     const { service, kafka, log, consumers } = this.options;
     const positions = new Map(this.entryPoints('positions').map(({ entry, handler }) => [entry.group, handler]));
     return this.entryPoints('follows').flatMap(({ entry: { topic, group, settings }, handler }) => {
       const positionsOf = positions.get(group);
       if (!positionsOf) throw new Error(`no method returns the positions of ${group}`);
       const { onDemand = false, ...rest } = settings;
-      const make = () =>
+      const create = () =>
         new LogConsumer(kafka, log, {
           ...rest,
           topic,
@@ -164,8 +164,8 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
           positions: async (partitions) => (await positionsOf(partitions)) as Map<number, Position>,
           handle: async (...batch) => void (await handler(new Batch(...batch))),
         });
-      if (!onDemand) return [make()];
-      consumers.offer(group, make);
+      if (!onDemand) return [create()];
+      consumers.addOnDemand(group, create);
       return [];
     });
   }

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { AHEAD_MS, clockAfter, type Progress, united, Watermark } from './watermark.js';
+import { AHEAD_MS, clockAfter, type Progress, union, Watermark } from './watermark.js';
 
 const knows = ({ offset: low, ended }: Progress, offset: number): boolean =>
   offset < low || ended.some(({ from, to }) => offset >= from && offset < to);
@@ -56,7 +56,7 @@ it.each([
 it('merges the progress of two sources', () => {
   fc.assert(
     fc.property(progress, progress, ({ progress: one }, { progress: other }) => {
-      const both = united(one, other);
+      const both = union(one, other);
       for (const offset of offsets) expect(knows(both, offset)).toBe(knows(one, offset) || knows(other, offset));
       expect(both.offset).toBe(Math.max(one.offset, other.offset));
     }),

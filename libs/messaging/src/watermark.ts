@@ -44,7 +44,7 @@ export class Watermark {
   clock: number;
   private timestamp: number | undefined;
   /** The number of finished records. */
-  endings = 0;
+  finished = 0;
 
   constructor(start: Position) {
     this.next = start.offset;
@@ -68,7 +68,7 @@ export class Watermark {
     return {
       clock: this.clock,
       end: () => {
-        if (this.open.delete(offset)) this.endings += 1;
+        if (this.open.delete(offset)) this.finished += 1;
       },
     };
   }
@@ -90,7 +90,7 @@ export class Watermark {
 }
 
 /** All offsets of one partition that are done according to either argument. */
-export function united(one: Progress, other: Progress): Progress {
+export function union(one: Progress, other: Progress): Progress {
   const ended: OffsetRange[] = [];
   for (const range of [...one.ended, ...other.ended].sort((a, b) => a.from - b.from)) {
     const last = ended.at(-1);

@@ -19,8 +19,8 @@ export const HEADER = {
 } as const;
 
 /** The context to which the value of a sealed request and its reply is bound (libs/secrets). */
-export const requestPlace = (correlationId: string): string => `request ${correlationId}`;
-export const replyPlace = (correlationId: string): string => `reply ${correlationId}`;
+export const requestContext = (correlationId: string): string => `request ${correlationId}`;
+export const replyContext = (correlationId: string): string => `reply ${correlationId}`;
 
 interface ErrorOnTheWire {
   code: ErrorCode;

@@ -8,7 +8,7 @@ const [older, newer] = [randomBytes(32), randomBytes(32)];
 describe('a sealed text', () => {
   const box = new SecretBox([newer, older]);
 
-  it('opens in its place, and is never the same twice', () => {
+  it('opens in its context, and is never the same twice', () => {
     const sealed = box.seal('ä secret', 'source dc_1');
     expect(isSealed(sealed)).toBe(true);
     expect(sealed).not.toContain('secret dc');
@@ -16,7 +16,7 @@ describe('a sealed text', () => {
     expect(box.seal('ä secret', 'source dc_1')).not.toBe(sealed);
   });
 
-  it('does not open in another place', () => {
+  it('does not open in another context', () => {
     expect(() => box.open(box.seal('x', 'source dc_1'), 'source dc_2')).toThrow(SecretsKeyProblem);
   });
 

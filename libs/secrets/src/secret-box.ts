@@ -18,7 +18,7 @@ export const isSealed = (text: unknown): text is string => typeof text === 'stri
  *
  *     sealed:<first 8 hex digits of the key's SHA-256>:<base64 of IV, tag and ciphertext>
  *
- * place: what the value belongs to, such as `source dc_123`. The value opens only with the same place.
+ * context: what the value belongs to, such as `source dc_123`. The value opens only with the same context.
  */
 export class SecretBox {
   private readonly keys: { id: string; key: KeyObject }[];
@@ -27,31 +27,31 @@ export class SecretBox {
     this.keys = keys.map((bytes) => ({ id: createHash('sha256').update(bytes).digest('hex').slice(0, 8), key: createSecretKey(bytes) }));
   }
 
-  seal(text: string, place: string): string {
+  seal(text: string, context: string): string {
     const [first] = this.keys;
     if (!first) throw new SecretsKeyProblem('SLUICE_SECRETS_KEY contains no key');
     const iv = randomBytes(IV_BYTES);
-    const cipher = createCipheriv(ALGORITHM, first.key, iv, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(place));
+    const cipher = createCipheriv(ALGORITHM, first.key, iv, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(context));
     const encrypted = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
     return `${PREFIX}:${first.id}:${Buffer.concat([iv, cipher.getAuthTag(), encrypted]).toString('base64')}`;
   }
 
   /** @throws SecretsKeyProblem if the key is missing, or the value was changed or belongs elsewhere */
-  open(sealed: string, place: string): string {
+  open(sealed: string, context: string): string {
     const [, id, data = ''] = sealed.split(':');
     const known = this.keys.find((each) => each.id === id);
     if (!known)
       throw new SecretsKeyProblem(
-        `SLUICE_SECRETS_KEY does not contain the key ${id}, which encrypted the secrets of ${place}; add this key to the list, or restore the right one`,
+        `SLUICE_SECRETS_KEY does not contain the key ${id}, which encrypted the secrets of ${context}; add this key to the list, or restore the right one`,
       );
     const bytes = Buffer.from(data, 'base64');
     try {
       const decipher = createDecipheriv(ALGORITHM, known.key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
-        .setAAD(Buffer.from(place))
+        .setAAD(Buffer.from(context))
         .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
       return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString('utf8');
     } catch {
-      throw new SecretsKeyProblem(`the secrets of ${place} cannot be decrypted: they were changed, or copied from somewhere else`);
+      throw new SecretsKeyProblem(`the secrets of ${context} cannot be decrypted: they were changed, or copied from somewhere else`);
     }
   }
 

@@ -37,22 +37,22 @@ describe('a database that was restored', () => {
     const restores = await started();
     const backup = (await db.database.query('SELECT * FROM database_period')).rows[0]?.to_ms as number;
     positions = [move(20)];
-    await restores.look();
-    await restores.look();
+    await restores.extendPeriod();
+    await restores.extendPeriod();
     await db.database.query('UPDATE database_period SET to_ms = $1', [backup]);
     await db.database.query('UPDATE consumer_position SET next_offset = 10, last_ms = 1010, record_ms = 910');
     expect(rewound).toEqual([]);
     positions = [move(30)];
-    await restores.look();
+    await restores.extendPeriod();
     expect(rewound).toEqual([[move(10)]]);
-    await restores.look();
+    await restores.extendPeriod();
     expect(rewound).toHaveLength(1);
   });
 
   it('has the position that is valid instead of a commit that it does not know', async () => {
     positions = [move(10)];
     const before = await started();
-    await before.look();
+    await before.extendPeriod();
     const restores = await started();
     expect(await restores.positionFor(at, restores.databaseMs)).toBeUndefined();
     expect(await restores.positionFor(at, before.databaseMs)).toBeUndefined();
@@ -65,17 +65,17 @@ describe('a database that was restored', () => {
     positions = [move(10)];
     const restores = await started();
     expect(await restores.storedPosition(at)).toBeUndefined();
-    await restores.look();
+    await restores.extendPeriod();
     expect(await restores.storedPosition(at)).toEqual(POSITION);
   });
 
   it('recognises a commit that was made soon after the backup, when later processes have used the database for longer', async () => {
     positions = [move(10)];
     const lost = await started();
-    await lost.look();
+    await lost.extendPeriod();
     await db.database.query('TRUNCATE database_period');
     const restores = await started();
-    for (let n = 0; n < 3; n++) await restores.look();
+    for (let n = 0; n < 3; n++) await restores.extendPeriod();
     expect(await restores.positionFor(at, lost.databaseMs)).toEqual(POSITION);
   });
 
@@ -101,7 +101,7 @@ describe('a database that was restored', () => {
   it('is not suspected because another process has counted further', async () => {
     positions = [move(10)];
     const [one, other] = [await started(), await started()];
-    for (let n = 0; n < 3; n++) await other.look();
+    for (let n = 0; n < 3; n++) await other.extendPeriod();
     expect(await one.positionFor(at, other.databaseMs)).toBeUndefined();
     expect(rewound).toEqual([]);
   });

@@ -9,7 +9,7 @@ const SEPARATE_MS = 30 * 24 * 3_600_000;
 /** statement_timestamp(): the same in the whole statement. */
 const NOW_MS = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
 
-const wentBack = counter('database_restored_total', 'Times that the database was found in an older state than before.');
+const restored = counter('database_restored_total', 'Times that the database was found in an older state than before.');
 
 interface Row {
   consumer_group: string;
@@ -20,9 +20,9 @@ interface Row {
   record_ms: number | null;
 }
 
-type Place = Pick<GroupPosition, 'group' | 'topic' | 'partition'>;
+type GroupPartition = Pick<GroupPosition, 'group' | 'topic' | 'partition'>;
 
-const placeOf = ({ group, topic, partition }: Place): string => JSON.stringify([group, topic, partition]);
+const keyOf = ({ group, topic, partition }: GroupPartition): string => JSON.stringify([group, topic, partition]);
 const positionOf = ({ offset, clock, timestamp }: Position): Position => ({ offset, clock, timestamp });
 
 /**
@@ -38,11 +38,11 @@ export class DatabaseRestores implements Restores {
   private stored = '';
   private database: Database | undefined;
   /** An assignment asks for all partitions of a group at once. */
-  private readonly byPlace = new Lookups<string, Position>(
-    async () => new Map((await this.positions()).map((each) => [placeOf(each), positionOf(each)])),
+  private readonly positionLookups = new Lookups<string, Position>(
+    async () => new Map((await this.positions()).map((each) => [keyOf(each), positionOf(each)])),
   );
   private timer: NodeJS.Timeout | undefined;
-  private looking: Promise<void> | undefined;
+  private extending: Promise<void> | undefined;
 
   constructor(
     private readonly consumers: Consumers,
@@ -52,17 +52,17 @@ export class DatabaseRestores implements Restores {
   /** Call it before the consumers start. */
   async start(database: Database): Promise<void> {
     this.database = database;
-    await this.look();
-    await this.uniteOld();
-    this.timer = setInterval(() => void this.look().catch(() => {}), EVERY_MS).unref();
+    await this.extendPeriod();
+    await this.mergeOldPeriods();
+    this.timer = setInterval(() => void this.extendPeriod().catch(() => {}), EVERY_MS).unref();
   }
 
   async stop(): Promise<void> {
     clearInterval(this.timer);
-    await this.looking?.catch(() => {});
+    await this.extending?.catch(() => {});
   }
 
-  async positionFor({ group, topic, partition }: Place, databaseMs: number): Promise<Position | undefined> {
+  async positionFor({ group, topic, partition }: GroupPartition, databaseMs: number): Promise<Position | undefined> {
     if (databaseMs === 0 || databaseMs === this.databaseMs || (await this.isKnown(databaseMs))) return undefined;
     const position = await this.storedPosition({ group, topic, partition });
     this.report({ group, topic, partition, offset: position?.offset, committed_ms: databaseMs });
@@ -70,21 +70,21 @@ export class DatabaseRestores implements Restores {
     return position ?? { offset: 0, clock: 0 };
   }
 
-  storedPosition(at: Place): Promise<Position | undefined> {
-    return this.byPlace.get(placeOf(at));
+  storedPosition(at: GroupPartition): Promise<Position | undefined> {
+    return this.positionLookups.get(keyOf(at));
   }
 
   /** Extends the period once. Several calls at the same time extend it together. */
-  look(): Promise<void> {
-    this.looking ??= this.extend().finally(() => (this.looking = undefined));
-    return this.looking;
+  extendPeriod(): Promise<void> {
+    this.extending ??= this.extendOrBegin().finally(() => (this.extending = undefined));
+    return this.extending;
   }
 
-  private async extend(): Promise<void> {
+  private async extendOrBegin(): Promise<void> {
     if (!this.database) return;
     // what is done by now is in the database before the end of the period
     const positions = this.consumers.positions();
-    if (this.databaseMs > 0 && (await this.extended())) return this.store(positions);
+    if (this.databaseMs > 0 && (await this.tryExtend())) return this.store(positions);
     if (this.databaseMs > 0) {
       this.report({ expected_ms: this.databaseMs });
       this.consumers.rewind(await this.positions());
@@ -99,7 +99,7 @@ export class DatabaseRestores implements Restores {
     this.databaseMs = rows[0]?.to_ms ?? 0;
   }
 
-  private async extended(): Promise<boolean> {
+  private async tryExtend(): Promise<boolean> {
     const result = await this.database?.query<{ to_ms: number }>({
       name: 'database-period-extend',
       text: `UPDATE database_period SET to_ms = GREATEST(to_ms + 1, ${NOW_MS}) WHERE id = $1 AND to_ms >= $2 RETURNING to_ms`,
@@ -111,7 +111,7 @@ export class DatabaseRestores implements Restores {
   }
 
   /** Each start adds a period. A group that is idle may have committed long ago, so the old ones are not just deleted. */
-  private async uniteOld(): Promise<void> {
+  private async mergeOldPeriods(): Promise<void> {
     await this.database?.query({
       name: 'database-period-unite',
       text: `WITH old AS (
@@ -134,7 +134,7 @@ export class DatabaseRestores implements Restores {
   }
 
   private report(fields: object): void {
-    wentBack.inc();
+    restored.inc();
     this.log.error(fields, 'database.restored');
   }
 

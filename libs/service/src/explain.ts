@@ -20,12 +20,12 @@ export function explain(error: unknown): string[] | undefined {
   if (code === 'ENOENT' && path !== undefined) return [`there is no file ${path}`];
   const explained = explainKafkaError(error) ?? explainDatabaseError(error);
   if (explained !== undefined) return [explained];
-  const away = absence(error);
-  return away === undefined ? undefined : [away];
+  const outage = explainOutage(error);
+  return outage === undefined ? undefined : [outage];
 }
 
 /** A line about a store that is down, so that waiting helps; undefined for any other failure. */
-export function absence(error: unknown): string | undefined {
+export function explainOutage(error: unknown): string | undefined {
   if (explainKafkaError(error) !== undefined || explainDatabaseError(error) !== undefined) return undefined;
   const { name, message, code } = error as { name?: string; message?: string; code?: string };
   if (name?.startsWith('KafkaJS')) return `Kafka does not respond: ${reasonOf(error)}`;

@@ -6,5 +6,5 @@ export { type OpenCommand, runCommand } from './command-line.js';
 export { CannotStart, explain, logFatal } from './explain.js';
 export { ProtectedBrokersModule } from './protected-brokers.js';
 export { ServiceConfig } from './service.config.js';
-export { untilAnswered } from './wait-for.js';
+export { retryUntilStoresRespond } from './wait-for.js';
 export { dropUnreadBody } from './unread-bodies.js';

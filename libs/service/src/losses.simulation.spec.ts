@@ -130,16 +130,16 @@ class Process {
 
   silence(): void {
     if (this.mutant === 'a silence is ignored') return;
-    for (const { from } of this.intake.doubt()) this.fetchAt = from;
+    for (const { from } of this.intake.reverify()) this.fetchAt = from;
   }
 
   async fetch(count: number): Promise<void> {
     const { records, start } = this.world.log;
-    if (!this.intake.hasRoom) return;
+    if (!this.intake.hasCapacity) return;
     const fetchedOffset = this.fetchAt < start || this.fetchAt > records.length ? start : this.fetchAt;
     const messages = records.slice(fetchedOffset, fetchedOffset + count).map(({ message }) => message);
     if (messages.length === 0) return;
-    const continuation = this.intake.judge(TOPIC, 0, { messages, fetchedOffset, highWatermark: records.length });
+    const continuation = this.intake.check(TOPIC, 0, { messages, fetchedOffset, highWatermark: records.length });
     if (continuation.kind === 'continues') {
       this.world.missed += continuation.missed;
       await this.intake.take(TOPIC, 0, messages);
@@ -254,7 +254,7 @@ class World {
   private async look(): Promise<void> {
     this.now += 1000;
     this.looks += 1;
-    await this.process.restores.look();
+    await this.process.restores.extendPeriod();
   }
 
   private async die(): Promise<void> {

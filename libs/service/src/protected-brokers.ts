@@ -19,18 +19,18 @@ export class ProtectedBrokers implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   async onModuleInit(): Promise<void> {
-    await this.learn();
-    this.timer = setInterval(() => void this.learn(), EVERY_MS).unref();
+    await this.refresh();
+    this.timer = setInterval(() => void this.refresh(), EVERY_MS).unref();
   }
 
   onApplicationShutdown(): void {
     clearInterval(this.timer);
   }
 
-  private async learn(): Promise<void> {
+  private async refresh(): Promise<void> {
     try {
       const { brokers } = await this.kafka.withAdmin((admin) => admin.describeCluster());
-      ownHosts().learnBrokers(brokers);
+      ownHosts().setClusterBrokers(brokers);
     } catch (error) {
       // the brokers of the last response stay protected
       this.log.warn({ reason: (error as Error).message }, 'brokers.not-listed');

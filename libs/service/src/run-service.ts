@@ -24,13 +24,13 @@ import { SecretBox, SecretsConfig, SecretsModule } from '#secrets';
 import { DatabaseRestores } from './database-restores.js';
 import { CannotStart, logFatal } from './explain.js';
 import { HealthServer } from './health-server.js';
-import { keepTopics } from './keep-topics.js';
+import { recreateDeletedTopics } from './recreate-topics.js';
 import { LogModule } from './log.module.js';
 import { Readiness } from './readiness.js';
 import { RpcErrors } from './rpc-errors.js';
 import { ServiceConfig } from './service.config.js';
-import { waitForStores } from './stores.js';
-import { untilAnswered } from './wait-for.js';
+import { type StoresOptions, waitForStores } from './stores.js';
+import { retryUntilStoresRespond } from './wait-for.js';
 
 export interface ServiceOptions {
   name: Service;
@@ -51,7 +51,7 @@ export const COMMON_SETTINGS: readonly ConfigClass[] = [ServiceConfig, KafkaConf
 
 /** The part of the shutdown time that remains to commit, leave the groups and close the connections. */
 const CLOSING_MS = 3000;
-const LEAST_DRAIN_MS = 1000;
+const MIN_DRAIN_MS = 1000;
 
 /**
  * The lifecycle of an app's process:
@@ -60,73 +60,39 @@ const LEAST_DRAIN_MS = 1000;
  *
  * Each cause that prevents a start is logged as one line, and the exit code is 1.
  */
-export async function runService({ name, module, schema, settings, http }: ServiceOptions): Promise<void> {
+export async function runService(options: ServiceOptions): Promise<void> {
+  const { name, settings } = options;
   const log = createLog(name);
-  // the launcher may exit, even by kill -9, before there is anything to shut down
-  const exit = () => process.exit(0);
-  process.once('disconnect', exit);
-  process.once('SIGTERM', exit);
-  process.once('SIGINT', exit);
+  const stopExiting = exitOnSignal();
   process.on('uncaughtException', (error) => die(log, error, 'process.uncaught-exception'));
   process.on('unhandledRejection', (error) => die(log, error, 'process.unhandled-rejection'));
   try {
     collectProcessMetrics();
     checkConfig([...COMMON_SETTINGS, ...settings]);
     const config = ServiceConfig.read();
-    const kafkaConfig = KafkaConfig.read();
     const deadline = Date.now() + config.startupTimeoutMs;
     const readiness = new Readiness();
     const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config.healthPort, readiness);
-
-    const clientId = clientIdOf(name);
-    // for what is repeated anyway
-    const impatientKafka = new KafkaClient(kafkaConfig, clientId, createLog(name, 'silent'), { retries: 0 });
-    const topics = TopicsConfig.read();
-    const database = DatabaseConfig.read();
-    await waitForStores({
-      ...{ service: name, deadline, readiness, log, brokers: kafkaConfig.brokers },
-      kafka: impatientKafka,
-      topics,
-      database,
-      schema,
-    });
     const box = settings.includes(SecretsConfig) ? SecretsConfig.read().box : new SecretBox([]);
-    await checkSealed(schema, { serverUrl: database.serverUrl, name: database.nameOf(name), max: 1, log }, box);
-    // partitions are assigned in the order of client ids: after an outage of the broker each process gets its own again, and repeats less
-    const kafka = new KafkaClient(kafkaConfig, clientId, log, {
-      drainMs: Math.max(config.shutdownTimeoutMs - CLOSING_MS, LEAST_DRAIN_MS),
-      onFatal: (error, of) => {
-        const explanation = explainKafkaError(error);
-        die(log, explanation === undefined ? error : new CannotStart(`${explanation} (${of})`), 'kafka.failed');
-      },
-    });
-    const publisher = new Publisher(kafka);
-    const messages = new Messages(name, kafka, publisher, log, box);
-    const consumers = new Consumers();
+    // for what is repeated anyway
+    const kafkaWithoutRetries = new KafkaClient(KafkaConfig.read(), clientIdOf(name), createLog(name, 'silent'), { retries: 0 });
+    await openStores(options, { kafka: kafkaWithoutRetries, box, deadline, readiness, log });
     readiness.starting('its consumers to join');
-    await untilAnswered(log, () => publisher.connect());
-    await messages.connect();
-
-    const connections = MessagingModule.with({ kafka, publisher, messages, consumers });
-    const root: DynamicModule = { module: RootModule, imports: [module, LogModule.with(log), SecretsModule.with(box), connections] };
-    const restores = new DatabaseRestores(consumers, log);
-    const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient, outageOf, restores });
-    const beforeConsumers = (context: INestApplicationContext) => restores.start(context.get(Database, { strict: false }));
-    const app = http
-      ? await startHttp(http, root, log, transport, beforeConsumers)
-      : await startMicroservice(root, log, transport, beforeConsumers);
-    const stopKeeping = keepTopics(name, impatientKafka, topics, log);
-    const pool = (app as INestApplicationContext).get(Database, { strict: false });
-    readiness.started(() => pool.query('SELECT 1'));
-    process.off('disconnect', exit).off('SIGTERM', exit).off('SIGINT', exit);
+    const connections = await connect(name, config, box, log);
+    const restores = new DatabaseRestores(connections.consumers, log);
+    const app = await startApp(options, connections, restores, box, log);
+    const stopRecreating = recreateDeletedTopics(name, kafkaWithoutRetries, TopicsConfig.read(), log);
+    const database = app.get(Database, { strict: false });
+    readiness.started(() => database.query('SELECT 1'));
+    stopExiting();
     stopInOrder(log, config.shutdownTimeoutMs, async () => {
       readiness.stopping();
-      messages.stopWithin(kafka.drainMs);
-      stopKeeping();
+      connections.messages.stopWithin(connections.kafka.drainMs);
+      stopRecreating();
       await restores.stop();
       await app.close();
-      await messages.close();
-      await publisher.close();
+      await connections.messages.close();
+      await connections.publisher.close();
       await health?.close();
     });
     log.info({ pid: process.pid }, 'service.ready');
@@ -134,6 +100,70 @@ export async function runService({ name, module, schema, settings, http }: Servi
   } catch (error) {
     die(log, error, 'service.not-started');
   }
+}
+
+/** The launcher may exit, even by kill -9, before there is anything to shut down. @returns a function that ends this */
+function exitOnSignal(): () => void {
+  const exit = () => process.exit(0);
+  const causes = ['disconnect', 'SIGTERM', 'SIGINT'];
+  for (const cause of causes) process.once(cause, exit);
+  return () => {
+    for (const cause of causes) process.off(cause, exit);
+  };
+}
+
+/** Resolves when both stores are usable, and the secrets in the database can be decrypted. */
+async function openStores(
+  { name, schema }: ServiceOptions,
+  { box, ...options }: Pick<StoresOptions, 'kafka' | 'deadline' | 'readiness' | 'log'> & { box: SecretBox },
+): Promise<void> {
+  const database = DatabaseConfig.read();
+  await waitForStores({
+    ...{ service: name, schema, database },
+    ...{ brokers: KafkaConfig.read().brokers, topics: TopicsConfig.read() },
+    ...options,
+  });
+  await checkSealed(schema, { serverUrl: database.serverUrl, name: database.nameOf(name), max: 1, log: options.log }, box);
+}
+
+/** What a service uses to exchange messages. */
+interface Connections {
+  kafka: KafkaClient;
+  publisher: Publisher;
+  messages: Messages;
+  consumers: Consumers;
+}
+
+async function connect(name: Service, { shutdownTimeoutMs }: ServiceConfig, box: SecretBox, log: Log): Promise<Connections> {
+  // partitions are assigned in the order of client ids: after an outage of the broker each process gets its own again, and repeats less
+  const kafka = new KafkaClient(KafkaConfig.read(), clientIdOf(name), log, {
+    drainMs: Math.max(shutdownTimeoutMs - CLOSING_MS, MIN_DRAIN_MS),
+    onFatal: (error, of) => {
+      const explanation = explainKafkaError(error);
+      die(log, explanation === undefined ? error : new CannotStart(`${explanation} (${of})`), 'kafka.failed');
+    },
+  });
+  const publisher = new Publisher(kafka);
+  const messages = new Messages(name, kafka, publisher, log, box);
+  await retryUntilStoresRespond(log, () => publisher.connect());
+  await messages.connect();
+  return { kafka, publisher, messages, consumers: new Consumers() };
+}
+
+/** Starts the module, then its consumers, then its HTTP server. */
+async function startApp(
+  { name, module, http }: ServiceOptions,
+  connections: Connections,
+  restores: DatabaseRestores,
+  box: SecretBox,
+  log: Log,
+): Promise<INestApplicationContext> {
+  const imports = [module, LogModule.with(log), SecretsModule.with(box), MessagingModule.with(connections)];
+  const root: DynamicModule = { module: RootModule, imports };
+  const { kafka, publisher, consumers } = connections;
+  const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient, outageOf, restores });
+  const beforeConsumers = (context: INestApplicationContext) => restores.start(context.get(Database, { strict: false }));
+  return http ? startHttp(http, root, log, transport, beforeConsumers) : startMicroservice(root, log, transport, beforeConsumers);
 }
 
 type BeforeConsumers = (context: INestApplicationContext) => Promise<void>;

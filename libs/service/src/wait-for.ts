@@ -1,5 +1,5 @@
 import type { Log } from '#observability';
-import { absence, CannotStart } from './explain.js';
+import { explainOutage, CannotStart } from './explain.js';
 import { ServiceConfig } from './service.config.js';
 
 export interface WaitOptions {
@@ -34,7 +34,7 @@ export async function waitFor({ name, deadline, log, check }: WaitOptions): Prom
 }
 
 /** Retries work that needs the stores while they are down, up to the time limit of a start. Throws at once if waiting does not help. */
-export async function untilAnswered<T>(log: Log, work: () => Promise<T>): Promise<T> {
+export async function retryUntilStoresRespond<T>(log: Log, work: () => Promise<T>): Promise<T> {
   let result!: T;
   await waitFor({
     name: 'the stores',
@@ -45,7 +45,7 @@ export async function untilAnswered<T>(log: Log, work: () => Promise<T>): Promis
         result = await work();
         return undefined;
       } catch (error) {
-        const reason = absence(error);
+        const reason = explainOutage(error);
         if (reason === undefined) throw error;
         return reason;
       }

@@ -1,5 +1,5 @@
 import { type Command, type Fact, type Query, type QueuedCommand, TimedOut, Unavailable } from '#contracts';
-import { currentPatience, type Messages } from '#messaging';
+import { currentLateHandler, type Messages } from '#messaging';
 
 export interface Sent {
   /** The name of the contract. */
@@ -13,7 +13,7 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
   readonly requests: Sent[] = [];
   readonly announced: Sent[] = [];
   readonly published: Sent[] = [];
-  /** The contracts whose replies come late: a caller with patience is informed first. */
+  /** The contracts whose replies come late: a caller that accepts late replies is informed first. */
   private readonly late = new Set<string>();
   private readonly replies = new Map<string, (payload: never) => unknown>();
 
@@ -36,7 +36,7 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
     { key }: { key: string },
   ): Promise<Reply> {
     this.requests.push({ name, payload, key });
-    if (this.late.has(name)) currentPatience()?.(new TimedOut('the test is late'));
+    if (this.late.has(name)) currentLateHandler()?.(new TimedOut('the test is late'));
     const reply = this.replies.get(name);
     if (!reply) throw new Unavailable(`the test has no reply to ${name}`);
     return reply(payload as never) as Reply;

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   type Connection,
-  connectionPlace,
+  connectionContext,
   type ConnectionReference,
   type CreateConnection,
   cursorOf,
@@ -84,11 +84,11 @@ export class ConnectionsService {
   }
 
   private sealed(id: string, credentials: Credentials): string {
-    return this.box.seal(JSON.stringify(credentials), connectionPlace(id));
+    return this.box.seal(JSON.stringify(credentials), connectionContext(id));
   }
 
   private opened({ id, credentials }: ConnectionRow): Credentials {
-    return JSON.parse(this.box.open(credentials, connectionPlace(id))) as Credentials;
+    return JSON.parse(this.box.open(credentials, connectionContext(id))) as Credentials;
   }
 
   private toConnection(row: ConnectionRow): Connection {

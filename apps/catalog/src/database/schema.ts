@@ -1,4 +1,4 @@
-import { connectionPlace, propsPlace } from '#contracts';
+import { connectionContext, propsContext } from '#contracts';
 import { schemaOf } from '#database';
 import { outboxSchema } from '#outbox';
 import { Code, ComponentRow } from '../components/component.entity.js';
@@ -11,8 +11,8 @@ import { BundlesOfPackages1795305600012 } from './migrations/0002-bundles-of-pac
 export const schema = schemaOf('catalog', outboxSchema, {
   entities: [Code, ComponentRow, ConnectionRow, SourceRow, WorkflowRow],
   sealed: [
-    { table: 'connection', key: ['id'], column: 'credentials', place: connectionPlace },
-    { table: 'source', key: ['id'], column: 'configured_props', json: true, place: propsPlace },
+    { table: 'connection', key: ['id'], column: 'credentials', context: connectionContext },
+    { table: 'source', key: ['id'], column: 'configured_props', json: true, context: propsContext },
   ],
   migrations: [CreateCatalog1795305600002, BundlesOfPackages1795305600012],
 });

@@ -1,4 +1,4 @@
-import { type ConnectionId, connectionPlace, type FieldProblem, isId, newId, type PropDefinition } from '#contracts';
+import { type ConnectionId, connectionContext, type FieldProblem, isId, newId, type PropDefinition } from '#contracts';
 import type { SecretBox } from '#secrets';
 import type { ConnectionRow } from './connection.entity.js';
 import { isObject } from './secret-props.js';
@@ -63,7 +63,7 @@ export function connected(
     }
     const id = isId('connection', own) ? own : newId('connection');
     // without credentials, the source's own connection keeps the ones that it has
-    if (hasAuth) result.inline.push({ id, app, name: app, credentials: box.seal(JSON.stringify(auth), connectionPlace(id)) });
+    if (hasAuth) result.inline.push({ id, app, name: app, credentials: box.seal(JSON.stringify(auth), connectionContext(id)) });
     result.uses.push(id);
     result.values[name] = { ...rest, [ID]: id, [AUTH]: {} };
   }
@@ -77,7 +77,7 @@ export function withInline(values: Values, credentials: UsedCredentials | null, 
     Object.entries(values).map(([name, value]) => {
       const sealed = isObject(value) && Object.hasOwn(value, AUTH) ? credentials[String(value[ID])] : undefined;
       if (sealed === undefined) return [name, value];
-      const auth: unknown = JSON.parse(box.open(sealed, connectionPlace(String((value as Values)[ID]))));
+      const auth: unknown = JSON.parse(box.open(sealed, connectionContext(String((value as Values)[ID]))));
       return [name, { ...(value as Values), [AUTH]: auth }];
     }),
   );

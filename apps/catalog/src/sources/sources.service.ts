@@ -15,7 +15,7 @@ import {
   type Page,
   pageOf,
   type PatchSource,
-  propsPlace,
+  propsContext,
   randomText,
   type Schedule,
   type Source,
@@ -237,7 +237,7 @@ export class SourcesService {
       values: secrets.values,
       uses,
       inline,
-      configured_props: this.box.seal(JSON.stringify(values), propsPlace(sourceId)),
+      configured_props: this.box.seal(JSON.stringify(values), propsContext(sourceId)),
       schedules,
       endpoint_key: hasEndpoint ? randomText(ENDPOINT_KEY_LENGTH) : null,
     };
@@ -269,7 +269,7 @@ export class SourcesService {
 
   private stored({ id, configured_props }: SourceRow): Record<string, unknown> {
     return typeof configured_props === 'string'
-      ? (JSON.parse(this.box.open(configured_props, propsPlace(id))) as Record<string, unknown>)
+      ? (JSON.parse(this.box.open(configured_props, propsContext(id))) as Record<string, unknown>)
       : configured_props;
   }
 

@@ -76,7 +76,7 @@ class Process {
     // for an offset outside the log, kafkajs begins at the beginning
     if (from > records.length) this.offsets.set(partition, 0);
     const messages = records.slice(from, from + count).map(({ message }) => message);
-    if (messages.length === 0 || !this.intake.hasRoom(partition)) return;
+    if (messages.length === 0 || !this.intake.hasCapacity(partition)) return;
     if (this.intake.take({ partition, messages, fetchedOffset: from, highWatermark: records.length }))
       this.offsets.set(partition, from + messages.length);
   }
@@ -210,7 +210,7 @@ class World {
   /** A reader notices the change, because the group is assigned again or the broker did not respond. */
   private replaceLog(): void {
     this.log.replace();
-    if (this.mutant !== 'silence ignored') for (const { intake } of this.processes) intake.doubt();
+    if (this.mutant !== 'silence ignored') for (const { intake } of this.processes) intake.reverify();
   }
 
   private assign(index: number): void {

@@ -2,13 +2,13 @@ import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
 import { AccountRow, ApiKeyRow } from '../accounts/account.entity.js';
 import { ErrorNotice, SeenError } from '../error-mail/error-notice.entity.js';
-import { responsePlace } from '../idempotency/idempotency.repository.js';
+import { responseContext } from '../idempotency/idempotency.repository.js';
 import { IdempotentRequest } from '../idempotency/idempotent-request.entity.js';
 import { CountedRun, UsageRow } from '../usage/usage.entity.js';
 import { CreateGateway1795305600003 } from './migrations/0001-create-gateway.js';
 
 export const schema = schemaOf('gateway', emittersSchema, {
   entities: [AccountRow, ApiKeyRow, UsageRow, CountedRun, IdempotentRequest, ErrorNotice, SeenError],
-  sealed: [{ table: 'idempotent_request', key: ['account_id', 'key'], column: 'body', place: responsePlace }],
+  sealed: [{ table: 'idempotent_request', key: ['account_id', 'key'], column: 'body', context: responseContext }],
   migrations: [CreateGateway1795305600003],
 });

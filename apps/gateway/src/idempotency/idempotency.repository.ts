@@ -43,13 +43,13 @@ export class IdempotencyRepository {
     if (!first) return 'in flight';
     if (!first.fingerprint.equals(fingerprint)) return 'other payload';
     if (first.status === null) return 'in flight';
-    const body = isSealed(first.body) ? this.box.open(first.body, responsePlace(accountId, key)) : first.body;
+    const body = isSealed(first.body) ? this.box.open(first.body, responseContext(accountId, key)) : first.body;
     return { status: first.status, content_type: first.content_type, body };
   }
 
   async keep(accountId: UserId, key: string, response: StoredResponse): Promise<void> {
     // the response may be the only one that contains a secret, such as a new signing secret
-    const body = response.body === null ? null : this.box.seal(response.body, responsePlace(accountId, key));
+    const body = response.body === null ? null : this.box.seal(response.body, responseContext(accountId, key));
     await this.requests.update({ account_id: accountId, key }, { ...response, body });
   }
 
@@ -64,4 +64,4 @@ export class IdempotencyRepository {
 }
 
 /** The context to which the encryption of a stored response is bound. */
-export const responsePlace = (accountId: string, key: string): string => `response ${accountId} ${key}`;
+export const responseContext = (accountId: string, key: string): string => `response ${accountId} ${key}`;

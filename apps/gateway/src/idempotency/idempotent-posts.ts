@@ -4,7 +4,7 @@ import { HTTP_CODE_METADATA } from '@nestjs/common/constants.js';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { from, lastValueFrom, type Observable } from 'rxjs';
 import { SluiceError, type UserId } from '#contracts';
-import { withPatience } from '#messaging';
+import { withLateReplies } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { problemBody, problemOf, sendProblem } from '../http/problem.js';
 import { IdempotencyRepository, type StoredResponse } from './idempotency.repository.js';
@@ -103,13 +103,13 @@ export class LateResponses implements NestInterceptor {
     return from(
       new Promise((resolve, reject) => {
         let isLate = false;
-        const onSlow = (error: SluiceError) => {
+        const onLate = (error: SluiceError) => {
           isLate = true;
           request.continuesAfterResponse = true;
           reject(error);
         };
         const store = (response: StoredResponse | null) => (isLate ? this.store(caller.account.id, key, response) : undefined);
-        withPatience(onSlow, () => lastValueFrom(next.handle(), { defaultValue: undefined })).then(
+        withLateReplies(onLate, () => lastValueFrom(next.handle(), { defaultValue: undefined })).then(
           (body) => {
             resolve(body);
             const text = body === undefined ? null : JSON.stringify(body);

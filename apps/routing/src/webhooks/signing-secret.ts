@@ -10,14 +10,14 @@ const BYTES = 32;
 export const newSigningSecret = (): string => PREFIX + randomBytes(BYTES).toString('base64');
 
 /** The context that a webhook's secrets are bound to. */
-export const secretPlace = (id: string): string => `webhook ${id}`;
+export const secretContext = (id: string): string => `webhook ${id}`;
 
 /** As the column stores it. */
-export const sealedSecret = (box: SecretBox, id: WebhookId, secret: string): string => box.seal(secret, secretPlace(id));
+export const sealedSecret = (box: SecretBox, id: WebhookId, secret: string): string => box.seal(secret, secretContext(id));
 
 /** From the column; versions before the encryption stored the secret itself. */
 export const openedSecret = (box: SecretBox, id: WebhookId, stored: string): string =>
-  isSealed(stored) ? box.open(stored, secretPlace(id)) : stored;
+  isSealed(stored) ? box.open(stored, secretContext(id)) : stored;
 
 /** The key to sign with. With bytes instead of a KeyObject, each signature would create a KeyObject, which takes ten times as long. */
 export const keyOfSecret = (secret: string): KeyObject => createSecretKey(secret.slice(PREFIX.length), 'base64');

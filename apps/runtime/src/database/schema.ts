@@ -1,4 +1,4 @@
-import { propsPlace } from '#contracts';
+import { propsContext } from '#contracts';
 import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
 import { outboxSchema } from '#outbox';
@@ -30,6 +30,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     UsageRow,
     QuotaNotice,
   ],
-  sealed: [{ table: 'deployment', key: ['source_id'], column: 'configured_props', json: true, place: propsPlace }],
+  sealed: [{ table: 'deployment', key: ['source_id'], column: 'configured_props', json: true, context: propsContext }],
   migrations: [CreateRuntime1795305600004, CreateRetriedRun1795564800000],
 });

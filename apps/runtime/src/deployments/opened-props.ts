@@ -1,4 +1,4 @@
-import { connectionPlace, type Deployment, MASK, propsPlace, type SourceId } from '#contracts';
+import { connectionContext, type Deployment, MASK, propsContext, type SourceId } from '#contracts';
 import type { SecretBox } from '#secrets';
 
 type Values = Record<string, unknown>;
@@ -21,13 +21,13 @@ function connectedProps(
   isWanted: (value: Values) => boolean,
 ): Values {
   const values =
-    typeof configured_props === 'string' ? (JSON.parse(box.open(configured_props, propsPlace(sourceId))) as Values) : configured_props;
+    typeof configured_props === 'string' ? (JSON.parse(box.open(configured_props, propsContext(sourceId))) as Values) : configured_props;
   if (!credentials) return values;
   return mapValues(values, (value) => {
     if (!isObject(value) || !isWanted(value)) return value;
     const id = String(value.authProvisionId);
     const sealed = Object.hasOwn(credentials, id) ? credentials[id] : undefined;
-    return sealed === undefined ? value : { ...value, [AUTH]: JSON.parse(box.open(sealed, connectionPlace(id))) as unknown };
+    return sealed === undefined ? value : { ...value, [AUTH]: JSON.parse(box.open(sealed, connectionContext(id))) as unknown };
   });
 }
 

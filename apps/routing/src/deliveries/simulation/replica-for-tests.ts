@@ -129,7 +129,7 @@ export class Replica {
   private async consume(): Promise<void> {
     while (!this.dead) {
       for (const [partition, from] of this.positions) {
-        const messages = this.intake.hasRoom ? this.world.messages(partition, from, FETCHED) : [];
+        const messages = this.intake.hasCapacity ? this.world.messages(partition, from, FETCHED) : [];
         if (messages.length === 0) continue;
         await this.intake.take('events', partition, messages);
         // unless it was taken away and given back meanwhile

@@ -1,3 +1,5 @@
+import { Assembler, int, long } from './assembler.js';
+
 /**
  * A program of about 600 bytes that gives up its privileges, except those that its arguments list, and then executes another program:
  *
@@ -64,7 +66,9 @@ export function confineProgram(filter: Buffer | null, arch: NodeJS.Architecture 
   return file;
 }
 
-/** The data that follows the code, and its address. */
+type Data = ReturnType<typeof dataOf>;
+
+/** The data that follows the code, and its addresses. */
 function dataOf(filter: Buffer, codeBytes: number) {
   const start = baseAddress + headerBytes + codeBytes;
   const attributes = (...values: number[]): Buffer => Buffer.concat(values.map(long));
@@ -82,126 +86,140 @@ function dataOf(filter: Buffer, codeBytes: number) {
   };
 }
 
-/** x86-64. The stack has argc, argv[0], argv[1], …, null, the environment. rbx is the step, r12 the ruleset, r13 the current entry of argv. */
+/** The steps in their order. The stack has argc, argv[0], argv[1], …, null, the environment. rbx is the step, r12 the ruleset, r13 the current entry of argv. */
 function assemble(filter: Buffer, codeBytes: number): Buffer {
   const data = dataOf(filter, codeBytes);
-  const code: number[] = [];
-  const labels = new Map<string, number>();
-  const jumps: { at: number; to: string }[] = [];
-  const emit = (...bytes: number[]): void => void code.push(...bytes);
-  const label = (name: string): void => void labels.set(name, code.length);
-  /** A relative address of 32 bits, which follows its opcode. */
-  const target = (to: string): void => {
-    jumps.push({ at: code.length, to });
-    emit(0, 0, 0, 0);
-  };
-  const jump = (to: string): void => (emit(0xe9), target(to));
-  const ifEqual = (to: string): void => (emit(0x0f, 0x84), target(to));
-  const ifLess = (to: string): void => (emit(0x0f, 0x8c), target(to));
-  const failIfNegative = (): void => (emit(0x85, 0xc0, 0x0f, 0x88), target('fail'));
-  const eax = (value: number): void => emit(0xb8, ...int(value));
-  const edi = (value: number): void => emit(0xbf, ...int(value));
-  const esi = (value: number): void => emit(0xbe, ...int(value));
-  const edx = (value: number): void => emit(0xba, ...int(value));
-  const system = (number: number): void => (eax(number), emit(0x0f, 0x05));
-  const step = (status: number): void => emit(0xbb, ...int(status));
-  const clearRest = (): void => emit(0x45, 0x31, 0xd2, 0x45, 0x31, 0xc0); // r10, r8
+  const code = new Assembler();
+  denyNewPrivileges(code);
+  skipLandlockWithoutPaths(code);
+  createRuleset(code, data);
+  addRules(code);
+  restrictFiles(code);
+  applyFilter(code, data);
+  executeProgram(code);
+  exitWithStep(code);
+  return code.bytes();
+}
 
-  step(101);
-  edi(noNewPrivileges);
-  esi(1);
-  edx(0);
-  clearRest();
-  system(call.prctl);
-  failIfNegative();
-  emit(0x4c, 0x8d, 0x6c, 0x24, 0x10); // lea r13, [rsp+16]: argv[1]
-  emit(0x49, 0x8b, 0x7d, 0x00); // mov rdi, [r13]
-  emit(0x80, 0x3f, '-'.charCodeAt(0)); // cmp byte [rdi], '-'
-  ifEqual('filter');
+function denyNewPrivileges(code: Assembler): void {
+  code.ebx(101);
+  code.edi(noNewPrivileges);
+  code.esi(1);
+  code.edx(0);
+  clearRest(code);
+  systemCall(code, call.prctl);
+}
 
-  step(102);
-  edi(0);
-  esi(0);
-  edx(askVersion);
-  system(call.landlockCreate);
-  emit(0x83, 0xf8, 3); // cmp eax, 3
-  ifLess('fail');
-  step(103);
-  edi(data.version3);
-  esi(8);
-  edx(0);
-  emit(0x83, 0xf8, 5);
-  ifLess('create');
-  edi(data.version5);
-  emit(0x83, 0xf8, 6);
-  ifLess('create');
-  edi(data.version6);
-  esi(24);
-  label('create');
-  system(call.landlockCreate);
-  failIfNegative();
-  emit(0x49, 0x89, 0xc4); // mov r12, rax
+function skipLandlockWithoutPaths(code: Assembler): void {
+  code.emit(0x4c, 0x8d, 0x6c, 0x24, 0x10); // lea r13, [rsp+16]: argv[1]
+  loadArgument(code);
+  code.compareByteAtRdi('-');
+  code.jumpIfEqual('filter');
+}
 
-  step(104);
-  label('rule');
-  emit(0x49, 0x8b, 0x7d, 0x00); // mov rdi, [r13]
-  emit(0x80, 0x3f, '-'.charCodeAt(0));
-  ifEqual('restrict');
-  eax(execute);
-  emit(0x80, 0x3f, 'x'.charCodeAt(0));
-  ifEqual('open');
-  eax(write);
-  emit(0x80, 0x3f, 'w'.charCodeAt(0));
-  ifEqual('open');
-  eax(read);
-  label('open');
-  emit(0x89, 0x44, 0x24, 0xe0); // mov [rsp-32], eax: the access that the rule allows
-  emit(0xc7, 0x44, 0x24, 0xe4, ...int(0)); // mov dword [rsp-28], 0
-  emit(0x48, 0xff, 0xc7); // inc rdi: the path
-  esi(pathOnly);
-  edx(0);
-  system(call.open);
-  failIfNegative();
-  emit(0x89, 0x44, 0x24, 0xe8); // mov [rsp-24], eax: the file or folder
-  emit(0x4c, 0x89, 0xe7); // mov rdi, r12
-  esi(pathBeneath);
-  emit(0x48, 0x8d, 0x54, 0x24, 0xe0); // lea rdx, [rsp-32]
-  clearRest();
-  system(call.landlockAdd);
-  failIfNegative();
-  emit(0x49, 0x83, 0xc5, 0x08); // add r13, 8
-  jump('rule');
+/** With the newest attributes that this kernel knows. */
+function createRuleset(code: Assembler, data: Data): void {
+  code.ebx(102);
+  code.edi(0);
+  code.esi(0);
+  code.edx(askVersion);
+  code.systemCall(call.landlockCreate);
+  code.compareEax(3);
+  code.jumpIfLess('fail');
+  code.ebx(103);
+  code.edi(data.version3);
+  code.esi(8);
+  code.edx(0);
+  code.compareEax(5);
+  code.jumpIfLess('create');
+  code.edi(data.version5);
+  code.compareEax(6);
+  code.jumpIfLess('create');
+  code.edi(data.version6);
+  code.esi(24);
+  code.label('create');
+  systemCall(code, call.landlockCreate);
+  code.emit(0x49, 0x89, 0xc4); // mov r12, rax
+}
 
-  label('restrict');
-  step(105);
-  emit(0x4c, 0x89, 0xe7); // mov rdi, r12
-  esi(0);
-  system(call.landlockRestrict);
-  failIfNegative();
+/** A rule for each argument before the `-`. */
+function addRules(code: Assembler): void {
+  code.ebx(104);
+  code.label('rule');
+  loadArgument(code);
+  code.compareByteAtRdi('-');
+  code.jumpIfEqual('restrict');
+  code.eax(execute);
+  code.compareByteAtRdi('x');
+  code.jumpIfEqual('open');
+  code.eax(write);
+  code.compareByteAtRdi('w');
+  code.jumpIfEqual('open');
+  code.eax(read);
+  code.label('open');
+  code.emit(0x89, 0x44, 0x24, 0xe0); // mov [rsp-32], eax: the access that the rule allows
+  code.emit(0xc7, 0x44, 0x24, 0xe4, ...int(0)); // mov dword [rsp-28], 0
+  code.emit(0x48, 0xff, 0xc7); // inc rdi: the path
+  code.esi(pathOnly);
+  code.edx(0);
+  systemCall(code, call.open);
+  code.emit(0x89, 0x44, 0x24, 0xe8); // mov [rsp-24], eax: the file or folder
+  code.emit(0x4c, 0x89, 0xe7); // mov rdi, r12
+  code.esi(pathBeneath);
+  code.emit(0x48, 0x8d, 0x54, 0x24, 0xe0); // lea rdx, [rsp-32]
+  clearRest(code);
+  systemCall(code, call.landlockAdd);
+  code.emit(0x49, 0x83, 0xc5, 0x08); // add r13, 8
+  code.jump('rule');
+}
 
-  label('filter');
-  step(106);
-  edi(setSeccomp);
-  esi(filterMode);
-  edx(data.program);
-  clearRest();
-  system(call.prctl);
-  failIfNegative();
+function restrictFiles(code: Assembler): void {
+  code.label('restrict');
+  code.ebx(105);
+  code.emit(0x4c, 0x89, 0xe7); // mov rdi, r12
+  code.esi(0);
+  systemCall(code, call.landlockRestrict);
+}
 
-  step(107);
-  emit(0x49, 0x8b, 0x7d, 0x08); // mov rdi, [r13+8]
-  emit(0x49, 0x8d, 0x75, 0x08); // lea rsi, [r13+8]
-  emit(0x48, 0x8b, 0x04, 0x24); // mov rax, [rsp]: argc
-  emit(0x48, 0x8d, 0x54, 0xc4, 0x10); // lea rdx, [rsp+8*rax+16]: the environment
-  system(call.execve);
+function applyFilter(code: Assembler, data: Data): void {
+  code.label('filter');
+  code.ebx(106);
+  code.edi(setSeccomp);
+  code.esi(filterMode);
+  code.edx(data.program);
+  clearRest(code);
+  systemCall(code, call.prctl);
+}
 
-  label('fail');
-  emit(0x89, 0xdf); // mov edi, ebx
-  system(call.exit);
+/** r13 is at the `-`. */
+function executeProgram(code: Assembler): void {
+  code.ebx(107);
+  code.emit(0x49, 0x8b, 0x7d, 0x08); // mov rdi, [r13+8]
+  code.emit(0x49, 0x8d, 0x75, 0x08); // lea rsi, [r13+8]
+  code.emit(0x48, 0x8b, 0x04, 0x24); // mov rax, [rsp]: argc
+  code.emit(0x48, 0x8d, 0x54, 0xc4, 0x10); // lea rdx, [rsp+8*rax+16]: the environment
+  code.systemCall(call.execve);
+}
 
-  const bytes = Buffer.from(code);
-  for (const { at, to } of jumps) bytes.writeInt32LE(labels.get(to)! - (at + 4), at);
-  return bytes;
+function exitWithStep(code: Assembler): void {
+  code.label('fail');
+  code.emit(0x89, 0xdf); // mov edi, ebx
+  code.systemCall(call.exit);
+}
+
+function loadArgument(code: Assembler): void {
+  code.emit(0x49, 0x8b, 0x7d, 0x00); // mov rdi, [r13]
+}
+
+/** The fourth and the fifth argument of a system call. */
+function clearRest(code: Assembler): void {
+  code.emit(0x45, 0x31, 0xd2, 0x45, 0x31, 0xc0); // xor r10d, r10d; xor r8d, r8d
+}
+
+/** A system call that must succeed. */
+function systemCall(code: Assembler, number: number): void {
+  code.systemCall(number);
+  code.jumpIfNegative('fail');
 }
 
 /** The file is one segment, readable and executable. */
@@ -222,16 +240,4 @@ function elfHeader(fileBytes: number): Buffer {
     long(0x1000),
   ];
   return Buffer.concat([identity, ...header, ...sizes, ...segment]);
-}
-
-function int(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-function long(value: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
-  return bytes;
 }

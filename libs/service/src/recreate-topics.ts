@@ -11,13 +11,13 @@ const recreated = counter('topics_recreated_total', 'Topics that a running servi
  * and no consumer could run.
  * @returns a function that stops it
  */
-export function keepTopics(service: Service, kafka: KafkaClient, settings: TopicSettings, log: Log): () => void {
+export function recreateDeletedTopics(service: Service, kafka: KafkaClient, settings: TopicSettings, log: Log): () => void {
   const { reads, writes } = topicAccess(service);
   const specs = topicSpecs().filter(({ topic }) => reads.includes(topic) || writes.includes(topic));
-  let looking = false;
-  const look = async (): Promise<void> => {
-    if (looking) return;
-    looking = true;
+  let checking = false;
+  const check = async (): Promise<void> => {
+    if (checking) return;
+    checking = true;
     try {
       const topics = await createTopics(kafka, specs, settings);
       if (topics.length === 0) return;
@@ -30,9 +30,9 @@ export function keepTopics(service: Service, kafka: KafkaClient, settings: Topic
       // brokers that are down are reported by the consumers
       if (reason !== undefined) log.error({ reason }, 'topics.missing');
     } finally {
-      looking = false;
+      checking = false;
     }
   };
-  const timer = setInterval(() => void look(), EVERY_MS).unref();
+  const timer = setInterval(() => void check(), EVERY_MS).unref();
   return () => clearInterval(timer);
 }

@@ -16,14 +16,14 @@ interface Waiting {
  * Plans the records of several partitions in one call, so that one SQL statement serves a whole fetch. One call is in progress at a time: records
  * that come meanwhile share the next one.
  */
-export class JointPlans {
+export class PlanBatches {
   private waiting: Waiting[] = [];
   private working: Promise<void> | undefined;
 
-  /** most: of records in a call, unless one partition has more. */
+  /** maxRecords: of records in a call, unless one partition has more. */
   constructor(
     private readonly call: Plan,
-    private readonly most: number,
+    private readonly maxRecords: number,
   ) {}
 
   /** The tasks of each record. An error of the call reaches all partitions that share it. */
@@ -55,7 +55,7 @@ export class JointPlans {
     const topic = this.waiting[0]?.topic;
     let size = 0;
     const shared = this.waiting.filter((each, index) => {
-      if (each.topic !== topic || (index > 0 && size + each.records.length > this.most)) return false;
+      if (each.topic !== topic || (index > 0 && size + each.records.length > this.maxRecords)) return false;
       size += each.records.length;
       return true;
     });

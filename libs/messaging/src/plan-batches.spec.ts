@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
-import { JointPlans } from './joint-plans.js';
+import { PlanBatches } from './plan-batches.js';
 import type { Task } from './lanes.js';
 import { LogRecord } from './log-record.js';
 
@@ -16,10 +16,10 @@ const taskOf = (each: LogRecord): Task[] => [{ lane: nameOf(each), run: () => Pr
 
 const lanesOf = (plans: Task[][]) => plans.flat().map(({ lane }) => lane);
 
-describe('JointPlans', () => {
+describe('PlanBatches', () => {
   it('plans the partitions of a fetch in one call and returns to each its own tasks', async () => {
     const calls: string[][] = [];
-    const plans = new JointPlans((given) => {
+    const plans = new PlanBatches((given) => {
       calls.push(given.map(nameOf));
       return given.map(taskOf);
     }, 100);
@@ -31,7 +31,7 @@ describe('JointPlans', () => {
 
   it('gives a call the records of one topic only', async () => {
     const calls: string[][] = [];
-    const plans = new JointPlans((given) => {
+    const plans = new PlanBatches((given) => {
       calls.push(given.map(nameOf));
       return given.map(taskOf);
     }, 100);
@@ -41,7 +41,7 @@ describe('JointPlans', () => {
 
   it('begins a call when the one before it has ended and its tasks were passed on', async () => {
     const order: string[] = [];
-    const plans = new JointPlans(async (given) => {
+    const plans = new PlanBatches(async (given) => {
       const name = nameOf(given[0]!);
       order.push(`begin ${name}`);
       await new Promise((resolve) => setImmediate(resolve));
@@ -57,7 +57,7 @@ describe('JointPlans', () => {
 
   it('passes no more records to a call than allowed, except for one large batch', async () => {
     const sizes: number[] = [];
-    const plans = new JointPlans((given) => {
+    const plans = new PlanBatches((given) => {
       sizes.push(given.length);
       return given.map(taskOf);
     }, 10);
@@ -67,7 +67,7 @@ describe('JointPlans', () => {
 
   it('reports an error of a call to every partition that shared it, and continues', async () => {
     let calls = 0;
-    const plans = new JointPlans((given) => {
+    const plans = new PlanBatches((given) => {
       calls += 1;
       if (calls === 1) throw new Error('no database');
       return given.map(taskOf);
