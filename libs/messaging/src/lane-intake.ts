@@ -261,13 +261,13 @@ export class LaneIntake {
   private ifDue(assigned: AssignedPartition, offset: number, task: Task): { task: Task; isDone(): boolean } {
     let begun = false;
     let left = false;
-    const run = async () => {
+    const run = async (release: () => void) => {
       while (!begun && this.suspended) await this.suspended.promise;
       if (!begun && this.closed) left = true;
       if (!begun && (left || !assigned.isDue(offset))) return task.drop?.();
       begun = true;
       try {
-        await task.run();
+        await task.run(release);
       } catch (error) {
         if (!this.closed) throw error;
         left = true;

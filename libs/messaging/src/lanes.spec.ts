@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
 import { Lanes } from './lanes.js';
 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -8,13 +9,15 @@ function stage(lanes: Lanes) {
   const running: string[] = [];
   const ended: string[] = [];
   const release = new Map<string, () => void>();
+  const free = new Map<string, () => void>();
   const push = (name: string, lane: string, group?: string) =>
     lanes.push(
       {
         lane,
         group,
-        run: async () => {
+        run: async (releasePlace) => {
           running.push(name);
+          free.set(name, releasePlace);
           await new Promise<void>((resolve) => release.set(name, resolve));
           running.splice(running.indexOf(name), 1);
         },
@@ -25,7 +28,7 @@ function stage(lanes: Lanes) {
     release.get(name)?.();
     await settle();
   };
-  return { running, ended, push, end };
+  return { running, ended, push, end, release: (name: string) => free.get(name)?.() };
 }
 
 describe('Lanes', () => {
@@ -60,6 +63,68 @@ describe('Lanes', () => {
     expect(running).toEqual(['greedy-1', 'greedy-2', 'second', 'third']);
     await end('second');
     expect(running).toEqual(['greedy-1', 'greedy-2', 'third', 'first-2']);
+  });
+
+  it('start the task of another lane when one releases its place, and the next one of the same lane when it has ended', async () => {
+    const { running, push, end, release } = stage(new Lanes({ concurrency: 2, groupConcurrency: 1 }));
+    for (const name of ['a1', 'a2']) push(name, 'a', 'g');
+    push('b1', 'b', 'g');
+    push('c1', 'c', 'g');
+    release('a1');
+    release('a1');
+    expect(running).toEqual(['a1', 'b1']);
+    await end('a1');
+    expect(running).toEqual(['b1']);
+    await end('b1');
+    expect(running).toEqual(['c1']);
+    release('c1');
+    expect(running).toEqual(['c1', 'a2']);
+  });
+
+  it('never exceed a limit, keep the order of a lane and end everything, whatever is released', async () => {
+    const chosen = fc.array(fc.record({ lane: fc.nat(7), action: fc.constantFrom('push', 'release', 'end') }), { maxLength: 200 });
+    await fc.assert(
+      fc.asyncProperty(chosen, async (steps) => {
+        const lanes = new Lanes({ concurrency: 4, groupConcurrency: 2, reserve: 1 });
+        const inProgress: { name: number; lane: number; counts: boolean; release(): void; end(): void }[] = [];
+        const begun = new Map<number, number[]>();
+        let pushed = 0;
+        const push = (lane: number) => {
+          const name = pushed++;
+          const run = (release: () => void) => {
+            begun.set(lane, [...(begun.get(lane) ?? []), name]);
+            return new Promise<void>((end) => {
+              inProgress.push({ name, lane, counts: true, release, end });
+            });
+          };
+          lanes.push({ lane: `${lane}`, group: `${lane % 3}`, run }, () => {});
+        };
+        const check = () => {
+          const counted = inProgress.filter(({ counts }) => counts);
+          expect(counted.length).toBeLessThanOrEqual(5);
+          for (const group of [0, 1, 2]) expect(counted.filter(({ lane }) => lane % 3 === group).length).toBeLessThanOrEqual(2);
+          expect(new Set(inProgress.map(({ lane }) => lane)).size).toBe(inProgress.length);
+        };
+        const endFirst = async (lane?: number) => {
+          const index = lane === undefined ? 0 : inProgress.findIndex((each) => each.lane === lane);
+          inProgress.splice(index, 1)[0]?.end();
+          await settle();
+        };
+        for (const { lane, action } of steps) {
+          const current = inProgress.find((each) => each.lane === lane);
+          if (action === 'push') push(lane);
+          else if (action === 'end' && current) await endFirst(lane);
+          else if (action === 'release' && current?.counts) {
+            current.counts = false;
+            current.release();
+          }
+          check();
+        }
+        while (inProgress.length > 0) await endFirst();
+        expect(lanes.outstanding).toBe(0);
+        for (const names of begun.values()) expect(names).toEqual(names.toSorted((a, b) => a - b));
+      }),
+    );
   });
 
   it('limit the total concurrency', async () => {

@@ -4,7 +4,8 @@ export interface Task {
   lane: string;
   /** The lanes of one group share a limit, so that a slow group does not use up the total concurrency. */
   group?: string;
-  run(): Promise<void>;
+  /** release: frees its place in the limits of concurrency, for instance while its outcome is stored. Its lane stays occupied until it ends. */
+  run(release: () => void): Promise<void>;
   /** Called instead of `run` if the task no longer belongs to this process. */
   drop?(): void;
 }
@@ -32,7 +33,7 @@ interface Lane {
   key: string;
   group: Group;
   groupKey: string;
-  tasks: { run(): Promise<void>; ended(): void }[];
+  tasks: { run(release: () => void): Promise<void>; ended(): void }[];
   running: boolean;
 }
 
@@ -100,9 +101,16 @@ export class Lanes {
     lane.running = true;
     lane.group.running += 1;
     this.running += 1;
+    let isReleased = false;
+    const release = () => {
+      if (isReleased) return;
+      isReleased = true;
+      this.release(lane.group);
+      this.startNext();
+    };
     for (let pause = 100; ; pause = Math.min(pause * 2, 5000)) {
       try {
-        await task.run();
+        await task.run(release);
         break;
       } catch (error) {
         this.options.onFailure?.(error, lane.key);
@@ -111,11 +119,26 @@ export class Lanes {
       }
     }
     lane.running = false;
-    lane.group.running -= 1;
-    this.running -= 1;
     this.count -= 1;
     task.ended();
-    this.next(lane);
+    this.next(lane, isReleased);
+  }
+
+  /** A task of the group does not count any more; the next lane of the group that waits for it is ready. */
+  private release(group: Group): void {
+    group.running -= 1;
+    this.running -= 1;
+    const fellow = group.waiting.shift();
+    if (fellow) this.ready.push(fellow);
+  }
+
+  private startNext(): void {
+    while (this.running < this.options.concurrency) {
+      const first = this.ready.shift();
+      if (!first) break;
+      this.offer(first);
+    }
+    this.useReserve();
   }
 
   /** Starts tasks of groups that have none in progress. */
@@ -131,23 +154,20 @@ export class Lanes {
     }
   }
 
-  private next(lane: Lane): void {
+  /** The lane's task has ended. */
+  private next(lane: Lane, isReleased: boolean): void {
+    const { group } = lane;
+    const hasTasks = lane.tasks.length > 0;
     // at the end of its group: the lanes of a group take turns
-    if (lane.tasks.length > 0) {
-      lane.group.waiting.push(lane);
-    } else {
+    if (hasTasks && (!isReleased || group.waiting.length > 0)) group.waiting.push(lane);
+    if (!hasTasks) {
       this.lanes.delete(lane.key);
-      lane.group.lanes -= 1;
-      if (lane.group.lanes === 0) this.groups.delete(lane.groupKey);
+      group.lanes -= 1;
+      if (group.lanes === 0) this.groups.delete(lane.groupKey);
     }
-    const successor = lane.group.waiting.shift();
-    if (successor) this.ready.push(successor);
-    while (this.running < this.options.concurrency) {
-      const first = this.ready.shift();
-      if (!first) break;
-      this.offer(first);
-    }
-    this.useReserve();
+    if (!isReleased) this.release(group);
+    else if (hasTasks && group.waiting.length === 0) this.offer(lane);
+    this.startNext();
     if (this.waiters.length > 0) {
       this.waiters = this.waiters.filter(({ below, resolve }) => this.count >= below || resolve());
     }

@@ -67,7 +67,7 @@ const record = (key: string, json: string, headers: Record<string, string> = {})
     1_700_000_000_000,
   );
 const run = async (plans: Task[][]) => {
-  for (const task of plans.flat()) await task.run();
+  for (const task of plans.flat()) await task.run(() => {});
 };
 const payload = (topic: string) =>
   sent.filter((each) => each.topic === topic).map(({ value }) => JSON.parse(String(value)) as Record<string, unknown>);
@@ -233,7 +233,7 @@ describe('what goes to Kafka', () => {
     const lanes = new Set(plans.flat().map(({ lane }) => lane));
     expect(lanes.size).toBe(1);
     kafkaIsAway = true;
-    await expect(plans[0]?.[0]?.run()).rejects.toThrow('Kafka is down');
+    await expect(plans[0]?.[0]?.run(() => {})).rejects.toThrow('Kafka is down');
     kafkaIsAway = false;
     await run(plans);
     expect(sent.map(({ value }) => String(value))).toEqual(['1', '2', '3']);
@@ -265,7 +265,7 @@ describe('an event of an unknown emitter', () => {
     unknown.add('dc_1');
     const plans = await router.plan([record('dc_1', '1')]);
     catalogIsAway = true;
-    await expect(plans[0]?.[0]?.run()).rejects.toThrow('the catalog is down');
+    await expect(plans[0]?.[0]?.run(() => {})).rejects.toThrow('the catalog is down');
     catalogIsAway = false;
     await run(plans);
     expect(attempted).toEqual(['1 to wh_1']);

@@ -9,7 +9,7 @@ import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { RunQueue } from '../runs/run-queue.js';
 import { RunLanes } from '../runs/run-lanes.js';
-import { RunsService } from '../runs/runs.service.js';
+import { RunsService, type RunWatch } from '../runs/runs.service.js';
 import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
 import { EndpointsService } from './endpoints.service.js';
 import type { HttpEvent } from './http-event.js';
@@ -42,9 +42,9 @@ describe('the endpoints of sources', () => {
       catalog.has(endpoint_key) ? ({ emitter_id: endpoint_key } as EmitterState) : null,
     );
     const learn = async ({ emitter_id }: EmitterState) => void deployed.set(emitter_id, catalog.get(emitter_id)!);
-    const execute = async (run: RunRequest, respond: (reply: HttpReply) => void) => {
+    const execute = async (run: RunRequest, { onRespond }: RunWatch) => {
       executed.push(run);
-      if (reply) respond(reply);
+      if (reply) onRespond?.(reply);
       return status;
     };
     const code = async () => ({ description: { configurable_props: [{ name: 'http', type: '$.interface.http', customResponse }] } });

@@ -82,7 +82,7 @@ export class EndpointsService {
     if (!release) return Promise.resolve('busy');
     return new Promise<EndpointResponse>((resolve, reject) => {
       this.lanes
-        .executeHere(run, () => this.runs.execute(run, resolve))
+        .executeHere(run, (onOutcome) => this.runs.execute(run, { onRespond: resolve, onOutcome }))
         .then((status) => resolve(endOf(status)), reject)
         .finally(release);
     });

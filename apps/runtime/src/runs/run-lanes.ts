@@ -28,7 +28,7 @@ export class RunLanes {
   }
 
   /** Executes a run that this process requests itself, in turn with the runs of its source from Kafka. */
-  executeHere<T>(run: RunRequest, execute: () => Promise<T>): Promise<T> {
+  executeHere<T>(run: RunRequest, execute: (release: () => void) => Promise<T>): Promise<T> {
     return this.consumers.runInLane(RUNS_GROUP, this.laneOf(run), execute);
   }
 }

@@ -147,8 +147,8 @@ export class RunQueue implements BeforeApplicationShutdown {
     const end = () => this.leave(run);
     return {
       ...this.lanes.laneOf(run),
-      run: async () => {
-        const status = await this.runs.execute(run);
+      run: async (release) => {
+        const status = await this.runs.execute(run, { onOutcome: release });
         // one that was executed has left the queue in the transaction that stored its outcome
         if (status === null && this.account(run.owner_id).stored.has(run.run_id)) await this.queue.remove([run.run_id]);
         end();
@@ -160,7 +160,7 @@ export class RunQueue implements BeforeApplicationShutdown {
   /** A run that has not begun when the service stops stays in the table. */
   private queuedTask(run: RunRequest): Task {
     const task = this.task(run);
-    return { ...task, run: async () => (this.consumers.isStopping(RUNS_GROUP) ? this.leave(run) : task.run()) };
+    return { ...task, run: async (release) => (this.consumers.isStopping(RUNS_GROUP) ? this.leave(run) : task.run(release)) };
   }
 
   private account(id: UserId): Account {

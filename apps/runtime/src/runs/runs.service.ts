@@ -13,6 +13,13 @@ import { eventOfTimer, keepsOrder, respondsWhenStored, runsAtATime, type RunSour
 import { SandboxRuns } from './sandbox-runs.js';
 import { SourceLocks } from './source-locks.js';
 
+/** Called while a run is carried out. */
+export interface RunWatch {
+  onRespond?(reply: HttpReply): void;
+  /** The sandbox is done with it, and its outcome is being stored. */
+  onOutcome?(): void;
+}
+
 /**
  * Carries out a run that is due:
  *
@@ -32,7 +39,7 @@ export class RunsService {
   ) {}
 
   /** Throws only failures that are transient: the run is then repeated. Returns how the run ended; null if it was not executed. */
-  async execute(request: RunRequest, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
+  async execute(request: RunRequest, watch: RunWatch = {}): Promise<RunStatus | null> {
     const [source, isDone] = await Promise.all([this.sources.find(request), this.results.isDone(request)]);
     if (isDone) return null;
     if (!source) return this.skip(request, 'the source does not exist', { isListed: false });
@@ -49,11 +56,11 @@ export class RunsService {
       await this.quotas.notify(state.source_id, overQuota(run));
       return this.skip(run, 'the account is over its quota');
     }
-    const carryOut = () => this.carryOut(run, source, onRespond);
+    const carryOut = () => this.carryOut(run, source, watch);
     return keepsOrder(description) ? this.locks.alone(state.source_id, carryOut) : carryOut();
   }
 
-  private async carryOut(run: DueRun, source: RunSource, onRespond?: (reply: HttpReply) => void): Promise<RunStatus | null> {
+  private async carryOut(run: DueRun, source: RunSource, { onRespond, onOutcome }: RunWatch): Promise<RunStatus | null> {
     const before = await this.results.before(run, source);
     if (!before) return null;
     let held: HttpReply | undefined;
@@ -62,6 +69,7 @@ export class RunsService {
       db: before.db,
       onRespond: respondsWhenStored(source.description) ? hold : onRespond,
     });
+    onOutcome?.();
     const written = await this.results.store(run, source, outcome, before.dedupe);
     if (held) onRespond?.(held);
     if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
