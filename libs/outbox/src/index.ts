@@ -1,2 +1,2 @@
-export { addToOutbox, OutboxRecord, outboxSchema } from './outbox.js';
+export { addedToOutbox, addToOutbox, outboxColumns, OutboxRecord, outboxSchema, WAKE_RELAY } from './outbox.js';
 export { OutboxRelay } from './relay.js';

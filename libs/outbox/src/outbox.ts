@@ -5,27 +5,32 @@ import { Column, Entity, PrimaryGeneratedColumn } from 'typeorm';
 /** The NOTIFY channel that wakes the relay. */
 export const CHANNEL = 'outbox';
 
+/** SQL that adds the records of `from`, with the columns topic, key, headers (text), value and n, in the order of n; a part of a larger statement. */
+export const addedToOutbox = (from: string): string =>
+  `INSERT INTO outbox (topic, key, headers, value) SELECT topic, key, headers::jsonb, value FROM ${from} ORDER BY n`;
+
+/** SQL that wakes the relay when the transaction is committed. */
+export const WAKE_RELAY = `pg_notify('${CHANNEL}', '')`;
+
+/** The columns of records, as arrays: text, text, text and bytea. */
+export const outboxColumns = (records: OutgoingRecord[]): [string[], string[], string[], (Buffer | null)[]] => [
+  records.map(({ topic }) => topic),
+  records.map(({ key }) => key),
+  records.map(({ headers }) => JSON.stringify(headers ?? {})),
+  records.map(({ value }) => (typeof value === 'string' ? Buffer.from(value) : value)),
+];
+
 /**
  * Stores records for Kafka in the transaction of the change that they report: both are committed, or neither is. Call it
  * after the changed rows are written (and so locked); then the records of an entity keep the order of its changes.
  */
 export async function addToOutbox(transaction: Session, records: OutgoingRecord[]): Promise<void> {
   if (records.length === 0) return;
+  const from = 'unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) WITH ORDINALITY AS record (topic, key, headers, value, n)';
   await transaction.query({
     name: 'outbox-add',
-    text: `WITH added AS (
-       INSERT INTO outbox (topic, key, headers, value)
-       SELECT topic, key, headers::jsonb, value
-       FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) WITH ORDINALITY AS record (topic, key, headers, value, n)
-       ORDER BY n
-     )
-     SELECT pg_notify('${CHANNEL}', '')`,
-    values: [
-      records.map(({ topic }) => topic),
-      records.map(({ key }) => key),
-      records.map(({ headers }) => JSON.stringify(headers ?? {})),
-      records.map(({ value }) => (typeof value === 'string' ? Buffer.from(value) : value)),
-    ],
+    text: `WITH added AS (${addedToOutbox(from)}) SELECT ${WAKE_RELAY}`,
+    values: outboxColumns(records),
   });
 }
 

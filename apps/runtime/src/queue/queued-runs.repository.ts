@@ -1,6 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import type { RunRequest, SourceId, UserId } from '#contracts';
-import { Database, type Session, type Transaction } from '#database';
+import { Database, type Transaction } from '#database';
+
+/**
+ * SQL that removes runs that have ended, whose ids are the array `ids`; a part of the statement that stores their outcomes. A locked row is being
+ * removed together with those of its source: waiting for it could be a deadlock.
+ */
+export const removedFromQueue = (ids: string): string =>
+  `DELETE FROM queued_run WHERE run_id IN (SELECT run_id FROM queued_run WHERE run_id = ANY(${ids}) FOR UPDATE SKIP LOCKED)`;
 
 /** The state that a batch of runs needs. */
 export interface Standing {
@@ -59,14 +66,9 @@ export class QueuedRunsRepository {
     return rows.map(({ request }) => request);
   }
 
-  /** These runs have ended. */
-  async remove(runIds: string[], session: Session = this.database): Promise<void> {
-    await session.query({
-      name: 'queue-remove',
-      // a locked row is being removed together with those of its source: waiting for it could be a deadlock
-      text: 'DELETE FROM queued_run WHERE run_id IN (SELECT run_id FROM queued_run WHERE run_id = ANY($1) FOR UPDATE SKIP LOCKED)',
-      values: [runIds],
-    });
+  /** The run was not executed. */
+  async remove(runId: string): Promise<void> {
+    await this.database.query({ name: 'queue-remove', text: 'DELETE FROM queued_run WHERE run_id = $1', values: [runId] });
   }
 
   /** Deletes the runs of a deleted or inactive source, except those of its hooks. */

@@ -150,7 +150,7 @@ export class RunQueue implements BeforeApplicationShutdown {
       run: async (release) => {
         const status = await this.runs.execute(run, { onOutcome: release });
         // one that was executed has left the queue in the transaction that stored its outcome
-        if (status === null && this.account(run.owner_id).stored.has(run.run_id)) await this.queue.remove([run.run_id]);
+        if (status === null && this.account(run.owner_id).stored.has(run.run_id)) await this.queue.remove(run.run_id);
         end();
       },
       drop: end,

@@ -36,7 +36,6 @@ beforeAll(async () => {
     state,
     new WaitingEmitsRepository(database),
     new QuotasRepository(database),
-    queue,
     retried,
   );
 });

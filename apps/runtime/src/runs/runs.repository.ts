@@ -2,8 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { RunRequest } from '#contracts';
 import { Database, JointWrites, Lookups, type Session } from '#database';
-import { addToOutbox } from '#outbox';
-import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import type { OutgoingRecord } from '#messaging';
+import { addedToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
+import { removedFromQueue } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
@@ -23,7 +24,18 @@ const MOST_TOGETHER = 64;
 interface EndedRun {
   run: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>;
   entry: RunEntry | null;
+  records: OutgoingRecord[];
 }
+
+const endedRun = ({ run, effects: { entry, records } }: { run: EndedRun['run']; effects: RunEffects }): EndedRun => ({
+  run,
+  entry,
+  records,
+});
+
+/** Whether the run changes no other tables than those that every run changes. */
+const isStoredAtOnce = ({ trigger }: EndedRun['run'], { db, dedupe, waiting, final, attempt, usage }: RunEffects): boolean =>
+  trigger !== 'timer' && Object.keys(db).length === 0 && waiting.length === 0 && !dedupe && !final && !attempt && !usage;
 
 /** A run that has ended, as far as it is still known. */
 export interface EndedRunRow {
@@ -56,7 +68,6 @@ export class RunsRepository {
     private readonly state: SourceStateRepository,
     private readonly waiting: WaitingEmitsRepository,
     private readonly quotas: QuotasRepository,
-    private readonly queue: QueuedRunsRepository,
     private readonly retried: RetriedRunsRepository,
   ) {}
 
@@ -84,12 +95,10 @@ export class RunsRepository {
   }
 
   private write(runs: { run: EndedRun['run']; effects: RunEffects }[]): Promise<boolean[]> {
+    // most runs change nothing else: one statement is their transaction
+    if (runs.every(({ run, effects }) => isStoredAtOnce(run, effects))) return this.end(this.database, runs.map(endedRun));
     return this.database.transaction(async (transaction) => {
-      const left = await this.end(
-        transaction,
-        runs.map(({ run, effects: { entry } }) => ({ run, entry })),
-      );
-      const written = runs.map(({ run }) => left.delete(run.run_id));
+      const written = await this.end(transaction, runs.map(endedRun));
       // all replicas lock the rows of sources and accounts in the same order
       const bySource = Map.groupBy(
         runs.filter((_, index) => written[index]),
@@ -102,10 +111,6 @@ export class RunsRepository {
         await this.waiting.add(transaction, run.source_id, effects.waiting);
         if (run.trigger === 'timer') await this.timers.resume(transaction, run.source_id, run.run_id);
       }
-      await addToOutbox(
-        transaction,
-        ended.flatMap(({ effects }) => effects.records),
-      );
       for (const { run } of ended.filter(({ effects }) => effects.final)) {
         await this.state.delete(transaction, run.source_id);
         await transaction.rows(FinishedRunRow).delete({ source_id: run.source_id });
@@ -113,10 +118,6 @@ export class RunsRepository {
       await this.retried.settle(
         transaction,
         ended.flatMap(({ effects }) => effects.attempt ?? []),
-      );
-      await this.queue.remove(
-        runs.map(({ run }) => run.run_id),
-        transaction,
       );
       // last, because from here on the runs of an account wait for each other until the transaction ends
       await this.quotas.count(
@@ -133,7 +134,7 @@ export class RunsRepository {
     if (retry) await this.retried.settle(this.database, [{ firstRunId: retry.first_run_id, sourceId: source_id, next: null }]);
     if (run.trigger === 'timer') await this.timers.resume(this.database, source_id, run_id);
     if (!entry) return;
-    const isNew = (await this.end(this.database, [{ run, entry }])).has(run_id);
+    const [isNew] = await this.end(this.database, [{ run, entry, records: [] }]);
     if (isNew && this.trims.isDue(source_id)) await this.trim(source_id);
   }
 
@@ -162,9 +163,13 @@ export class RunsRepository {
     return rows.map(({ id, ...listed }) => ({ id, listed: listed.status === null ? null : (listed as EndedRunRow['listed']) }));
   }
 
-  /** Stores that runs have ended; returns the ids of those of which that was not stored before. One statement for both rows, because every run needs it. */
-  private async end(session: Session, runs: EndedRun[]): Promise<Set<string>> {
+  /**
+   * Stores that runs have ended, with their records, and removes them from the queue; returns of which that was not stored before. One statement,
+   * because every run needs it.
+   */
+  private async end(session: Session, runs: EndedRun[]): Promise<boolean[]> {
     const unique = [...new Map(runs.map((each) => [each.run.run_id, each])).values()];
+    const records = unique.flatMap(({ run, records }) => records.map((record) => ({ run_id: run.run_id, record })));
     const column = <Value>(value: (entry: RunEntry) => Value) => unique.map(({ entry }) => entry && value(entry));
     const { rows } = await session.query<{ run_id: string }>({
       name: 'runs-end',
@@ -178,8 +183,15 @@ export class RunsRepository {
                INSERT INTO finished_run (run_id, source_id, trigger, method, status, started_at, duration_ms, emitted, error)
                SELECT run_id, source_id, trigger, method, status, started_at, duration_ms, emitted, error
                FROM ended JOIN done USING (run_id) WHERE status IS NOT NULL ORDER BY n
+             ), sent AS (
+               ${addedToOutbox(
+                 `unnest($10::text[], $11::text[], $12::text[], $13::text[], $14::bytea[])
+                 WITH ORDINALITY AS record (run_id, topic, key, headers, value, n) JOIN done USING (run_id)`,
+               )}
+             ), dequeued AS (
+               ${removedFromQueue('$1')}
              )
-             SELECT run_id FROM done`,
+             SELECT run_id, ${WAKE_RELAY} FROM done`,
       values: [
         unique.map(({ run }) => run.run_id),
         unique.map(({ run }) => run.source_id),
@@ -190,9 +202,12 @@ export class RunsRepository {
         column((entry) => entry.duration_ms),
         column((entry) => entry.emitted),
         column((entry) => entry.error),
+        records.map(({ run_id }) => run_id),
+        ...outboxColumns(records.map(({ record }) => record)),
       ],
     });
-    return new Set(rows.map(({ run_id }) => run_id));
+    const left = new Set(rows.map(({ run_id }) => run_id));
+    return runs.map(({ run }) => left.delete(run.run_id));
   }
 
   /** Deletes the runs that are not listed any more. What fails is repeated with a later run. */
