@@ -96,6 +96,46 @@ describe('a source', () => {
     );
   });
 
+  it('is run again for an event if its component sets retries, without delaying later events', async () => {
+    const emitter = await api.source("export default { name: 'emitter', run(e) { this.$emit(e) } }");
+    const source = await api.source(`export default { name: 'persistent', retries: 2, props: { db: '$.service.db' },
+      run({ n, failures }) {
+        const tries = (this.db.get('tries' + n) ?? 0) + 1;
+        this.db.set('tries' + n, tries);
+        if (tries <= failures) throw new Error('try ' + tries);
+        this.$emit({ n, tries });
+      } }`);
+    await api.subscribe(emitter.id, source.id);
+    await runNow(emitter, { n: 1, failures: 1 });
+    await runNow(emitter, { n: 2, failures: 0 });
+    await expectEvents(source, [{ n: 2, tries: 1 }]);
+    const { body } = await api.get(`/sources/${emitter.id}/event_summaries`);
+    const [second, first] = body.data.map(({ id }: { id: string }) => id);
+    const listener = async (event: string) => (await api.get(`/sources/${emitter.id}/events/${event}/deliveries`)).body.data[0];
+    const failed = { status_code: null, error: 'Error: try 1', response_body: null };
+    expect(await listener(first)).toMatchObject({ listener_id: source.id, status: 'pending', attempts: [failed] });
+    // the first pause of the schedule is five seconds
+    await eventually(
+      async () =>
+        expect(await events(source)).toEqual([
+          { n: 2, tries: 1 },
+          { n: 1, tries: 2 },
+        ]),
+      { withinMs: 20_000 },
+    );
+    const { run_id } = await listener(second);
+    expect(await listener(second)).toMatchObject({ status: 'succeeded', attempts: [{ error: null }] });
+    const repeated = await listener(first);
+    expect(repeated).toMatchObject({ status: 'succeeded', attempts: [failed, { error: null }] });
+    const runs = (await api.get(`/sources/${source.id}/runs`)).body.data;
+    expect(runs.map(({ id, status }: any) => [id, status])).toEqual([
+      [repeated.run_id, 'succeeded'],
+      [run_id, 'succeeded'],
+      [expect.any(String), 'failed'],
+    ]);
+    expect(await events(source, '$errors')).toHaveLength(1);
+  });
+
   it('has its hooks run when it is created, changed and switched', async () => {
     const code = (
       version: number,

@@ -46,7 +46,7 @@ export class KubernetesApps implements Orchestrated {
 
   async kill(app: App): Promise<void> {
     const [first] = await this.pods(app);
-    await this.kubectl('delete', 'pod', first!, '--force', '--grace-period=0');
+    await this.kubectl('delete', 'pod', first!, '--force', '--grace-period=0', '--ignore-not-found');
   }
 
   async stop(app: App): Promise<void> {

@@ -1,14 +1,12 @@
-import { Config, duration, durations, integer } from '#config';
+import { Config, duration, integer } from '#config';
 import { maxEventBytes } from '#events';
 import { AddressGuard, allowPrivateHosts, protectedHosts } from '#egress';
+import { retrySchedule } from '#retries';
 import { SecretsConfig } from '#secrets';
 
 /** The routing's part of the configuration. Durations are milliseconds. */
 export class RoutingConfig extends Config({
-  retrySchedule: durations('SLUICE_RETRY_SCHEDULE', {
-    fallback: '5s,5m,30m,2h,5h,10h,14h,20h,24h',
-    description: 'Pauses between the attempts of a failing delivery, with jitter; after the last one the delivery has failed.',
-  }),
+  retrySchedule,
   attemptTimeoutMs: duration('SLUICE_ATTEMPT_TIMEOUT', { fallback: '15s', description: 'Longest duration of one delivery attempt.' }),
   connectTimeoutMs: duration('SLUICE_CONNECT_TIMEOUT', { fallback: '5s', description: 'Longest time to connect to a receiver.' }),
   concurrency: integer('SLUICE_DELIVERY_CONCURRENCY', {

@@ -1,4 +1,5 @@
 import { Config, type DailyQuotas, endpointsUrlOf, endpointVariables, integer, quotasOf, quotaVariables, text } from '#config';
+import { retrySchedule } from '#retries';
 import { SecretsConfig } from '#secrets';
 import { PackagesConfig } from './sandbox/packages/packages.config.js';
 import { RunnerConfig } from './sandbox/runner.config.js';
@@ -23,6 +24,7 @@ export class RuntimeConfig extends Config({
     description:
       'Runs of one account that may wait. While more wait, its endpoints return 429; runs for events and timers are still queued.',
   }),
+  retrySchedule,
   ...quotaVariables,
 }) {
   /** Where sources' endpoints are reached from outside. */

@@ -27,6 +27,7 @@ import { RunsRepository } from './runs/runs.repository.js';
 import { SandboxRuns } from './runs/sandbox-runs.js';
 import { SourceLocks } from './runs/source-locks.js';
 import { RunsService } from './runs/runs.service.js';
+import { Retrier } from './retries/retrier.js';
 import { RuntimeConfig } from './runtime.config.js';
 import { SandboxLife, sandboxProvider } from './sandbox/sandbox.provider.js';
 import { Ticker } from './timers/ticker.js';
@@ -51,6 +52,7 @@ import { Releaser } from './waiting/releaser.js';
     Quotas,
     QuotasRepository,
     Releaser,
+    Retrier,
     RunLanes,
     SourceLocks,
     RunsRepository,

@@ -3,6 +3,7 @@ import { fact, query, queuedCommand } from './contract.js';
 import type { Deployment, Hook } from './emitters.js';
 import { IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
+import type { DeliveryAttempt } from './webhooks.js';
 
 export const RUN_TRIGGERS = ['timer', 'http', 'event', 'manual', 'hook'] as const;
 /** Why a run is due. */
@@ -32,6 +33,8 @@ export class RunRequest {
   /** The cause of the event. */
   @IsOptional() @IsObject() cause?: { root: string; spread: number };
   @IsOptional() @IsObject() hook?: HookRun;
+  /** A further attempt: the id of the first one, which failed, and the number of this one, from 2. */
+  @IsOptional() @IsObject() retry?: { first_run_id: string; attempt: number };
 }
 /** Written in the transaction that makes the run due (a timer's tick, a change with hooks); executed when its turn comes. */
 export const executeRun = queuedCommand('runtime.run.execute', RunRequest);
@@ -105,5 +108,17 @@ export class FindRuns {
   @IsId('user') owner_id!: UserId;
   @IsArray() @IsString({ each: true }) run_ids!: string[];
 }
-/** The runs among these that have ended. Those that have left the list have no status. */
-export const findRuns = query<{ id: string; status: FinishedRun['status'] | null }[]>()('runtime.run.find', FindRuns);
+
+/** The outcome of a run that an event caused, and of its further attempts. */
+export interface EndedRun {
+  /** Of the first attempt. */
+  id: string;
+  /** The last attempt that has ended. */
+  last_id: string;
+  /** `pending`: it failed and will be repeated. null: it has left the list of runs. */
+  status: FinishedRun['status'] | 'pending' | null;
+  /** The attempts that are still listed, oldest first. */
+  attempts: DeliveryAttempt[];
+}
+/** The runs among these that have ended, by the ids of their first attempts. */
+export const findRuns = query<EndedRun[]>()('runtime.run.find', FindRuns);

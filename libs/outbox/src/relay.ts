@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Inject, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import type { PoolClient } from 'pg';
 import { Database } from '#database';
@@ -18,6 +19,8 @@ const BATCH = 500;
 /** A notification can get lost with its connection; then a record waits this long. */
 const POLL_MS = 1000;
 const LOCK_RETRY_MS = 1000;
+/** How long a record may wait for others after a batch was sent. One that follows a silence does not wait. */
+const GATHER_MS = 5;
 
 /** Marks an event's record as a possible copy, so that routing delivers it once. */
 const recordOf = ({ id, topic, key, headers, value }: Row): OutgoingRecord => ({
@@ -93,6 +96,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         await this.publisher.send(share.map(recordOf));
         await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [share.map(({ id }) => id)] });
       }
+      if (rows.length < BATCH) await sleep(GATHER_MS);
     }
   }
 

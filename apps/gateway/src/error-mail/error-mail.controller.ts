@@ -14,7 +14,7 @@ export class ErrorMailController {
     private readonly mailer: Mailer,
   ) {}
 
-  @Consumes(errorRaised, 'error-mail', { vital: false, concurrency: 4, maxOutstanding: 1000 })
+  @Consumes(errorRaised, 'error-mail', { vital: false, concurrency: 4, maxOutstanding: 1000, gatherMs: 250 })
   async raised(@Payload() error: ErrorRaised): Promise<void> {
     await this.notices.count(error, (due) => this.send(error, due));
   }

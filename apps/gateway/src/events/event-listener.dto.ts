@@ -11,9 +11,12 @@ export class EventListener implements contracts.EventListener {
   @ApiProperty({ enum: KINDS }) kind!: contracts.EventListener['kind'];
   @ApiProperty({ type: String, nullable: true, description: 'Of a webhook; null until the delivery is stored.' })
   delivery_id!: contracts.Id<'delivery'> | null;
-  @ApiProperty({ type: String, nullable: true, description: 'Of a source.' }) run_id!: string | null;
+  @ApiProperty({ type: String, nullable: true, description: 'Of a source: its last attempt that has ended.' }) run_id!: string | null;
   @ApiProperty({ enum: STATUSES, description: '`skipped`: the listener is inactive, or the account is over its quota.' })
   status!: contracts.EventListener['status'];
-  @ApiProperty({ type: [DeliveryAttempt], description: 'Of a webhook: the last twenty attempts, oldest first.' })
+  @ApiProperty({
+    type: [DeliveryAttempt],
+    description: 'Of a webhook the last twenty attempts, of a source the runs that are still listed; oldest first.',
+  })
   attempts!: DeliveryAttempt[];
 }

@@ -1,6 +1,6 @@
 import { Controller, Get, Param } from '@nestjs/common';
 import { ApiOperation, ApiParam } from '@nestjs/swagger';
-import { type EmitterId, findRuns, type FinishedRun, listEventListeners, type SourceId, type UserId, type WorkflowId } from '#contracts';
+import { type EmitterId, type EndedRun, findRuns, listEventListeners, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsWithList, Documented, Problems } from '../http/api-docs.js';
@@ -59,17 +59,18 @@ export class EventListenersController {
     const listeners = await this.messages.request(listEventListeners, query, { key: emitter_id, timeoutMs: LOG_TIMEOUT_MS });
     const run_ids = listeners.flatMap(({ run_id }) => run_id ?? []);
     const ended = run_ids.length === 0 ? [] : await this.messages.request(findRuns, { owner_id, run_ids }, { key: owner_id });
-    const statuses = new Map(ended.map(({ id, status }) => [id, status]));
+    const runs = new Map(ended.map((run) => [run.id, run]));
     return {
-      data: listeners.map((listener) =>
-        listener.run_id !== null && statuses.has(listener.run_id)
-          ? { ...listener, status: deliveryStatus(statuses.get(listener.run_id) ?? null) }
-          : listener,
-      ),
+      data: listeners.map((listener) => {
+        const run = listener.run_id === null ? undefined : runs.get(listener.run_id);
+        return run ? { ...listener, run_id: run.last_id, status: deliveryStatus(run), attempts: run.attempts } : listener;
+      }),
     };
   }
 }
 
 /** The status of the event at a source. A run that has left the list counts as successful. */
-const deliveryStatus = (status: FinishedRun['status'] | null): EventListener['status'] =>
-  status === null || status === 'succeeded' ? 'succeeded' : status === 'skipped' ? 'skipped' : 'failed';
+function deliveryStatus({ status }: EndedRun): EventListener['status'] {
+  if (status === null || status === 'succeeded') return 'succeeded';
+  return status === 'skipped' || status === 'pending' ? status : 'failed';
+}

@@ -9,7 +9,7 @@ import { UsageRepository } from './usage.repository.js';
 export class UsageController {
   constructor(private readonly usage: UsageRepository) {}
 
-  @ConsumesBatch(runFinished, 'usage', { vital: false, concurrency: 1, maxOutstanding: 1000 })
+  @ConsumesBatch(runFinished, 'usage', { vital: false, concurrency: 1, maxOutstanding: 1000, gatherMs: 250 })
   async finished(@Payload() runs: RunFinished[]): Promise<void> {
     await this.usage.count(runs);
   }

@@ -6,6 +6,7 @@ import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { SecretBox } from '#secrets';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { firstTick, phaseOf } from '../timers/next-tick.js';
 import { TimersRepository } from '../timers/timers.repository.js';
@@ -21,6 +22,7 @@ export class DeploymentsService extends EmitterChangeHandler {
     private readonly deployments: DeploymentsRepository,
     private readonly timers: TimersRepository,
     private readonly queue: QueuedRunsRepository,
+    private readonly retried: RetriedRunsRepository,
     private readonly waiting: WaitingEmitsRepository,
     private readonly state: SourceStateRepository,
     private readonly box: SecretBox,
@@ -33,7 +35,10 @@ export class DeploymentsService extends EmitterChangeHandler {
     const sourceId = state.emitter_id as SourceId;
     const row = await this.deployments.lock(transaction, sourceId);
     const before = row && deployedState(row);
-    if (state.deleted || !state.active) await this.queue.removeOfSource(transaction, sourceId);
+    if (state.deleted || !state.active) {
+      await this.queue.removeOfSource(transaction, sourceId);
+      await this.retried.deleteOfSource(transaction, sourceId);
+    }
     if (state.deleted) {
       await this.deployments.remove(transaction, sourceId);
       await this.waiting.deleteOfSource(transaction, sourceId);

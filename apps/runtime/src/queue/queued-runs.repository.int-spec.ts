@@ -50,7 +50,7 @@ describe('queued runs', () => {
     await queue.add([run('r1'), run('r2'), run('r3')]);
     const taken = await ids([], 8, 2);
     expect(await ids(taken)).toEqual(['r3']);
-    await queue.remove(taken[0]!);
+    await queue.remove([taken[0]!]);
     expect(await ids()).toEqual(['r2', 'r3']);
   });
 

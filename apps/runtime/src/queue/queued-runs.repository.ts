@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { RunRequest, SourceId, UserId } from '#contracts';
-import { Database, type Transaction } from '#database';
+import { Database, type Session, type Transaction } from '#database';
 
 /** The state that a batch of runs needs. */
 export interface Standing {
@@ -59,9 +59,14 @@ export class QueuedRunsRepository {
     return rows.map(({ request }) => request);
   }
 
-  /** The run has ended. */
-  async remove(runId: string): Promise<void> {
-    await this.database.query({ name: 'queue-remove', text: 'DELETE FROM queued_run WHERE run_id = $1', values: [runId] });
+  /** These runs have ended. */
+  async remove(runIds: string[], session: Session = this.database): Promise<void> {
+    await session.query({
+      name: 'queue-remove',
+      // a locked row is being removed together with those of its source: waiting for it could be a deadlock
+      text: 'DELETE FROM queued_run WHERE run_id IN (SELECT run_id FROM queued_run WHERE run_id = ANY($1) FOR UPDATE SKIP LOCKED)',
+      values: [runIds],
+    });
   }
 
   /** Deletes the runs of a deleted or inactive source, except those of its hooks. */

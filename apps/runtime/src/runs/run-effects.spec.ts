@@ -16,7 +16,8 @@ const outcome = (emits: RunOutcome['emits']): RunOutcome => ({
   cpuMs: 1,
   responded: false,
 });
-const effectsOf = (emits: RunOutcome['emits']) => runEffects(RUN, SOURCE, { dedupe: null }, outcome(emits), {}, { counted: true });
+const effectsOf = (emits: RunOutcome['emits']) =>
+  runEffects(RUN, SOURCE, { dedupe: null }, outcome(emits), {}, { counted: true, schedule: [] });
 const streamsOf = (effects: ReturnType<typeof effectsOf>) => effects.records.map(({ topic, headers }) => headers?.ce_type ?? topic);
 
 it.each(['$bogus', '$', '$in', 'a\0b'])('an emit on the stream %j is an error, and the others are kept', (name) => {
@@ -41,7 +42,7 @@ it('errors and logs of a run have as many hops as its emits', () => {
     { dedupe: null },
     { ...outcome([{ event: '1', name: '$' }]), logs: [{ level: 'log', ts: 1, message: 'm' }] },
     {},
-    { counted: false },
+    { counted: false, schedule: [] },
   );
   expect(records.map(({ headers }) => headers?.ce_hops)).toEqual(['5', '5', undefined]);
 });
@@ -49,7 +50,7 @@ it('errors and logs of a run have as many hops as its emits', () => {
 it('each event of a run inherits its cause, shared among all of them', () => {
   const emits = Array.from({ length: 200 }, () => ({ event: '1' }));
   const causes = (run: Partial<typeof RUN> & { cause?: { root: string; spread: number } }) => {
-    const { records } = runEffects({ ...RUN, ...run }, SOURCE, { dedupe: null }, outcome(emits), {}, { counted: false });
+    const { records } = runEffects({ ...RUN, ...run }, SOURCE, { dedupe: null }, outcome(emits), {}, { counted: false, schedule: [] });
     return new Set(records.slice(0, 200).map(({ headers }) => `${headers?.ce_sluiceroot} ${headers?.ce_sluicespread}`));
   };
   expect(causes({})).toEqual(new Set([`${RUN.run_id} 200`]));
@@ -57,7 +58,7 @@ it('each event of a run inherits its cause, shared among all of them', () => {
 });
 
 it('instead of what the database refuses there is an error, and the run has ended', () => {
-  const refused = runEffects(RUN, SOURCE, { dedupe: null }, notKept(outcome([{ event: '1' }])), {}, { counted: true });
+  const refused = runEffects(RUN, SOURCE, { dedupe: null }, notKept(outcome([{ event: '1' }])), {}, { counted: true, schedule: [] });
   expect(streamsOf(refused)).toEqual(['$errors', 'runtime.run.finished']);
   expect(refused).toMatchObject({ db: {}, dedupe: null, waiting: [], usage: { account_id: 'u_1' } });
   expect(refused.records[0]?.topic).toBe(EVENTS_TOPIC);

@@ -1,6 +1,8 @@
 import { EVENTS_TOPIC, runFinished, type SourceId, type UserId } from '#contracts';
 import { emittedStreamProblem } from '#events';
 import { recordOf, type OutgoingRecord } from '#messaging';
+import { endedAttempt } from '../retries/next-attempt.js';
+import type { EndedAttempt } from '../retries/retried-runs.repository.js';
 import type { ComponentDescription, RunOutcome } from '../sandbox/sandbox.js';
 import { type RunEntry, runEntry } from './run-history.js';
 import { dedupe, type DedupeState } from '../source-state/dedupe.js';
@@ -19,6 +21,8 @@ export interface RunEffects {
   usage: { account_id: UserId; compute_ms: number } | null;
   /** For the list of the source's runs; null: it is not listed. */
   entry: RunEntry | null;
+  /** null: nothing is stored about its attempts. */
+  attempt: EndedAttempt | null;
   /** The source is deleted: delete its state. */
   final: boolean;
 }
@@ -33,10 +37,10 @@ const MOST_PROBLEMS = 10;
 export function runEffects(
   run: DueRun,
   { sourceId, ownerId, version }: { sourceId: SourceId; ownerId: UserId; version: number },
-  { dedupe: strategy }: Pick<ComponentDescription, 'dedupe'>,
+  { dedupe: strategy, retries }: Pick<ComponentDescription, 'dedupe' | 'retries'>,
   outcome: RunOutcome,
   before: DedupeState,
-  { counted, now = Date.now() }: { counted: boolean; now?: number },
+  { counted, schedule, now = Date.now() }: { counted: boolean; schedule: readonly number[]; now?: number },
 ): RunEffects {
   const nameProblems = outcome.emits.map(nameProblem);
   const named = outcome.emits.filter((_, index) => nameProblems[index] === null);
@@ -76,6 +80,7 @@ export function runEffects(
     records: [...events.map((event) => ({ topic: EVENTS_TOPIC, ...event })), recordOf(runFinished, finished, ownerId)],
     usage: counted ? { account_id: ownerId, compute_ms } : null,
     entry: runEntry(run, outcome, emittedNow.length + waits.length, now),
+    attempt: endedAttempt(run, { retries }, outcome.status, { schedule, now, random: Math.random() }),
     final: run.hook?.final === true,
   };
 }

@@ -1,17 +1,22 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { FindRuns, findRuns, type FinishedRun, Invalid, ListRuns, listRuns, NotFound, type Page, pageOf } from '#contracts';
+import { type EndedRun, FindRuns, findRuns, type FinishedRun, Invalid, ListRuns, listRuns, NotFound, type Page, pageOf } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
 import { finishedRunOf } from './finished-run.entity.js';
-import { RunsRepository } from './runs.repository.js';
+import { attemptId } from '../retries/next-attempt.js';
+import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
+import { RuntimeConfig } from '../runtime.config.js';
+import { type EndedRunRow, RunsRepository } from './runs.repository.js';
 
 /** The last runs of a source, for its owner. */
 @Controller()
 export class RunListController {
   constructor(
     private readonly runs: RunsRepository,
+    private readonly retried: RetriedRunsRepository,
     private readonly directory: EmitterDirectory,
+    private readonly config: RuntimeConfig,
   ) {}
 
   @Handles(listRuns)
@@ -25,9 +30,40 @@ export class RunListController {
   }
 
   @Handles(findRuns)
-  find(@Payload() { owner_id, run_ids }: FindRuns): Promise<{ id: string; status: FinishedRun['status'] | null }[]> {
-    return this.runs.findEnded(owner_id, run_ids);
+  async find(@Payload() { owner_id, run_ids }: FindRuns): Promise<EndedRun[]> {
+    const attempts = new Map(run_ids.map((id) => [id, [id, ...this.config.retrySchedule.map((_, index) => attemptId(id, index + 2))]]));
+    const [ended, pending] = await Promise.all([
+      this.runs.findEnded(owner_id, [...attempts.values()].flat()),
+      this.retried.pending(run_ids),
+    ]);
+    const rows = new Map(ended.map((row) => [row.id, row]));
+    return [...attempts].flatMap(([id, ids]) => {
+      const found = ids.flatMap((each) => rows.get(each) ?? []);
+      return found.length === 0 ? [] : [endedRun(id, found, pending.has(id))];
+    });
   }
+}
+
+/** @param attempts that have ended, oldest first; at least one */
+function endedRun(id: string, attempts: EndedRunRow[], isPending: boolean): EndedRun {
+  const last = attempts.at(-1)!;
+  return {
+    id,
+    last_id: last.id,
+    status: isPending ? 'pending' : (last.listed?.status ?? null),
+    attempts: attempts.flatMap(({ listed }) => (listed && listed.status !== 'skipped' ? [attemptOf(listed)] : [])),
+  };
+}
+
+function attemptOf({ started_at, duration_ms, error }: NonNullable<EndedRunRow['listed']>): EndedRun['attempts'][number] {
+  const { name, message } = (JSON.parse(error ?? 'null') ?? {}) as { name?: string; message?: string };
+  return {
+    ts: started_at.getTime(),
+    status_code: null,
+    duration_ms,
+    error: error === null ? null : `${name}: ${message}`,
+    response_body: null,
+  };
 }
 
 const PREFIX = 'run_';

@@ -148,8 +148,9 @@ export class RunQueue implements BeforeApplicationShutdown {
     return {
       ...this.lanes.laneOf(run),
       run: async () => {
-        await this.runs.execute(run);
-        if (this.account(run.owner_id).stored.has(run.run_id)) await this.queue.remove(run.run_id);
+        const status = await this.runs.execute(run);
+        // one that was executed has left the queue in the transaction that stored its outcome
+        if (status === null && this.account(run.owner_id).stored.has(run.run_id)) await this.queue.remove([run.run_id]);
         end();
       },
       drop: end,

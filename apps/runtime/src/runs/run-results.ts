@@ -5,6 +5,7 @@ import { isOfData, isTransient } from '#database';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { RuntimeConfig } from '../runtime.config.js';
 import { Quotas } from '../quotas/quotas.js';
 import type { RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
@@ -31,6 +32,7 @@ export class RunResults {
     private readonly quotas: Quotas,
     private readonly deployments: DeploymentsRepository,
     private readonly messages: Messages,
+    private readonly config: RuntimeConfig,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
@@ -58,7 +60,7 @@ export class RunResults {
   /** The component does not define this hook. After the last hook of a source, its state is deleted anyway. */
   async storeMissingHook(run: RunRequest): Promise<void> {
     if (run.hook?.final)
-      await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, final: true });
+      await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, attempt: null, final: true });
   }
 
   /**
@@ -67,13 +69,13 @@ export class RunResults {
    */
   async store(run: DueRun, { state, description }: RunSource, outcome: RunOutcome, before: DedupeState): Promise<boolean> {
     const source = { sourceId: state.source_id, ownerId: state.owner_id, version: state.version };
-    const { counted } = this.quotas;
+    const settings = { counted: this.quotas.counted, schedule: this.config.retrySchedule };
     try {
-      return await this.write(run, runEffects(run, source, description, outcome, before, { counted }));
+      return await this.write(run, runEffects(run, source, description, outcome, before, settings));
     } catch (error) {
       if (!isOfData(error)) throw error;
       this.log.error({ run_id: run.run_id, source_id: state.source_id, err: error }, 'run.not-kept');
-      return this.write(run, runEffects(run, source, { dedupe: null }, notKept(outcome), before, { counted }));
+      return this.write(run, runEffects(run, source, { dedupe: null }, notKept(outcome), before, settings));
     }
   }
 

@@ -3,7 +3,9 @@ import type { SourceId, UserId } from '#contracts';
 import { createLog } from '#observability';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
+import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
+import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
@@ -14,15 +16,19 @@ import { SourceLocks } from './source-locks.js';
 
 const SOURCE = 'dc_1' as SourceId;
 const ACCOUNT = 'u_1' as UserId;
-const nothing: RunEffects = { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, final: false };
+const nothing: RunEffects = { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, attempt: null, final: false };
 const event = (n: number) => ({ topic: 'events', key: SOURCE, headers: { n: String(n) }, value: `${n}` });
 
 let fresh: FreshDatabase;
 let runs: RunsRepository;
 let state: SourceStateRepository;
+let queue: QueuedRunsRepository;
+let retried: RetriedRunsRepository;
 beforeAll(async () => {
   fresh = await freshDatabase(schema, { max: 20 });
   const { database } = fresh;
+  queue = new QueuedRunsRepository(database);
+  retried = new RetriedRunsRepository(database);
   state = new SourceStateRepository(database);
   runs = new RunsRepository(
     database,
@@ -30,11 +36,15 @@ beforeAll(async () => {
     state,
     new WaitingEmitsRepository(database),
     new QuotasRepository(database),
+    queue,
+    retried,
   );
 });
 afterAll(() => fresh?.drop());
 beforeEach(() =>
-  fresh.database.query('TRUNCATE deployment, timer, source_db, source_dedupe, run_done, finished_run, outbox, waiting_emit, usage CASCADE'),
+  fresh.database.query(
+    'TRUNCATE deployment, timer, source_db, source_dedupe, run_done, finished_run, outbox, waiting_emit, usage, queued_run, retried_run CASCADE',
+  ),
 );
 
 const finish = (run_id: string, effects: Partial<RunEffects>, trigger: 'manual' | 'timer' = 'manual') =>
@@ -51,6 +61,18 @@ describe('the effects of a run', () => {
     expect(await outbox()).toEqual(['1']);
     const { rows } = await fresh.database.query('SELECT compute_ms, invocations FROM usage');
     expect(rows).toEqual([{ compute_ms: 5, invocations: 1 }]);
+  });
+
+  it('are written when the run leaves the queue, in one transaction', async () => {
+    const queued = ['r1', 'r2'].map(
+      (run_id) => ({ run_id, owner_id: ACCOUNT, source_id: SOURCE, trigger: 'manual', due_at_ms: 1 }) as const,
+    );
+    const waiting = async () => (await queue.next(ACCOUNT, [], { perSource: 8, limit: 8 })).map(({ run_id }) => run_id);
+    await queue.add(queued);
+    await expect(finish('r1', { records: [{ ...event(1), headers: { bad: '\0' } }] })).rejects.toThrow();
+    expect(await waiting()).toEqual(['r1', 'r2']);
+    await finish('r1', {});
+    expect(await waiting()).toEqual(['r2']);
   });
 
   it('are written together or not at all', async () => {

@@ -1,9 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import type { FinishedRun, RunRequest } from '#contracts';
+import type { RunRequest } from '#contracts';
 import { Database, JointWrites, Lookups, type Session } from '#database';
 import { addToOutbox } from '#outbox';
+import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
+import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
@@ -22,6 +24,14 @@ interface EndedRun {
   run: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>;
   entry: RunEntry | null;
 }
+
+/** A run that has ended, as far as it is still known. */
+export interface EndedRunRow {
+  id: string;
+  listed: Pick<FinishedRunRow, 'status' | 'started_at' | 'duration_ms' | 'error'> | null;
+}
+
+type Nullable<T> = { [Key in keyof T]: T[Key] | null };
 
 /** The window of a page, by positions. */
 export interface RunsPage {
@@ -46,6 +56,8 @@ export class RunsRepository {
     private readonly state: SourceStateRepository,
     private readonly waiting: WaitingEmitsRepository,
     private readonly quotas: QuotasRepository,
+    private readonly queue: QueuedRunsRepository,
+    private readonly retried: RetriedRunsRepository,
   ) {}
 
   async isDone(runId: string): Promise<boolean> {
@@ -98,6 +110,14 @@ export class RunsRepository {
         await this.state.delete(transaction, run.source_id);
         await transaction.rows(FinishedRunRow).delete({ source_id: run.source_id });
       }
+      await this.retried.settle(
+        transaction,
+        ended.flatMap(({ effects }) => effects.attempt ?? []),
+      );
+      await this.queue.remove(
+        runs.map(({ run }) => run.run_id),
+        transaction,
+      );
       // last, because from here on the runs of an account wait for each other until the transaction ends
       await this.quotas.count(
         transaction,
@@ -108,8 +128,9 @@ export class RunsRepository {
   }
 
   /** Ends a run that was not executed. @param entry null if its source does not exist */
-  async leaveOut(run: EndedRun['run'], entry: RunEntry | null): Promise<void> {
-    const { run_id, source_id } = run;
+  async leaveOut(run: EndedRun['run'] & Pick<RunRequest, 'retry'>, entry: RunEntry | null): Promise<void> {
+    const { run_id, source_id, retry } = run;
+    if (retry) await this.retried.settle(this.database, [{ firstRunId: retry.first_run_id, sourceId: source_id, next: null }]);
     if (run.trigger === 'timer') await this.timers.resume(this.database, source_id, run_id);
     if (!entry) return;
     const isNew = (await this.end(this.database, [{ run, entry }])).has(run_id);
@@ -128,17 +149,17 @@ export class RunsRepository {
     return { rows: backwards ? within.slice(-limit) : within.slice(0, limit), total: rows.length };
   }
 
-  /** Those of an account's runs that have ended: with their status if they are still listed. */
-  async findEnded(ownerId: string, runIds: string[]): Promise<{ id: string; status: FinishedRun['status'] | null }[]> {
-    const { rows } = await this.database.query<{ id: string; status: FinishedRun['status'] | null }>({
+  /** Those of an account's runs that have ended. `listed`: null if they have left the list. */
+  async findEnded(ownerId: string, runIds: string[]): Promise<EndedRunRow[]> {
+    const { rows } = await this.database.query<{ id: string } & Nullable<NonNullable<EndedRunRow['listed']>>>({
       name: 'runs-ended',
-      text: `SELECT done.run_id AS id, listed.status
+      text: `SELECT done.run_id AS id, status, started_at, duration_ms, error
              FROM run_done done LEFT JOIN (finished_run listed JOIN deployment d ON d.source_id = listed.source_id AND d.owner_id = $1)
                ON listed.run_id = done.run_id
              WHERE done.run_id = ANY ($2)`,
       values: [ownerId, runIds],
     });
-    return rows;
+    return rows.map(({ id, ...listed }) => ({ id, listed: listed.status === null ? null : (listed as EndedRunRow['listed']) }));
   }
 
   /** Stores that runs have ended; returns the ids of those of which that was not stored before. One statement for both rows, because every run needs it. */

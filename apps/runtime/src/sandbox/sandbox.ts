@@ -103,6 +103,8 @@ export interface ComponentDescription {
   dedupe: DedupeStrategy | null;
   /** How many runs of one source may be in flight */
   concurrency: number;
+  /** How often a run for an event is repeated if it fails: as often as the schedule allows, or at most this many times; absent: never */
+  retries?: number | 'schedule';
   hooks: Hook[];
   has_run: boolean;
   /** In declaration order */

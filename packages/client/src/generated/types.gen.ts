@@ -487,7 +487,7 @@ export type EventListener = {
      */
     delivery_id: string | null;
     /**
-     * Of a source.
+     * Of a source: its last attempt that has ended.
      */
     run_id: string | null;
     /**
@@ -495,7 +495,7 @@ export type EventListener = {
      */
     status: 'succeeded' | 'pending' | 'failed' | 'skipped';
     /**
-     * Of a webhook: the last twenty attempts, oldest first.
+     * Of a webhook the last twenty attempts, of a source the runs that are still listed; oldest first.
      */
     attempts: Array<DeliveryAttempt>;
 };

@@ -1,10 +1,10 @@
+import { JITTER, type Random, retryPause } from '#retries';
+
 /** The longest pause that a receiver may request. */
 export const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 /** The first and the longest pause between probes of a failing receiver. */
 const FIRST_PROBE_MS = 5000;
 const LAST_PROBE_MS = 5 * 60_000;
-/** Each pause varies by this share, so that deliveries that failed together are not retried together. */
-const JITTER = 0.1;
 
 export interface FailedAttempt {
   /** Attempts so far, this one included. */
@@ -25,12 +25,12 @@ export function nextPause(
   nowMs: number,
   random: number,
 ): number | null {
-  const pause = schedule[tries - 1];
-  if (pause === undefined) return null;
+  const pause = retryPause(schedule, tries, random);
+  if (pause === null) return null;
   const wanted = status === 429 || status === 503 ? retryAfterMs(retryAfter, nowMs) : null;
   // never sooner than the receiver requested
   if (wanted !== null) return Math.round(Math.min(wanted, MAX_RETRY_AFTER_MS) * (1 + JITTER * random));
-  return Math.round(pause * (1 + JITTER * (2 * random - 1)));
+  return pause;
 }
 
 /** The pause that a `Retry-After` header requests, in ms: it contains seconds or a date. Null if it contains neither. */
@@ -51,7 +51,6 @@ export function probePause(schedule: readonly number[], failedProbes: number, ra
 /** From the first attempt to the last, in ms, without jitter. A delivery that was never attempted is given up after this time. */
 export const scheduleLength = (schedule: readonly number[]): number => schedule.reduce((sum, pause) => sum + pause, 0);
 
-/** From 0 to 1, like Math.random. Simulations replace it to be repeatable. */
-export type Random = () => number;
+export type { Random };
 /** Injection token. */
 export const RANDOM = Symbol('random');

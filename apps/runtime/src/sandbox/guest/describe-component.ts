@@ -28,6 +28,7 @@ export function describeComponent(component: Component): ComponentDescription {
     description: text(component, 'description'),
     dedupe: isGiven(dedupe) ? (dedupe as DedupeStrategy) : null,
     concurrency: concurrencyOf(component.concurrency),
+    ...retriesOf(component.retries),
     hooks: hooksOf(component.hooks),
     has_run: typeof run === 'function',
     configurable_props: propsOf(component.props),
@@ -79,6 +80,14 @@ function concurrencyOf(value: unknown): number {
   if (!Number.isInteger(value) || (value as number) < 1)
     throw new NoComponent(`\`concurrency\` is ${show(value)}; it must be a whole number of at least 1`);
   return value as number;
+}
+
+function retriesOf(value: unknown): Pick<ComponentDescription, 'retries'> {
+  if (!isGiven(value) || value === false || value === 0) return {};
+  if (value === true) return { retries: 'schedule' };
+  if (!Number.isInteger(value) || (value as number) < 1)
+    throw new NoComponent(`\`retries\` is ${show(value)}; it must be true, false or a whole number`);
+  return { retries: value as number };
 }
 
 function text(component: Component, property: string): string | null {

@@ -3,7 +3,7 @@ import { isCallOf, isNode, type Syntax, warningAt } from './syntax.js';
 
 const members = [
   ...['name', 'key', 'version', 'description', 'type', 'props', 'methods', 'hooks', 'dedupe', 'run'],
-  ...['concurrency', 'additionalProps', 'sampleEmit', 'annotations'],
+  ...['concurrency', 'retries', 'additionalProps', 'sampleEmit', 'annotations'],
 ];
 const hooks = ['deploy', 'activate', 'deactivate'];
 const scalars = ['string', 'integer', 'boolean', 'object', 'any'];

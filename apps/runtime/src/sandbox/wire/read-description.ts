@@ -16,12 +16,17 @@ export function readDescription(value: unknown): ComponentDescription {
     version: textOrNull(given.version),
     description: textOrNull(given.description),
     dedupe: given.dedupe === null ? null : oneOf<DedupeStrategy>(given.dedupe, ['unique', 'greatest', 'last']),
-    concurrency: Number.isSafeInteger(given.concurrency) && (given.concurrency as number) > 0 ? (given.concurrency as number) : 1,
+    concurrency: isCount(given.concurrency) ? given.concurrency : 1,
+    ...((given.retries === 'schedule' || isCount(given.retries)) && { retries: given.retries }),
     hooks: hooks.map((hook) => oneOf<Hook>(hook, ['deploy', 'activate', 'deactivate'])),
     has_run: given.has_run === true,
     configurable_props: props.map(prop),
     ...(Array.isArray(given.warnings) && given.warnings.length > 0 && { warnings: given.warnings.slice(0, mostWarnings).map(warning) }),
   };
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
 }
 
 function prop(value: unknown): PropDefinition {

@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { RunRequest, SourceId } from '#contracts';
+import { freshDatabase, type FreshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
+import { RetriedRunsRepository } from './retried-runs.repository.js';
+
+const SOURCE = 'dc_1' as SourceId;
+
+let fresh: FreshDatabase;
+let retried: RetriedRunsRepository;
+beforeAll(async () => {
+  fresh = await freshDatabase(schema);
+  retried = new RetriedRunsRepository(fresh.database);
+});
+afterAll(() => fresh?.drop());
+beforeEach(async () => {
+  await fresh.database.query('TRUNCATE deployment, retried_run, outbox CASCADE');
+  await fresh.database.query(
+    `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, name_slug)
+     VALUES ('dc_1', 'u_1', true, 1, 'h', '{}', '{}', 'n'), ('dc_2', 'u_1', false, 1, 'h', '{}', '{}', 'n')`,
+  );
+});
+
+/** The next attempt of a run, due in this many seconds. */
+const next = (first: string, attempt = 2, inSeconds = -1): RunRequest => ({
+  run_id: `${first}~${attempt}`,
+  owner_id: 'u_1',
+  source_id: SOURCE,
+  trigger: 'event',
+  event: '{"a":"\\u00e9"}',
+  due_at_ms: Date.now() + inSeconds * 1000,
+  retry: { first_run_id: first, attempt },
+});
+const fail = (first: string, request = next(first), sourceId: SourceId = SOURCE) =>
+  retried.settle(fresh.database, [{ firstRunId: first, sourceId, next: request }]);
+const requested = async (): Promise<RunRequest[]> =>
+  (await fresh.database.query<{ value: Buffer }>('SELECT value FROM outbox ORDER BY id')).rows.map(({ value }) =>
+    JSON.parse(String(value)),
+  );
+
+describe('a failed run', () => {
+  it('is requested once when its next attempt is due, by one of several replicas', async () => {
+    const request = next('r1');
+    await fail('r1', request);
+    await fail('r2', next('r2', 2, 60));
+    const released = await Promise.all([retried.release(10), retried.release(10), retried.release(10)]);
+    expect(released.sort()).toEqual([0, 0, 1]);
+    expect(await requested()).toEqual([request]);
+    expect(await retried.release(10)).toBe(0);
+  });
+
+  it('is pending until an attempt succeeds or is the last one', async () => {
+    await fail('r1');
+    await fail('r2');
+    await retried.release(10);
+    expect(await retried.pending(['r1', 'r2', 'r3'])).toEqual(new Set(['r1', 'r2']));
+    await retried.settle(fresh.database, [
+      { firstRunId: 'r1', sourceId: SOURCE, next: null },
+      { firstRunId: 'r2', sourceId: SOURCE, next: next('r2', 3, 60) },
+    ]);
+    expect(await retried.pending(['r1', 'r2'])).toEqual(new Set(['r2']));
+  });
+
+  it('is repeated with the attempt that follows the last one', async () => {
+    await fail('r1');
+    await fail('r1', next('r1', 3));
+    await retried.release(10);
+    expect((await requested()).map(({ run_id }) => run_id)).toEqual(['r1~3']);
+  });
+
+  it('is not repeated if its source has been deleted or deactivated', async () => {
+    await fail('r1', next('r1'), 'dc_2');
+    await fail('r2', next('r2'), 'dc_unknown');
+    await fail('r3');
+    await fresh.database.transaction((transaction) => retried.deleteOfSource(transaction, SOURCE));
+    expect(await retried.release(10)).toBe(0);
+  });
+});

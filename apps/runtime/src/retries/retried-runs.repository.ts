@@ -1,0 +1,81 @@
+import { Injectable } from '@nestjs/common';
+import { executeRun, type RunRequest, type SourceId } from '#contracts';
+import { Database, type Session, type Transaction } from '#database';
+import { recordOf } from '#messaging';
+import { addToOutbox } from '#outbox';
+import { RetriedRun } from './retried-run.entity.js';
+
+/** A request for an attempt is lost only if its topic is: then it is requested again after this time. */
+const GIVE_UP = '1 hour';
+
+/** The end of an attempt. `next`: the attempt that follows it; null: none does. */
+export interface EndedAttempt {
+  firstRunId: string;
+  sourceId: SourceId;
+  next: RunRequest | null;
+}
+
+/** Runs that failed and will be repeated. Prepared SQL, for the database's clock, and because due attempts are claimed by SKIP LOCKED. */
+@Injectable()
+export class RetriedRunsRepository {
+  constructor(private readonly database: Database) {}
+
+  /** Stores the next attempts of runs that have failed, and forgets runs that have succeeded or failed for the last time. */
+  async settle(session: Session, ended: EndedAttempt[]): Promise<void> {
+    const [over, failed] = [ended.filter(({ next }) => next === null), ended.filter(({ next }) => next !== null)];
+    if (over.length > 0) {
+      await session.query({
+        name: 'retries-end',
+        text: 'DELETE FROM retried_run WHERE first_run_id = ANY($1)',
+        values: [over.map(({ firstRunId }) => firstRunId).sort()],
+      });
+    }
+    if (failed.length === 0) return;
+    await session.query({
+      name: 'retries-put',
+      // a source that was deleted or deactivated while it ran has no further attempts
+      text: `INSERT INTO retried_run (first_run_id, source_id, due_at, request)
+             SELECT r.first_run_id, r.source_id, to_timestamp((r.request->>'due_at_ms')::float8 / 1000), r.request
+             FROM unnest($1::text[], $2::text[], $3::jsonb[]) AS r (first_run_id, source_id, request)
+             WHERE EXISTS (SELECT FROM deployment d WHERE d.source_id = r.source_id AND d.active) ORDER BY first_run_id
+             ON CONFLICT (first_run_id) DO UPDATE SET due_at = excluded.due_at, request = excluded.request`,
+      values: [
+        failed.map(({ firstRunId }) => firstRunId),
+        failed.map(({ sourceId }) => sourceId),
+        failed.map(({ next }) => JSON.stringify(next)),
+      ],
+    });
+  }
+
+  /** Requests the attempts that are due, at most `limit`, and returns their number. Replicas share the work. */
+  async release(limit: number): Promise<number> {
+    return this.database.transaction(async (transaction) => {
+      const { rows } = await transaction.query<{ request: RunRequest }>({
+        name: 'retries-due',
+        text: `UPDATE retried_run SET due_at = now() + interval '${GIVE_UP}' WHERE first_run_id IN (
+                 SELECT first_run_id FROM retried_run WHERE due_at <= now() ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
+               ) RETURNING request`,
+        values: [limit],
+      });
+      await addToOutbox(
+        transaction,
+        rows.map(({ request }) => recordOf(executeRun, request, request.owner_id)),
+      );
+      return rows.length;
+    });
+  }
+
+  /** Those of these runs that will be repeated. */
+  async pending(firstRunIds: string[]): Promise<Set<string>> {
+    const { rows } = await this.database.query<{ id: string }>({
+      name: 'retries-pending',
+      text: 'SELECT first_run_id AS id FROM retried_run WHERE first_run_id = ANY($1)',
+      values: [firstRunIds],
+    });
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  async deleteOfSource(transaction: Transaction, sourceId: SourceId): Promise<void> {
+    await transaction.rows(RetriedRun).delete({ source_id: sourceId });
+  }
+}

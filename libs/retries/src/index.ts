@@ -1,0 +1,1 @@
+export { JITTER, type Random, retryPause, retrySchedule } from './retry-schedule.js';
