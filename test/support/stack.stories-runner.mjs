@@ -25,7 +25,11 @@ export default class StoriesRunner extends TestRunner {
     const separate = tests.filter((test) => !alone.includes(test) && !joined.includes(test));
     if (joined.length > 0) await during(startSharedSystem, () => run(joined));
     const workers = options.serial ? 1 : this._globalConfig.maxWorkers;
-    if (separate.length > 0) await during(() => startStoresForWorkers(workers), () => run(separate));
+    if (separate.length > 0)
+      await during(
+        () => startStoresForWorkers(workers),
+        () => run(separate),
+      );
     if (alone.length > 0) await run(alone, true);
   }
 }
