@@ -24,7 +24,7 @@ export default class StoriesRunner extends TestRunner {
     const joined = tests.filter(joins);
     const separate = tests.filter((test) => !alone.includes(test) && !joined.includes(test));
     if (joined.length > 0) await during(startSharedSystem, () => run(joined));
-    const workers = options.serial ? 1 : this._globalConfig.maxWorkers;
+    const workers = options.serial ? 1 : Math.min(this._globalConfig.maxWorkers, separate.length);
     if (separate.length > 0)
       await during(
         () => startStoresForWorkers(workers),
