@@ -22,7 +22,7 @@ const swc = {
 const common = {
   // Not the root: node_modules and the data of a running Sluice need not be crawled.
   roots: ['apps', 'libs', 'packages', 'scripts', 'test'].map((folder) => `<rootDir>/${folder}`),
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/support/stack.environment.mjs',
   extensionsToTreatAsEsm: ['.ts'],
   transform: { '\\.ts$': ['@swc/jest', swc] },
   moduleNameMapper: {
@@ -49,6 +49,7 @@ const timeLimit = (seconds) => ({
 export default {
   // Two cores, and a broker and a database beside the tests.
   maxWorkers: 2,
+  testSequencer: './test/support/stack.longest-first.mjs',
   watchman: false,
   projects: [
     {
@@ -71,8 +72,8 @@ export default {
       testMatch: ['<rootDir>/test/**/*.e2e-spec.ts'],
       globalSetup: '<rootDir>/test/support/stack.setup-e2e.mjs',
       globalTeardown: '<rootDir>/test/support/stack.teardown.mjs',
-      // Each of these tests runs the whole system, and two systems are too much for one machine.
-      runner: '<rootDir>/test/support/stack.one-at-a-time.mjs',
+      runner: '<rootDir>/test/support/stack.stories-runner.mjs',
+      setupFiles: ['<rootDir>/test/support/stack.use-worker-stores.mjs'],
       ...timeLimit(120),
     },
   ],

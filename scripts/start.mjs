@@ -22,7 +22,7 @@ import { secretsInFiles } from './launch/secrets-in-files.mjs';
 import { portsInUse, readSettings } from './launch/settings.mjs';
 import { ensureBrokerJars, ensureBuild, ensureDependencies } from './setup/setup.mjs';
 import { stopOnSignals } from './processes/stop-on-signals.mjs';
-import { supervise } from './processes/supervise.mjs';
+import { Supervisor } from './processes/supervisor.mjs';
 
 /** @param {string} app @param {string} line */
 const printLog = (app, line) => console.log(formatLogLine(app, line, { color: process.stdout.isTTY }));
@@ -143,7 +143,7 @@ async function checkPorts(settings) {
  */
 async function runBroker(folder, port) {
   const { controllerPort, security, environment, ports } = await brokerAccess(folder.broker, port);
-  const broker = supervise({
+  const broker = new Supervisor({
     name: 'broker',
     say,
     launch: () => startBroker({ dir: folder.broker, port, controllerPort, security, log: say }),
@@ -158,7 +158,7 @@ async function runBroker(folder, port) {
  * @param {number} port
  */
 async function runPostgres(folder, port) {
-  const postgres = supervise({
+  const postgres = new Supervisor({
     name: 'postgres',
     say,
     launch: () => startPostgres({ dir: folder.postgres, port, log: say }),

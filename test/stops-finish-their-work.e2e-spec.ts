@@ -117,10 +117,13 @@ describe('a service that is stopping', () => {
       }
     };
     const clients = [ask(), ask(), ask(), ask(), watch(), watch()];
-    await api.get(`/sources/${source.id}`);
-    const begin = performance.now();
-    await whileStopped('gateway', async () => expect(performance.now() - begin).toBeLessThan(STOPPED_WITHIN_MS));
-    asking = false;
+    try {
+      await api.get(`/sources/${source.id}`);
+      const begin = performance.now();
+      await whileStopped('gateway', async () => expect(performance.now() - begin).toBeLessThan(STOPPED_WITHIN_MS));
+    } finally {
+      asking = false;
+    }
     // ends the streams that are open
     await system.apps.stop('gateway');
     await Promise.all(clients);

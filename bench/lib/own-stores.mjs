@@ -11,7 +11,7 @@ import { inRoot } from '../../scripts/shell/paths.mjs';
 import { freePort } from '../../scripts/shell/ports.mjs';
 import { startPostgres } from '../../scripts/stores/postgres.mjs';
 import { ensureBrokerJars } from '../../scripts/setup/setup.mjs';
-import { supervise } from '../../scripts/processes/supervise.mjs';
+import { Supervisor } from '../../scripts/processes/supervisor.mjs';
 
 const execute = promisify(execFile);
 
@@ -61,7 +61,7 @@ export async function startOwnStores({ disks } = {}) {
     disks !== undefined && (await mountDisk(folders.broker, disks.broker)) && (await mountDisk(folders.postgres, disks.postgres));
   const [brokerPort, controllerPort, postgresPort] = [await freePort(), await freePort(), await freePort()];
   let [brokers, databaseUrl] = ['', ''];
-  const broker = supervise({
+  const broker = new Supervisor({
     name: 'broker',
     launch: async () => {
       const started = await startBroker({ dir: folders.broker, port: brokerPort, controllerPort });
@@ -69,7 +69,7 @@ export async function startOwnStores({ disks } = {}) {
       return started;
     },
   });
-  const postgres = supervise({
+  const postgres = new Supervisor({
     name: 'postgres',
     launch: async () => {
       const started = await startPostgres({ dir: folders.postgres, port: postgresPort });

@@ -1,5 +1,5 @@
 import { startApp } from '../../scripts/processes/apps.mjs';
-import { supervise } from '../../scripts/processes/supervise.mjs';
+import { Supervisor } from '../../scripts/processes/supervisor.mjs';
 import { runOurs, startOwnStores } from '../lib/own-stores.mjs';
 
 /**
@@ -16,8 +16,13 @@ export async function startStoreStack({ partitions, replicas = 1, log = console.
     SLUICE_PARTITIONS: String(partitions),
   };
   await runOurs(env, 'scripts/migrate.mjs');
-  const stores = Array.from({ length: replicas }, (_, number) =>
-    supervise({ name: `event-store ${number}`, launch: async () => startApp({ app: 'event-store', env, log: (_app, line) => log(line) }) }),
+  const stores = Array.from(
+    { length: replicas },
+    (_, number) =>
+      new Supervisor({
+        name: `event-store ${number}`,
+        launch: async () => startApp({ app: 'event-store', env, log: (_app, line) => log(line) }),
+      }),
   );
   return {
     ...own,

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 import { node24 } from '../setup/node24.mjs';
 import { inRoot, ROOT } from '../shell/paths.mjs';
 import { startServiceProcess } from './service-process.mjs';
-import { supervise } from './supervise.mjs';
+import { Supervisor } from './supervisor.mjs';
 
 /** @typedef {'gateway' | 'catalog' | 'routing' | 'event-store' | 'runtime'} App */
 
@@ -58,7 +58,7 @@ export function superviseApps({ say, envOf = () => ({}), ...options }) {
   const supervised = new Map(
     APPS.map((app) => [
       app,
-      supervise({ name: app, say, launch: async () => startApp({ ...options, env: { ...options.env, ...envOf(app) }, app }) }),
+      new Supervisor({ name: app, say, launch: async () => startApp({ ...options, env: { ...options.env, ...envOf(app) }, app }) }),
     ]),
   );
   /** @param {App} app */

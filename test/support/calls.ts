@@ -20,7 +20,8 @@ export class Calls {
     private readonly paths: string[],
     private readonly baseUrls: () => string[],
   ) {
-    this.timer = setInterval(() => this.begin(), EVERY_MS);
+    // if a test fails before it stops them, they do not keep jest running
+    this.timer = setInterval(() => this.begin(), EVERY_MS).unref();
   }
 
   /** The number of calls, and their failures. */

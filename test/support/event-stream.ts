@@ -1,3 +1,4 @@
+import { afterAll } from '@jest/globals';
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Api } from './api.js';
@@ -9,6 +10,12 @@ export interface Streamed {
   /** The id in the event summary. */
   event: any;
 }
+
+const open = new Set<EventStream>();
+// one that a failed test has left open would keep jest running
+afterAll(() => {
+  for (const stream of open) stream.close();
+});
 
 /** A client of Server-Sent Events. */
 export class EventStream {
@@ -26,6 +33,8 @@ export class EventStream {
   ) {
     response.setEncoding('utf8');
     this.closed = new Promise((resolve) => void response.once('close', resolve));
+    open.add(this);
+    void this.closed.then(() => open.delete(this));
     // a connection that was closed
     response.on('error', () => {});
     if (reading) this.read();

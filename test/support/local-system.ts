@@ -78,7 +78,7 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
   };
 }
 
-/** The system that `stack.one-at-a-time.mjs` has started. Stopping it only removes the resources of the story. */
+/** The system that `stack.stories-runner.mjs` has started. Stopping it only removes the resources of the story. */
 export async function joinSharedSystem(): Promise<System> {
   if (!process.env.SLUICE_TEST_SHARED_SYSTEM) throw new Error('the shared system is not running: run the tests by npm test');
   const env = JSON.parse(process.env.SLUICE_TEST_SHARED_SYSTEM) as Record<string, string>;

@@ -1,6 +1,5 @@
 import { isIP } from 'node:net';
 import { AllowedHosts } from './allowed-hosts.js';
-import { EgressRefused } from './egress-refused.js';
 import { NameLookup } from './name-lookup.js';
 import { type OwnHosts, ownHosts } from './own-hosts.js';
 import { isPublicAddress } from './public-address.js';
@@ -122,4 +121,25 @@ export class AddressGuard {
 
 function isOrdinaryPort(port: number): boolean {
   return port === 80 || port === 443 || (port >= 1024 && !refusedPorts.has(port));
+}
+
+/**
+ * Why a connection was refused: `EACCES` the address or port is not allowed, `ENOTFOUND` the name is unknown, `ETIMEDOUT` the name server did not
+ * respond, `EPROTO` the target is not a host and port.
+ */
+export type EgressRefusedCode = 'EACCES' | 'ENOTFOUND' | 'ETIMEDOUT' | 'EPROTO';
+
+/**
+ * Thrown instead of connecting. The message is for the user who wrote the URL: it repeats their text and never reveals the address of
+ * a name, which would let them map our network.
+ */
+export class EgressRefused extends Error {
+  override readonly name = 'EgressRefused';
+
+  constructor(
+    readonly code: EgressRefusedCode,
+    message: string,
+  ) {
+    super(message);
+  }
 }

@@ -1,5 +1,5 @@
 export { AddressGuard, type AddressGuardOptions, type Resolution, type ResolvedAddress } from './address-guard.js';
-export { EgressRefused, type EgressRefusedCode } from './egress-refused.js';
+export { EgressRefused, type EgressRefusedCode } from './address-guard.js';
 export { guardedAgent, guardedConnector, type GuardedAgentOptions, type GuardedConnectorOptions } from './guarded-agent.js';
 export { isPublicAddress } from './public-address.js';
 export { allowPrivateHosts } from './allowed-hosts.js';

@@ -2,7 +2,7 @@ import { Unavailable } from '#contracts';
 import type { LaneConsumer } from './lane-consumer.js';
 import type { Task } from './lanes.js';
 import type { LogConsumer } from './log-consumer.js';
-import type { MissedRecords } from './lost-records.js';
+import type { MissedRecords } from './log-continuity.js';
 import type { GroupPosition } from './restores.js';
 
 /** The consumers of this process by group, for features that need more than their handlers. */

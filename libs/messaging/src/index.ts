@@ -1,4 +1,4 @@
-export type { MissedRecords } from './lost-records.js';
+export type { MissedRecords } from './log-continuity.js';
 export { clientIdOf } from './dead-members.js';
 export { type ConsumerState, consumerStates } from './consumer-life.js';
 export { Consumers } from './consumers.js';
@@ -14,8 +14,8 @@ export { LogReader, type LogRange, type LogRanges } from './log-reader.js';
 export { LogRecord } from './log-record.js';
 export { recordOf, Messages } from './messages.js';
 export { MessagingModule } from './messaging.module.js';
-export { currentLateHandler, withLateReplies } from './late-replies.js';
-export { fieldsOf, PayloadPipe } from './payload-pipe.js';
+export { currentLateHandler, withLateReplies } from './messages.js';
+export { fieldsOf, PayloadPipe } from './payload.js';
 export { type OutgoingRecord, Publisher, shares } from './publisher.js';
 export type { GroupPosition, Restores } from './restores.js';
 export { checkTopics, createTopics, type TopicReport, type TopicSettings, wrongTopics } from './topics.js';

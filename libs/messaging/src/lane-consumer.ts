@@ -5,10 +5,9 @@ import { committedProgress, progressMetadata } from './committed-progress.js';
 import { WatchedConsumer } from './consumer-life.js';
 import { Gathering } from './gathering.js';
 import type { KafkaClient } from './kafka.js';
-import { fetchedOf } from './log-continuity.js';
+import { fetchedOf, type MissedRecords, reportMissed, reportReplaced } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
-import { type MissedRecords, reportMissed, reportReplaced } from './lost-records.js';
 import { type Committed, type GroupPosition, NO_RESTORES, type Restores } from './restores.js';
 import type { Position } from './watermark.js';
 

@@ -1,8 +1,7 @@
 import type { KafkaMessage } from 'kafkajs';
 import type { Log } from '#observability';
-import { LogContinuity, type Fetched } from './log-continuity.js';
+import { type Fetched, LogContinuity, reportMissed, reportReplaced } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
-import { reportMissed, reportReplaced } from './lost-records.js';
 import { clockAfter, type Position } from './watermark.js';
 
 /** Thrown by `handle` if another process has advanced the position of the partition; it is then read again from its current position. */

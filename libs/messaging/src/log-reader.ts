@@ -75,7 +75,7 @@ type Take = (partition: number, records: LogRecord[]) => Promise<boolean> | bool
 
 /** One call of `LogReader.read`. */
 class Reading {
-  /** What has not been read yet. */
+  /** The ranges that have not been read yet. */
   private readonly open: LogRanges;
   private readonly clocks = new Map<number, number>();
   private readonly done = Promise.withResolvers<void>();

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import {
   type Command,
@@ -15,7 +16,6 @@ import { counter, currentRequestId, type Log } from '#observability';
 import type { SecretBox } from '#secrets';
 import { deleteGroups, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
-import { currentLateHandler } from './late-replies.js';
 import type { OutgoingRecord, Publisher } from './publisher.js';
 import { errorFromWire, HEADER, replyContext, requestContext } from './wire.js';
 
@@ -219,3 +219,15 @@ const requestIdHeader = (): Record<string, string> => {
   const requestId = currentRequestId();
   return requestId === undefined ? {} : { [HEADER.requestId]: requestId };
 };
+
+type OnLate = (error: TimedOut) => void;
+
+const storage = new AsyncLocalStorage<OnLate>();
+
+/**
+ * Runs `work`, whose requests to other services do not fail when there is no reply in time: `onLate` is called, and the request waits for the late
+ * reply.
+ */
+export const withLateReplies = <T>(onLate: OnLate, work: () => T): T => storage.run(onLate, work);
+
+export const currentLateHandler = (): OnLate | undefined => storage.getStore();

@@ -1,4 +1,4 @@
-export { closeIdleConnections, letClientsLeave } from './close-idle-connections.js';
+export { closeIdleConnections, letClientsLeave } from './http-connections.js';
 export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.js';
 export { LimitPerKey } from './limit-per-key.js';
 export { LogModule } from './log.module.js';
@@ -7,4 +7,4 @@ export { CannotStart, explain, logFatal } from './explain.js';
 export { ProtectedBrokersModule } from './protected-brokers.js';
 export { ServiceConfig } from './service.config.js';
 export { retryUntilStoresRespond } from './wait-for.js';
-export { dropUnreadBody } from './unread-bodies.js';
+export { dropUnreadBody } from './http-connections.js';

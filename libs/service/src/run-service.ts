@@ -126,7 +126,7 @@ async function openStores(
   await checkSealed(schema, { serverUrl: database.serverUrl, name: database.nameOf(name), max: 1, log: options.log }, box);
 }
 
-/** What a service uses to exchange messages. */
+/** The means by which a service exchanges messages. */
 interface Connections {
   kafka: KafkaClient;
   publisher: Publisher;

@@ -27,7 +27,7 @@ export class Stat {
   @Column('bigint')
   failed!: number;
 
-  /** How many of them took how long: counts per slot of `durations.ts`. */
+  /** How many of them took how long: counts per slot of `stats.ts`. */
   @Column('bigint', { array: true })
   durations!: number[];
 }

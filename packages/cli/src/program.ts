@@ -8,12 +8,15 @@ import { type CommonOptions, Session } from './session/session.js';
 /** The action of a command: it gets the session, the arguments of the command and its options. */
 type Action = (session: Session, ...argumentsAndOptions: never[]) => unknown;
 
+/** Adds a command with the options that all have. Each command loads its code when it runs. */
+type AddCommand = (usage: string, description: string, load: () => Promise<Action>) => Command;
+
 const PROP = ['-p, --prop <name=value>', 'the value of a prop: JSON, text, or @file; repeatable', collected] as const;
 const STREAM = ['--stream <name>', 'a custom stream, or * for all of them'] as const;
 const FILE = ['-f, --file <path>', 'a file, a folder, or - for standard input'] as const;
 const PRUNE = ['--prune', 'also delete what apply has created and the files no longer contain'] as const;
 
-/** The whole command line. Each command loads its code when it runs. */
+/** The whole command line. */
 export function program(): Command {
   const root = new Command('sluice')
     .description('The command line of Sluice.')
@@ -21,7 +24,7 @@ export function program(): Command {
     .showHelpAfterError('(add --help for the options)')
     .exitOverride();
 
-  const command = (usage: string, description: string, load: () => Promise<Action>): Command =>
+  const command: AddCommand = (usage, description, load) =>
     root
       .command(usage)
       .description(description)
@@ -35,12 +38,30 @@ export function program(): Command {
         await action(new Session(given.at(-1) as CommonOptions), ...(given as never[]));
       });
 
+  addProfileCommands(command);
+  addComponentCommands(command);
+  addResourceCommands(command);
+  addStreamCommands(command);
+  addDeliveryCommands(command);
+  addManifestCommands(command);
+  addToolCommands(command);
+  command('completion <shell>', 'print the completion of commands for bash, zsh or fish', async () => {
+    const { completion } = await import('./tools/completion.js');
+    return (session: Session, shell: string) => session.print(completion(root, shell));
+  });
+  addAdmin(root);
+  return root;
+}
+
+function addProfileCommands(command: AddCommand): void {
   const account = () => import('./tools/account.js');
   command('login [url]', 'store an API key, which is typed or comes from standard input', async () => (await account()).login);
   command('logout', 'delete the profile in use', async () => (await account()).logout);
   command('whoami', 'show the account in use', async () => (await account()).whoami);
   command('profile [name]', 'list the profiles, or use another one', async () => (await account()).profile);
+}
 
+function addComponentCommands(command: AddCommand): void {
   command(
     'deploy <file|key|url>',
     'create a source, or change the one of the same name',
@@ -66,7 +87,9 @@ export function program(): Command {
     'timer or http',
     'timer',
   );
+}
 
+function addResourceCommands(command: AddCommand): void {
   const resources = () => import('./resources/commands.js');
   command(
     'list [kind]',
@@ -81,7 +104,9 @@ export function program(): Command {
     .option('-y, --yes', 'do not ask');
   command('on <name...>', 'switch a source or webhook on', async () => (await resources()).switchOn);
   command('off <name...>', 'switch a source or webhook off', async () => (await resources()).switchOff);
+}
 
+function addStreamCommands(command: AddCommand): void {
   const reading = () => import('./streams/read-events.js');
   for (const each of [
     command('events <emitter>', 'show the last events of a source or workflow, oldest first', async () => (await reading()).events).option(
@@ -120,7 +145,9 @@ export function program(): Command {
     .option('--fixture <name>', 'a sample request, such as github.push')
     .option('-d, --data <json>', 'a JSON body')
     .option('--secret-file <file>', 'sign with the secret in this file; default: SLUICE_FIXTURE_SECRET');
+}
 
+function addDeliveryCommands(command: AddCommand): void {
   const deliveries = () => import('./streams/deliveries.js');
   command(
     'deliveries <webhook|emitter> [event]',
@@ -139,7 +166,9 @@ export function program(): Command {
     .option(...STREAM)
     .option('--dry-run', 'only count them')
     .option('--no-wait', 'do not wait');
+}
 
+function addManifestCommands(command: AddCommand): void {
   const manifests = () => import('./manifests/apply.js');
   command('apply', 'make the account what YAML files describe', async () => (await manifests()).apply)
     .requiredOption(...FILE)
@@ -149,7 +178,9 @@ export function program(): Command {
     .requiredOption(...FILE)
     .option(...PRUNE);
   command('export [folder]', 'write the account as YAML for apply', async () => (await import('./manifests/export.js')).exportAll);
+}
 
+function addToolCommands(command: AddCommand): void {
   command(
     'api [operation] [parameters...]',
     'call any operation of the REST API; without one, list them',
@@ -168,10 +199,9 @@ export function program(): Command {
     async () => (await import('./tools/open.js')).open,
   );
   command('doctor', 'check the installation', async () => (await import('./tools/doctor.js')).doctor);
-  command('completion <shell>', 'print the completion of commands for bash, zsh or fish', async () => {
-    const { completion } = await import('./tools/completion.js');
-    return (session: Session, shell: string) => session.print(completion(root, shell));
-  });
+}
+
+function addAdmin(root: Command): void {
   root
     .command('admin [command...]')
     .description('operator commands: accounts, keys, registry, migrations')
@@ -183,5 +213,4 @@ export function program(): Command {
         'operator commands run where Sluice is installed: npx sluice admin … in the repository, docker compose exec gateway sluice … with Compose',
       );
     });
-  return root;
 }

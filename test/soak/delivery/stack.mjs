@@ -6,7 +6,7 @@ import { node24 } from '../../../scripts/setup/node24.mjs';
 import { freePort } from '../../../scripts/shell/ports.mjs';
 import { newSecretsKey } from '../../../scripts/shell/secrets-key.mjs';
 import { startServiceProcess } from '../../../scripts/processes/service-process.mjs';
-import { supervise } from '../../../scripts/processes/supervise.mjs';
+import { Supervisor } from '../../../scripts/processes/supervisor.mjs';
 
 /** No delivery is given up, and a soak ends soon. */
 export const RETRY_SCHEDULE = ['1s', '2s', ...Array.from({ length: 100 }, () => '4s')].join(',');
@@ -20,7 +20,7 @@ export async function startDeliveryStack({ replicas, log }) {
   const own = await startOwnStores();
   const receiverPort = await freePort();
   const arrivals = join(own.folder, 'arrivals');
-  const receiver = supervise({
+  const receiver = new Supervisor({
     name: 'receiver',
     launch: async () =>
       startServiceProcess({
@@ -40,8 +40,10 @@ export async function startDeliveryStack({ replicas, log }) {
     SLUICE_RETRY_SCHEDULE: RETRY_SCHEDULE,
   };
   await runOurs(env, 'scripts/migrate.mjs');
-  const routings = Array.from({ length: replicas }, (_, number) =>
-    supervise({ name: `routing ${number}`, launch: async () => startApp({ app: 'routing', env, log: (_app, line) => log(line) }) }),
+  const routings = Array.from(
+    { length: replicas },
+    (_, number) =>
+      new Supervisor({ name: `routing ${number}`, launch: async () => startApp({ app: 'routing', env, log: (_app, line) => log(line) }) }),
   );
   await Promise.all([receiver.start(), ...routings.map((routing) => routing.start())]);
   return {

@@ -6,7 +6,7 @@ import { OwnerId } from './account.decorator.js';
 import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { PageQuery } from '../http/page.dto.js';
-import { SECRET_RESPONSE } from '../idempotency/sealed-response.js';
+import { SECRET_RESPONSE } from '../idempotency/idempotent-posts.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKey, CreateKeyBody, NewApiKey } from './api-key.dto.js';
 

@@ -37,28 +37,11 @@ async function manifestsOf(sluice: SluiceClient, files: Map<string, string> | un
   const { sources, webhooks, subscriptions, autoSubscriptions } = await readState(sluice);
   const registered = new Map<string, string>();
   for await (const { id, key } of COMPONENTS.list(sluice)) registered.set(id, key);
-  const document = (kind: ManifestKind, name: string | undefined, spec: Document['spec']): Document => ({
-    ...{ apiVersion: API_VERSION, kind },
-    ...(name === undefined ? {} : { metadata: { name } }),
-    spec: Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined)),
-  });
+  const components = await componentsOf(sluice, sources);
+  const names = new Names();
   // oldest first, so that importing keeps the order
-  const names = new Map<string, string>();
-  const nameAll = <T extends Source | Webhook>(items: T[], kind: string, text: (item: T) => string): T[] =>
-    items.toReversed().map((item) => {
-      const taken = [...names.values()];
-      const wanted = item.external_id?.startsWith(OWNER) ? item.external_id.slice(OWNER.length) : text(item);
-      let name = wanted;
-      for (let n = 2; taken.includes(`${kind}/${name}`); n++) name = `${wanted}-${n}`;
-      names.set(item.id, `${kind}/${name}`);
-      return item;
-    });
-  const nameOf = (id: string): string => names.get(id)?.replace(/^\w+\//, '') ?? id;
-  const orderedWebhooks = nameAll(webhooks, 'webhook', ({ name, id }) => name || id);
-  const orderedSources = nameAll(sources, 'source', ({ name_slug }) => name_slug);
-  const components = new Map<string, Component>();
-  for (const { component_id: keyOrId } of sources)
-    if (!components.has(keyOrId)) components.set(keyOrId, (await sluice.getComponent({ path: { keyOrId } })).data);
+  const orderedWebhooks = names.addAll(webhooks.toReversed(), 'webhook', ({ name, id }) => name || id);
+  const orderedSources = names.addAll(sources.toReversed(), 'source', ({ name_slug }) => name_slug);
 
   const componentOf = ({ component_id, name_slug }: Source): object => {
     const key = registered.get(component_id);
@@ -69,38 +52,84 @@ async function manifestsOf(sluice: SluiceClient, files: Map<string, string> | un
     return { file: `components/${name_slug}.mjs` };
   };
   return [
-    ...orderedWebhooks.map(({ id, name, url, description, active, rate_limit }) =>
-      document('Webhook', nameOf(id), {
-        url,
-        name: name === nameOf(id) ? undefined : name,
-        description: description ?? undefined,
-        active: active ? undefined : false,
-        rate_limit,
-      }),
-    ),
+    ...orderedWebhooks.map((webhook) => webhookDocument(webhook, names)),
     ...orderedSources.map((source) =>
-      document('Source', nameOf(source.id), {
-        component: componentOf(source),
-        name: source.name === nameOf(source.id) ? undefined : source.name,
-        active: source.active ? undefined : false,
-        props: propsOf(source, components.get(source.component_id)!),
-      }),
+      sourceDocument(source, names, { component: componentOf(source), props: propsOf(source, components.get(source.component_id)!) }),
     ),
     ...subscriptions.map(({ emitter_id, listener_id, event_name }) =>
       document('Subscription', undefined, {
-        emitter: names.get(emitter_id) ?? emitter_id,
-        listener: names.get(listener_id) ?? listener_id,
+        emitter: names.reference(emitter_id),
+        listener: names.reference(listener_id),
         event_name: event_name || undefined,
       }),
     ),
     ...autoSubscriptions.map(({ listener_id, event_name }) =>
-      document('Subscription', `auto ${event_name || 'default'} ${nameOf(listener_id)}`, {
-        ...{ auto: true, listener: names.get(listener_id) ?? listener_id },
+      document('Subscription', `auto ${event_name || 'default'} ${names.of(listener_id)}`, {
+        ...{ auto: true, listener: names.reference(listener_id) },
         event_name: event_name || undefined,
       }),
     ),
   ];
 }
+
+/** The names of sources and webhooks in manifests, each unique among those of its kind. */
+class Names {
+  private readonly byId = new Map<string, string>();
+
+  /** An item that `apply` created keeps its name; another one gets its text, with a number if the name is taken. Returns the items. */
+  addAll<T extends Source | Webhook>(items: T[], kind: string, text: (item: T) => string): T[] {
+    for (const item of items) {
+      const taken = [...this.byId.values()];
+      const wanted = item.external_id?.startsWith(OWNER) ? item.external_id.slice(OWNER.length) : text(item);
+      let name = wanted;
+      for (let n = 2; taken.includes(`${kind}/${name}`); n++) name = `${wanted}-${n}`;
+      this.byId.set(item.id, `${kind}/${name}`);
+    }
+    return items;
+  }
+
+  of(id: string): string {
+    return this.byId.get(id)?.replace(/^\w+\//, '') ?? id;
+  }
+
+  /** With the kind, for other manifests. */
+  reference(id: string): string {
+    return this.byId.get(id) ?? id;
+  }
+}
+
+/** By the ids that the sources have. */
+async function componentsOf(sluice: SluiceClient, sources: Source[]): Promise<Map<string, Component>> {
+  const components = new Map<string, Component>();
+  for (const { component_id: keyOrId } of sources)
+    if (!components.has(keyOrId)) components.set(keyOrId, (await sluice.getComponent({ path: { keyOrId } })).data);
+  return components;
+}
+
+function webhookDocument({ id, name, url, description, active, rate_limit }: Webhook, names: Names): Document {
+  return document('Webhook', names.of(id), {
+    url,
+    name: name === names.of(id) ? undefined : name,
+    description: description ?? undefined,
+    active: active ? undefined : false,
+    rate_limit,
+  });
+}
+
+function sourceDocument({ id, name, active }: Source, names: Names, { component, props }: { component: object; props: unknown }): Document {
+  return document('Source', names.of(id), {
+    component,
+    name: name === names.of(id) ? undefined : name,
+    active: active ? undefined : false,
+    props,
+  });
+}
+
+const document = (kind: ManifestKind, name: string | undefined, spec: Document['spec']): Document => ({
+  ...{ apiVersion: API_VERSION, kind },
+  ...(name === undefined ? {} : { metadata: { name } }),
+  spec: Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined)),
+});
 
 /** The values that a user has configured; each secret is read from a variable. */
 function propsOf(source: Source, { configurable_props }: Component): Record<string, unknown> | undefined {

@@ -49,7 +49,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'a spilled webhook is direct again while something is parked',
-    detectedBy: 24,
+    detectedBy: 10,
     store: (store) => {
       store.finishClosing = async (claim: Claim) => {
         // right, but slow: something is parked meanwhile oftener
@@ -139,7 +139,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'a probe is always the same delivery',
-    detectedBy: 11,
+    detectedBy: 7,
     store: (store) => {
       const choked = new Set<string>();
       const settle = store.settle.bind(store);
@@ -155,7 +155,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'the lanes of a webhook know no emitters',
-    detectedBy: 2,
+    detectedBy: 6,
     replica: (replica) => {
       const dispatcher = dispatcherOf(replica);
       const firstAttempt = dispatcher.firstAttempt.bind(dispatcher);
@@ -165,7 +165,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'new deliveries of another replica keep waiting here',
-    detectedBy: 9,
+    detectedBy: 17,
     replica: (replica) => {
       const dispatcher = dispatcherOf(replica);
       const firstAttempt = dispatcher.firstAttempt.bind(dispatcher);
@@ -196,7 +196,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'an older state of a webhook replaces a newer one',
-    detectedBy: 19,
+    detectedBy: 35,
     replica: (replica) => {
       const { targets } = replica;
       const load = targets.load.bind(targets);

@@ -1,5 +1,6 @@
 import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { AddressGuard, EgressRefused, type Resolution } from '#egress';
 import { EgressBudget } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
 import { runInJail } from '../jail/run-in-jail.js';
@@ -8,7 +9,6 @@ import { folderSize } from './folder-size.js';
 import { installEgress, type InstallLimits } from './install-limits.js';
 import { npmFailure, type NpmFailure } from './npm-failure.js';
 import type { NpmSettings } from './npm-settings.js';
-import { RegistryGuard } from './registry-guard.js';
 
 export interface InstallTools {
   jail: Jail;
@@ -125,4 +125,23 @@ export async function installedPackages(work: string): Promise<InstalledPackage[
     version,
     hasInstallScript,
   }));
+}
+
+/** Lets an installation connect to the registries that npm is configured for and to nothing else; they may have private addresses. */
+class RegistryGuard implements Pick<AddressGuard, 'resolve'> {
+  private readonly guard: AddressGuard;
+
+  constructor(private readonly hosts: { host: string; port: number }[]) {
+    this.guard = AddressGuard.fromConfig(
+      hosts.map(({ host, port }) => (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`)).join(','),
+    );
+  }
+
+  /** @throws EgressRefused */
+  async resolve(host: string, port: number): Promise<Resolution> {
+    const name = host.replace(/^\[|\]$/g, '').toLowerCase();
+    if (!this.hosts.some((each) => each.host === name && each.port === port))
+      throw new EgressRefused('EACCES', `${name} is not the registry`);
+    return this.guard.resolve(host, port);
+  }
 }

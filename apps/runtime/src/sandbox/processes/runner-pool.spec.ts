@@ -207,6 +207,23 @@ describe('the pool of runner processes', () => {
     expect(started).toHaveLength(1);
   });
 
+  it('leaves no process that was being launched when it was closed', async () => {
+    const launch = Promise.withResolvers<FakeRunnerProcess>();
+    pool = new RunnerPool(() => launch.promise, settings);
+    const waiting = run('a');
+    waiting.catch(() => {});
+    await settle();
+    let isClosed = false;
+    const closing = pool.close().then(() => (isClosed = true));
+    await settle();
+    expect(isClosed).toBe(false);
+    const process = new FakeRunnerProcess();
+    launch.resolve(process);
+    await closing;
+    expect(process.alive).toBe(false);
+    expect(pool.processes).toBe(0);
+  });
+
   it('gives work that must be alone a process that ends with it', async () => {
     open();
     expect(await pool.alone(async (process) => process.runs)).toBe(0);

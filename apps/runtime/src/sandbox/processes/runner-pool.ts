@@ -54,6 +54,8 @@ export class RunnerPool<P extends PooledProcess> {
   private readonly tenants = new Map<string, Tenant<P>>();
   private readonly blanks: P[] = [];
   private readonly all = new Set<P>();
+  /** Processes that do not exist yet */
+  private readonly launches = new Set<Promise<P>>();
   private readonly starts: Slots;
   private readonly processSlots: Slots;
   private readonly sweeper: NodeJS.Timeout;
@@ -142,6 +144,8 @@ export class RunnerPool<P extends PooledProcess> {
     clearInterval(this.sweeper);
     clearTimeout(this.refillTimer);
     for (const process of this.all) process.stop(closed);
+    // These stop as soon as they exist
+    await Promise.allSettled(this.launches);
     await Promise.all([...this.all].map((process) => process.ended));
   }
 
@@ -192,11 +196,14 @@ export class RunnerPool<P extends PooledProcess> {
     if (this.all.size >= this.settings.maxProcesses) this.evict();
     await this.processSlots.take();
     await this.starts.take();
+    const launch = this.launched(purpose);
+    this.launches.add(launch);
     try {
-      const process = await this.launched(purpose);
+      const process = await launch;
       await process.ready;
       return process;
     } finally {
+      this.launches.delete(launch);
       this.starts.give();
     }
   }

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { seal, unseal } from './sealed-response.js';
+import { seal, unseal } from './idempotent-posts.js';
 
 it('decrypts a sealed response only with the API key that sealed it', () => {
   const sealed = seal('{"key":"slk_ü"}', 'mine');

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { supervise } from './supervise.mjs';
+import { Supervisor } from './supervisor.mjs';
 
 /** Replaces a process: it lives until the test ends it. */
 class FakeService {
@@ -22,7 +22,7 @@ describe('a supervised service', () => {
   let launched;
   /** @type {string[]} */
   let said;
-  /** @type {ReturnType<typeof supervise>} */
+  /** @type {Supervisor<FakeService>} */
   let supervised;
   const latest = () => /** @type {FakeService} */ (launched.at(-1));
 
@@ -30,7 +30,7 @@ describe('a supervised service', () => {
     jest.useFakeTimers();
     launched = [];
     said = [];
-    supervised = supervise({
+    supervised = new Supervisor({
       name: 'fake',
       say: (line) => said.push(line),
       launch: async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { addSlots, percentile, slotOf } from './durations.js';
+import { addSlots, percentile, slotOf } from './stats.js';
 
 const slotsOf = (durations: number[]): number[] => {
   const slots: number[] = [];

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Type } from 'class-transformer';
 import { Allow, IsArray, IsBoolean, IsInt, IsOptional, ValidateNested } from 'class-validator';
 import { type FieldProblem, type Invalid } from '#contracts';
-import { PayloadPipe } from './payload-pipe.js';
+import { PayloadPipe } from './payload.js';
 
 class Part {
   @IsInt() size!: number;

@@ -1,0 +1,162 @@
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { describeExit } from './service-process.mjs';
+
+const FIRST_PAUSE_MS = 300;
+const LONGEST_PAUSE_MS = 5000;
+// A service that has run this long was healthy: its next death is a new problem.
+const HEALTHY_MS = 30_000;
+const TRIES_BEFORE_FIRST_READY = 3;
+
+/**
+ * Keeps one service running:
+ *
+ *   start() ──► launched ──► ready ──► dies ──► a pause of 0.3 … 5 s ──► launched again
+ *                    └─ dies 3 times before it was ever ready: start() fails, and it stays down
+ *
+ * @template {import('./service-process.mjs').ServiceProcess & { ready?: Promise<boolean> }} S
+ */
+export class Supervisor {
+  #wanted = false;
+  /** @type {S | null} */
+  #current = null;
+  /** @type {S | null} the running service, once it is ready */
+  #ready = null;
+  /** @type {Set<(service: S) => void>} */
+  #waitingForReady = new Set();
+  /** @type {Promise<void>} */
+  #loop = Promise.resolve();
+  #endPause = () => {};
+  #name;
+  #launch;
+  #say;
+  #reportEveryMs;
+
+  /**
+   * @param {object} options
+   * @param {string} options.name
+   * @param {() => Promise<S>} options.launch if the result has no `ready`, the service is ready once it is launched
+   * @param {(line: string) => void} [options.say] called when it has died
+   * @param {number} [options.reportEveryMs] how often to say that it is not ready yet
+   */
+  constructor({ name, launch, say = () => {}, reportEveryMs = 10_000 }) {
+    this.#name = name;
+    this.#launch = launch;
+    this.#say = say;
+    this.#reportEveryMs = reportEveryMs;
+  }
+
+  /** The number of its process; undefined while it is down. */
+  get pid() {
+    return this.#current?.pid;
+  }
+
+  /**
+   * Resolves when it is ready: at once if it is ready, otherwise after its next successful start.
+   * @returns {Promise<S>}
+   */
+  async whenReady() {
+    return this.#ready ?? new Promise((resolve) => void this.#waitingForReady.add(resolve));
+  }
+
+  /**
+   * Resolves when it is ready, however long that takes: a starved machine may be slow. Fails if it cannot be started. Does nothing if it is running.
+   * @returns {Promise<S>}
+   */
+  async start() {
+    if (this.#wanted) return this.whenReady();
+    this.#wanted = true;
+    await this.#loop;
+    const begin = Date.now();
+    const report = () => this.#say(`waiting for ${this.#name} to start, since ${Math.round((Date.now() - begin) / 1000)} s`);
+    const timer = setInterval(report, this.#reportEveryMs);
+    try {
+      return await new Promise((resolve, reject) => {
+        this.#loop = this.#keepRunning(reject);
+        void this.whenReady().then(resolve);
+      });
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  /**
+   * Stops it; it stays down until `start()`.
+   * @param {{ signal?: NodeJS.Signals }} [options] SIGKILL: at once instead of gracefully
+   */
+  async stop({ signal } = {}) {
+    this.#wanted = false;
+    this.#endPause();
+    await (signal === 'SIGKILL' ? this.#current?.kill() : this.#current?.stop());
+    await this.#loop;
+  }
+
+  /**
+   * Sends it a signal. It is restarted if it dies of it; with SIGKILL, the promise resolves when it is gone.
+   * @param {NodeJS.Signals} [signal]
+   */
+  async kill(signal = 'SIGKILL') {
+    const service = this.#current;
+    service?.signal(signal);
+    if (signal === 'SIGKILL') await service?.exited;
+  }
+
+  /** @param {(error: Error) => void} fail */
+  async #keepRunning(fail) {
+    let wasReady = false;
+    let pauseMs = FIRST_PAUSE_MS;
+    for (let tries = 1; this.#wanted; tries++) {
+      const startedAt = Date.now();
+      const trouble = await this.#runOnce(() => {
+        if (wasReady) this.#say(`${this.#name} is running again`);
+        wasReady = true;
+      });
+      if (!this.#wanted) return;
+      if (!wasReady && (trouble instanceof Error || tries >= TRIES_BEFORE_FIRST_READY)) {
+        this.#wanted = false;
+        return fail(
+          trouble instanceof Error ? trouble : new ExplainedError(`${this.#name} did not start (${trouble}); its output is above.`),
+        );
+      }
+      if (Date.now() - startedAt > HEALTHY_MS) pauseMs = FIRST_PAUSE_MS;
+      this.#say(`${this.#name} has died (${trouble instanceof Error ? trouble.message : trouble}); restarting it in ${pauseMs / 1000} s`);
+      await this.#pause(pauseMs);
+      pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+    }
+  }
+
+  /**
+   * From one launch to the death of the launched process.
+   * @param {() => void} onReady
+   * @returns {Promise<string | Error>} what went wrong
+   */
+  async #runOnce(onReady) {
+    try {
+      const service = (this.#current = await this.#launch());
+      // It was stopped while it started.
+      if (!this.#wanted) await service.stop();
+      if ((await service.ready) !== false) {
+        onReady();
+        this.#ready = service;
+        for (const notify of this.#waitingForReady) notify(service);
+        this.#waitingForReady.clear();
+      }
+      return describeExit(await service.exited);
+    } catch (error) {
+      return /** @type {Error} */ (error);
+    } finally {
+      this.#current = null;
+      this.#ready = null;
+    }
+  }
+
+  /** @param {number} ms */
+  async #pause(ms) {
+    /** @type {NodeJS.Timeout | undefined} */
+    let timer;
+    await new Promise((resolve) => {
+      timer = setTimeout(resolve, ms);
+      this.#endPause = () => resolve(undefined);
+    });
+    clearTimeout(timer);
+  }
+}
