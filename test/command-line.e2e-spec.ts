@@ -198,6 +198,12 @@ needing('receiver').describe('webhooks', () => {
       code: 1,
       stderr: expect.stringContaining('not authentic'),
     });
+    const secret = (await cli.output('secret', webhook)).trim();
+    await verifyWebhook(secret, received()[0]!.headers, received()[0]!.text);
+    expect(await cli.json('secret', webhook, '--rotate')).toMatchObject({
+      secret: expect.not.stringContaining(secret),
+      previous_expires_at: expect.any(Number),
+    });
 
     const [delivery] = await eventually(async () => {
       const list = await cli.json('deliveries', webhook);
