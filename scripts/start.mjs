@@ -83,6 +83,7 @@ async function start() {
     SLUICE_ENDPOINTS_PORT: String(settings.endpointsPort),
     SLUICE_ALLOW_PRIVATE_HOSTS: settings.allowPrivateHosts,
     SLUICE_DATA_DIR: settings.dataDir,
+    SLUICE_LOG_COMPONENTS: process.env.SLUICE_LOG_COMPONENTS || 'true',
   };
   await migrate(env);
   await goOn();
