@@ -5,7 +5,7 @@ import { codeBlocks } from '../scripts/language/code-blocks.mjs';
 import { inRoot } from '../scripts/shell/paths.mjs';
 import { freePort } from '../scripts/shell/ports.mjs';
 import type { Api } from './support/api.js';
-import { DocumentShell } from './support/document-shell.js';
+import { DocumentShell, userEnvironment } from './support/document-shell.js';
 import { joinSystem, type System } from './support/system.js';
 import { isSecured, needing } from './support/target.js';
 
@@ -80,8 +80,7 @@ describeLocal('documents', () => {
       run(
         name,
         async () => {
-          const { PATH, HOME, TMPDIR } = process.env;
-          const env = { PATH, HOME, TMPDIR, NO_COLOR: '1', ...(await settings()) };
+          const env = { ...userEnvironment(), ...(await settings()) };
           const { code, output } = await execute('bash', [inRoot('examples', name, 'run.sh')], env);
           expect({ code, output }).toMatchObject({ code: 0, output: expect.stringMatching(/The example works\.\n$/) });
           // it has deleted what it created

@@ -3,11 +3,18 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type CodeBlock, fileOf, SKIPPED } from '../../scripts/language/code-blocks.mjs';
+import { appEnvironment } from '../../scripts/processes/apps.mjs';
 import { inRoot } from '../../scripts/shell/paths.mjs';
 
 /** How long a block may take, and how long its output may take to appear. */
 const BLOCK_MS = 240_000;
 const OUTPUT_MS = 60_000;
+
+/** The environment of a person at a terminal: without what npm and the tests have set. */
+export const userEnvironment = (): NodeJS.ProcessEnv => ({
+  ...Object.fromEntries(Object.entries(appEnvironment({})).filter(([name]) => !name.startsWith('SLUICE_'))),
+  NO_COLOR: '1',
+});
 
 /** A shell in a folder like a clone of the repository, which executes the blocks of one document in their order. */
 export class DocumentShell {
@@ -20,11 +27,10 @@ export class DocumentShell {
   /** @param settings the values of the variables that the document sets in `sh settings` */
   constructor(private readonly settings: Record<string, string>) {
     for (const part of ['node_modules', 'examples', 'components', 'packages', 'bench']) symlinkSync(inRoot(part), join(this.folder, part));
-    const { PATH, HOME, TMPDIR } = process.env;
     this.shell = spawn('bash', ['--noprofile', '--norc'], {
       cwd: this.folder,
       detached: true,
-      env: { PATH, HOME, TMPDIR, NO_COLOR: '1', XDG_CONFIG_HOME: join(this.folder, '.config'), ...settings },
+      env: { ...userEnvironment(), XDG_CONFIG_HOME: join(this.folder, '.config'), ...settings },
     });
     for (const stream of [this.shell.stdout!, this.shell.stderr!])
       stream.setEncoding('utf8').on('data', (text: string) => (this.output += text));

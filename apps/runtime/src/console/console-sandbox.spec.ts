@@ -12,7 +12,10 @@ const ok: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db: {},
 const line = (level: string, message: string) => ({ level, ts: 0, message });
 
 /** The lines that a run with this outcome adds to the log. */
-async function logged(outcome: Partial<RunOutcome>, { name = 'orders', method = 'run' } = {}) {
+async function logged(
+  outcome: Partial<RunOutcome>,
+  { name = 'orders', method = 'run' }: { name?: string | null; method?: RunJob['method'] } = {},
+) {
   const lines: unknown[] = [];
   const ended = { ...ok, ...outcome };
   const sandbox = new ConsoleSandbox(
