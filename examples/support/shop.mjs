@@ -6,6 +6,7 @@ const port = Number(process.argv[2] ?? process.env.SHOP_PORT ?? 4001);
 let products = [{ id: 1, name: 'Teapot', price: 17 }];
 
 const server = createServer(async (request, response) => {
+  if (request.url !== '/') return response.writeHead(404).end();
   if (request.method === 'POST') {
     const product = { id: products.length + 1, ...(await json(request)) };
     products = [product, ...products.filter(({ id }) => id !== product.id)];
