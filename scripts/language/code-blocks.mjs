@@ -6,7 +6,7 @@
  *     ```sh install             downloads from a registry; skipped, with the rest of its document, if that registry does not respond
  *     ```sh start|docker|…      is not executed; SKIPPED has these marks
  *     ```js file=name.mjs       is written to that file (any language)
- *     ```text output            must appear in the output of the blocks before it; … stands for anything
+ *     ```text output            must appear in the output of the block before it; … stands for anything. A block that only reads is repeated until it does
  *
  * @typedef {object} CodeBlock
  * @property {number} line counts from 1
@@ -34,3 +34,11 @@ export const codeBlocks = (markdown) =>
 
 /** The file that a block is written to, if any. @param {CodeBlock} block */
 export const fileOf = ({ mark }) => /^file=(\S+)$/.exec(mark)?.[1];
+
+/** Whether a shell block only reads, so that repeating it is harmless: events and deliveries appear a moment after their cause. @param {CodeBlock} block */
+export const onlyReads = ({ language, text }) =>
+  language === 'sh' &&
+  text
+    .trim()
+    .split('\n')
+    .every((line) => /^(npx sluice (events|logs|errors|deliveries)\b(?!.* -f)|api "[^"]*"$)/.test(line));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { codeBlocks, fileOf } from './code-blocks.mjs';
+import { codeBlocks, fileOf, onlyReads } from './code-blocks.mjs';
 
 const fence = '```';
 const markdown = `# Title
@@ -30,5 +30,15 @@ describe('the code blocks of a document', () => {
 
   it('name the file that they are written to', () => {
     expect(codeBlocks(markdown).map(fileOf)).toEqual([undefined, 'a/b.mjs', undefined]);
+  });
+
+  it.each([
+    ['npx sluice events orders\nnpx sluice deliveries inbox\n', true],
+    ['api "$SLUICE_URL/v1/users/me"\n', true],
+    ['npx sluice publish orders -d 1\nnpx sluice events orders\n', false],
+    ['npx sluice events orders -f &\n', false],
+    ['api "$SLUICE_URL/v1/sources" -d "{}"\n', false],
+  ])('are repeated if they only read: %j', (text, expected) => {
+    expect(onlyReads({ line: 1, language: 'sh', mark: '', text })).toBe(expected);
   });
 });

@@ -8,7 +8,7 @@ import { ROOT } from '../shell/paths.mjs';
 const LOOPBACK = '127.0.0.0/8,::1,localhost';
 
 /**
- * What components and webhooks may reach on this machine: everything but the ports of Sluice itself.
+ * Components and webhooks may reach everything on this machine but the ports of Sluice itself.
  *
  * @param {Settings} settings
  * @param {number[]} [otherPorts] of the stores

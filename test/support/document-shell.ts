@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type CodeBlock, fileOf, SKIPPED } from '../../scripts/language/code-blocks.mjs';
+import { type CodeBlock, fileOf, onlyReads, SKIPPED } from '../../scripts/language/code-blocks.mjs';
 import { appEnvironment } from '../../scripts/processes/apps.mjs';
 import { inRoot } from '../../scripts/shell/paths.mjs';
 
@@ -23,6 +23,7 @@ export class DocumentShell {
   private output = '';
   private blocks = 0;
   private seen = 0;
+  private last?: CodeBlock;
 
   /** @param settings the values of the variables that the document sets in `sh settings` */
   constructor(private readonly settings: Record<string, string>) {
@@ -70,7 +71,9 @@ export class DocumentShell {
     if (missing.length > 0) throw new Error(`line ${line}: the test has no value for ${missing.join(', ')}`);
   }
 
-  private async run({ line, text }: CodeBlock): Promise<void> {
+  private async run(block: CodeBlock): Promise<void> {
+    const { line, text } = block;
+    this.last = block;
     const number = ++this.blocks;
     const script = join(this.folder, `.block-${number}.sh`);
     writeFileSync(script, text);
@@ -86,7 +89,12 @@ export class DocumentShell {
   private async expect({ line, text }: CodeBlock): Promise<void> {
     const lines = text.split('\n').filter((each) => each.trim() !== '');
     const pattern = new RegExp(lines.map((each) => each.trim().split('…').map(escape).join('.*')).join('[^]*?'));
-    if (await this.wait(OUTPUT_MS, () => pattern.test(this.since()))) return;
+    const isThere = (): boolean => pattern.test(this.since());
+    const repeats = this.last !== undefined && onlyReads(this.last);
+    for (const end = Date.now() + OUTPUT_MS; Date.now() < end;) {
+      if (await this.wait(repeats ? 1000 : OUTPUT_MS, isThere)) return;
+      if (repeats) await this.run(this.last!);
+    }
     throw new Error(`the output in line ${line} did not appear:\n${text}\nbut:\n${this.since()}`);
   }
 
