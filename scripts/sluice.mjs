@@ -10,7 +10,7 @@ import { explain, ExplainedError } from './shell/explained-error.mjs';
 import { ensureCommandLine } from './setup/command-line.mjs';
 import { node24 } from './setup/node24.mjs';
 import { inRoot } from './shell/paths.mjs';
-import { dataFolderPath } from './launch/settings.mjs';
+import { dataFolderPath, reachableHosts, readSettings } from './launch/settings.mjs';
 import { ensureBuild, ensureDependencies } from './setup/setup.mjs';
 
 /**
@@ -83,7 +83,8 @@ async function runOperators({ program, usesStores }) {
   const file = inRoot(...program);
   if (!existsSync(file)) throw new ExplainedError(`"${args[0]}" is not part of this installation: ${file} is missing.`);
   return exitCode(['--enable-source-maps', file, ...args], {
-    ...appEnvironment(usesStores ? addresses() : {}),
+    // a component in a file reaches what it will reach with npm start
+    ...appEnvironment(usesStores ? addresses() : reachableHosts(readSettings(process.env))),
     SLUICE_API_KEY: process.env.SLUICE_API_KEY,
   });
 }

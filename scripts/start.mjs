@@ -19,7 +19,7 @@ import { liveServices } from './processes/service-process.mjs';
 import { writeSecret } from './shell/secret-file.mjs';
 import { newSecretsKey } from './shell/secrets-key.mjs';
 import { secretsInFiles } from './launch/secrets-in-files.mjs';
-import { portsInUse, readSettings } from './launch/settings.mjs';
+import { portsInUse, reachableHosts, readSettings } from './launch/settings.mjs';
 import { ensureBrokerJars, ensureBuild, ensureDependencies } from './setup/setup.mjs';
 import { stopOnSignals } from './processes/stop-on-signals.mjs';
 import { Supervisor } from './processes/supervisor.mjs';
@@ -73,16 +73,15 @@ async function start() {
     ...kafka.environment,
     ...database,
   };
-  const ownPorts = [...portsInUse(settings).map(({ port }) => port), ...kafka.ports];
   const env = {
     ...stores,
-    SLUICE_PROTECTED_HOSTS: [...ownPorts.map((port) => `127.0.0.1:${port}`), settings.protectedHosts].filter(Boolean).join(','),
+    ...reachableHosts(settings, kafka.ports),
     SLUICE_HTTP_HOST: process.env.SLUICE_HTTP_HOST || settings.host,
     SLUICE_ENDPOINTS_HOST: process.env.SLUICE_ENDPOINTS_HOST || settings.host,
     SLUICE_HTTP_PORT: String(settings.httpPort),
     SLUICE_ENDPOINTS_PORT: String(settings.endpointsPort),
-    SLUICE_ALLOW_PRIVATE_HOSTS: settings.allowPrivateHosts,
     SLUICE_DATA_DIR: settings.dataDir,
+    SLUICE_LOG_COMPONENTS: process.env.SLUICE_LOG_COMPONENTS || 'true',
   };
   await migrate(env);
   await goOn();

@@ -198,6 +198,12 @@ needing('receiver').describe('webhooks', () => {
       code: 1,
       stderr: expect.stringContaining('not authentic'),
     });
+    const secret = (await cli.output('secret', webhook)).trim();
+    await verifyWebhook(secret, received()[0]!.headers, received()[0]!.text);
+    expect(await cli.json('secret', webhook, '--rotate')).toMatchObject({
+      secret: expect.not.stringContaining(secret),
+      previous_expires_at: expect.any(Number),
+    });
 
     const [delivery] = await eventually(async () => {
       const list = await cli.json('deliveries', webhook);
@@ -345,6 +351,20 @@ spec: {emitter: source/extra, listener: webhook/inbox, event_name: '*'}
     ];
     for (const [input, message] of cases)
       expect(await cli.run(['apply', '-f', '-'], { input })).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+  });
+
+  it('subscribes sources and webhooks of the account that no file describes', async () => {
+    await cli.output('deploy', 'manual', '--name', 'deployed-before');
+    const webhook = (await api.post(`/webhooks?name=created-before&url=${receiver.url}before`)).body.data.id;
+    const input = `apiVersion: sluice.dev/v1
+kind: Subscription
+spec: {emitter: source/deployed-before, listener: webhook/created-before}`;
+    for (const result of ['created', 'unchanged'])
+      expect((await cli.run(['apply', '-f', '-'], { input })).stdout).toMatch(new RegExp(`^${result} `));
+    const emitter_id = (await source('deployed-before')).id;
+    expect((await api.get('/users/me/subscriptions')).body.data).toContainEqual(
+      expect.objectContaining({ emitter_id, listener_id: webhook }),
+    );
   });
 
   needing('accounts', 'receiver').it('export and apply give another account the same deliveries', async () => {

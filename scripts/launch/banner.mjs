@@ -9,28 +9,33 @@ import { ROOT } from '../shell/paths.mjs';
  * @param {string} options.keyFile
  */
 export function banner({ settings, apiKey, keyFile }) {
-  const rest = `http://localhost:${settings.httpPort}/v1`;
-  const newKey = 'npm run --silent sluice -- key create';
+  const server = `http://localhost:${settings.httpPort}`;
+  const newKey = 'npx sluice admin key create --account u_…';
   /** @param {string} path */
   const shown = (path) => (path.startsWith(ROOT) ? relative(ROOT, path) : path);
+  // the command line finds the instance by the same variables as npm start
+  const variables = [
+    ...(settings.httpPort === 3000 ? [] : [`SLUICE_HTTP_PORT=${settings.httpPort}`]),
+    ...(shown(settings.dataDir) === '.sluice' ? [] : [`SLUICE_DATA_DIR=${shown(settings.dataDir)}`]),
+  ];
   return `
   Sluice is running.
 
-    REST API             ${rest}
+    REST API             ${server}/v1
+    its documentation    ${server}/docs
     sources' endpoints   http://localhost:${settings.endpointsPort}
     Kafka                ${settings.kafkaBrokers ?? `localhost:${settings.kafkaPort}   (the public topics, without a login)`}
     API key              ${apiKey ? `${apiKey}   (stored in ${shown(keyFile)})` : `unchanged; to create another: ${newKey}`}
 
-  Try it:
+  Next, in another terminal in this folder:
 
-    curl -s ${rest}/users/me -H "Authorization: Bearer ${apiKey ? shellSafe(apiKey) : '<your API key>'}"
+${variables.length > 0 ? `    export ${variables.join(' ')}\n` : ''}    npx sluice deploy http-request --name orders        a source that emits each request to its endpoint
+    npx sluice trigger orders --data '{"order": 17}'    sends it a request
+    npx sluice events orders                            shows the event
+
+  docs/tutorials/first-event.md continues with a webhook, docs/tutorials/write-a-component.md with your first component.
+  What components log, and the errors that they throw, appear here with the name of the source.
 
   Ctrl-C stops it. All data is in ${shown(settings.dataDir)}/.
 `;
 }
-
-/**
- * A custom key may contain characters that a shell would interpret within double quotes.
- * @param {string} key
- */
-const shellSafe = (key) => key.replace(/[\\"$`!]/g, (sign) => (sign === '!' ? `"'!'"` : `\\${sign}`));

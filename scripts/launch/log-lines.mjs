@@ -1,5 +1,6 @@
 const DIM = 2;
 const RED = 31;
+const GREEN = 32;
 const YELLOW = 33;
 const CYAN = 36;
 
@@ -8,7 +9,7 @@ const SILENT = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'name', 'app'
 
 /**
  * Formats an app's JSON line: `12:00:01.123 routing      delivery.attempted status=200 duration_ms=3`.
- * A line that is not JSON is returned unchanged.
+ * A line that is not JSON is returned unchanged. Lines and errors of components appear with the name of the source.
  *
  * @param {string} app
  * @param {string} line
@@ -21,6 +22,12 @@ export function formatLogLine(app, line, { color = false } = {}) {
   const at = paint(DIM, clock(entry?.time));
   const who = paint(CYAN, app.padEnd(12));
   if (!entry) return `${at} ${who} ${line}`;
+  if (entry.msg === 'component.logged' || entry.msg === 'component.threw') {
+    const level = entry.msg === 'component.threw' ? 'error' : entry.console;
+    const { word, code } = severity(level);
+    const text = printable(entry.stack ?? entry.message).replace(/component:\/\/\/\w+\//g, '');
+    return `${at} ${paint(GREEN, String(entry.source).padEnd(12))} ${paint(code, word + text)}`;
+  }
 
   const { word, code } = severity(entry.level);
   const fields = Object.entries(entry)
@@ -68,3 +75,9 @@ const quoted = (value) => (/^[^\s"=]+$/.test(value) ? value : JSON.stringify(val
 
 /** @param {string} text */
 const indent = (text) => text.replace(/^/gm, '  ');
+
+/**
+ * A component must not control the terminal.
+ * @param {unknown} text
+ */
+const printable = (text) => String(text ?? '').replace(/[^\P{Cc}\n\t]/gu, '\ufffd');

@@ -18,6 +18,19 @@ describe('an app’s line in the terminal', () => {
     );
   });
 
+  test('shows what a component logs with the name of its source, and cannot be used to control the terminal', () => {
+    const line = format({ msg: 'component.logged', source: 'orders', source_id: 'dc_1', console: 'log', message: 'a\u001b[2Jb\nc' });
+    expect(line).toBe('03:04:05.006 orders       a\ufffd[2Jb\nc');
+    expect(format({ msg: 'component.logged', source: 'orders', console: 'warn', message: 'low' })).toContain('orders       WARN low');
+  });
+
+  test('shows the error of a component with the lines of its author', () => {
+    const stack = 'TypeError: no price\n    at Object.run (component:///0a1b2c/component.js:9:26)';
+    expect(format({ msg: 'component.threw', source: 'orders', run_id: 'r', stack })).toBe(
+      '03:04:05.006 orders       ERROR TypeError: no price\n    at Object.run (component.js:9:26)',
+    );
+  });
+
   test('is unchanged if it is not JSON', () => {
     expect(formatLogLine('routing', '{ not json')).toMatch(/^\d\d:\d\d:\d\d\.\d{3} routing {6}\{ not json$/);
   });

@@ -7,6 +7,23 @@ import { ROOT } from '../shell/paths.mjs';
 // A first trial has its sources and webhooks on this machine, so the loopback addresses are allowed.
 const LOOPBACK = '127.0.0.0/8,::1,localhost';
 
+/**
+ * Components and webhooks may reach everything on this machine but the ports of Sluice itself.
+ *
+ * @param {Settings} settings
+ * @param {number[]} [otherPorts] of the stores
+ * @returns {Record<string, string>} variables of the services
+ */
+export const reachableHosts = (settings, otherPorts = []) => ({
+  SLUICE_ALLOW_PRIVATE_HOSTS: settings.allowPrivateHosts,
+  SLUICE_PROTECTED_HOSTS: [
+    ...[...portsInUse(settings).map(({ port }) => port), ...otherPorts].map((port) => `127.0.0.1:${port}`),
+    settings.protectedHosts,
+  ]
+    .filter(Boolean)
+    .join(','),
+});
+
 /** The variables that only `npm start` reads; the services declare theirs. */
 export const LAUNCHER_VARIABLES = [
   {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { portsInUse, readSettings } from './settings.mjs';
+import { portsInUse, reachableHosts, readSettings } from './settings.mjs';
 
 describe('the variables of npm start', () => {
   test('are all optional', () => {
@@ -54,5 +54,12 @@ describe('the variables of npm start', () => {
   test('need only two ports if the broker and the database are elsewhere', () => {
     const settings = readSettings({ KAFKA_BROKERS: 'kafka:9092', DATABASE_URL: 'postgres://u:p@db/postgres', SLUICE_HTTP_PORT: '9092' });
     expect(portsInUse(settings).map(({ port }) => port)).toEqual([9092, 3001]);
+  });
+
+  test('let components reach this machine, but none of the ports of Sluice', () => {
+    expect(reachableHosts(readSettings({ SLUICE_PROTECTED_HOSTS: 'vault:8200' }), [9093])).toEqual({
+      SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',
+      SLUICE_PROTECTED_HOSTS: '127.0.0.1:3000,127.0.0.1:3001,127.0.0.1:9092,127.0.0.1:5433,127.0.0.1:9093,vault:8200',
+    });
   });
 });

@@ -1,6 +1,7 @@
 import { Config, type DailyQuotas, endpointsUrlOf, endpointVariables, integer, quotasOf, quotaVariables, text } from '#config';
 import { retrySchedule } from '#retries';
 import { SecretsConfig } from '#secrets';
+import { ConsoleConfig } from './console/console-sandbox.js';
 import { PackagesConfig } from './sandbox/packages/packages.config.js';
 import { RunnerConfig } from './sandbox/runner.config.js';
 
@@ -41,4 +42,4 @@ export class RuntimeConfig extends Config({
   }
 }
 
-export const settings = [RuntimeConfig, RunnerConfig, PackagesConfig, SecretsConfig];
+export const settings = [RuntimeConfig, ConsoleConfig, RunnerConfig, PackagesConfig, SecretsConfig];

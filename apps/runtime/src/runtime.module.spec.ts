@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
 import { handledMessages, ownedRequests, testApp } from '#testing';
 import { RuntimeModule } from './runtime.module.js';
-import { Sandbox } from './sandbox/sandbox.js';
+import { ProcessSandbox } from './sandbox/process-sandbox.js';
 
 it('constructs every provider of the runtime, which handles each of its commands and queries once', async () => {
   const app = await testApp(RuntimeModule)
-    .overrideProvider(Sandbox)
+    .overrideProvider(ProcessSandbox)
     .useValue({ close: async () => {} })
     .compile();
   expect(

@@ -9,6 +9,7 @@ import { schema } from './database/schema.js';
 import { CodeCache } from './components/code-cache.js';
 import { ComponentsController } from './components/components.controller.js';
 import { PropOptionsController } from './components/prop-options.controller.js';
+import { consoleProvider } from './console/console.provider.js';
 import { DeploymentsService } from './deployments/deployments.service.js';
 import { DeploymentsModule } from './deployments/deployments.module.js';
 import { EndpointsServer } from './endpoints/endpoints.server.js';
@@ -47,6 +48,7 @@ import { Releaser } from './waiting/releaser.js';
   providers: [
     { provide: RuntimeConfig, useFactory: () => RuntimeConfig.read() },
     sandboxProvider,
+    consoleProvider,
     SandboxLife,
     CodeCache,
     Quotas,

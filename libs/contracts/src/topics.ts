@@ -25,6 +25,11 @@ export interface TopicSpec {
 
 const DAY_MS = 86_400_000;
 const MAX_MESSAGE_BYTES = String(4 * 1024 * 1024);
+/**
+ * The broker decompresses what producers outside send. Some compress by default with a codec that our consumers do not have (franz-go: snappy), and one
+ * such batch would stop every consumer of the topic.
+ */
+const ANY_CODEC = { 'compression.type': 'uncompressed' };
 
 /** Messages with their own topic. */
 const withTopics: (Pick<Fact<never>, 'topic' | 'compacted'> | QueuedCommand<never>)[] = [
@@ -40,9 +45,14 @@ export function topicSpecs(): TopicSpec[] {
     {
       topic: EVENTS_TOPIC,
       partitions: 'configured',
-      config: { 'message.timestamp.type': 'LogAppendTime', 'retention.ms': String(7 * DAY_MS), 'max.message.bytes': '2097152' },
+      config: {
+        'message.timestamp.type': 'LogAppendTime',
+        'retention.ms': String(7 * DAY_MS),
+        'max.message.bytes': '2097152',
+        ...ANY_CODEC,
+      },
     },
-    { topic: WORKFLOWS_TOPIC, partitions: 'configured', config: { 'cleanup.policy': 'compact' } },
+    { topic: WORKFLOWS_TOPIC, partitions: 'configured', config: { 'cleanup.policy': 'compact', ...ANY_CODEC } },
     { topic: WORKFLOW_TRIGGERS_TOPIC, partitions: 'configured', config: { 'max.message.bytes': '2097152' } },
     ...withTopics.map((message): TopicSpec => ({
       topic: message.topic,

@@ -193,6 +193,10 @@ function addToolCommands(command: AddCommand): void {
     .option('--webhook <name>', 'with the secret of this webhook')
     .option('--secret-file <file>', 'with the secret in this file; default: SLUICE_WEBHOOK_SECRET')
     .option('--tolerance <seconds>', 'how old it may be, or none for any age', '300');
+  command('secret <webhook>', 'print the signing secret of a webhook', async () => (await import('./tools/verify.js')).secret).option(
+    '--rotate',
+    'replace it first; the old one also signs for 24 hours',
+  );
   command(
     'open [name]',
     'open the documentation of the API, an endpoint or a webhook in a browser',

@@ -23,9 +23,9 @@ export function startSandbox(config: SandboxConfig): Promise<ProcessSandbox> {
 }
 
 export const sandboxProvider: Provider = {
-  provide: Sandbox,
+  provide: ProcessSandbox,
   inject: [LOG],
-  useFactory: async (log: Log): Promise<Sandbox> => {
+  useFactory: async (log: Log): Promise<ProcessSandbox> => {
     const sandbox = await startSandbox(readSandboxConfig());
     const { jail, refused } = sandbox.health();
     log.info({ jail, refused }, 'sandbox.started');

@@ -236,16 +236,25 @@ export class Plan {
     };
   }
 
-  /** The same, or undefined if an earlier step creates it. Throws if no manifest has that name. */
+  /** The same, or undefined if an earlier step creates it. Throws if nothing has that name. */
   private knownEnd(manifest: Manifest, text: unknown): string | undefined {
-    const [, kind, name] = /^(source|webhook)\/(.+)$/s.exec(String(text)) ?? [];
+    const [, kind, name = ''] = /^(source|webhook)\/(.+)$/s.exec(String(text)) ?? [];
     if (kind === undefined) return this.end(manifest, text);
-    if (!this.ofKind(kind === 'source' ? 'Source' : 'Webhook').some((each) => each.name === name))
-      throw usageError(`${manifest.origin}: there is no ${kind} ${name} in the manifests`);
-    return this.ids.get(`${kind === 'source' ? 'Source' : 'Webhook'} ${name}`);
+    const manifestKind = kind === 'source' ? 'Source' : 'Webhook';
+    const key = `${manifestKind} ${name}`;
+    if (!this.ofKind(manifestKind).some((each) => each.name === name)) {
+      const found =
+        kind === 'source'
+          ? this.state.sources.find(({ name_slug }) => name_slug === name)
+          : this.state.webhooks.find((webhook) => webhook.name === name);
+      if (!found) throw usageError(`${manifest.origin}: there is no ${kind} ${name}, neither in the manifests nor in the account`);
+      this.ids.set(key, found.id);
+      this.kept.add(found.id);
+    }
+    return this.ids.get(key);
   }
 
-  /** The id of an emitter or listener: `source/NAME` or `webhook/NAME` of a manifest, or an id or glob as the API takes it. */
+  /** The id of an emitter or listener: `source/NAME` or `webhook/NAME` of a manifest or of the account, or an id or glob as the API takes it. */
   private end(manifest: Manifest, text: unknown): string {
     if (typeof text !== 'string') throw usageError(`${manifest.origin}: spec.emitter and spec.listener are required`);
     const [, kind, name] = /^(source|webhook)\/(.+)$/s.exec(text) ?? [];

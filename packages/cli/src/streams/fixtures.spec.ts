@@ -14,6 +14,11 @@ describe('fixtureRequest', () => {
     expect(Object.keys(headers).filter((header) => /signature|hmac|token/.test(header))).toEqual([]);
   });
 
+  it.each(FIXTURE_NAMES.filter((name) => !['json', 'slack.url_verification'].includes(name)))(
+    '%s has a new id in each request, so that a receiver does not drop it',
+    (name) => expect(fixtureRequest(name)).not.toEqual(fixtureRequest(name)),
+  );
+
   it('signs as each app does', async () => {
     const github = fixtureRequest('github.push', 'secret', NOW)!;
     expect(github.headers['x-hub-signature-256']).toBe(`sha256=${hmac(github.body)}`);

@@ -15,6 +15,8 @@ interface Fixture {
 
 const hmac = (secret: string | Buffer, text: string, encoding: 'hex' | 'base64'): string =>
   createHmac('sha256', secret).update(text).digest(encoding);
+/** A new id in each request: receivers drop an id that they have seen. */
+const newId = (prefix: string): string => `${prefix}_${randomUUID().replaceAll('-', '')}`;
 const seconds = (now: number): string => String(Math.floor(now / 1000));
 
 const github = (event: string, payload: object): Fixture => ({
@@ -25,7 +27,7 @@ const github = (event: string, payload: object): Fixture => ({
 
 const stripe = (type: string, object: object): Fixture => ({
   headers: {},
-  payload: { id: 'evt_1', object: 'event', type, created: 1_763_715_600, livemode: false, data: { object } },
+  payload: { id: newId('evt'), object: 'event', type, created: 1_763_715_600, livemode: false, data: { object } },
   sign: (secret, body, now) => ({ 'stripe-signature': `t=${seconds(now)},v1=${hmac(secret, `${seconds(now)}.${body}`, 'hex')}` }),
 });
 
@@ -52,7 +54,7 @@ const FIXTURES: Record<string, () => Fixture> = {
     }),
   'github.issues': () => github('issues', { action: 'opened', issue: { id: 1, number: 17, title: 'It does not work', state: 'open' } }),
   'gitlab.push': () => ({
-    headers: { 'x-gitlab-event': 'Push Hook' },
+    headers: { 'x-gitlab-event': 'Push Hook', 'x-gitlab-event-uuid': randomUUID() },
     payload: {
       object_kind: 'push',
       ref: 'refs/heads/main',
@@ -66,7 +68,7 @@ const FIXTURES: Record<string, () => Fixture> = {
     stripe('payment_intent.succeeded', { id: 'pi_1', object: 'payment_intent', amount: 1700, currency: 'eur', status: 'succeeded' }),
   'stripe.charge.failed': () => stripe('charge.failed', { id: 'ch_1', object: 'charge', amount: 1700, currency: 'eur', status: 'failed' }),
   'shopify.orders.create': () => ({
-    headers: { 'x-shopify-topic': 'orders/create', 'x-shopify-shop-domain': 'example.myshopify.com' },
+    headers: { 'x-shopify-topic': 'orders/create', 'x-shopify-shop-domain': 'example.myshopify.com', 'x-shopify-webhook-id': randomUUID() },
     payload: { id: 17, name: '#1017', total_price: '17.00', currency: 'EUR', line_items: [{ title: 'Teapot', quantity: 1 }] },
     sign: (secret, body) => ({ 'x-shopify-hmac-sha256': hmac(secret, body, 'base64') }),
   }),
@@ -74,18 +76,21 @@ const FIXTURES: Record<string, () => Fixture> = {
     slack({
       type: 'event_callback',
       team_id: 'T1',
-      event_id: 'Ev1',
+      event_id: newId('Ev'),
       event: { type: 'message', channel: 'C1', user: 'U1', text: 'hello', ts: '1763715600.000100' },
     }),
   'slack.url_verification': () => slack({ type: 'url_verification', challenge: 'c3b9e1' }),
-  'standard-webhooks': () => ({
-    headers: { 'webhook-id': 'msg_1' },
-    payload: { type: 'order.created', data: { order: 17 } },
-    sign: (secret, body, now) => ({
-      'webhook-timestamp': seconds(now),
-      'webhook-signature': `v1,${hmac(Buffer.from(secret.replace(/^whsec_/, ''), 'base64'), `msg_1.${seconds(now)}.${body}`, 'base64')}`,
-    }),
-  }),
+  'standard-webhooks': () => {
+    const id = newId('msg');
+    return {
+      headers: { 'webhook-id': id },
+      payload: { type: 'order.created', data: { order: 17 } },
+      sign: (secret, body, now) => ({
+        'webhook-timestamp': seconds(now),
+        'webhook-signature': `v1,${hmac(Buffer.from(secret.replace(/^whsec_/, ''), 'base64'), `${id}.${seconds(now)}.${body}`, 'base64')}`,
+      }),
+    };
+  },
   json: () => ({ headers: {}, payload: { order: 17 }, sign: () => ({}) }),
 };
 

@@ -31,6 +31,14 @@ export async function verify(session: Session, { header, secretFile, webhook, to
   }
 }
 
+/** `sluice secret WEBHOOK`: prints the signing secret, or replaces it by a new one. */
+export async function secret(session: Session, text: string, { rotate }: { rotate?: boolean }): Promise<void> {
+  const path = { id: (await findWebhook(session.sluice, text)).id };
+  const { data } = await (rotate ? session.sluice.rotateWebhookSecret({ path }) : session.sluice.getWebhookSecret({ path }));
+  if (session.format === 'table') session.print(`${data.secret}\n`);
+  else session.item(data);
+}
+
 async function secretOf(session: Session, secretFile: string | undefined, webhook: string | undefined): Promise<string> {
   if (webhook !== undefined)
     return (await session.sluice.getWebhookSecret({ path: { id: (await findWebhook(session.sluice, webhook)).id } })).data.secret;

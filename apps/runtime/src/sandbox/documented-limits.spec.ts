@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from '@jest/globals';
+import { RuntimeConfig } from '../runtime.config.js';
+import { curatedModules } from './curated-modules.js';
+import { defaultEgressLimits } from './egress/egress-budget.js';
+import { closedBuiltIns } from './guest/built-ins.js';
+import { defaultLimits } from './sandbox-config.js';
+
+const page = readFileSync(new URL('../../../../docs/reference/components.md', import.meta.url), 'utf8');
+
+/** The cells of each row of a section's table, by the first one. */
+const rows = new Map(
+  [...page.matchAll(/^\| +(.+?) +\| (.+) \|$/gm)].map(([, name = '', rest = '']) => [name.trim(), rest.replace(/ +/g, ' ').trim()]),
+);
+const MiB = 1 << 20;
+
+describe('docs/reference/components.md', () => {
+  const { wallMs, cpuMs, memoryMb, heapMb, emits, emittedBytes, eventBytes, eventDepth, logs, logBytes, dbBytes, dbKeys, respondBytes } =
+    defaultLimits;
+  const { connections, perMinute, bytesDown, bytesUp, lifeMs, idleMs } = defaultEgressLimits;
+
+  it.each([
+    ['time of a run', `${wallMs / 1000} s, of which ${cpuMs / 1000} s CPU time`],
+    ['memory', `${memoryMb} MB for the process, ${heapMb} MB for JavaScript objects`],
+    ['emits', `${emits} per run, together at most ${emittedBytes / MiB} MiB`],
+    ['an event', `${eventBytes / MiB} MiB of JSON`],
+    ['an event', `nested ${eventDepth} levels deep`],
+    ['log lines', `${logs} per run, ${logBytes} characters each`],
+    ['`this.db`', `${dbBytes / MiB} MiB, ${dbKeys} keys`],
+    ['response of `respond`', `${respondBytes / MiB} MiB`],
+    ['body of a request to an endpoint', `${RuntimeConfig.read({}).maxEndpointBodyBytes / 1024} KiB`],
+    ['connections of an account', `${connections} at a time, ${perMinute} per minute`],
+    [
+      'one connection',
+      `${bytesDown / MiB} MiB received, ${bytesUp / MiB} MiB sent, ${lifeMs / 60_000} minutes; ${idleMs / 1000} s without a byte`,
+    ],
+  ])('states the limit of %s: %s', (name, limit) => expect(rows.get(name)).toContain(limit));
+
+  it('names packages that are part of Sluice, and modules that are closed', () => {
+    const [, packages = ''] = /^- Part of Sluice, and there at once: (.*?) and some more/ms.exec(page) ?? [];
+    const [, closed = ''] = /^- Modules of Node, except .*?: (.*?)\.$/ms.exec(page) ?? [];
+    const names = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, name]) => name);
+    expect(names(packages).length).toBeGreaterThan(5);
+    expect(curatedModules).toEqual(expect.arrayContaining(names(packages)));
+    expect(names(closed).length).toBeGreaterThan(5);
+    expect(closedBuiltIns).toEqual(expect.arrayContaining(names(closed)));
+  });
+});

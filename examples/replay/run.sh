@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# One source, two webhooks: one of them is down and catches up; a third one gets the past events by a replay.
+cd "$(dirname "$0")" && source ../support/example.sh
+creates 'source journal' 'webhook journal-inbox' 'webhook journal-archive' 'webhook journal-late'
+
+webhook() {
+  sluice apply -f - <<EOF
+apiVersion: sluice.dev/v1
+kind: Webhook
+metadata: { name: $1 }
+spec: { url: $2 }
+---
+apiVersion: sluice.dev/v1
+kind: Subscription
+spec: { emitter: source/journal, listener: webhook/$1 }
+EOF
+}
+
+sluice deploy manual --name journal
+receiver archive
+archive=$url
+kill $!
+receiver inbox
+webhook journal-inbox "$url"
+webhook journal-archive "$archive"
+
+echo 'The archive is down. The inbox receives three events:'
+for entry in 1 2 3; do sluice publish journal --data "{\"entry\":$entry}" > "$work/emit-id"; done
+waits_for inbox received 3
+sluice deliveries journal-archive
+
+echo 'The archive is up again. After one retry it has everything:'
+receiver archive "$(echo "$archive" | sed 's/[^0-9]//g')"
+sluice retry journal-archive "$(sluice deliveries journal-archive -o json | field '.at(-1).id')"
+waits_for archive received 3
+
+echo 'A replay delivers past events to a new webhook:'
+receiver late
+webhook journal-late "$url"
+first=$(sluice events journal -o json | field '[0].id')
+sluice replay journal journal-late --from "$first"
+waits_for late received 3

@@ -1,0 +1,27 @@
+import { describe, expect, test } from '@jest/globals';
+import { inRoot } from '../shell/paths.mjs';
+import { banner } from './banner.mjs';
+import { readSettings } from './settings.mjs';
+
+/** @param {Record<string, string>} variables @param {string | null} apiKey */
+const shown = (variables, apiKey = 'slk_key') =>
+  banner({ settings: readSettings(variables), apiKey, keyFile: inRoot('.sluice', 'api-key') });
+
+describe('the text that npm start prints once everything runs', () => {
+  test('lists the REST API, its documentation, the endpoints, Kafka and the key', () => {
+    const text = shown({ SLUICE_ENDPOINTS_PORT: '4001', SLUICE_KAFKA_PORT: '4092' });
+    for (const part of ['localhost:3000/v1', 'localhost:3000/docs', 'localhost:4001', 'localhost:4092', 'slk_key', '.sluice/api-key'])
+      expect(text).toContain(part);
+  });
+
+  test('shows what to do next, with the variables that the command line needs to find this instance', () => {
+    expect(shown({})).toMatch(/Next, .*:\n\n {4}npx sluice deploy http-request/);
+    expect(shown({ SLUICE_HTTP_PORT: '4000', SLUICE_DATA_DIR: '/data' })).toMatch(
+      /Next, .*:\n\n {4}export SLUICE_HTTP_PORT=4000 SLUICE_DATA_DIR=\/data\n {4}npx sluice deploy/,
+    );
+  });
+
+  test('shows how to get a key if none is known', () => {
+    expect(shown({}, null)).toMatch(/API key +unchanged; to create another: npx sluice admin key create/);
+  });
+});
