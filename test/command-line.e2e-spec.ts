@@ -140,7 +140,9 @@ describe('events, logs and errors', () => {
       stdout: expect.stringMatching(/^failed: 0 emitted/),
       stderr: expect.stringContaining('out of paper'),
     });
-    await eventually(async () => expect(await cli.output('errors', 'reader')).toContain('TypeError: out of paper'));
+    await eventually(async () =>
+      expect(await cli.output('errors', 'reader')).toMatch(/TypeError: out of paper\n\s+at .*\(component\.js:6:\d+\)/),
+    );
     await eventually(async () => expect(await cli.output('logs', 'reader')).toContain('running none'));
   });
 

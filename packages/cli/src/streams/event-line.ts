@@ -25,3 +25,6 @@ export function logText(event: unknown): string {
   if (text === undefined) return cell(event);
   return `${typeof level === 'string' ? `${level} ` : ''}${cell(text)}`;
 }
+
+/** A stack without the address that the runtime gives to a component: `component.js:6:21`. */
+export const shortStack = (text: string): string => text.replace(/component:\/\/\/\w+\//g, '');

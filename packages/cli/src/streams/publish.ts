@@ -5,6 +5,7 @@ import { findEmitter, findSource } from '../resources/find.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
+import { shortStack } from './event-line.js';
 
 export interface PublishOptions {
   data?: string;
@@ -34,7 +35,7 @@ export async function run(session: Session, text: string, { data, wait }: { data
   if (session.format !== 'table') session.item(finished);
   else session.print(`${finished.status}: ${finished.emitted} emitted, ${finished.duration_ms} ms\n`);
   if (finished.status !== 'succeeded')
-    throw new CliError(finished.error?.stack || finished.error?.message || `the run ${finished.status}`, EXIT.failed);
+    throw new CliError(shortStack(finished.error?.stack || finished.error?.message || `the run ${finished.status}`), EXIT.failed);
 }
 
 async function finishedRun(session: Session, source: string, run: string): Promise<Run> {

@@ -3,7 +3,7 @@ import { findEmitter } from '../resources/find.js';
 import { usageError } from '../session/errors.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
-import { eventText } from './event-line.js';
+import { eventText, shortStack } from './event-line.js';
 
 export interface ReadOptions {
   number?: string;
@@ -25,10 +25,14 @@ async function readEvents(session: Session, text: string, { number = '10', follo
   const limit = Number(number);
   if (!Number.isInteger(limit) || limit < 0 || limit > MOST) throw usageError(`-n must be an integer from 0 to ${MOST}, not ${number}`);
   const emitter = await findEmitter(session.sluice, text);
+  const lineOf = (event: EventSummary): string => {
+    const line = eventText(event, session.format);
+    return session.format === 'table' && event.metadata.name === '$errors' ? shortStack(line) : line;
+  };
   const last = await lastEvents(session.sluice, emitter, Math.max(limit, 1), stream);
   const shown = last.slice(0, limit).reverse();
   if (!follow && ['json', 'yaml'].includes(session.format)) return session.print(itemText(shown, session.format));
-  for (const event of shown) session.print(eventText(event, session.format));
+  for (const event of shown) session.print(lineOf(event));
   if (!follow) return;
   const following = session.sluice.events(emitter, {
     eventName: stream,
@@ -36,7 +40,7 @@ async function readEvents(session: Session, text: string, { number = '10', follo
     onState: connectionNotes(session),
     onGap: () => session.warn('only the last 100 events are kept: there may have been more'),
   });
-  for await (const event of following) session.print(eventText(event, session.format));
+  for await (const event of following) session.print(lineOf(event));
 }
 
 /** Newest first, whole. */
