@@ -41,7 +41,7 @@ export const history = (world: () => World) =>
       for (const each of all) expect(keysOf(each)).toEqual(['attempts', 'delivery_id', 'kind', 'listener_id', 'run_id', 'status']);
       expect(await listed(webhook)).toMatchObject({ kind: 'webhook', run_id: null, attempts: [{ status_code: 200 }] });
       expect(await listed(failing)).toMatchObject({ kind: 'webhook', status: 'pending', attempts: [{ status_code: null }] });
-      expect(await listed(listening.id)).toMatchObject({ kind: 'source', delivery_id: null, attempts: [] });
+      expect(await listed(listening.id)).toMatchObject({ kind: 'source', delivery_id: null, attempts: [{ error: 'Error: no' }] });
       expect(all.filter(({ status }) => status === 'skipped')).toMatchObject([{ kind: 'webhook', delivery_id: null }]);
       const { run_id } = await listed(listening.id);
       expect((await api.get(`/sources/${listening.id}/runs`)).body.data.map(({ id }: any) => id)).toContain(run_id);
