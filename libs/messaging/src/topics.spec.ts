@@ -9,7 +9,7 @@ const partitions = (count: number, replicas = 3) =>
 const events: TopicSpec = {
   topic: 'events',
   partitions: 'configured',
-  config: { 'message.timestamp.type': 'LogAppendTime', 'retention.ms': '1000', 'max.message.bytes': '2000' },
+  config: { 'message.timestamp.type': 'LogAppendTime', 'retention.ms': '1000', 'max.message.bytes': '2000', 'compression.type': 'uncompressed' },
 };
 const right: Record<string, string> = {
   'message.timestamp.type': 'LogAppendTime',
@@ -17,6 +17,7 @@ const right: Record<string, string> = {
   'max.message.bytes': '2000',
   'retention.ms': '1000',
   'min.insync.replicas': '2',
+  'compression.type': 'uncompressed',
 };
 
 const found = (changed: Record<string, string>, metadata = partitions(4), spec = events) =>
@@ -43,6 +44,11 @@ describe('an existing topic', () => {
 
   it.each([
     [{ 'retention.ms': '999' }, partitions(4), 'events has retention.ms=999; set it to at least 1000'],
+    [
+      { 'compression.type': 'producer' },
+      partitions(4),
+      'events has compression.type=producer; set it to uncompressed, because a batch in a codec that Sluice cannot read would stop its consumers',
+    ],
     [{ 'min.insync.replicas': '1' }, partitions(4), 'events has min.insync.replicas=1; set it to 2'],
     [{}, partitions(3), "events has 3 partitions, and SLUICE_PARTITIONS is 4; the topic's number is used"],
     [{}, partitions(4, 1), 'events has 1 replicas, and SLUICE_REPLICATION_FACTOR is 3'],

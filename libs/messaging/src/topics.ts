@@ -72,7 +72,7 @@ export async function checkTopics(kafka: KafkaClient, specs: TopicSpec[], settin
   });
 }
 
-const COMPARED = ['message.timestamp.type', 'cleanup.policy', 'max.message.bytes', 'retention.ms', 'min.insync.replicas'];
+const COMPARED = ['message.timestamp.type', 'cleanup.policy', 'max.message.bytes', 'retention.ms', 'min.insync.replicas', 'compression.type'];
 
 /** The decision for one topic. actual: its settings as the broker reports them. */
 export function differences(
@@ -99,6 +99,9 @@ export function differences(
   if (retention !== undefined && kept >= 0 && kept < Number(retention)) different.push(set('retention.ms', `at least ${retention}`));
   if (Number(actual.get('min.insync.replicas') ?? settings.minInSyncReplicas) < settings.minInSyncReplicas)
     different.push(set('min.insync.replicas', String(settings.minInSyncReplicas)));
+  const compression = config['compression.type'];
+  if (compression !== undefined && actual.has('compression.type') && actual.get('compression.type') !== compression)
+    different.push(`${set('compression.type', compression)}, because a batch in a codec that Sluice cannot read would stop its consumers`);
   const wanted = partitions === 'one' ? 1 : settings.partitions;
   const count = metadata?.partitions.length ?? wanted;
   if (count !== wanted && partitions !== 'one')
