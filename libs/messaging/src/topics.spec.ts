@@ -9,7 +9,12 @@ const partitions = (count: number, replicas = 3) =>
 const events: TopicSpec = {
   topic: 'events',
   partitions: 'configured',
-  config: { 'message.timestamp.type': 'LogAppendTime', 'retention.ms': '1000', 'max.message.bytes': '2000', 'compression.type': 'uncompressed' },
+  config: {
+    'message.timestamp.type': 'LogAppendTime',
+    'retention.ms': '1000',
+    'max.message.bytes': '2000',
+    'compression.type': 'uncompressed',
+  },
 };
 const right: Record<string, string> = {
   'message.timestamp.type': 'LogAppendTime',

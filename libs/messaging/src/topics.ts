@@ -72,7 +72,14 @@ export async function checkTopics(kafka: KafkaClient, specs: TopicSpec[], settin
   });
 }
 
-const COMPARED = ['message.timestamp.type', 'cleanup.policy', 'max.message.bytes', 'retention.ms', 'min.insync.replicas', 'compression.type'];
+const COMPARED = [
+  'message.timestamp.type',
+  'cleanup.policy',
+  'max.message.bytes',
+  'retention.ms',
+  'min.insync.replicas',
+  'compression.type',
+];
 
 /** The decision for one topic. actual: its settings as the broker reports them. */
 export function differences(
