@@ -3,11 +3,14 @@ import type { RunRequest, SourceId, UserId } from '#contracts';
 import { Database, type Transaction } from '#database';
 
 /**
- * SQL that removes runs that have ended, whose ids are the array `ids`; a part of the statement that stores their outcomes. A locked row is being
- * removed together with those of its source: waiting for it could be a deadlock.
+ * SQL that removes runs that have ended, whose ids are the array `ids`; a part of the statement that stores their outcomes. It looks each one up: the
+ * planner, which does not know yet how many runs wait, would read the whole table. A locked row is being removed together with those of its source:
+ * waiting for it could be a deadlock.
  */
 export const removedFromQueue = (ids: string): string =>
-  `DELETE FROM queued_run WHERE run_id IN (SELECT run_id FROM queued_run WHERE run_id = ANY(${ids}) FOR UPDATE SKIP LOCKED)`;
+  `DELETE FROM queued_run WHERE ctid = ANY (ARRAY(
+     SELECT found.ctid FROM unnest(${ids}) AS run (id)
+     CROSS JOIN LATERAL (SELECT ctid FROM queued_run WHERE run_id = run.id LIMIT 1 FOR UPDATE SKIP LOCKED) AS found))`;
 
 /** The state that a batch of runs needs. */
 export interface Standing {
