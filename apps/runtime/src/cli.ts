@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { readFile, writeFile } from 'node:fs/promises';
 import { Config } from '#config';
-import { maxCodeBytes } from '#contracts';
+import { Invalid, maxCodeBytes } from '#contracts';
 import { runCommand } from '#service';
 import { type Checked, checkComponent } from './local/check-component.js';
 import { localFiles } from './local/local-files.js';
@@ -98,9 +98,19 @@ function complain(file: string, { error, line }: Extract<Checked, { ok: false }>
   process.exitCode = 1;
 }
 
+/** A file that does not exist yet is created after the runs. */
 async function readState(file: string | undefined): Promise<LocalState> {
-  const text = file === undefined ? null : await readFile(file, 'utf8').catch(() => null);
-  return text === null ? { db: {}, dedupe: {} } : (JSON.parse(text) as LocalState);
+  const fresh: LocalState = { db: {}, dedupe: {} };
+  if (file === undefined) return fresh;
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw new Invalid(`--state: ${error.message}`);
+  });
+  try {
+    return text === null ? fresh : (JSON.parse(text) as LocalState);
+  } catch (error) {
+    throw new Invalid(`--state: ${file} is not JSON: ${(error as Error).message}`);
+  }
 }
 
 async function withSandbox(work: (sandbox: ProcessSandbox) => Promise<void>): Promise<void> {

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
+import { Invalid } from '#contracts';
 import type { ComponentFiles } from '../sandbox/sandbox.js';
 
 /** The same limit as for a component by URL. */
@@ -22,7 +23,7 @@ export async function localFiles(entry: string): Promise<ComponentFiles> {
       return null;
     });
     if (code === null) continue;
-    if (codes.size >= MOST_FILES) throw new Error(`the component has more than ${MOST_FILES} files`);
+    if (codes.size >= MOST_FILES) throw new Invalid(`the component has more than ${MOST_FILES} files`);
     codes.set(file, code);
     for (const [, path] of code.matchAll(RELATIVE)) {
       for (const ending of ENDINGS) waiting.push(resolve(dirname(file), path! + ending));

@@ -1,9 +1,10 @@
+import { Invalid } from '#contracts';
 import type { PropDefinition } from '../sandbox/sandbox.js';
 
 /**
  * The values of `--prop name=value` arguments, by the types of the component's props: text as it is, everything else as JSON. Timers and HTTP
  * interfaces have no value here.
- * @throws Error that names every argument that is wrong and every prop that is missing
+ * @throws Invalid that names every argument that is wrong and every prop that is missing
  */
 export function propArguments(definitions: PropDefinition[], given: string[]): Record<string, unknown> {
   const values: Record<string, unknown> = {};
@@ -24,7 +25,7 @@ export function propArguments(definitions: PropDefinition[], given: string[]): R
   for (const { name, type, optional, default: value } of definitions)
     if (/^(string|integer|boolean|object|any)(\[\])?$/.test(type) && optional !== true && value === undefined && !(name in values))
       problems.push(`the prop ${name} is required: --prop ${name}=…`);
-  if (problems.length > 0) throw new Error(problems.join('\n'));
+  if (problems.length > 0) throw new Invalid(problems.join('\n'));
   return values;
 }
 

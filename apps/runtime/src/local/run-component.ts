@@ -1,3 +1,4 @@
+import { Invalid } from '#contracts';
 import { httpEvent } from '../endpoints/http-event.js';
 import type { ComponentDescription, Sandbox } from '../sandbox/sandbox.js';
 import { timerEvent } from '../timers/next-tick.js';
@@ -22,7 +23,7 @@ export interface LocalRunOptions {
 /**
  * Runs a component as a new source would be run: `deploy` and `activate`, a run for each event, and `deactivate`.
  * @returns the runs, as they end
- * @throws Error if the options do not fit the component
+ * @throws Invalid if the options do not fit the component
  */
 export async function* runComponent(
   sandbox: Sandbox,
@@ -55,7 +56,7 @@ async function eventsOf(
   if (events.length > 0) return events.map(checkedJson);
   const timer = configurable_props.find(({ type }) => type === '$.interface.timer');
   if (!timer)
-    throw new Error('the component has no timer: give the event with --event JSON, or a request to its endpoint with --request BODY');
+    throw new Invalid('the component has no timer: give the event with --event JSON, or a request to its endpoint with --request BODY');
   const { intervalSeconds, cron } = (timer.default ?? {}) as { intervalSeconds?: number; cron?: string };
   const schedule = cron ? { interval_seconds: null, cron } : { interval_seconds: intervalSeconds ?? 60, cron: null };
   return [JSON.stringify(timerEvent({ ...schedule, timezone: 'UTC' } as Parameters<typeof timerEvent>[0], new Date()))];
@@ -66,6 +67,6 @@ function checkedJson(text: string): string {
     JSON.parse(text);
     return text;
   } catch (error) {
-    throw new Error(`--event is not JSON: ${(error as Error).message}`, { cause: error });
+    throw new Invalid(`--event is not JSON: ${(error as Error).message}`);
   }
 }

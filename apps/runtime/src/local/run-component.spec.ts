@@ -1,0 +1,48 @@
+import { expect, it } from '@jest/globals';
+import type { PropDefinition, RunJob, Sandbox } from '../sandbox/sandbox.js';
+import { type LocalRunOptions, runComponent } from './run-component.js';
+
+const TIMER: PropDefinition = { name: 'timer', type: '$.interface.timer', default: { intervalSeconds: 5 } };
+const COUNT: PropDefinition = { name: 'count', type: 'integer' };
+
+/** The jobs that the sandbox gets for a component with these props and hooks. */
+async function jobs(props: PropDefinition[], options: Partial<LocalRunOptions> = {}): Promise<RunJob[]> {
+  const given: RunJob[] = [];
+  const outcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 1, cpuMs: 1, responded: false };
+  const sandbox = { run: async (job: RunJob) => (given.push(job), outcome) } as unknown as Sandbox;
+  const description = { configurable_props: props, hooks: ['deploy', 'deactivate'], dedupe: null, concurrency: 1 };
+  const all = { props: [], events: [], headers: [], hooks: false, state: { db: {}, dedupe: {} }, ...options } as unknown as LocalRunOptions;
+  for await (const _ of runComponent(sandbox, { ok: true, component: { hash: 'h', code: '' }, description } as never, all));
+  return given;
+}
+
+it('a component with a timer runs for a tick, one without for the given events, in order', async () => {
+  const [tick] = await jobs([TIMER]);
+  expect(JSON.parse(tick!.event!)).toMatchObject({ interval_seconds: 5 });
+  expect((await jobs([], { events: ['1', '{"n":2}'] })).map(({ event }) => event)).toEqual(['1', '{"n":2}']);
+});
+
+it('its hooks run around its runs, if the caller wants them', async () => {
+  const run = await jobs([TIMER], { hooks: true });
+  expect(run.map(({ method }) => method)).toEqual(['deploy', 'run', 'deactivate']);
+});
+
+it('props are passed with the types that the component declares', async () => {
+  const [run] = await jobs([TIMER, COUNT], { props: ['count=3'] });
+  expect(run!.props).toMatchObject({ count: 3 });
+});
+
+it.each<[string, PropDefinition[], Partial<LocalRunOptions>, string]>([
+  ['no event for a component without a timer', [], {}, 'the component has no timer: give the event with --event JSON'],
+  ['an event that is not JSON', [], { events: ['{'] }, '--event is not JSON'],
+  [
+    'a prop that the component does not have',
+    [TIMER],
+    { props: ['cuont=3'] },
+    '--prop cuont: the component has no such prop; it has timer',
+  ],
+  ['a prop of another type', [TIMER, COUNT], { props: ['count=x'] }, '--prop count: the value must be of type integer'],
+  ['a required prop that is missing', [TIMER, COUNT], {}, 'the prop count is required: --prop count=…'],
+])('%s is a mistake of the caller, explained in one line', async (_, props, options, message) => {
+  await expect(jobs(props, options)).rejects.toMatchObject({ code: 'invalid', message: expect.stringContaining(message) });
+});
