@@ -15,8 +15,8 @@ export class AppendController {
     private readonly intake: EventIntake,
   ) {}
 
-  // events wait up to 100 ms for others, so that a steady trickle needs fewer transactions
-  @Follows(EVENTS_TOPIC, GROUP, { gatherMs: 100 })
+  // events wait up to 50 ms for others, so that a steady trickle needs fewer transactions
+  @Follows(EVENTS_TOPIC, GROUP, { gatherMs: 50 })
   async append(@Payload() { partition, records, before, after }: Batch): Promise<void> {
     await this.intake.take(partition, records, before, after);
   }
