@@ -250,7 +250,7 @@ describe('CloudEvents reach webhooks', () => {
         traceparent,
         tracestate: 'a=b',
       });
-      expect((await summaries(id)).map((each) => each.id)).toContain(headers['ce-sluiceevent']);
+      await eventually(async () => expect((await summaries(id)).map((each) => each.id)).toContain(headers['ce-sluiceevent']));
     }
   });
 

@@ -32,7 +32,7 @@ async function onServer(...statements: string[]): Promise<void> {
   }
 }
 
-needing('processes', 'control', 'receiver').it(
+needing('processes', 'databases', 'control', 'receiver').it(
   "delivers what was waiting for a retry when routing's database is restored from an older backup",
   async () => {
     const source = (await api.source("export default { name: 'silent' }")).id as string;

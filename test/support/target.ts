@@ -17,7 +17,7 @@ import { isOwnAddress } from '../../scripts/shell/ports.mjs';
  * - `cluster`: the story is about the pods and policies of `k8s/`
  */
 export type Capability =
-  'accounts' | 'receiver' | 'control' | 'pause' | 'scale' | 'broker' | 'variables' | 'logs' | 'processes' | 'cluster';
+  'accounts' | 'receiver' | 'control' | 'pause' | 'scale' | 'broker' | 'variables' | 'logs' | 'processes' | 'databases' | 'cluster';
 
 /** A running instance; the scripts `test:e2e`, `test:compose` and `test:k8s` describe it in `SLUICE_E2E_TARGET`. */
 export interface RunningTarget {
@@ -47,9 +47,8 @@ export type Target = { kind: 'local'; lacks: RunningTarget['lacks'] } | RunningT
 const described = process.env.SLUICE_E2E_TARGET;
 /** Each local story gets a Kafka and a PostgreSQL that require logins (`npm run test:secured`). */
 export const isSecured = process.env.SLUICE_TEST_SECURED === '1';
-export const target: Target = described
-  ? (JSON.parse(described) as RunningTarget)
-  : { kind: 'local', lacks: isSecured ? { broker: 'the secured broker is not killed' } : {} };
+const SECURED = { broker: 'the secured broker is not killed', databases: 'the secured server does not let a story copy databases' };
+export const target: Target = described ? (JSON.parse(described) as RunningTarget) : { kind: 'local', lacks: isSecured ? SECURED : {} };
 
 /** Why the target lacks a capability; undefined if it has it. */
 const lack = (capability: Capability): string | undefined =>
