@@ -69,7 +69,7 @@ describe('a source with secrets', () => {
   });
 });
 
-needing('processes').describe('a dump of the databases and of Kafka', () => {
+needing('processes', 'databases').describe('a dump of the databases and of Kafka', () => {
   it('contains none of the secrets, but the ids of their rows', async () => {
     const webhook = await api.webhook('http://localhost:1/');
     const first = (await api.get(`/webhooks/${webhook}/secret`)).body.data.secret;

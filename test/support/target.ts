@@ -47,7 +47,7 @@ export type Target = { kind: 'local'; lacks: RunningTarget['lacks'] } | RunningT
 const described = process.env.SLUICE_E2E_TARGET;
 /** Each local story gets a Kafka and a PostgreSQL that require logins (`npm run test:secured`). */
 export const isSecured = process.env.SLUICE_TEST_SECURED === '1';
-const SECURED = { broker: 'the secured broker is not killed', databases: 'the secured server does not let a story copy databases' };
+const SECURED = { broker: 'the secured broker is not killed', databases: 'the login of the stories is not that of the secured server' };
 export const target: Target = described ? (JSON.parse(described) as RunningTarget) : { kind: 'local', lacks: isSecured ? SECURED : {} };
 
 /** Why the target lacks a capability; undefined if it has it. */
