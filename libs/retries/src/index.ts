@@ -1,1 +1,1 @@
-export { JITTER, type Random, retryPause, retrySchedule } from './retry-schedule.js';
+export { JITTER, jittered, type Random, retryPause, retrySchedule } from './retry-schedule.js';

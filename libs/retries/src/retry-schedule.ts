@@ -13,6 +13,9 @@ export const JITTER = 0.1;
 /** From 0 to 1, like Math.random. Simulations replace it to be repeatable. */
 export type Random = () => number;
 
+/** The pause, shorter or longer by the jitter, in whole ms. @param random from 0 to 1 */
+export const jittered = (ms: number, random: number): number => Math.round(ms * (1 + JITTER * (2 * random - 1)));
+
 /**
  * The pause before the next attempt, in ms; null after the last one.
  *
@@ -21,5 +24,5 @@ export type Random = () => number;
  */
 export function retryPause(schedule: readonly number[], tries: number, random: number): number | null {
   const pause = schedule[tries - 1];
-  return pause === undefined ? null : Math.round(pause * (1 + JITTER * (2 * random - 1)));
+  return pause === undefined ? null : jittered(pause, random);
 }

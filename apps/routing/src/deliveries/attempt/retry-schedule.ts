@@ -1,4 +1,4 @@
-import { JITTER, type Random, retryPause } from '#retries';
+import { JITTER, jittered, type Random, retryPause } from '#retries';
 
 /** The longest pause that a receiver may request. */
 export const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
@@ -45,7 +45,7 @@ export function retryAfterMs(header: string | undefined, nowMs: number): number 
 /** The pause before the next probe of a failing receiver, in ms. */
 export function probePause(schedule: readonly number[], failedProbes: number, random: number): number {
   const first = Math.min(FIRST_PROBE_MS, schedule[0] ?? FIRST_PROBE_MS);
-  return Math.round(Math.min(first * 2 ** failedProbes, LAST_PROBE_MS) * (1 + JITTER * (2 * random - 1)));
+  return jittered(Math.min(first * 2 ** failedProbes, LAST_PROBE_MS), random);
 }
 
 /** From the first attempt to the last, in ms, without jitter. A delivery that was never attempted is given up after this time. */
