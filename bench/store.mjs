@@ -13,10 +13,10 @@ import { eventPlace } from '../dist/libs/events/src/index.js';
 import { Database } from '../dist/libs/database/src/index.js';
 import { KafkaClient, KafkaConfig, Publisher } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
-import { freshDatabase } from '../dist/libs/testing/src/index.js';
+import { freshDatabase, seededRandom } from '../dist/libs/testing/src/index.js';
 import { cpuSeconds } from './lib/cpu.mjs';
 import { quantiles } from './lib/quantiles.mjs';
-import { emitterIds, Load, seededRandom } from './store/load.mjs';
+import { emitterIds, Load } from './store/load.mjs';
 import { startStoreStack } from './store/stack.mjs';
 
 const { values: options } = parseArgs({

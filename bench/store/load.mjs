@@ -1,20 +1,6 @@
 import { base62 } from '../../dist/libs/contracts/src/index.js';
 import { eventRecord } from '../../dist/libs/events/src/index.js';
 
-/**
- * Numbers from 0 to 1, the same sequence for the same seed (mulberry32).
- * @param {number} seed
- */
-export function seededRandom(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** @param {number} count */
 export const emitterIds = (count) => Array.from({ length: count }, (_, index) => `dc_0Vg2mXq1${base62(BigInt(index * 7919), 10)}`);
 

@@ -3,7 +3,7 @@
 // is compared with everything that Kafka has acknowledged.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { seededRandom } from '../../bench/store/load.mjs';
+import { seededRandom } from '../../dist/libs/testing/src/seeded-random.js';
 import { faultsOf } from './chaos/faults.mjs';
 import { clock, verdict } from './chaos/judge.mjs';
 import { Load } from './chaos/load.mjs';

@@ -3,7 +3,7 @@
 // receiver are killed every few seconds. Finally, the deliveries are compared with everything that Kafka has acknowledged.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { seededRandom } from '../../bench/store/load.mjs';
+import { seededRandom } from '../../dist/libs/testing/src/seeded-random.js';
 import * as contracts from '../../dist/libs/contracts/src/index.js';
 import { eventIdOf, eventPlace } from '../../dist/libs/events/src/index.js';
 import { schema } from '../../dist/apps/routing/src/database/schema.js';

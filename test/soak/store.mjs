@@ -3,7 +3,7 @@
 // replica is suspended. Finally, the stored events are compared with everything that Kafka has acknowledged.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { seededRandom } from '../../bench/store/load.mjs';
+import { seededRandom } from '../../dist/libs/testing/src/seeded-random.js';
 import { startStoreStack } from '../../bench/store/stack.mjs';
 import { schema } from '../../dist/apps/event-store/src/database/schema.js';
 import { Database } from '../../dist/libs/database/src/index.js';

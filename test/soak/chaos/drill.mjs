@@ -1,4 +1,4 @@
-import { seededRandom } from '../../../bench/store/load.mjs';
+import { seededRandom } from '../../../dist/libs/testing/src/seeded-random.js';
 import { verdict } from './judge.mjs';
 import { Load } from './load.mjs';
 import { System } from './system.mjs';
