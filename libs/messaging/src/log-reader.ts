@@ -120,7 +120,7 @@ class Reading {
     const { partition } = batch;
     const range = this.open.get(partition);
     if (!range) return this.pause(partition);
-    const records = this.recordsOf(batch).filter(({ offset }) => offset >= range.from && offset < range.to);
+    const records = this.recordsOf(batch, range);
     try {
       const more = records.length === 0 || (await this.take(partition, records));
       range.from = Math.max(range.from, Number(batch.lastOffset()) + 1);
@@ -136,12 +136,17 @@ class Reading {
     await heartbeat();
   }
 
-  private recordsOf({ partition, messages }: Batch): LogRecord[] {
-    return messages.map((message) => {
-      const clock = clockAfter(this.clocks.get(partition) ?? 0, Number(message.timestamp));
-      this.clocks.set(partition, clock);
-      return new LogRecord(this.topic, partition, message, clock);
-    });
+  /** The records of the range. The clock follows all of them. */
+  private recordsOf({ partition, messages }: Batch, { from, to }: { from: number; to: number }): LogRecord[] {
+    let clock = this.clocks.get(partition) ?? 0;
+    const records: LogRecord[] = [];
+    for (const message of messages) {
+      clock = clockAfter(clock, Number(message.timestamp));
+      const offset = Number(message.offset);
+      if (offset >= from && offset < to) records.push(new LogRecord(this.topic, partition, message, clock));
+    }
+    this.clocks.set(partition, clock);
+    return records;
   }
 
   private pause(partition: number): void {
