@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { findWithdrawnEmits, type WaitingEmitKey } from '#contracts';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { DueWork } from '../due-work.js';
 import { WaitingEmitsRepository } from './waiting-emits.repository.js';
 
 const BATCH = 500;
@@ -15,23 +15,13 @@ const ASK_TIMEOUT_MS = 5000;
  * records of the topic; while it does not reply, nothing is emitted.
  */
 @Injectable()
-export class Releaser implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private stopping = false;
-  private work: Promise<void> = Promise.resolve();
-
+export class Releaser extends DueWork {
   constructor(
     private readonly waiting: WaitingEmitsRepository,
     private readonly messages: Messages,
-    @Inject(LOG) private readonly log: Log,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    this.work = this.run();
-  }
-
-  async beforeApplicationShutdown(): Promise<void> {
-    this.stopping = true;
-    await this.work;
+    @Inject(LOG) log: Log,
+  ) {
+    super(log, { batch: BATCH, everyMs: EVERY_MS, failure: 'waiting-emits.interrupted' });
   }
 
   /** Emits the due events, at most one batch, and returns their number. */
@@ -47,17 +37,5 @@ export class Releaser implements OnApplicationBootstrap, BeforeApplicationShutdo
   private async withdrawn(emits: WaitingEmitKey[]): Promise<WaitingEmitKey[]> {
     const key = emits[0]?.emitter_id ?? '';
     return this.messages.request(findWithdrawnEmits, { emits }, { key, timeoutMs: ASK_TIMEOUT_MS });
-  }
-
-  private async run(): Promise<void> {
-    while (!this.stopping) {
-      let released = 0;
-      try {
-        released = await this.release();
-      } catch (error) {
-        this.log.warn({ err: error }, 'waiting-emits.interrupted');
-      }
-      if (released < BATCH) await sleep(EVERY_MS);
-    }
   }
 }
