@@ -95,10 +95,11 @@ export class RunsRepository {
   }
 
   private write(runs: { run: EndedRun['run']; effects: RunEffects }[]): Promise<boolean[]> {
+    const ends = runs.map(endedRun);
     // most runs change nothing else: one statement is their transaction
-    if (runs.every(({ run, effects }) => isStoredAtOnce(run, effects))) return this.end(this.database, runs.map(endedRun));
+    if (runs.every(({ run, effects }) => isStoredAtOnce(run, effects))) return this.end(this.database, ends);
     return this.database.transaction(async (transaction) => {
-      const written = await this.end(transaction, runs.map(endedRun));
+      const written = await this.end(transaction, ends);
       // all replicas lock the rows of sources and accounts in the same order
       const bySource = Map.groupBy(
         runs.filter((_, index) => written[index]),
