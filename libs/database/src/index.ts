@@ -3,9 +3,8 @@ export { Database, isOfData, isTransient, outageOf, type Session, Transaction, U
 export { explainDatabaseError } from './database-errors.js';
 export { DatabaseConfig } from './database.config.js';
 export { DatabaseModule } from './database.module.js';
-export { JointWrites } from './joint-statements.js';
+export { JointWrites, Lookups } from './joint-statements.js';
 export { type KeysetPage, readKeysetPage } from './keyset.js';
-export { Lookups } from './joint-statements.js';
 export { ensureDatabase, migrate, Migration, schemaState, SchemaTooNew } from './migrate.js';
 export { BYTEWISE_TEXT, CREATED_AT } from './column-types.js';
 export { checkSealed, rotateSealed } from './sealed.js';

@@ -41,7 +41,7 @@ describe('lookups', () => {
     expect(await late).toEqual(['A', 'B']);
   });
 
-  it('continue after a load that failed', async () => {
+  it('look up the next keys after a lookup that failed', async () => {
     const { lookups, loads, begun } = controlled();
     const first = begun();
     const failed = lookups.get('a');

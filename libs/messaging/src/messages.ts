@@ -225,8 +225,7 @@ type OnLate = (error: TimedOut) => void;
 const storage = new AsyncLocalStorage<OnLate>();
 
 /**
- * Runs `work`, whose requests to other services do not fail when there is no reply in time: `onLate` is called, and the request waits for the late
- * reply.
+ * Runs `work`. If a reply to one of its requests is late, the request does not fail: `onLate` is called, and the request waits for the reply.
  */
 export const withLateReplies = <T>(onLate: OnLate, work: () => T): T => storage.run(onLate, work);
 

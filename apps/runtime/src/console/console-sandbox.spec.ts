@@ -40,7 +40,7 @@ describe('the log of a sandbox that shows what components do', () => {
     ]);
   });
 
-  it('contains the stack of an error', async () => {
+  it('contains the stack of the error that a component throws', async () => {
     const error = { name: 'TypeError', code: null, message: 'no', stack: 'TypeError: no\n    at component.js:3:1' };
     expect(await logged({ status: 'threw', error }, { method: 'activate' })).toEqual([
       { source: 'orders', source_id: 'dc_1', run_id: 'run-1', method: 'activate', stack: error.stack, msg: 'component.threw' },

@@ -315,7 +315,7 @@ describe('the receivers of the registry', () => {
       expect((await shake({}, {})).reply?.status).toBe(400);
     });
 
-    it('refuses a GET request with 405', async () => {
+    it('responds with 405 to a GET request, which cannot carry an event', async () => {
       expect((await (await sourceOf('cloudevents', {})).request({ method: 'GET' })).reply?.status).toBe(405);
     });
   });
