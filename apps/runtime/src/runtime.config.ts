@@ -1,7 +1,6 @@
-import { Config, type DailyQuotas, endpointsUrlOf, endpointVariables, integer, quotasOf, quotaVariables, text } from '#config';
+import { boolean, Config, type DailyQuotas, endpointsUrlOf, endpointVariables, integer, quotasOf, quotaVariables, text } from '#config';
 import { retrySchedule } from '#retries';
 import { SecretsConfig } from '#secrets';
-import { ConsoleConfig } from './console/console-sandbox.js';
 import { PackagesConfig } from './sandbox/packages/packages.config.js';
 import { RunnerConfig } from './sandbox/runner.config.js';
 
@@ -17,6 +16,12 @@ export class RuntimeConfig extends Config({
   endpointRate: integer('SLUICE_ENDPOINT_REQUESTS_PER_SECOND', {
     fallback: 0,
     description: 'Requests per second that an endpoint accepts in each replica; further ones get 429. 0: unlimited.',
+  }),
+  logsComponents: boolean('SLUICE_LOG_COMPONENTS', {
+    fallback: false,
+    description:
+      'Whether the log also contains what components write to the console, and the errors that they throw, with the name of the source. ' +
+      'For development; `npm start` sets it.',
   }),
   concurrency: integer('SLUICE_RUNS_AT_ONCE', { fallback: 32, min: 1, description: 'Runs at a time in each replica, over all accounts.' }),
   maxQueuedRuns: integer('SLUICE_MAX_QUEUED_RUNS', {
@@ -42,4 +47,4 @@ export class RuntimeConfig extends Config({
   }
 }
 
-export const settings = [RuntimeConfig, ConsoleConfig, RunnerConfig, PackagesConfig, SecretsConfig];
+export const settings = [RuntimeConfig, RunnerConfig, PackagesConfig, SecretsConfig];

@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
 import { handledMessages, ownedRequests, testApp } from '#testing';
 import { RuntimeModule } from './runtime.module.js';
-import { ProcessSandbox } from './sandbox/process-sandbox.js';
+import { Sandbox } from './sandbox/sandbox.js';
 
 it('constructs every provider of the runtime, which handles each of its commands and queries once', async () => {
   const app = await testApp(RuntimeModule)
-    .overrideProvider(ProcessSandbox)
+    .overrideProvider(Sandbox)
     .useValue({ close: async () => {} })
     .compile();
   expect(

@@ -9,7 +9,6 @@ import { schema } from './database/schema.js';
 import { CodeCache } from './components/code-cache.js';
 import { ComponentsController } from './components/components.controller.js';
 import { PropOptionsController } from './components/prop-options.controller.js';
-import { consoleProvider } from './console/console.provider.js';
 import { DeploymentsService } from './deployments/deployments.service.js';
 import { DeploymentsModule } from './deployments/deployments.module.js';
 import { EndpointsServer } from './endpoints/endpoints.server.js';
@@ -17,6 +16,7 @@ import { EndpointsService } from './endpoints/endpoints.service.js';
 import { Housekeeping } from './housekeeping.js';
 import { Quotas } from './quotas/quotas.js';
 import { QuotasRepository } from './quotas/quotas.repository.js';
+import { ComponentConsole } from './runs/component-console.js';
 import { RunQueue } from './runs/run-queue.js';
 import { RunResults } from './runs/run-results.js';
 import { RunStatsController } from './runs/run-stats.controller.js';
@@ -48,7 +48,6 @@ import { Releaser } from './waiting/releaser.js';
   providers: [
     { provide: RuntimeConfig, useFactory: () => RuntimeConfig.read() },
     sandboxProvider,
-    consoleProvider,
     SandboxLife,
     CodeCache,
     Quotas,
@@ -60,6 +59,7 @@ import { Releaser } from './waiting/releaser.js';
     RunsRepository,
     RunSources,
     SandboxRuns,
+    ComponentConsole,
     RunResults,
     RunsService,
     RunQueue,

@@ -7,6 +7,7 @@ import { SecretBox } from '#secrets';
 import { openedProps } from '../deployments/opened-props.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { type RunError, type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
+import { ComponentConsole } from './component-console.js';
 import { deploymentIdOf, type DueRun, errorRecord } from './run-events.js';
 import { runsAtATime, type RunSource } from './run-sources.js';
 
@@ -20,17 +21,18 @@ export class SandboxRuns {
     private readonly config: RuntimeConfig,
     private readonly publisher: Publisher,
     private readonly box: SecretBox,
+    private readonly console: ComponentConsole,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  execute(run: DueRun, { state, component, description }: RunSource, given: Pick<RunJob, 'db' | 'onRespond'>): Promise<RunOutcome> {
+  async execute(run: DueRun, { state, component, description }: RunSource, given: Pick<RunJob, 'db' | 'onRespond'>): Promise<RunOutcome> {
     const { source_id, owner_id, version, deployment } = state;
     const timers = Object.fromEntries(
       Object.entries(deployment.schedules).map(
         ([prop, schedule]) => [prop, { intervalSeconds: schedule.interval_seconds, ...schedule }] as const,
       ),
     );
-    return this.sandbox.run({
+    const job: RunJob = {
       runId: run.run_id,
       accountId: owner_id,
       sourceId: source_id,
@@ -43,7 +45,10 @@ export class SandboxRuns {
       ...given,
       onLateError: (error) => void this.publishLate(run, version, error),
       wallMs: run.hook?.method === 'deactivate' ? DEACTIVATE_MS : undefined,
-    });
+    };
+    const outcome = await this.sandbox.run(job);
+    this.console.show(deployment.name_slug, job, outcome);
+    return outcome;
   }
 
   /** An error of code that a run left running: the run is already stored, so the error becomes a separate event. */

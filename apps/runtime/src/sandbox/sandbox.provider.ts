@@ -23,9 +23,9 @@ export function startSandbox(config: SandboxConfig): Promise<ProcessSandbox> {
 }
 
 export const sandboxProvider: Provider = {
-  provide: ProcessSandbox,
+  provide: Sandbox,
   inject: [LOG],
-  useFactory: async (log: Log): Promise<ProcessSandbox> => {
+  useFactory: async (log: Log): Promise<Sandbox> => {
     const sandbox = await startSandbox(readSandboxConfig());
     const { jail, refused } = sandbox.health();
     log.info({ jail, refused }, 'sandbox.started');
