@@ -44,6 +44,8 @@ interface InFlight {
   parking?: Promise<boolean>;
   /** Releases its lane. */
   done(): void;
+  /** Resolves when its outcome is known and, if it was parked, stored. */
+  ended: Promise<void>;
 }
 
 /**
@@ -58,7 +60,8 @@ interface InFlight {
 @Injectable()
 export class Dispatcher implements OnApplicationShutdown {
   private readonly inFlight = new Set<InFlight>();
-  private readonly underWay = new Set<Promise<void>>();
+  /** Attempts that have left their lanes. */
+  private readonly slow = new Set<Promise<void>>();
   private readonly ticker = setInterval(() => this.tick(), TICK_MS).unref();
   /** Whether the memory for deliveries becomes scarce. */
   private pressed: () => boolean = () => false;
@@ -82,7 +85,7 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /** Resolves when no attempt is in progress, including slow ones that have left their lanes. */
   async idle(): Promise<void> {
-    await Promise.all(this.underWay);
+    await Promise.all([...this.slow, ...Array.from(this.inFlight, ({ ended }) => ended)]);
   }
 
   /** `pressed` returns whether the memory for deliveries becomes scarce. */
@@ -159,20 +162,17 @@ export class Dispatcher implements OnApplicationShutdown {
   /** Undefined if the attempt takes long: then it is parked, and its outcome is stored by settleParked. */
   private attempt(receiver: ReceiverState, target: Target, delivery: Delivery): Promise<Outcome | undefined> {
     return new Promise((resolve) => {
-      const attempt: InFlight = { receiver, delivery, since: performance.now(), done: () => resolve(undefined) };
-      this.inFlight.add(attempt);
       receiver.held += 1;
-      const made: Promise<void> = this.attempts
-        .make(target, delivery, 1)
-        .then(async (outcome) => {
-          this.inFlight.delete(attempt);
-          receiver.held -= 1;
-          receiver.addDuration(outcome.attempt.duration_ms);
-          if (attempt.parking && (await attempt.parking)) await this.settleParked(receiver, target, delivery, outcome);
-          else resolve(outcome);
-        })
-        .finally(() => this.underWay.delete(made));
-      this.underWay.add(made);
+      const since = performance.now();
+      const ended = this.attempts.make(target, delivery, 1).then(async (outcome) => {
+        this.inFlight.delete(attempt);
+        receiver.held -= 1;
+        receiver.addDuration(outcome.attempt.duration_ms);
+        if (attempt.parking && (await attempt.parking)) await this.settleParked(receiver, target, delivery, outcome);
+        else resolve(outcome);
+      });
+      const attempt: InFlight = { receiver, delivery, since, done: () => resolve(undefined), ended };
+      this.inFlight.add(attempt);
     });
   }
 
@@ -252,7 +252,9 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /** Returns whether the delivery is parked; otherwise it keeps its lane. */
   private async parkInFlight(attempt: InFlight): Promise<boolean> {
-    const { receiver, delivery } = attempt;
+    const { receiver, delivery, ended } = attempt;
+    this.slow.add(ended);
+    void ended.finally(() => this.slow.delete(ended));
     try {
       await this.store.parkInFlight(delivery, this.config.attemptTimeoutMs + IN_FLIGHT_MARGIN_MS);
     } catch (error) {
