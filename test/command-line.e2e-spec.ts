@@ -343,6 +343,16 @@ spec: {emitter: source/extra, listener: webhook/inbox, event_name: '*'}
     expect((await cli.run(['apply', '-f', 'apply'], { env: { APPLIED_TOKEN: 'another' } })).code).toBe(0);
   });
 
+  it('removes values of props that are no longer in the manifest', async () => {
+    write('apply/all.yaml', manifests().replace('    text: hello\n', '').replace('{timer: {intervalSeconds: 3600}}', '{}'));
+    const { stdout } = await cli.run(['apply', '-f', 'apply'], { env });
+    expect(stdout).toMatch(/^updated {4}source applied/m);
+    expect(stdout).toMatch(/^updated {4}source ticks/m);
+    expect((await source('applied')).configured_props).not.toHaveProperty('text');
+    expect((await source('ticks')).configured_props.timer).toMatchObject({ interval_seconds: 60 });
+    expect((await cli.run(['diff', '-f', 'apply'], { env })).code).toBe(0);
+  });
+
   it('refuses bad manifests with the place of the mistake', async () => {
     const cases: [string, string][] = [
       ['apiVersion: v1', 'standard input, document 1: apiVersion must be sluice.dev/v1'],
@@ -390,7 +400,7 @@ spec: {emitter: source/deployed-before, listener: webhook/created-before}`;
       expect((await cli.run(['publish', 'by-hand', '-d', '"by hand"'], { env })).code).toBe(0);
     }
     const deliveries = () => receiver.received.map(({ path, text }) => `${path} ${text}`).sort();
-    const once = ['/applied "by hand"', '/applied {"text":"bye","event":{"n":1}}', '/other "by hand"'];
+    const once = ['/applied "by hand"', '/applied {"text":"none","event":{"n":1}}', '/other "by hand"'];
     await eventually(() => expect(deliveries()).toEqual(once.flatMap((line) => [line, line]).sort()));
   });
 });

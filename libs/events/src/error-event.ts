@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { MAX_JSON_DEPTH, nestsTooDeeply, storableText } from '#contracts';
 import { ERRORS_STREAM, type Stream } from './streams.js';
 
@@ -8,7 +9,7 @@ export interface ErrorEvent {
   stack: string | undefined;
   /** ISO 8601. */
   ts: string;
-  /** The event that caused the error: see `originalEvent`. */
+  /** The event that caused the error: see `originalEvent` and `originalValue`. */
   originalEvent: unknown;
   /** Where the error occurred; in this order. */
   context: Record<string, unknown>;
@@ -23,15 +24,32 @@ export const errorEventJson = ({ code, message, stack, ts, originalEvent, contex
 /** The largest event that an error contains, in bytes. */
 const MAX_ORIGINAL_BYTES = 256 * 1024;
 
+const TRUNCATED = { $truncated: true };
+
 /** The `original_event` of an error: the event, or `{"$truncated": true}` if the event is too large for an error event. */
 export function originalEvent(json: Buffer | string): unknown {
-  const truncated = { $truncated: true };
-  if (Buffer.byteLength(json) > MAX_ORIGINAL_BYTES) return truncated;
+  if (Buffer.byteLength(json) > MAX_ORIGINAL_BYTES) return TRUNCATED;
   const event: unknown = JSON.parse(json.toString());
-  if (nestsTooDeeply(event, MAX_JSON_DEPTH - 1)) return truncated;
-  // serializing can lengthen it: 1e20 becomes 21 digits
-  return Buffer.byteLength(JSON.stringify(event)) > MAX_ORIGINAL_BYTES ? truncated : event;
+  return nestsTooDeeply(event, MAX_JSON_DEPTH - 1) ? TRUNCATED : bounded(event);
 }
+
+/**
+ * The `original_event` of an error about a record that is not an event: its JSON, its text as a string if it is not JSON, or its bytes as
+ * `{"data_base64": …}` if they are not text. `{"$truncated": true}` if it is too large for an error event.
+ */
+export function originalValue(value: Buffer | null): unknown {
+  if (value === null) return null;
+  if (value.length > MAX_ORIGINAL_BYTES) return TRUNCATED;
+  if (!isUtf8(value)) return bounded({ data_base64: value.toString('base64') });
+  try {
+    return originalEvent(value);
+  } catch {
+    return bounded(value.toString('utf8'));
+  }
+}
+
+/** Serializing can lengthen a value: 1e20 becomes 21 digits. */
+const bounded = (value: unknown): unknown => (Buffer.byteLength(JSON.stringify(value)) > MAX_ORIGINAL_BYTES ? TRUNCATED : value);
 
 /** Whether an event is on `$errors` and has this code. */
 export const isErrorEvent = ({ stream, json }: { stream: Stream; json: Buffer }, code: string): boolean =>

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { errorRaised, type UserId } from '#contracts';
-import { type EmittedEvent, ERRORS_STREAM, eventIdOf, type EventToProduce, type MalformedRecord, readErrorEvent } from '#events';
+import { type EmittedEvent, ERRORS_STREAM, eventIdOf, type EventToProduce, type MalformedRecord, originalValue, readErrorEvent } from '#events';
 import { type LogRecord, type OutgoingRecord, recordOf } from '#messaging';
 import { errorReport, reportEmitId } from '../error-report.js';
 
@@ -36,7 +36,7 @@ export function malformedReport(record: LogRecord, { emitterId, place, reason }:
     message: reason,
     ts,
     emitId: reportEmitId(CODE, place),
-    originalEvent: { $truncated: true },
+    originalEvent: originalValue(record.value),
     context: { id: eventIdOf(place), ts },
   });
 }

@@ -173,6 +173,7 @@ describe('an event goes', () => {
     expect(errors).toMatchObject([{ key: 'dc_1', headers: { ce_type: '$errors' } }]);
     expect(JSON.parse(String(errors[0]?.value))).toMatchObject({
       error: { code: 'MalformedEvent', message: expect.stringMatching(/not JSON/) },
+      original_event: '{',
       original_context: { source_id: 'dc_1', workflow_id: null },
     });
   });

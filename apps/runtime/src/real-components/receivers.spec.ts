@@ -195,6 +195,14 @@ describe('the receivers of the registry', () => {
     expect(played).toEqual({ emits: [], reply: { status: 200, body: '{"pong":true}' } });
   });
 
+  it('accepts the example of GitHub’s documentation on validating deliveries', async () => {
+    const source = await sourceOf('github', { secret: "It's a Secret to Everybody" });
+    const signature = 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17';
+    const send = (body: string) => source.request({ body, headers: { 'content-type': 'text/plain', 'x-hub-signature-256': signature } });
+    expect((await send('Hello, World!')).reply?.status).toBe(200);
+    expect((await send('Hello, World?')).reply?.status).toBe(401);
+  });
+
   it('verifies the signature of a body that is not UTF-8', async () => {
     const body = Buffer.from([0xff, 0xfe, 0x00, 0x41]);
     const signature = createHmac('sha256', secret).update(body).digest('hex');

@@ -5,11 +5,9 @@ import type { Component, SluiceClient, Source, Webhook } from '@sluice/client';
 import { COMPONENTS } from '../resources/kinds.js';
 import type { Session } from '../session/session.js';
 import { API_VERSION, isObject, type ManifestKind } from './manifest.js';
-import { OWNER, readState } from './plan.js';
+import { MADE, OWNER, readState } from './plan.js';
 
 const MASK = '••••••••';
-/** Props whose values Sluice makes. */
-const MADE = ['$.service.db', '$.interface.http'];
 
 interface Document {
   apiVersion: string;

@@ -12,6 +12,8 @@ import { isObject, type Manifest, resolved } from './manifest.js';
 /** Begins the external id of each source and webhook that `apply` has created: only those are pruned. */
 export const OWNER = 'sluice.dev/';
 const MASK = '••••••••';
+/** Props whose values Sluice makes. */
+export const MADE = ['$.service.db', '$.interface.http'];
 
 export type Action = 'create' | 'update' | 'delete' | 'none';
 
@@ -141,8 +143,9 @@ export class Plan {
       sources.find(({ external_id }) => external_id === OWNER + manifest.name) ??
       sources.find((each) => each.name_slug === manifest.name && !each.external_id?.startsWith(OWNER));
     const choice = await this.choice(manifest, component);
+    const given = found ? { ...props, ...(await this.removedProps(found, props)) } : props;
     const { changes, uncertain } = found
-      ? await this.sourceChanges(found, { name, active, props, choice })
+      ? await this.sourceChanges(found, { name, active, props: given, choice })
       : { changes: [], uncertain: [] };
     if (found) this.found(manifest, found.id);
     return {
@@ -150,7 +153,7 @@ export class Plan {
       run: async () => {
         const body = { ...this.choiceBody(manifest, choice), name };
         if (found) {
-          const { data } = await this.sluice.patchSource({ path: { id: found.id }, body: { ...body, active, configured_props: props } });
+          const { data } = await this.sluice.patchSource({ path: { id: found.id }, body: { ...body, active, configured_props: given } });
           return !isSame(found, data);
         }
         const { data } = await this.sluice.createSource({ body: { ...body, configured_props: props, external_id: OWNER + manifest.name } });
@@ -171,10 +174,23 @@ export class Plan {
     else if (await this.isOtherComponent(found, choice)) changes.push('component');
     for (const [prop, value] of Object.entries(props)) {
       const now = found.configured_props[prop];
-      if (JSON.stringify(now ?? null).includes(MASK)) uncertain.push(`props.${prop}`);
+      if (value === null) changes.push(`props.${prop}`);
+      else if (JSON.stringify(now ?? null).includes(MASK)) uncertain.push(`props.${prop}`);
       else if (!isDeepStrictEqual(timerForm(value ?? null), timerForm(now ?? null))) changes.push(`props.${prop}`);
     }
     return { changes, uncertain };
+  }
+
+  /** null for each value that the source has and the manifest does not name, except what Sluice makes and the defaults of the component. */
+  private async removedProps({ component_id, configured_props }: Source, props: Record<string, unknown>): Promise<Record<string, null>> {
+    const extra = Object.keys(configured_props).filter((prop) => !Object.hasOwn(props, prop));
+    if (extra.length === 0) return {};
+    const { data } = await this.sluice.getComponent({ path: { keyOrId: component_id }, query: { include: 'configurable_props' } });
+    const isRemoved = (prop: string): boolean => {
+      const { type = '', default: initial } = data.configurable_props.find(({ name }) => name === prop) ?? {};
+      return !MADE.includes(type) && !isDeepStrictEqual(timerForm(configured_props[prop]), timerForm(initial));
+    };
+    return Object.fromEntries(extra.filter(isRemoved).map((prop) => [prop, null]));
   }
 
   private async isOtherComponent(found: Source, { named, component_id, component_code, key }: Choice): Promise<boolean> {
