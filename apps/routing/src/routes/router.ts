@@ -8,10 +8,9 @@ import { Stats } from '#stats';
 import { deliveryOf } from '../deliveries/delivery.js';
 import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
-import { errorFact, malformedReport } from './error-records.js';
-import { isTooWide, loopReport, mayTrigger } from './loop-guard.js';
-import { type Match, MatchService } from './match.service.js';
-import { runRecord, TriggerBatch, workflowRecord } from './trigger-records.js';
+import { errorFact, malformedReport } from '../error-records.js';
+import { isTooWide, loopReport, mayTrigger, runRecord, TriggerBatch, workflowRecord } from './triggers.js';
+import { type Match, MatchRepository } from './match.repository.js';
 import { UnknownEmitters } from './unknown-emitters.js';
 
 const routed = counter('events_routed_total', 'Events that were matched with listeners.');
@@ -35,7 +34,7 @@ export class Router {
   constructor(
     @Inject(LOG) private readonly log: Log,
     private readonly publisher: Publisher,
-    private readonly matching: MatchService,
+    private readonly matching: MatchRepository,
     private readonly dispatcher: Dispatcher,
     private readonly config: RoutingConfig,
     private readonly stats: Stats,
