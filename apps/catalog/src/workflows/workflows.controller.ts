@@ -31,8 +31,7 @@ export class WorkflowsController {
 }
 
 /** The content of a record of the topic `workflows`, or a sentence with the reason why it is invalid. */
-type WorkflowRecord =
-  { id: WorkflowId; ownerId: UserId; name: string; active: boolean } | { id: WorkflowId; removed: true } | string;
+type WorkflowRecord = { id: WorkflowId; ownerId: UserId; name: string; active: boolean } | { id: WorkflowId; removed: true } | string;
 
 /** Shape of the value: `{id: "p_…", owner_id: "u_…", name, active}`; null removes. The key is the workflow's id. */
 export function readWorkflowRecord(key: string | null, value: Buffer | null): WorkflowRecord {
