@@ -3,12 +3,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { AppendRepository } from '../dist/apps/event-store/src/append/append.repository.js';
-import { AppendService } from '../dist/apps/event-store/src/append/append.service.js';
+import { AppendService, TrimCounter } from '../dist/apps/event-store/src/append/append.service.js';
 import { COPIED_COLUMNS, copyIn, copyRows } from '../dist/apps/event-store/src/append/copy-rows.js';
-import { TrimCounter } from '../dist/apps/event-store/src/append/trim-counter.js';
 import { schema } from '../dist/apps/event-store/src/database/schema.js';
 import { EventPagesRepository } from '../dist/apps/event-store/src/pages/event-pages.repository.js';
-import { pageWindow } from '../dist/apps/event-store/src/pages/page-window.js';
+import { pageWindow } from '../dist/apps/event-store/src/pages/event-pages.service.js';
 import { eventPlace } from '../dist/libs/events/src/index.js';
 import { Database } from '../dist/libs/database/src/index.js';
 import { KafkaClient, KafkaConfig, Publisher } from '../dist/libs/messaging/src/index.js';

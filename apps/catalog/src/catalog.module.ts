@@ -5,28 +5,25 @@ import { OutboxRelay } from '#outbox';
 import { ProtectedBrokersModule } from '#service';
 import { CatalogConfig } from './catalog.config.js';
 import { Code, ComponentRow } from './components/component.entity.js';
-import { CodeFetcher } from './components/code-fetcher.js';
+import { CodeFetcher, RemoteCode } from './components/remote-code.js';
 import { ComponentsController } from './components/components.controller.js';
 import { ComponentsRepository } from './components/components.repository.js';
 import { ComponentsService } from './components/components.service.js';
-import { RemoteCode } from './components/remote-code.js';
 import { ConnectionRow } from './sources/connection.entity.js';
 import { ConnectionsController } from './connections/connections.controller.js';
 import { ConnectionsRepository } from './connections/connections.repository.js';
 import { ConnectionsService } from './connections/connections.service.js';
 import { schema } from './database/schema.js';
 import { EmittersController } from './emitters/emitters.controller.js';
-import { OwnComponents } from './registry/own-components.js';
+import { OwnComponents, RegistryService } from './registry/registry.service.js';
 import { RegistryController } from './registry/registry.controller.js';
 import { RegistryRepository } from './registry/registry.repository.js';
-import { RegistryService } from './registry/registry.service.js';
 import { SourceRow } from './sources/source.entity.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SourcesRepository } from './sources/sources.repository.js';
 import { SourcesService } from './sources/sources.service.js';
-import { WorkflowRow } from './workflows/workflow.entity.js';
+import { WorkflowRow, WorkflowsRepository } from './workflows/workflows.repository.js';
 import { WorkflowsController } from './workflows/workflows.controller.js';
-import { WorkflowsRepository } from './workflows/workflows.repository.js';
 
 /** Components, sources and the registry of workflows, with their owners. */
 @Module({

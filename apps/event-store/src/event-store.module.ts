@@ -1,23 +1,17 @@
 import { Module } from '@nestjs/common';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
-import { schema } from './database/schema.js';
 import { AppendModule } from './append/append.module.js';
-import { EventPagesModule } from './pages/event-pages.module.js';
-import { StoredPositionsModule } from './positions/stored-positions.module.js';
-import { DeletedEmitters } from './retention/deleted-emitters.js';
-import { RetentionModule } from './retention/retention.module.js';
-import { WithdrawnEmitsModule } from './withdrawn/withdrawn-emits.module.js';
+import { schema } from './database/schema.js';
+import { EventPagesController } from './pages/event-pages.controller.js';
+import { EventPagesRepository } from './pages/event-pages.repository.js';
+import { EventPagesService } from './pages/event-pages.service.js';
+import { DeletedEmitters, SweepService } from './retention/sweep.service.js';
 
+/** The last events of each emitter: stored, listed, deleted. */
 @Module({
-  imports: [
-    DatabaseModule.forApp(schema),
-    EmittersModule.forApp({ useClass: DeletedEmitters, imports: [RetentionModule] }),
-    AppendModule,
-    EventPagesModule,
-    StoredPositionsModule,
-    RetentionModule,
-    WithdrawnEmitsModule,
-  ],
+  imports: [DatabaseModule.forApp(schema), EmittersModule.forApp({ useClass: DeletedEmitters, imports: [AppendModule] }), AppendModule],
+  controllers: [EventPagesController],
+  providers: [EventPagesService, EventPagesRepository, SweepService],
 })
 export class EventStoreModule {}

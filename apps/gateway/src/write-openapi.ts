@@ -2,10 +2,10 @@ import { writeFile } from 'node:fs/promises';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { dump } from 'js-yaml';
-import { KafkaClient, KafkaConfig, Consumers, Messages, MessagingModule, Publisher } from '#messaging';
+import { Consumers, KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
 import { createLog } from '#observability';
-import { SecretBox, SecretsModule } from '#secrets';
-import { LogModule } from '#service';
+import { SecretBox } from '#secrets';
+import { ServiceModule } from '#service';
 import { GatewayModule } from './gateway.module.js';
 import { openApiDocument } from './http/openapi.js';
 
@@ -16,8 +16,9 @@ const kafka = new KafkaClient(KafkaConfig.read({}), 'openapi', log);
 const publisher = new Publisher(kafka);
 const box = new SecretBox([]);
 class Root {}
-const connections = { kafka, publisher, messages: new Messages('gateway', kafka, publisher, log, box), consumers: new Consumers() };
-const root = { module: Root, imports: [LogModule.with(log), SecretsModule.with(box), MessagingModule.with(connections), GatewayModule] };
+const messages = new Messages('gateway', kafka, publisher, log, box);
+const shared = ServiceModule.with({ log, box, kafka, publisher, messages, consumers: new Consumers() });
+const root = { module: Root, imports: [shared, GatewayModule] };
 const app = await NestFactory.create(root, new FastifyAdapter(), { logger: false, preview: true });
 const [, , file = 'docs/openapi.yaml'] = process.argv;
 await writeFile(file, dump(openApiDocument(app), { noRefs: true, lineWidth: 140 }));

@@ -1,12 +1,22 @@
 import { Global, Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { ProtectedBrokersModule } from '#service';
 import { StatsModule } from '#stats';
 import { schema } from './database/schema.js';
-import { HistoryModule } from './history/history.module.js';
-import { ReplaysModule } from './replays/replays.module.js';
-import { RoutesModule } from './routes/routes.module.js';
+import { DeliveriesModule } from './deliveries/deliveries.module.js';
+import { EventListenersController } from './history/event-listeners.controller.js';
+import { EventListenersRepository } from './history/event-listeners.repository.js';
+import { StatsController } from './history/stats.controller.js';
+import { Replayer } from './replays/replayer.js';
+import { ReplayLog } from './replays/replay-log.js';
+import { ReplaysController } from './replays/replays.controller.js';
+import { ReplayRow, ReplaysRepository } from './replays/replays.repository.js';
+import { MatchRepository } from './routes/match.repository.js';
+import { MissedEvents } from './routes/missed-events.js';
+import { Router } from './routes/router.js';
+import { RoutesController } from './routes/routes.controller.js';
 import { RoutingConfig } from './routing.config.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
 import { SubscriptionsModule } from './subscriptions/subscriptions.module.js';
@@ -30,13 +40,14 @@ class SharedModule {}
     SharedModule,
     ProtectedBrokersModule,
     DatabaseModule.forApp(schema, { max: 20 }),
+    TypeOrmModule.forFeature([ReplayRow]),
     EmittersModule.forApp({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),
     StatsModule,
     WebhooksModule,
     SubscriptionsModule,
-    RoutesModule,
-    HistoryModule,
-    ReplaysModule,
+    DeliveriesModule,
   ],
+  controllers: [RoutesController, EventListenersController, StatsController, ReplaysController],
+  providers: [MatchRepository, MissedEvents, Router, EventListenersRepository, ReplaysRepository, ReplayLog, Replayer],
 })
 export class RoutingModule {}

@@ -13,6 +13,5 @@ export * from './runs.js';
 export * from './sources.js';
 export * from './stats.js';
 export * from './subscriptions.js';
-export * from './topic-access.js';
 export * from './topics.js';
 export * from './webhooks.js';

@@ -1,3 +1,24 @@
+/** Whether a retry can help: the server is down or restarting, its disk is full, or two transactions conflicted. */
+export function isTransient(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  const message = error instanceof Error ? error.message : '';
+  if (typeof code === 'string' && /^(08|40|53|57P|55P03|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)/.test(code)) return true;
+  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(message);
+}
+
+/** The cause of a transient error, for users. */
+export const outageOf = (error: unknown): string =>
+  (error as { code?: unknown } | null)?.code === DISK_FULL ? 'the disk of the database is full' : 'the database does not respond';
+
+/** Whether the data itself is the cause, so that a retry never helps: a value, a constraint, a limit. */
+export function isOfData(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? /^(22|23|54)/.test(code) : error instanceof RangeError || error instanceof TypeError;
+}
+
+export const UNIQUE_VIOLATION = '23505';
+const DISK_FULL = '53100';
+
 const CERTIFICATE = /certificate|Hostname\/IP|SSL|TLS/i;
 
 /**

@@ -4,7 +4,8 @@ import { DataSource } from 'typeorm';
 import { LOG, type Log } from '#observability';
 import { dataSourceOptions } from './data-source.js';
 import { DatabaseConfig } from './database.config.js';
-import { Database, isTransient } from './database.js';
+import { Database } from './database.js';
+import { isTransient } from './database-errors.js';
 import type { Schema } from './schema.js';
 
 const DEFAULT_POOL = 10;

@@ -1,11 +1,10 @@
 export { databaseUrl } from './data-source.js';
-export { Database, isOfData, isTransient, outageOf, type Session, Transaction, UNIQUE_VIOLATION } from './database.js';
-export { explainDatabaseError } from './database-errors.js';
+export { Database, type Session, Transaction } from './database.js';
+export { explainDatabaseError, isOfData, isTransient, outageOf, UNIQUE_VIOLATION } from './database-errors.js';
 export { DatabaseConfig } from './database.config.js';
 export { DatabaseModule } from './database.module.js';
 export { JointWrites, Lookups } from './joint-statements.js';
 export { type KeysetPage, readKeysetPage } from './keyset.js';
 export { ensureDatabase, migrate, Migration, schemaState, SchemaTooNew } from './migrate.js';
-export { BYTEWISE_TEXT, CREATED_AT } from './column-types.js';
+export { BYTEWISE_TEXT, CREATED_AT, type Schema, schemaOf, type SchemaPart } from './schema.js';
 export { checkSealed, rotateSealed } from './sealed.js';
-export { type Schema, schemaOf, type SchemaPart } from './schema.js';

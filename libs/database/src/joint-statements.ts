@@ -1,4 +1,4 @@
-import { isOfData } from './database.js';
+import { isOfData } from './database-errors.js';
 
 /**
  * Looks up values together: keys that are requested while a lookup is in progress are part of the next one. Under load, one statement serves many

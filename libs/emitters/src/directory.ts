@@ -1,10 +1,51 @@
 import { Injectable, Optional } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { LessThan } from 'typeorm';
+import { Column, Entity, LessThan, PrimaryColumn } from 'typeorm';
 import { type EmitterState, findEmitters, type UserId } from '#contracts';
-import { Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, Migration, type SchemaPart, type Transaction } from '#database';
 import { Messages } from '#messaging';
-import { Emitter } from './emitter.entity.js';
+
+/** An app's copy of an emitter. */
+@Entity('emitter')
+export class Emitter {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  id!: string;
+
+  @Column(BYTEWISE_TEXT)
+  owner_id!: UserId;
+
+  @Column('text')
+  kind!: 'source' | 'workflow';
+
+  @Column('boolean')
+  active!: boolean;
+
+  @Column('boolean')
+  deleted!: boolean;
+
+  /** Of the newest state. */
+  @Column('bigint')
+  version!: number;
+
+  @Column('bigint')
+  created_at_ms!: number;
+}
+
+class CreateEmitters1795305600001 extends Migration {
+  readonly sql = `
+    CREATE TABLE emitter (
+      id            text COLLATE "C" PRIMARY KEY,
+      owner_id      text COLLATE "C" NOT NULL,
+      kind          text NOT NULL,
+      active        boolean NOT NULL,
+      deleted       boolean NOT NULL,
+      version       bigint NOT NULL,
+      created_at_ms bigint NOT NULL
+    )`;
+}
+
+/** The directory's table, for the schema of an app that has one. */
+export const emittersSchema: SchemaPart = { entities: [Emitter], migrations: [CreateEmitters1795305600001] };
 
 /** An app's additional work in the transaction that applies a change of an emitter. */
 export abstract class EmitterChangeHandler {

@@ -1,3 +1,2 @@
-export { EmitterChangeHandler, EmitterDirectory, updateCreation } from './directory.js';
+export { Emitter, EmitterChangeHandler, EmitterDirectory, emittersSchema, updateCreation } from './directory.js';
 export { EmittersModule } from './emitters.module.js';
-export { Emitter, emittersSchema } from './emitter.entity.js';

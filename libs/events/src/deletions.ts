@@ -1,6 +1,45 @@
-import type { EventDeletion } from '#contracts';
+import type { EmitterId, EventDeletion } from '#contracts';
+import { STREAM_ATTRIBUTE } from './cloud-event.js';
 import { comparePlaces, type EventPlace, parseEventId } from './event-id.js';
+import type { EventLogRecord, EventToProduce } from './event-record.js';
 import { coversStream, type Stream } from './streams.js';
+
+/** A deletion of a range of events, both bounds inclusive. It is a record of the topic, so its position decides which events it covers. */
+export interface DeletedRange {
+  kind: 'delete';
+  place: EventPlace;
+  emitterId: EmitterId;
+  start: EventPlace | null;
+  end: EventPlace | null;
+  /** null: all streams. */
+  stream: Stream | null;
+}
+
+const DELETE_TYPE = '$delete';
+
+/** Builds the record of a range deletion. */
+export function deletionRecord(range: { emitterId: EmitterId; startId?: string; endId?: string; stream?: Stream }): EventToProduce {
+  return {
+    key: range.emitterId,
+    value: Buffer.from(JSON.stringify({ start_id: range.startId, end_id: range.endId, stream: range.stream })),
+    headers: { ce_specversion: '1.0', ce_source: range.emitterId, ce_type: DELETE_TYPE },
+  };
+}
+
+/** Whether the record is a deletion. A producer's type of this name does not make it one if the record names its stream. */
+export const isDeletion = (record: EventLogRecord): boolean =>
+  record.header('ce_type') === DELETE_TYPE && record.header(`ce_${STREAM_ATTRIBUTE}`) === undefined;
+
+/** Reads the value of such a record; null if it does not name a range of event ids. */
+export function readDeletion(origin: Pick<DeletedRange, 'place' | 'emitterId'>, value: unknown): DeletedRange | null {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
+  const range = value as { start_id?: string; end_id?: string; stream?: unknown };
+  if (range.stream !== undefined && (typeof range.stream !== 'string' || range.stream.includes('\0'))) return null;
+  const start = range.start_id === undefined ? null : parseEventId(range.start_id);
+  const end = range.end_id === undefined ? null : parseEventId(range.end_id);
+  if ((range.start_id !== undefined && !start) || (range.end_id !== undefined && !end)) return null;
+  return { kind: 'delete', ...origin, start, end, stream: range.stream ?? null };
+}
 
 /** Whether a deletion covers this place, whatever the stream: what was emitted after it is not deleted by it. */
 export function coversPlace({ start_id, end_id, at_id }: Omit<EventDeletion, 'stream'>, place: EventPlace): boolean {

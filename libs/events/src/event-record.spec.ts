@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { deletionRecord, type EmittedEvent, eventRecord, type EventToProduce, readEventRecord } from './event-record.js';
+import { deletionRecord } from './deletions.js';
+import { type EmittedEvent, eventRecord, type EventToProduce, readEventRecord } from './event-record.js';
 
 const record = ({ key, value, headers = {} }: { key: string | null; value: Buffer | string | null; headers?: Record<string, string> }) => ({
   partition: 3,

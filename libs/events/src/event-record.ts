@@ -9,9 +9,10 @@ import {
   isOwnAttribute,
   STREAM_ATTRIBUTE,
 } from './cloud-event.js';
+import { type DeletedRange, isDeletion, readDeletion } from './deletions.js';
 import { MAX_EMIT_ID_LENGTH, MAX_EVENT_BYTES } from './event-limits.js';
 import { ceTypeOf, DEFAULT_STREAM, emittedStreamProblem, type Stream, streamOf, WAITING_STREAM } from './streams.js';
-import { type EventPlace, eventPlace, parseEventId } from './event-id.js';
+import { type EventPlace, eventPlace } from './event-id.js';
 
 /** A record of the topic `events`. `clock`: the LogAppendTime in ms, made monotonic within its partition. */
 export interface EventLogRecord {
@@ -53,17 +54,6 @@ export interface EmittedEvent {
   waited?: boolean;
 }
 
-/** A deletion of a range of events, both bounds inclusive. It is a record of the topic, so its position decides which events it covers. */
-export interface DeletedRange {
-  kind: 'delete';
-  place: EventPlace;
-  emitterId: EmitterId;
-  start: EventPlace | null;
-  end: EventPlace | null;
-  /** null: all streams. */
-  stream: Stream | null;
-}
-
 /** Not an event: it is copied to the dead-letter topic with the reason. */
 export interface MalformedRecord {
   kind: 'malformed';
@@ -72,7 +62,6 @@ export interface MalformedRecord {
   emitterId?: EmitterId;
 }
 
-const DELETE_TYPE = '$delete';
 const STRUCTURED = 'application/cloudevents+json';
 const JSON_CONTENT = 'application/json';
 /** Which attributes of a record are ours and not the producer's: `all`, or the `id` alone. */
@@ -141,15 +130,6 @@ function setAttributes(headers: Record<string, string>, attributes: Readonly<Rec
   }
 }
 
-/** Builds the record of a range deletion. */
-export function deletionRecord(range: { emitterId: EmitterId; startId?: string; endId?: string; stream?: Stream }): EventToProduce {
-  return {
-    key: range.emitterId,
-    value: Buffer.from(JSON.stringify({ start_id: range.startId, end_id: range.endId, stream: range.stream })),
-    headers: { ce_specversion: '1.0', ce_source: range.emitterId, ce_type: DELETE_TYPE },
-  };
-}
-
 /** Reads a record of the topic `events`: CloudEvents in binary or structured mode, or a bare JSON value. */
 export function readEventRecord(
   record: EventLogRecord,
@@ -176,8 +156,7 @@ function readValue(record: EventLogRecord, origin: Origin, maxBytes: number): Em
   } catch (error) {
     return `the value is not JSON: ${(error as Error).message}`;
   }
-  if (record.header('ce_type') === DELETE_TYPE && record.header(`ce_${STREAM_ATTRIBUTE}`) === undefined)
-    return readDeletion(origin, value) ?? 'the deletion does not name a range of event ids';
+  if (isDeletion(record)) return readDeletion(origin, value) ?? 'the deletion does not name a range of event ids';
   const cloudEvent = cloudEventOf(record, record.value, value);
   if (cloudEvent === null) return 'the value is not a CloudEvent with data';
   // a level takes two bytes at least: most events are too short to be looked through
@@ -316,16 +295,6 @@ function streamOfEvent(named: string | undefined, type: string | undefined, wait
   if (named === undefined && stream === WAITING_STREAM && waits) return stream;
   if (emittedStreamProblem(stream) === null) return stream;
   return named === undefined ? DEFAULT_STREAM : undefined;
-}
-
-function readDeletion(origin: Origin, value: unknown): DeletedRange | null {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
-  const range = value as { start_id?: string; end_id?: string; stream?: unknown };
-  if (range.stream !== undefined && (typeof range.stream !== 'string' || range.stream.includes('\0'))) return null;
-  const start = range.start_id === undefined ? null : parseEventId(range.start_id);
-  const end = range.end_id === undefined ? null : parseEventId(range.end_id);
-  if ((range.start_id !== undefined && !start) || (range.end_id !== undefined && !end)) return null;
-  return { kind: 'delete', ...origin, start, end, stream: range.stream ?? null };
 }
 
 function integer(text: string | undefined): number | undefined {

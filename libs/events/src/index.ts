@@ -1,5 +1,5 @@
 export * from './cloud-event.js';
-export * from './deletions.js';
+export { coversPlace, type DeletedRange, deletionRecord, isDeleted } from './deletions.js';
 export * from './error-event.js';
 export * from './event-id.js';
 export * from './event-limits.js';

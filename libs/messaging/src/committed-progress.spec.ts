@@ -1,7 +1,6 @@
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { committedProgress, progressMetadata } from './committed-progress.js';
-import type { Progress } from './watermark.js';
+import { committedProgress, type Progress, progressMetadata } from './watermark.js';
 
 /** Lengths of runs of unfinished and finished records, alternating. */
 const runs = (maxLength: number) =>

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { Gathering } from './gathering.js';
+import { Gathering } from './consumer-life.js';
 
 const MS = 20;
 /** Like the objects of kafkajs: a method that depends on its object. */

@@ -3,8 +3,7 @@ import { promisify } from 'node:util';
 import kafkajs, { type Admin, type AdminConfig, type ICustomPartitioner, type LogEntry } from 'kafkajs';
 import type { Log } from '#observability';
 import type { KafkaConfig } from './kafka.config.js';
-import './kafkajs-commits.js';
-import './kafkajs-timers.js';
+import './kafkajs-fixes.js';
 
 const zstdCompress = promisify(compress);
 const zstdDecompress = promisify(decompress);

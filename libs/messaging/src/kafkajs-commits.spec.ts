@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { createRequire } from 'node:module';
-import './kafkajs-commits.js';
+import './kafkajs-fixes.js';
 
 const Runner = createRequire(import.meta.url)('kafkajs/src/consumer/runner.js') as new (options: object) => {
   running: boolean;

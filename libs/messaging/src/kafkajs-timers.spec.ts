@@ -1,6 +1,6 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { createRequire } from 'node:module';
-import './kafkajs-timers.js';
+import './kafkajs-fixes.js';
 
 interface RequestQueue {
   pending: unknown[];

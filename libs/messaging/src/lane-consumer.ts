@@ -1,15 +1,13 @@
 import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
-import { committedProgress, progressMetadata } from './committed-progress.js';
-import { WatchedConsumer } from './consumer-life.js';
-import { Gathering } from './gathering.js';
+import { committedProgress, type Position, progressMetadata } from './watermark.js';
+import { Gathering, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
 import { fetchedOf, type MissedRecords, reportMissed, reportReplaced } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
 import { type Committed, type GroupPosition, NO_RESTORES, type Restores } from './restores.js';
-import type { Position } from './watermark.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
   group: string;

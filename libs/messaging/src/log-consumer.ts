@@ -1,8 +1,7 @@
 import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
-import { WatchedConsumer } from './consumer-life.js';
-import { Gathering } from './gathering.js';
+import { Gathering, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
 import { fetchedOf } from './log-continuity.js';
 import { LogIntake, type LogIntakeOptions } from './log-intake.js';

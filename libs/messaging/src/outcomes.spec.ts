@@ -7,7 +7,7 @@ import { LogRecord } from './log-record.js';
 import { Outcomes } from './outcomes.js';
 import { BadRecord } from './payload.js';
 import type { OutgoingRecord } from './publisher.js';
-import type { TransportOptions } from './transport-options.js';
+import type { TransportOptions } from './transport.js';
 
 class Away extends Error {}
 

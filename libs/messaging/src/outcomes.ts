@@ -5,7 +5,7 @@ import { type Outcome, rejected, retry } from './handlers.js';
 import type { Task } from './lanes.js';
 import type { LogRecord } from './log-record.js';
 import { BadRecord } from './payload.js';
-import type { TransportOptions } from './transport-options.js';
+import type { TransportOptions } from './transport.js';
 import type { Publisher } from './publisher.js';
 
 const handled = counter('records_handled_total', 'Records that a handler has finished with, by how it ended.', ['topic', 'outcome']);

@@ -1,7 +1,7 @@
 import { Invalid, SluiceError, Unavailable } from '#contracts';
 import type { LogRecord } from './log-record.js';
 import { BadRecord, jsonOf, parsed } from './payload.js';
-import type { Handler, TransportOptions } from './transport-options.js';
+import type { Handler, TransportOptions } from './transport.js';
 import { errorToWire, HEADER, replyContext, requestContext } from './wire.js';
 
 /**

@@ -1,19 +1,41 @@
 import { randomUUID } from 'node:crypto';
 import { type CustomTransportStrategy, type MessageHandler, Server } from '@nestjs/microservices';
 import { lastValueFrom } from 'rxjs';
-import { requestsTopic } from '#contracts';
-import { withRequestId } from '#observability';
+import { requestsTopic, type Service } from '#contracts';
+import { type Log, withRequestId } from '#observability';
+import type { SecretBox } from '#secrets';
+import type { Consumers } from './consumers.js';
 import { Batch, type ConsumerSettings, type EntryPoint, FACTS_GROUP, type Readable } from './handlers.js';
+import type { KafkaClient } from './kafka.js';
 import { LaneConsumer } from './lane-consumer.js';
 import type { Task } from './lanes.js';
 import { LogConsumer } from './log-consumer.js';
 import type { LogRecord } from './log-record.js';
 import { Outcomes } from './outcomes.js';
 import { BadRecord, payloadOf } from './payload.js';
+import type { Publisher } from './publisher.js';
 import { Requests } from './requests.js';
-import type { Handler, TransportOptions } from './transport-options.js';
+import type { Restores } from './restores.js';
 import type { Position } from './watermark.js';
 import { HEADER } from './wire.js';
+
+export interface TransportOptions {
+  service: Service;
+  kafka: KafkaClient;
+  publisher: Publisher;
+  consumers: Consumers;
+  log: Log;
+  restores?: Restores;
+  /** For requests that carry secrets. */
+  box: SecretBox;
+  /** Whether the error of a handler is transient (such as a database that is down): the record is then retried until it succeeds. */
+  isTransient(error: unknown): boolean;
+  /** The cause of a transient error, for users. */
+  outageOf(error: unknown): string;
+}
+
+/** A decorated method, with everything that Nest puts around it. record: the record of the call; undefined for a batch. */
+export type Handler = (payload: unknown, record?: LogRecord) => Promise<unknown>;
 
 type Planner = (records: LogRecord[]) => Promise<Task[][]>;
 

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { LoggerService } from '@nestjs/common';
 import { type Logger, pino } from 'pino';
 
 /** One wide line per unit of work, named like a fact: `log.info({ delivery_id, status }, 'delivery.attempted')`. `error` means that a person must act. */
@@ -29,3 +30,24 @@ const storage = new AsyncLocalStorage<string>();
 export const withRequestId = <T>(requestId: string, work: () => T): T => storage.run(requestId, work);
 
 export const currentRequestId = (): string | undefined => storage.getStore();
+
+/** Writes Nest's lines to our log; its start-up messages at level debug. */
+export class NestLog implements LoggerService {
+  constructor(private readonly out: Log) {}
+  log(message: unknown, ...context: unknown[]): void {
+    this.out.debug({ context: context.at(-1) }, String(message));
+  }
+  debug(message: unknown, ...context: unknown[]): void {
+    this.out.debug({ context: context.at(-1) }, String(message));
+  }
+  verbose(message: unknown, ...context: unknown[]): void {
+    this.out.trace({ context: context.at(-1) }, String(message));
+  }
+  warn(message: unknown, ...context: unknown[]): void {
+    this.out.warn({ context: context.at(-1) }, String(message));
+  }
+  error(message: unknown, ...context: unknown[]): void {
+    const error = message instanceof Error ? message : undefined;
+    this.out.error({ err: error, context: context.at(-1), stack: error ? undefined : context[0] }, String(error?.message ?? message));
+  }
+}

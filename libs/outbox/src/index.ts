@@ -1,2 +1,1 @@
-export { addedToOutbox, addToOutbox, outboxColumns, OutboxRecord, outboxSchema, WAKE_RELAY } from './outbox.js';
-export { OutboxRelay } from './relay.js';
+export { addedToOutbox, addToOutbox, outboxColumns, OutboxRecord, OutboxRelay, outboxSchema, WAKE_RELAY } from './outbox.js';

@@ -1,3 +1,2 @@
 export { isSealed, SecretBox, SecretsKeyProblem } from './secret-box.js';
 export { SecretsConfig } from './secrets.config.js';
-export { SecretsModule } from './secrets.module.js';

@@ -1,10 +1,9 @@
-export { closeIdleConnections, letClientsLeave } from './http-connections.js';
+export { closeIdleConnections, dropUnreadBody, letClientsLeave } from './http-connections.js';
 export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.js';
 export { LimitPerKey } from './limit-per-key.js';
-export { LogModule } from './log.module.js';
 export { type OpenCommand, runCommand } from './command-line.js';
 export { CannotStart, explain, logFatal } from './explain.js';
 export { ProtectedBrokersModule } from './protected-brokers.js';
 export { ServiceConfig } from './service.config.js';
-export { retryUntilStoresRespond } from './wait-for.js';
-export { dropUnreadBody } from './http-connections.js';
+export { ServiceModule, type Shared } from './service.module.js';
+export { retryUntilStoresRespond } from './stores.js';

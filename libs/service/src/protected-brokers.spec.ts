@@ -1,10 +1,9 @@
 import { expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { ownHosts } from '#egress';
-import { MessagingModule } from '#messaging';
 import { createLog } from '#observability';
-import { LogModule } from './log.module.js';
 import { ProtectedBrokersModule } from './protected-brokers.js';
+import { ServiceModule, type Shared } from './service.module.js';
 
 const log = createLog('test', 'silent');
 const adminOf = (describeCluster: () => Promise<object>) => ({
@@ -12,8 +11,8 @@ const adminOf = (describeCluster: () => Promise<object>) => ({
 });
 
 async function start(kafka: object): Promise<void> {
-  const messaging = MessagingModule.with({ kafka } as Parameters<typeof MessagingModule.with>[0]);
-  const app = await Test.createTestingModule({ imports: [ProtectedBrokersModule, messaging, LogModule.with(log)] }).compile();
+  const imports = [ProtectedBrokersModule, ServiceModule.with({ kafka, log } as Shared)];
+  const app = await Test.createTestingModule({ imports }).compile();
   await app.init();
   await app.close();
 }

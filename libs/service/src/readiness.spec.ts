@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { Readiness } from './readiness.js';
+import { Readiness } from './health.js';
 
 it('states what a starting service waits for', async () => {
   const readiness = new Readiness();

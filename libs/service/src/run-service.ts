@@ -1,8 +1,16 @@
 import 'reflect-metadata';
-import type { DynamicModule, INestApplicationContext, INestMicroservice, Type } from '@nestjs/common';
+import {
+  Catch,
+  type DynamicModule,
+  type INestApplicationContext,
+  type INestMicroservice,
+  type RpcExceptionFilter,
+  type Type,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestMicroservice } from '@nestjs/microservices';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { type Observable, throwError } from 'rxjs';
 import { checkConfig, type ConfigClass } from '#config';
 import type { Service } from '#contracts';
 import { checkSealed, Database, DatabaseConfig, isTransient, outageOf, type Schema } from '#database';
@@ -14,23 +22,19 @@ import {
   KafkaConfig,
   KafkaTransport,
   Messages,
-  MessagingModule,
   PayloadPipe,
   Publisher,
   TopicsConfig,
 } from '#messaging';
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
-import { SecretBox, SecretsConfig, SecretsModule } from '#secrets';
+import { SecretBox, SecretsConfig } from '#secrets';
 import { DatabaseRestores } from './database-restores.js';
 import { CannotStart, logFatal } from './explain.js';
-import { HealthServer } from './health-server.js';
+import { HealthServer, Readiness } from './health.js';
 import { recreateDeletedTopics } from './recreate-topics.js';
-import { LogModule } from './log.module.js';
-import { Readiness } from './readiness.js';
-import { RpcErrors } from './rpc-errors.js';
 import { ServiceConfig } from './service.config.js';
-import { type StoresOptions, waitForStores } from './stores.js';
-import { retryUntilStoresRespond } from './wait-for.js';
+import { ServiceModule, type Shared } from './service.module.js';
+import { retryUntilStoresRespond, type StoresOptions, waitForStores } from './stores.js';
 
 export interface ServiceOptions {
   name: Service;
@@ -78,21 +82,22 @@ export async function runService(options: ServiceOptions): Promise<void> {
     const kafkaWithoutRetries = new KafkaClient(KafkaConfig.read(), clientIdOf(name), createLog(name, 'silent'), { retries: 0 });
     await openStores(options, { kafka: kafkaWithoutRetries, box, deadline, readiness, log });
     readiness.starting('its consumers to join');
-    const connections = await connect(name, config, box, log);
-    const restores = new DatabaseRestores(connections.consumers, log);
-    const app = await startApp(options, connections, restores, box, log);
+    const shared = await connect(name, config, box, log);
+    const { kafka, publisher, messages } = shared;
+    const restores = new DatabaseRestores(shared.consumers, log);
+    const app = await startApp(options, shared, restores);
     const stopRecreating = recreateDeletedTopics(name, kafkaWithoutRetries, TopicsConfig.read(), log);
     const database = app.get(Database, { strict: false });
     readiness.started(() => database.query('SELECT 1'));
     stopExiting();
     stopInOrder(log, config.shutdownTimeoutMs, async () => {
       readiness.stopping();
-      connections.messages.stopWithin(connections.kafka.drainMs);
+      messages.stopWithin(kafka.drainMs);
       stopRecreating();
       await restores.stop();
       await app.close();
-      await connections.messages.close();
-      await connections.publisher.close();
+      await messages.close();
+      await publisher.close();
       await health?.close();
     });
     log.info({ pid: process.pid }, 'service.ready');
@@ -126,15 +131,7 @@ async function openStores(
   await checkSealed(schema, { serverUrl: database.serverUrl, name: database.nameOf(name), max: 1, log: options.log }, box);
 }
 
-/** The means by which a service exchanges messages. */
-interface Connections {
-  kafka: KafkaClient;
-  publisher: Publisher;
-  messages: Messages;
-  consumers: Consumers;
-}
-
-async function connect(name: Service, { shutdownTimeoutMs }: ServiceConfig, box: SecretBox, log: Log): Promise<Connections> {
+async function connect(name: Service, { shutdownTimeoutMs }: ServiceConfig, box: SecretBox, log: Log): Promise<Shared> {
   // partitions are assigned in the order of client ids: after an outage of the broker each process gets its own again, and repeats less
   const kafka = new KafkaClient(KafkaConfig.read(), clientIdOf(name), log, {
     drainMs: Math.max(shutdownTimeoutMs - CLOSING_MS, MIN_DRAIN_MS),
@@ -147,21 +144,18 @@ async function connect(name: Service, { shutdownTimeoutMs }: ServiceConfig, box:
   const messages = new Messages(name, kafka, publisher, log, box);
   await retryUntilStoresRespond(log, () => publisher.connect());
   await messages.connect();
-  return { kafka, publisher, messages, consumers: new Consumers() };
+  return { log, box, kafka, publisher, messages, consumers: new Consumers() };
 }
 
 /** Starts the module, then its consumers, then its HTTP server. */
 async function startApp(
   { name, module, http }: ServiceOptions,
-  connections: Connections,
+  shared: Shared,
   restores: DatabaseRestores,
-  box: SecretBox,
-  log: Log,
 ): Promise<INestApplicationContext> {
-  const imports = [module, LogModule.with(log), SecretsModule.with(box), MessagingModule.with(connections)];
-  const root: DynamicModule = { module: RootModule, imports };
-  const { kafka, publisher, consumers } = connections;
-  const transport = new KafkaTransport({ service: name, kafka, publisher, consumers, log, box, isTransient, outageOf, restores });
+  const { log } = shared;
+  const root: DynamicModule = { module: RootModule, imports: [module, ServiceModule.with(shared)] };
+  const transport = new KafkaTransport({ service: name, ...shared, isTransient, outageOf, restores });
   const beforeConsumers = (context: INestApplicationContext) => restores.start(context.get(Database, { strict: false }));
   return http ? startHttp(http, root, log, transport, beforeConsumers) : startMicroservice(root, log, transport, beforeConsumers);
 }
@@ -232,4 +226,12 @@ function stopInOrder(log: Log, timeoutMs: number, close: () => Promise<void>): v
 function die(log: Log, error: unknown, name: string): void {
   logFatal(log, error, name);
   process.exit(1);
+}
+
+/** Nest converts an error thrown by a handler to "Internal server error"; the transport needs the error itself. */
+@Catch()
+export class RpcErrors implements RpcExceptionFilter {
+  catch(exception: unknown): Observable<never> {
+    return throwError(() => exception);
+  }
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import type { Log } from '#observability';
 import { CannotStart } from './explain.js';
-import { waitFor } from './wait-for.js';
+import { waitFor } from './stores.js';
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());

@@ -3,9 +3,8 @@ import { newId } from '#contracts';
 import { type Database, schemaOf } from '#database';
 import { createLog } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
-import { statsSchema } from './stat.entity.js';
+import { StatsRepository, statsSchema } from './stats.repository.js';
 import { Stats } from './stats.js';
-import { StatsRepository } from './stats.repository.js';
 
 const HOUR_S = 3600;
 /** A full hour. */

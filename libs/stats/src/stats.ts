@@ -1,8 +1,7 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { EmitterId, SourceId, StatBucket, WebhookId } from '#contracts';
 import { LOG, type Log } from '#observability';
-import type { Stat } from './stat.entity.js';
-import { StatsRepository } from './stats.repository.js';
+import { type Stat, StatsRepository } from './stats.repository.js';
 
 type Counts = Omit<Stat, 'subject_id' | 'width_s' | 'start'>;
 

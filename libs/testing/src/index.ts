@@ -1,6 +1,5 @@
 export { FakeMessages, type Sent } from './fake-messages.js';
-export { type FreshDatabase, freshDatabase } from './fresh-database.js';
+export { type FreshDatabase, freshDatabase, schemaDifferences } from './fresh-database.js';
 export { type Random, seededRandom } from './seeded-random.js';
-export { schemaDifferences } from './schema-differences.js';
 export { makeTestCertificate } from './test-certificate.js';
 export { handledMessages, ownedRequests, testApp } from './test-app.js';

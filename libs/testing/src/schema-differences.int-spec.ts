@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { BYTEWISE_TEXT, Migration, schemaOf } from '#database';
-import { schemaDifferences } from './schema-differences.js';
+import { schemaDifferences } from './fresh-database.js';
 
 @Entity('thing')
 @Index('thing_by_name', ['name'])

@@ -4,10 +4,10 @@ import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/tes
 import { DataSource } from 'typeorm';
 import * as contracts from '#contracts';
 import { DatabaseConfig } from '#database';
-import { Consumers, KafkaClient, KafkaConfig, type Messages, MessagingModule, type Publisher } from '#messaging';
+import { Consumers, KafkaClient, KafkaConfig, type Messages, type Publisher } from '#messaging';
 import { createLog } from '#observability';
-import { SecretBox, SecretsModule } from '#secrets';
-import { LogModule } from '#service';
+import { SecretBox } from '#secrets';
+import { ServiceModule } from '#service';
 import { FakeMessages } from './fake-messages.js';
 
 /**
@@ -15,21 +15,17 @@ import { FakeMessages } from './fake-messages.js';
  * none.
  */
 export function testApp(module: Type, messages = new FakeMessages()): TestingModuleBuilder {
-  const connections = {
+  const log = createLog('test', 'silent');
+  const shared = ServiceModule.with({
+    log,
+    box: new SecretBox([]),
     // makes producers and consumers, and connects to nothing by itself
-    kafka: new KafkaClient(KafkaConfig.read({}), 'test', createLog('test', 'silent')),
+    kafka: new KafkaClient(KafkaConfig.read({}), 'test', log),
     publisher: {} as Publisher,
     messages: messages as unknown as Messages,
     consumers: new Consumers(),
-  };
-  return Test.createTestingModule({
-    imports: [
-      module,
-      LogModule.with(createLog('test', 'silent')),
-      SecretsModule.with(new SecretBox([])),
-      MessagingModule.with(connections),
-    ],
-  })
+  });
+  return Test.createTestingModule({ imports: [module, shared] })
     .overrideProvider(DatabaseConfig)
     .useValue(DatabaseConfig.read({ DATABASE_URL: 'postgres://nowhere' }))
     .overrideProvider(DataSource)

@@ -1,5 +1,5 @@
 import { EventPagesRepository } from '../../../dist/apps/event-store/src/pages/event-pages.repository.js';
-import { pageWindow } from '../../../dist/apps/event-store/src/pages/page-window.js';
+import { pageWindow } from '../../../dist/apps/event-store/src/pages/event-pages.service.js';
 
 const EVERY_MS = 25;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { rawUrl } from './code-fetcher.js';
+import { rawUrl } from './remote-code.js';
 
 describe('rawUrl', () => {
   it.each([

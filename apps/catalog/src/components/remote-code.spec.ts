@@ -3,8 +3,7 @@ import { Test } from '@nestjs/testing';
 import { bundleComponent, Invalid, Unavailable } from '#contracts';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
-import { CodeFetcher } from './code-fetcher.js';
-import { RemoteCode } from './remote-code.js';
+import { CodeFetcher, RemoteCode } from './remote-code.js';
 
 const ORIGIN = 'https://code.test';
 

@@ -4,7 +4,7 @@ import { outboxSchema } from '#outbox';
 import { Code, ComponentRow } from '../components/component.entity.js';
 import { ConnectionRow } from '../sources/connection.entity.js';
 import { SourceRow } from '../sources/source.entity.js';
-import { WorkflowRow } from '../workflows/workflow.entity.js';
+import { WorkflowRow } from '../workflows/workflows.repository.js';
 import { CreateCatalog1795305600002 } from './migrations/0001-create-catalog.js';
 import { BundlesOfPackages1795305600012 } from './migrations/0002-bundles-of-packages.js';
 

@@ -1,8 +1,11 @@
-import { Injectable } from '@nestjs/common';
+import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { inspectComponent, Invalid, NotFound } from '#contracts';
 import { Messages } from '#messaging';
+import { LOG, type Log } from '#observability';
 import { codeHash, inspectedCode } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 import { type RegisteredComponent, RegistryRepository } from './registry.repository.js';
@@ -63,5 +66,34 @@ export class RegistryService {
     if (key === null) throw new Invalid(`${basename(file)}: a registered component must have a key`);
     await this.registry.register(key, known, file);
     return key;
+  }
+}
+
+/** `components/` of the repository, relative to `dist/apps/catalog/src/registry`. */
+const FOLDER = fileURLToPath(new URL('../../../../../components', import.meta.url));
+const TRY_FOR_MS = 20_000;
+const PAUSE_MS = 500;
+
+/** Registers the components that ship with Sluice, so that a new account can create a source at once. */
+@Injectable()
+export class OwnComponents implements OnApplicationBootstrap {
+  constructor(
+    private readonly registry: RegistryService,
+    @Inject(LOG) private readonly log: Log,
+  ) {}
+
+  /** How long to wait for the runtime, which inspects new code and may be starting, too. */
+  async onApplicationBootstrap(): Promise<void> {
+    if (!existsSync(FOLDER)) return this.log.warn({ folder: FOLDER }, 'registry.no-own-components');
+    const deadline = Date.now() + TRY_FOR_MS;
+    for (;;) {
+      try {
+        const registered = await this.registry.add(FOLDER);
+        return this.log.info({ keys: registered.map(({ key }) => key) }, 'registry.filled');
+      } catch (error) {
+        if (Date.now() > deadline) return this.log.error({ err: error }, 'registry.not-filled');
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      }
+    }
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { freeSlug, slugOf } from './slug.js';
+import { freeSlug, slugOf } from './source.entity.js';
 
 describe('a slug', () => {
   it.each([

@@ -1,8 +1,7 @@
 import { type EmitterState, SluiceError, type SourceId, type UserId } from '#contracts';
 import type { KeysetPage } from '#database';
 import type { ComponentsInMemory } from '../components/components-in-memory-for-tests.js';
-import { freeSlug } from './slug.js';
-import { type SourceChange, type SourceRow, sourceState } from './source.entity.js';
+import { freeSlug, type SourceChange, type SourceRow, sourceState } from './source.entity.js';
 import type { SourcesRepository } from './sources.repository.js';
 
 /** In place of SourcesRepository. */

@@ -7,8 +7,7 @@ import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { ConnectionRow } from './connection.entity.js';
 import type { UsedCredentials } from './source-connections.js';
-import { freeSlug } from './slug.js';
-import { type SourceChange, SourceRow, sourceState } from './source.entity.js';
+import { freeSlug, type SourceChange, SourceRow, sourceState } from './source.entity.js';
 
 /** The columns of a row's component `c` and its code `k`, in the shape of the entity. */
 const COMPONENT_OF = "json_build_object('code_hash', c.code_hash, 'inspected', json_build_object('description', k.description))";

@@ -36,8 +36,7 @@ import type { ConnectionRow } from './connection.entity.js';
 import { checkPropValues } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
 import { connected, namedConnections, withInline } from './source-connections.js';
-import { slugOf } from './slug.js';
-import { propsOf, type SourceChange, type SourceRow, sourceOf, sourceState } from './source.entity.js';
+import { propsOf, slugOf, type SourceChange, sourceOf, type SourceRow, sourceState } from './source.entity.js';
 import { SourcesRepository } from './sources.repository.js';
 
 /** 143 bits, so that an endpoint cannot be guessed. */

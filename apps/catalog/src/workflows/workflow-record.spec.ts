@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { readWorkflowRecord } from './workflow-record.js';
+import { readWorkflowRecord } from './workflows.controller.js';
 
 const read = (key: string | null, value: unknown) =>
   readWorkflowRecord(key, value === null ? null : Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)));

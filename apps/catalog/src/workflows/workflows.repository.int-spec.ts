@@ -3,8 +3,7 @@ import { newId } from '#contracts';
 import { OutboxRecord } from '#outbox';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
-import { WorkflowRow } from './workflow.entity.js';
-import { WorkflowsRepository } from './workflows.repository.js';
+import { WorkflowRow, WorkflowsRepository } from './workflows.repository.js';
 
 let db: FreshDatabase;
 beforeAll(async () => (db = await freshDatabase(schema)));

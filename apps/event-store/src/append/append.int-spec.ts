@@ -5,9 +5,8 @@ import { Fenced } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
-import { AppendService } from './append.service.js';
+import { AppendService, TrimCounter } from './append.service.js';
 import type { Operation } from './replay.js';
-import { TrimCounter } from './trim-counter.js';
 
 const PARTITION = 1;
 const EMITTER: EmitterId = 'dc_1';

@@ -4,10 +4,9 @@ import { type FreshDatabase, freshDatabase, seededRandom } from '#testing';
 import { coversStream, KEPT_EVENTS } from '#events';
 import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
-import { AppendService } from './append.service.js';
+import { AppendService, TrimCounter } from './append.service.js';
 import { TestLog } from './log-for-tests.js';
 import { apply, type Model } from './model-for-tests.js';
-import { TrimCounter } from './trim-counter.js';
 
 /** The results of the simulation, which uses a repository in memory, hold for the repository in SQL. */
 describe('the store in PostgreSQL', () => {

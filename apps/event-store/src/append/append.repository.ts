@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type EmitterId, EVENTS_TOPIC } from '#contracts';
+import { type EmitterId, EVENTS_TOPIC, type StoredPosition } from '#contracts';
 import {
   type DeletedRange,
   type EmittedEvent,
@@ -14,6 +14,7 @@ import {
 import { Database, type Session, type Transaction } from '#database';
 import type { Position } from '#messaging';
 import { COPIED_COLUMNS, copyIn, copyRows } from './copy-rows.js';
+import { EventProgress } from './event-store.entity.js';
 import type { KeptEvent } from './replay.js';
 
 export interface StreamKey {
@@ -59,6 +60,17 @@ export class AppendRepository {
     return new Map(
       rows.map((row) => [row.partition, { offset: row.next_offset, clock: row.last_ms, timestamp: row.record_ms ?? undefined }]),
     );
+  }
+
+  /** The stored positions of all partitions, for other services. */
+  async storedPositions(): Promise<StoredPosition[]> {
+    const rows = await this.database.rows(EventProgress).find({ where: { topic: EVENTS_TOPIC }, order: { partition: 'ASC' } });
+    return rows.map(({ partition, next_offset, last_ms, record_ms }) => ({
+      partition,
+      offset: next_offset,
+      clock: last_ms,
+      timestamp: record_ms ?? undefined,
+    }));
   }
 
   /**

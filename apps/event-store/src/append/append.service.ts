@@ -4,15 +4,46 @@ import { type EmittedEvent, eventPlace, type EventPlace, logPlaceOf, type Stream
 import { type Transaction, UNIQUE_VIOLATION } from '#database';
 import { AHEAD_MS, Fenced, type Position } from '#messaging';
 import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';
-import { type Operation, replay } from './replay.js';
-import { splitBatch } from './split-batch.js';
-import { TrimCounter } from './trim-counter.js';
+import { type Operation, replay, splitBatch } from './replay.js';
 
 /** The result of a batch. */
 export interface Appended {
   stored: number;
   /** Emits that were already stored. */
   repeated: number;
+}
+
+/** How many surplus events a stream may have before they are deleted. Deleting them one by one costs three times as much. */
+export const SLACK = 100;
+
+const COUNTED_STREAMS = 200_000;
+
+/**
+ * Decides when a stream is trimmed: after every SLACK events. It only has to be right on average, because surplus events are never shown. A stream that
+ * it does not know, after a start or because there are too many, begins at a random count.
+ */
+export class TrimCounter {
+  private readonly counts = new Map<string, number>();
+
+  constructor(
+    private readonly random: () => number = Math.random,
+    private readonly capacity = COUNTED_STREAMS,
+  ) {}
+
+  /** Counts one event; true when the stream is due, which starts its count again. */
+  isDue(stream: string): boolean {
+    const count = (this.counts.get(stream) ?? this.startCounting()) + 1;
+    this.counts.set(stream, count < SLACK ? count : 0);
+    return count >= SLACK;
+  }
+
+  private startCounting(): number {
+    if (this.counts.size >= this.capacity) {
+      const oldest = this.counts.keys().next();
+      if (!oldest.done) this.counts.delete(oldest.value);
+    }
+    return Math.floor(this.random() * SLACK);
+  }
 }
 
 /** The number of emitters whose stored events are in memory at a time. */

@@ -1,15 +1,14 @@
 import { expect, jest } from '@jest/globals';
-import { LogIntake, type Publisher } from '#messaging';
+import { Batch, LogIntake, type Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { type Random, seededRandom } from '#testing';
 import { EventStoreConfig } from '../event-store.config.js';
-import { AppendService } from './append.service.js';
-import { EventIntake } from './event-intake.js';
+import { AppendService, TrimCounter } from './append.service.js';
+import { AppendController } from './append.controller.js';
 import { EMITTERS, TestLog } from './log-for-tests.js';
 import { MemoryAppendRepository, MemoryTables, type Mutant as RepositoryMutant } from './memory-append-repository-for-tests.js';
 import { apply, type Model, stepBack } from './model-for-tests.js';
 import type { Operation } from './replay.js';
-import { TrimCounter } from './trim-counter.js';
 
 /*
  * Two processes of the store over one log and one database, and everything that can happen between any two statements:
@@ -52,13 +51,13 @@ class Process {
     const service = new MutantService(this.repository, new TrimCounter(world.random), world, mutant);
     const nobody = undefined as unknown as Publisher;
     const config = Object.assign(EventStoreConfig.read({}), { maxEventBytes: 1000 });
-    const events = new EventIntake(silent, nobody, service, config);
+    const events = new AppendController(silent, nobody, service, this.repository, config);
     this.intake = new LogIntake(
       silent,
       {
         topic: 'events',
         positions: (partitions) => this.repository.positions(partitions),
-        handle: (partition, records, before, after) => events.take(partition, records, before, after),
+        handle: (partition, records, before, after) => events.append(new Batch(partition, records, before, after)),
       },
       (partition, offset) => void (this.offsets.has(partition) && this.offsets.set(partition, offset)),
     );

@@ -1,9 +1,6 @@
 import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
-import { DeletedRangeRow } from '../append/deleted-range.entity.js';
-import { EventProgress } from '../append/event-progress.entity.js';
-import { EventRow } from '../append/event.entity.js';
-import { WithdrawnEmitRow } from '../withdrawn/withdrawn-emit.entity.js';
+import { DeletedRangeRow, EventProgress, EventRow, WithdrawnEmitRow } from '../append/event-store.entity.js';
 import { CreateEventStore1795305600006 } from './migrations/0001-create-event-store.js';
 import { IdentifyLogs1795305600007 } from './migrations/0002-identify-logs.js';
 

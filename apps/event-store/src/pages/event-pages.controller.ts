@@ -10,18 +10,25 @@ import {
   findEmittersBetween,
   FindEvent,
   findEvent,
+  FindWithdrawnEmits,
+  findWithdrawnEmits,
   listDeletions,
   ListEvents,
   listEvents,
   listStreams,
   type StoredEvent,
+  type WaitingEmitKey,
 } from '#contracts';
 import { Handles } from '#messaging';
+import { EventPagesRepository } from './event-pages.repository.js';
 import { EventPagesService } from './event-pages.service.js';
 
 @Controller()
 export class EventPagesController {
-  constructor(private readonly pages: EventPagesService) {}
+  constructor(
+    private readonly pages: EventPagesService,
+    private readonly repository: EventPagesRepository,
+  ) {}
 
   @Handles(listEvents)
   list(@Payload() request: ListEvents): Promise<EventPage> {
@@ -40,7 +47,13 @@ export class EventPagesController {
 
   @Handles(findEmittersBetween)
   emittersBetween(@Payload() part: FindEmittersBetween): Promise<EmitterEvents[]> {
-    return this.pages.emittersBetween(part);
+    return this.repository.emittersBetween(part);
+  }
+
+  /** Returns which waiting emits are withdrawn. The runtime queries it before it emits them. */
+  @Handles(findWithdrawnEmits)
+  withdrawn(@Payload() { emits }: FindWithdrawnEmits): Promise<WaitingEmitKey[]> {
+    return this.repository.withdrawn(emits);
   }
 
   @Handles(listStreams)

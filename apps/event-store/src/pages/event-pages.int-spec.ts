@@ -3,7 +3,7 @@ import { type EmitterId, Invalid } from '#contracts';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { EventPagesRepository } from './event-pages.repository.js';
-import { pageWindow } from './page-window.js';
+import { pageWindow } from './event-pages.service.js';
 
 const EMITTER: EmitterId = 'dc_1';
 const id = (n: number) => `${n}-${n}`;

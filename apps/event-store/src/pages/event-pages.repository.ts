@@ -1,8 +1,16 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterEvents, EmitterId, EmitterStream, EventDeletion, FindEmittersBetween } from '#contracts';
+import type { EmitterEvents, EmitterId, EmitterStream, EventDeletion, FindEmittersBetween, WaitingEmitKey } from '#contracts';
 import { type EventPlace, EVERY_STREAM, KEPT_EVENTS, PARTITIONS, type ShownEvent, type Stream, WAITING_STREAM } from '#events';
 import { Database } from '#database';
-import type { PageWindow } from './page-window.js';
+
+/** The part of a stream between two places, both exclusive. */
+export interface PageWindow {
+  newerThan: EventPlace;
+  olderThan: EventPlace;
+  /** The end at which the page begins if the part has more than `limit` events. */
+  from: 'newest' | 'oldest';
+  limit: number;
+}
 
 export interface ShownPage {
   /** The number of events. */
@@ -119,6 +127,17 @@ export class EventPagesRepository {
       name: 'event-deletions',
       text: "SELECT stream, start_id, end_id, ms || '-' || seq AS at_id FROM deleted_range WHERE emitter_id = $1",
       values: [emitterId],
+    });
+    return rows;
+  }
+
+  /** The emits among these that are withdrawn: their events were deleted from `$in`. */
+  async withdrawn(emits: WaitingEmitKey[]): Promise<WaitingEmitKey[]> {
+    const { rows } = await this.database.query<WaitingEmitKey>({
+      name: 'emits-withdrawn',
+      text: `SELECT emitter_id, emit_id FROM unnest($1::text[], $2::text[]) AS asked (emitter_id, emit_id)
+             JOIN withdrawn_emit USING (emitter_id, emit_id)`,
+      values: [emits.map(({ emitter_id }) => emitter_id), emits.map(({ emit_id }) => emit_id)],
     });
     return rows;
   }

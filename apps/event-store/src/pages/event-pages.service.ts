@@ -1,25 +1,24 @@
 import { Injectable } from '@nestjs/common';
 import {
-  type EmitterEvents,
   type EmitterId,
   type EmitterReference,
   type EmitterStream,
   type EventDeletion,
   type EventPage,
-  type FindEmittersBetween,
+  type FieldProblem,
   type FindEvent,
   Invalid,
   isId,
   type ListEvents,
   NotFound,
   pageOf,
+  type PageRequest,
   type StoredEvent,
   type UserId,
 } from '#contracts';
-import { coversPlace, eventIdOf, eventSummaryJson, parseEventId } from '#events';
+import { coversPlace, eventIdOf, type EventPlace, eventSummaryJson, parseEventId } from '#events';
 import { EmitterDirectory } from '#emitters';
-import { EventPagesRepository } from './event-pages.repository.js';
-import { pageWindow } from './page-window.js';
+import { EventPagesRepository, type PageWindow } from './event-pages.repository.js';
 
 /** A reply is one message, in which a JSON text can grow to twice its size; it has to stay below the topic's limit. */
 const PAGE_BYTES = 1024 * 1024;
@@ -38,10 +37,6 @@ export class EventPagesService {
     const { total, events, cut } = await this.pages.page(emitter_id, stream, window, { whole: expand, maxBytes: PAGE_BYTES });
     const { page_info } = pageOf(events, total, eventIdOf);
     return { page_info, items: events.map((event) => eventSummaryJson(emitter_id, event)), ...(cut && { cut }) };
-  }
-
-  emittersBetween(part: FindEmittersBetween): Promise<EmitterEvents[]> {
-    return this.pages.emittersBetween(part);
   }
 
   async find({ owner_id, emitter_id, event_id }: FindEvent): Promise<StoredEvent> {
@@ -69,4 +64,24 @@ export class EventPagesService {
     if (!(await this.directory.findOwned(ownerId, emitterId)))
       throw new NotFound(isId('source', emitterId) ? 'source' : 'workflow', emitterId);
   }
+}
+
+const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
+const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
+
+/**
+ * The part of the stream that the cursors of a request select. Events are newest first, so `after` walks to older events and `before` to newer ones;
+ * `before` alone selects the events directly before the cursor. Cursors are places, whose events need not exist.
+ */
+export function pageWindow({ limit, after, before }: Pick<PageRequest, 'limit' | 'after' | 'before'>): PageWindow {
+  const problems: FieldProblem[] = [];
+  const place = (field: 'after' | 'before', cursor: string | undefined): EventPlace | null => {
+    if (cursor === undefined) return null;
+    const parsed = parseEventId(cursor);
+    if (!parsed) problems.push({ field, message: `${field} must be the id of an event` });
+    return parsed;
+  };
+  const [older, newer] = [place('after', after), place('before', before)];
+  if (problems.length > 0) throw new Invalid(problems);
+  return { olderThan: older ?? AFTER_ALL, newerThan: newer ?? BEFORE_ALL, from: newer && !older ? 'oldest' : 'newest', limit };
 }

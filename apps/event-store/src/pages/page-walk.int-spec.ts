@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { EventPagesRepository, type ShownPage } from './event-pages.repository.js';
-import { pageWindow } from './page-window.js';
+import { pageWindow } from './event-pages.service.js';
 
 /** The operations between two pages. */
 const change = fc.oneof(

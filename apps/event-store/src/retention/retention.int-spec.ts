@@ -6,9 +6,8 @@ import { createLog } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { EventStoreConfig } from '../event-store.config.js';
-import { DeletedEmitters } from './deleted-emitters.js';
+import { DeletedEmitters, SweepService } from './sweep.service.js';
 import { AppendRepository } from '../append/append.repository.js';
-import { SweepService } from './sweep.service.js';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,5 +1,7 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import { EmitterDirectory } from '#emitters';
+import type { EmitterState } from '#contracts';
+import type { Transaction } from '#database';
+import { EmitterChangeHandler, EmitterDirectory } from '#emitters';
 import { counter, LOG, type Log } from '#observability';
 import { EventStoreConfig } from '../event-store.config.js';
 import { AppendRepository } from '../append/append.repository.js';
@@ -79,5 +81,22 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
       // the catalog or the database is down: the next walk retries
       this.log.warn({ err: error }, 'events.sweep-interrupted');
     }
+  }
+}
+
+/** Deletes the events of a deleted emitter. The sweep finds events that are emitted in its name afterwards. */
+@Injectable()
+export class DeletedEmitters extends EmitterChangeHandler {
+  constructor(
+    private readonly events: AppendRepository,
+    @Inject(LOG) private readonly log: Log,
+  ) {
+    super();
+  }
+
+  async emitterChanged(transaction: Transaction, state: EmitterState): Promise<void> {
+    if (!state.deleted) return;
+    const events = await this.events.deleteAll([state.emitter_id], transaction);
+    this.log.info({ emitter_id: state.emitter_id, events }, 'emitter.events-deleted');
   }
 }

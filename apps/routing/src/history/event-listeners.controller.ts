@@ -14,9 +14,9 @@ import {
 import { type EmittedEvent, parseEventId } from '#events';
 import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
-import { DeliveredLog } from '../deliveries/history/delivered-log.js';
-import { deliveryIdOf } from '../deliveries/history/delivery-id.js';
-import { runIdOf } from '../routes/trigger-records.js';
+import { DeliveredLog } from '../deliveries/history/delivered.repository.js';
+import { deliveryIdOf } from '../deliveries/delivery.js';
+import { runIdOf } from '../routes/triggers.js';
 import { EventListenersRepository, type StoredDelivery, type Subscriber } from './event-listeners.repository.js';
 import { RecordedEvents } from '../deliveries/history/recorded-events.js';
 

@@ -6,10 +6,9 @@ import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { deliveryOf } from '../deliveries/delivery.js';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
-import { runRecord, workflowRecord } from '../routes/trigger-records.js';
-import type { ReplayRow } from './replay.entity.js';
+import { runRecord, workflowRecord } from '../routes/triggers.js';
+import { type ReplayRow, ReplaysRepository } from './replays.repository.js';
 import { ReplayLog } from './replay-log.js';
-import { ReplaysRepository } from './replays.repository.js';
 
 /** Replays are looked for in this interval. */
 const LOOK_MS = 1000;

@@ -15,9 +15,8 @@ import {
 import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
-import { progressOf } from './replay.entity.js';
+import { progressOf, ReplaysRepository } from './replays.repository.js';
 import { ReplayLog } from './replay-log.js';
-import { ReplaysRepository } from './replays.repository.js';
 
 @Controller()
 export class ReplaysController {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { type EmittedEvent, readEventRecord } from '#events';
-import { loopReport, MAX_HOPS, MAX_SPREAD, mayTrigger } from './loop-guard.js';
+import { loopReport, MAX_HOPS, MAX_SPREAD, mayTrigger } from './triggers.js';
 
 const event = (change: Partial<EmittedEvent> = {}): EmittedEvent => ({
   kind: 'event',

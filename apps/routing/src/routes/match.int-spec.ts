@@ -4,14 +4,13 @@ import type { EmittedEvent } from '#events';
 import { createLog } from '#observability';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { MatchRepository } from './match.repository.js';
-import { MatchService } from './match.service.js';
 
 let routing: RoutingFixture;
-let matching: MatchService;
+let matching: MatchRepository;
 let owner: UserId;
 beforeAll(async () => {
   routing = await RoutingFixture.open();
-  matching = new MatchService(new MatchRepository(routing.database), routing.directory, createLog('test', 'silent'));
+  matching = new MatchRepository(routing.database, routing.directory, createLog('test', 'silent'));
 });
 afterAll(() => routing.close());
 beforeEach(() => {

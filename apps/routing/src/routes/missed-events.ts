@@ -3,7 +3,7 @@ import { type EmitterEvents, EVENTS_TOPIC, findEmittersBetween } from '#contract
 import { eventIdOf, eventPlace } from '#events';
 import { Messages, type MissedRecords, Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
-import { errorReport, reportEmitId } from '../error-report.js';
+import { errorReport, reportEmitId } from '../error-records.js';
 
 const CODE = 'EventsNotDelivered';
 const TRIES = 6;

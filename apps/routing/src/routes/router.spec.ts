@@ -8,7 +8,7 @@ import type { Stats } from '#stats';
 import type { Delivery } from '../deliveries/delivery.js';
 import type { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { CONFIG } from '../deliveries/simulation/replica-for-tests.js';
-import type { Match, MatchService } from './match.service.js';
+import type { Match, MatchRepository } from './match.repository.js';
 import { Router } from './router.js';
 
 const OWNER = 'u_1';
@@ -47,7 +47,7 @@ beforeEach(() => {
       for (const { emitterId } of events) unknown.delete(emitterId);
       return events.map(match);
     },
-  } as unknown as MatchService;
+  } as unknown as MatchRepository;
   const dispatcher = {
     firstAttempt: ({ webhookId, emitterId, json }: Delivery): Task => ({
       lane: `${webhookId} ${emitterId}`,

@@ -2,17 +2,15 @@ import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { EVENTS_TOPIC, isId, OUTBOX_HEADER } from '#contracts';
 import { coversStream, type EmittedEvent, eventIdOf, EVERY_STREAM, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
-import { type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
+import { Lanes, type LanesOptions, type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { Stats } from '#stats';
 import { deliveryOf } from '../deliveries/delivery.js';
 import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { RoutingConfig } from '../routing.config.js';
-import { errorFact, malformedReport } from './error-records.js';
-import { isTooWide, loopReport, mayTrigger } from './loop-guard.js';
-import { type Match, MatchService } from './match.service.js';
-import { runRecord, TriggerBatch, workflowRecord } from './trigger-records.js';
-import { UnknownEmitters } from './unknown-emitters.js';
+import { errorFact, malformedReport } from '../error-records.js';
+import { isTooWide, loopReport, mayTrigger, runRecord, TriggerBatch, workflowRecord } from './triggers.js';
+import { type Match, MatchRepository } from './match.repository.js';
 
 const routed = counter('events_routed_total', 'Events that were matched with listeners.');
 const repeats = counter(
@@ -35,7 +33,7 @@ export class Router {
   constructor(
     @Inject(LOG) private readonly log: Log,
     private readonly publisher: Publisher,
-    private readonly matching: MatchService,
+    private readonly matching: MatchRepository,
     private readonly dispatcher: Dispatcher,
     private readonly config: RoutingConfig,
     private readonly stats: Stats,
@@ -163,5 +161,46 @@ class RepeatedEmits {
     if (first !== undefined && first < place.seq) return true;
     this.places.set(emit, place.seq);
     return false;
+  }
+}
+
+/** The maximum number of tasks in progress for events of unknown emitters. */
+const UNKNOWN_CONCURRENCY = 64;
+
+/**
+ * Events of emitters that routing does not know yet. Looking them up in the catalog must not delay other events, so each such emitter has a separate
+ * lane. Every further event of the emitter takes this lane until it is empty; otherwise it would overtake them.
+ */
+class UnknownEmitters {
+  private readonly waiting = new Map<string, number>();
+  /** The resulting tasks run in separate lanes. The emitter's lane waits until they have ended. */
+  private readonly lanes: Lanes;
+
+  constructor(options: Pick<LanesOptions, 'groupConcurrency' | 'onFailure'>) {
+    this.lanes = new Lanes({ concurrency: UNKNOWN_CONCURRENCY, ...options });
+  }
+
+  has(emitterId: string): boolean {
+    return this.waiting.has(emitterId);
+  }
+
+  /** `introduce` determines the tasks of the event. It is retried until it does not throw. */
+  task(emitterId: string, introduce: () => Promise<Task[]>): Task {
+    this.waiting.set(emitterId, (this.waiting.get(emitterId) ?? 0) + 1);
+    return {
+      lane: `unknown-emitter ${emitterId}`,
+      run: async () => {
+        const tasks = await introduce();
+        await Promise.all(tasks.map((task) => new Promise<void>((resolve) => this.lanes.push(task, resolve))));
+        this.ended(emitterId);
+      },
+      drop: () => this.ended(emitterId),
+    };
+  }
+
+  private ended(emitterId: string): void {
+    const left = (this.waiting.get(emitterId) ?? 1) - 1;
+    if (left === 0) this.waiting.delete(emitterId);
+    else this.waiting.set(emitterId, left);
   }
 }

@@ -1,9 +1,29 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { type FindOptionsWhere, Repository } from 'typeorm';
+import { Column, Entity, type FindOptionsWhere, Index, PrimaryColumn, Repository, Unique } from 'typeorm';
 import { type AutoSubscription, newId, type UserId, type WebhookId } from '#contracts';
-import type { Transaction } from '#database';
-import { AutoSubscriptionRow } from './subscription.entity.js';
+import { BYTEWISE_TEXT, type Transaction } from '#database';
+
+@Entity('auto_subscription')
+@Unique('auto_subscription_owner_id_event_name_listener_id_key', ['owner_id', 'event_name', 'listener_id'])
+@Index('auto_subscription_of_listener', ['listener_id'])
+export class AutoSubscriptionRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  id!: AutoSubscription['id'];
+
+  @Column({ ...BYTEWISE_TEXT, select: false })
+  owner_id!: UserId;
+
+  @Column(BYTEWISE_TEXT)
+  event_name!: string;
+
+  @Column(BYTEWISE_TEXT)
+  listener_id!: AutoSubscription['listener_id'];
+
+  /** It covers emitters created from then on. */
+  @Column('bigint', { select: false })
+  created_at_ms!: number;
+}
 
 const COLUMNS = ['id', 'event_name', 'listener_id'];
 /** The advisory lock of an account's auto-subscriptions. */

@@ -2,9 +2,8 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { WebhooksModule } from '../webhooks/webhooks.module.js';
 import { AutoSubscriptionsController, SubscriptionsController } from './subscriptions.controller.js';
-import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
-import { AutoSubscriptionRow, SubscriptionRow } from './subscription.entity.js';
-import { SubscriptionsRepository } from './subscriptions.repository.js';
+import { AutoSubscriptionRow, AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
+import { SubscriptionRow, SubscriptionsRepository } from './subscriptions.repository.js';
 import { SubscriptionsService } from './subscriptions.service.js';
 
 @Module({

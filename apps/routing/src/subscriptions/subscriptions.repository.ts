@@ -1,10 +1,37 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { type FindOptionsWhere, Repository } from 'typeorm';
+import { Column, Entity, type FindOptionsWhere, Index, PrimaryColumn, Repository, Unique } from 'typeorm';
 import { newId, type Subscription, type UserId, type WebhookId } from '#contracts';
 import { streamOf } from '#events';
-import type { Transaction } from '#database';
-import { SubscriptionRow } from './subscription.entity.js';
+import { BYTEWISE_TEXT, type Transaction } from '#database';
+
+@Entity('subscription')
+@Unique('subscription_owner_id_emitter_id_event_name_listener_id_key', ['owner_id', 'emitter_id', 'event_name', 'listener_id'])
+// `INCLUDE (listener_id)`, which TypeORM reads as a fourth column and cannot write
+@Index('subscription_match', { synchronize: false })
+@Index('subscription_of_listener', ['listener_id'])
+@Index('subscription_of_emitter', ['emitter_id'])
+export class SubscriptionRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  id!: Subscription['id'];
+
+  @Column({ ...BYTEWISE_TEXT, select: false })
+  owner_id!: UserId;
+
+  /** A source or workflow, `dc_*`, `p_*`, or the owner. */
+  @Column(BYTEWISE_TEXT)
+  emitter_id!: Subscription['emitter_id'];
+
+  @Column(BYTEWISE_TEXT)
+  listener_id!: Subscription['listener_id'];
+
+  /** As the request has it; `stream` is what it means. */
+  @Column(BYTEWISE_TEXT)
+  event_name!: string;
+
+  @Column({ ...BYTEWISE_TEXT, select: false })
+  stream!: string;
+}
 
 const COLUMNS = ['id', 'emitter_id', 'listener_id', 'event_name'];
 

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import {
   type AutoSubscription,
   type AutoSubscriptionReference,
+  type FieldProblem,
   Invalid,
   isId,
   NotFound,
@@ -11,9 +12,9 @@ import {
 } from '#contracts';
 import { Database, type Transaction } from '#database';
 import { EmitterDirectory } from '#emitters';
+import { eventNameProblem } from '#events';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
-import { isPattern, listenerProblems, subscriptionProblems } from './subscription-problems.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
 @Injectable()
@@ -84,4 +85,34 @@ export class SubscriptionsService {
       : await this.emitters.hold(transaction, ownerId, id);
     if (!found) throw new NotFound('listener', id);
   }
+}
+
+/** All sources, all workflows. */
+const GLOBS: ReadonlySet<string> = new Set(['dc_*', 'p_*']);
+
+/** Whether it stands for many emitters: a glob, or an account. */
+const isPattern = (emitterId: string): boolean => GLOBS.has(emitterId) || isId('user', emitterId);
+
+/** Wider than the format of ids, so that an id of almost the right form gets `not found`. */
+const EMITTER = /^(?:dc|p)_[\w-]{1,64}$/;
+const LISTENER = /^(?:dc|p|wh)_[\w-]{1,64}$/;
+
+/** The problems with the form of a subscription, one sentence per invalid field. Whether the resources exist is checked later. */
+export function subscriptionProblems(emitterId: string, listenerId: string, eventName: string): FieldProblem[] {
+  const problems = listenerProblems(listenerId, eventName);
+  // the id of another account is well-formed: it gets `not found`, like any other resource
+  if (!EMITTER.test(emitterId) && !isPattern(emitterId)) {
+    problems.unshift({ field: 'emitter_id', message: 'emitter_id must be the id of a source or workflow, dc_*, p_* or your own id' });
+  }
+  return problems;
+}
+
+/** The same for the listener and the stream. */
+function listenerProblems(listenerId: string, eventName: string): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  if (!LISTENER.test(listenerId))
+    problems.push({ field: 'listener_id', message: 'listener_id must be the id of a source, workflow or webhook' });
+  const nameProblem = eventNameProblem(eventName);
+  if (nameProblem) problems.push({ field: 'event_name', message: nameProblem });
+  return problems;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { AddressGuard } from '#egress';
-import { privateAddressProblem, webhookUrlProblem } from './webhook-url.js';
+import { privateAddressProblem, webhookUrlProblem } from './webhooks.service.js';
 
 describe('the URL of a webhook', () => {
   it.each([

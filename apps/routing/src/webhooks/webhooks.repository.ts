@@ -3,7 +3,6 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { SluiceError, type UserId, type WebhookId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIOLATION } from '#database';
-import type { TargetRow } from './target.js';
 import { type SecretRow, WebhookRow } from './webhook.entity.js';
 
 /** The actions of other features when a webhook changes; it keeps this feature independent of them. */
@@ -16,6 +15,28 @@ export abstract class WebhookDependents {
 
 const MS = "interval '1 ms'";
 const SECRET = 'secret, CASE WHEN previous_secret_expires_at > now() THEN previous_secret_expires_at END AS previous_secret_expires_at';
+
+/**
+ * How a new delivery to a webhook is handled:
+ * - `direct`: it is attempted at once, from memory
+ * - `spilled`: it is parked, and delivered from the backlog in order
+ * - `closing`: it waits in memory for a moment, because the backlog is about to be empty
+ */
+export type Mode = 'direct' | 'spilled' | 'closing';
+
+/** A webhook with what deliveries need to know of it. */
+export interface TargetRow {
+  id: WebhookId;
+  owner_id: UserId;
+  version: number;
+  active: boolean;
+  mode: Mode;
+  rate_limit: number | null;
+  url: string;
+  secret: string;
+  previous_secret: string | null;
+  previous_secret_expires_at: Date | null;
+}
 
 /** SQL: what happens to new deliveries, see Mode. */
 export const MODE = "CASE WHEN NOT spilled THEN 'direct' WHEN closing_until > clock_timestamp() THEN 'closing' ELSE 'spilled' END";

@@ -18,10 +18,9 @@ import {
   type WebhookSecret,
 } from '#contracts';
 import { SecretBox } from '#secrets';
+import { type AddressGuard, allowPrivateHosts } from '#egress';
 import { RoutingConfig } from '../routing.config.js';
-import { newSigningSecret, openedSecret, sealedSecret } from './signing-secret.js';
-import { secretOf, type SecretRow, webhookOf } from './webhook.entity.js';
-import { privateAddressProblem, webhookUrlProblem } from './webhook-url.js';
+import { newSigningSecret, openedSecret, sealedSecret, secretOf, type SecretRow, webhookOf } from './webhook.entity.js';
 import { WebhooksRepository } from './webhooks.repository.js';
 
 /** How long the previous secret signs in addition to the new one after a rotation. */
@@ -103,4 +102,25 @@ export class WebhooksService {
     }
     if (problems.length > 0) throw new Invalid(problems);
   }
+}
+
+const MAX_URL_LENGTH = 2048;
+
+/** The problem of a webhook's URL, or null. */
+export function webhookUrlProblem(url: string | null | undefined): string | null {
+  if (!url) return 'url is required';
+  if (url.length > MAX_URL_LENGTH) return `url must be at most ${MAX_URL_LENGTH} characters long`;
+  // URL itself forgives missing slashes, inner line breaks and blanks at the ends
+  if (!/^https?:\/\/[^\s/?#\\\p{Cc}][^\s\p{Cc}]*$/iu.test(url) || !URL.canParse(url)) {
+    return 'url must contain a protocol, http or https, and a host name, such as https://example.com/hooks';
+  }
+  return null;
+}
+
+/** Why a URL with a literal address may not be called, or null. A name is judged when it is resolved. */
+export function privateAddressProblem(url: string | null | undefined, guard: AddressGuard): string | null {
+  if (!url) return null;
+  const { hostname, port, protocol } = new URL(url);
+  const problem = guard.literalProblem(hostname, Number(port) || (protocol === 'https:' ? 443 : 80));
+  return problem && `url: ${problem}; ${allowPrivateHosts.name} lists exceptions`;
 }

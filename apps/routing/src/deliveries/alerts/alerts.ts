@@ -5,8 +5,8 @@ import { eventIdOf, type EventToProduce, isErrorEvent, originalEvent } from '#ev
 import { recordOf } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { addToOutbox } from '#outbox';
-import { errorReport } from '../../error-report.js';
-import type { Target } from '../../webhooks/target.js';
+import { errorReport } from '../../error-records.js';
+import type { Target } from '../receivers/targets.js';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import type { Attempt, Delivery } from '../delivery.js';
 

@@ -3,24 +3,14 @@ import { eventIdOf } from '#events';
 import { counter, histogram, LOG, type Log } from '#observability';
 import { Stats } from '#stats';
 import { RoutingConfig } from '../../routing.config.js';
-import type { Attempt, Delivery } from '../delivery.js';
+import type { Delivery, Outcome } from '../delivery.js';
 import { deliveryHeaders, USER_AGENT } from './delivery-headers.js';
 import { type PostResult, Poster } from './http-poster.js';
 import { nextPause, RANDOM, type Random } from './retry-schedule.js';
-import type { Target } from '../../webhooks/target.js';
+import type { Target } from '../receivers/targets.js';
 
 const attempted = counter('deliveries_attempted_total', 'Attempts to deliver an event to a webhook.', ['outcome']);
 const seconds = histogram('delivery_attempt_seconds', 'Duration of a delivery attempt until the response.');
-
-/** The outcome of an attempt. */
-export interface Outcome {
-  attempt: Attempt;
-  /** `gone`: the receiver will never return (410). */
-  verdict: 'delivered' | 'failed' | 'gone';
-  timeout: boolean;
-  /** Until the next attempt, in ms; null: there is none. */
-  pauseMs: number | null;
-}
 
 const GONE = 410;
 

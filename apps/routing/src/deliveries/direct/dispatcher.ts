@@ -3,15 +3,14 @@ import type { Task } from '#messaging';
 import { eventIdOf } from '#events';
 import { counter, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
-import { Attempts, type Outcome } from '../attempt/attempts.js';
-import { DeliveredLog } from '../history/delivered-log.js';
-import type { Delivery } from '../delivery.js';
+import { Attempts } from '../attempt/attempts.js';
+import { DeliveredLog } from '../history/delivered.repository.js';
+import type { Delivery, Outcome } from '../delivery.js';
 import { DeliveryStore } from '../store/delivery-store.js';
 import { type Failures, type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';
 import { Alerts } from '../alerts/alerts.js';
 import { probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
-import type { Target } from '../../webhooks/target.js';
-import { Targets } from '../receivers/targets.js';
+import { type Target, Targets } from '../receivers/targets.js';
 
 const parkedUnattempted = counter(
   'deliveries_parked_total',

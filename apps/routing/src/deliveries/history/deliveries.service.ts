@@ -15,10 +15,8 @@ import {
 } from '#contracts';
 import { comparePlaces, eventIdOf, type EventPlace } from '#events';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
-import { DeliveredLog } from './delivered-log.js';
-import { type DeliveredEntry, DeliveredRepository } from './delivered.repository.js';
-import { deliveryIdOf, placeOfDelivery } from './delivery-id.js';
-import { deliveryOf } from '../delivery.js';
+import { type DeliveredEntry, DeliveredLog, DeliveredRepository } from './delivered.repository.js';
+import { deliveryIdOf, deliveryOf, placeOfDelivery } from '../delivery.js';
 import { RecordedEvents } from './recorded-events.js';
 import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
 

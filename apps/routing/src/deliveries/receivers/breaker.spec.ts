@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { Breaker } from './breaker.js';
+import { Breaker } from './receiver-states.js';
 
 const failing = (count: number, { timeout = false, again = false, same = false } = {}) => {
   const breaker = new Breaker();

@@ -1,8 +1,49 @@
 import type { WebhookId } from '#contracts';
 import { eventIdOf } from '#events';
-import type { Outcome } from '../attempt/attempts.js';
-import type { Delivery } from '../delivery.js';
-import { Breaker } from './breaker.js';
+import type { Delivery, Outcome } from '../delivery.js';
+
+/** Consecutive failures of different events after which the receiver counts as failing, rather than the events. */
+const FAILURES = 5;
+/** A repeated failure of the same event is weaker evidence: the event itself may be the reason. */
+const FAILURES_AGAIN = 20;
+/** A time-out occupies a lane for its whole duration, so two are enough. */
+const TIMEOUTS = 2;
+
+export interface Failure {
+  eventId: string;
+  timeout: boolean;
+  /** The event failed before, and the receiver responded, so it is reachable. */
+  again: boolean;
+}
+
+/** Distinguishes a failing receiver from an event that the receiver rejects, by the failures since the last success. */
+export class Breaker {
+  private readonly failed = new Set<string>();
+  private readonly failedAgain = new Set<string>();
+  private timeouts = 0;
+
+  /** No failure since the last success. */
+  get untroubled(): boolean {
+    return this.failed.size === 0 && this.failedAgain.size === 0;
+  }
+
+  /** After a success. */
+  reset(): void {
+    if (this.untroubled) return;
+    this.failed.clear();
+    this.failedAgain.clear();
+    this.timeouts = 0;
+  }
+
+  failedWith({ eventId, timeout, again }: Failure): void {
+    (again ? this.failedAgain : this.failed).add(eventId);
+    if (timeout) this.timeouts += 1;
+  }
+
+  get open(): boolean {
+    return this.failed.size >= FAILURES || this.failedAgain.size >= FAILURES_AGAIN || this.timeouts >= TIMEOUTS;
+  }
+}
 
 /** A delivery in a lane whose attempt has not begun. */
 export interface Waiting {

@@ -1,9 +1,62 @@
+import type { KeyObject } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import type { WebhookId } from '#contracts';
+import type { UserId, WebhookId } from '#contracts';
 import { SecretBox } from '#secrets';
+import { keyOfSecret, openedSecret } from '../../webhooks/webhook.entity.js';
+import type { Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
 import { DeliveryStore } from '../store/delivery-store.js';
-import { type Target, targetOf } from '../../webhooks/target.js';
+
+/** A webhook as deliveries see it. */
+export interface Target {
+  id: WebhookId;
+  ownerId: UserId;
+  /** The version of the webhook; if a newer one is known, the webhook is read again. */
+  version: number;
+  active: boolean;
+  mode: Mode;
+  /** Deliveries per second. */
+  rateLimit: number | null;
+  origin: string;
+  path: string;
+  /** From a user name and password in the URL. */
+  authorization?: string;
+  /** To sign with, the newest first; `until` in ms. */
+  keys: { key: KeyObject; until: number }[];
+}
+
+export function targetOf(row: TargetRow, box: SecretBox): Target {
+  const url = new URL(row.url);
+  const keyOf = (stored: string) => keyOfSecret(openedSecret(box, row.id, stored));
+  const keys = [{ key: keyOf(row.secret), until: Infinity }];
+  if (row.previous_secret !== null) keys.push({ key: keyOf(row.previous_secret), until: row.previous_secret_expires_at?.getTime() ?? 0 });
+  return {
+    id: row.id,
+    ownerId: row.owner_id,
+    version: row.version,
+    active: row.active,
+    mode: row.mode,
+    rateLimit: row.rate_limit,
+    origin: url.origin,
+    path: url.pathname + url.search,
+    authorization: basicAuthorization(url),
+    keys,
+  };
+}
+
+function basicAuthorization({ username, password }: URL): string | undefined {
+  if (username === '' && password === '') return undefined;
+  return `Basic ${Buffer.from(`${decoded(username)}:${decoded(password)}`).toString('base64')}`;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // a lone % is one
+    return text;
+  }
+}
 
 /** How old the cached state of a webhook may be when an attempt begins: a deleted or inactive webhook gets no deliveries after this time. */
 const FRESH_MS = 1000;

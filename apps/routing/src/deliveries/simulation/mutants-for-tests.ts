@@ -3,7 +3,7 @@ import type { Delivery } from '../delivery.js';
 import type { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
 import type { Claim, Parked, Settlement } from '../store/delivery-store.js';
 import type { ReceiverState } from '../receivers/receiver-states.js';
-import type { Target } from '../../webhooks/target.js';
+import type { Target } from '../receivers/targets.js';
 import type { Replica } from './replica-for-tests.js';
 
 /** A mistake that the simulation must detect. */

@@ -1,8 +1,30 @@
 import { Injectable } from '@nestjs/common';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { WebhookId } from '#contracts';
-import { Database, type Session, type Transaction } from '#database';
-import { Backlog } from './delivery-store.entity.js';
+import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
 import type { Claim, NextLook } from './delivery-store.js';
+
+/** A webhook that has parked deliveries or is spilled. */
+@Entity('backlog')
+@Index('backlog_due', ['next_due'])
+export class Backlog {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  webhook_id!: WebhookId;
+
+  @Column('timestamptz')
+  next_due!: Date;
+
+  /** null: its breaker is closed. */
+  @Column('integer', { nullable: true })
+  failed_probes!: number | null;
+
+  /** The lease of the replica that drains it. */
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  lease_id!: string | null;
+
+  @Column('timestamptz', { default: '-infinity' })
+  leased_until!: Date;
+}
 
 const MS = "interval '1 ms'";
 

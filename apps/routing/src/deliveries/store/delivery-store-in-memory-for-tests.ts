@@ -2,7 +2,7 @@ import type { UserId, WebhookId } from '#contracts';
 import type { EventPlace } from '#events';
 import type { Attempt, Delivery } from '../delivery.js';
 import { type Claim, DeliveryStore, type NextLook, type Parked, type Settlement } from './delivery-store.js';
-import type { Mode, TargetRow } from '../../webhooks/target.js';
+import type { Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
 
 interface Hook extends TargetRow {
   spilled: boolean;

@@ -4,10 +4,9 @@ import type { EventContext, EventPlace } from '#events';
 import { Database, type Transaction } from '#database';
 import type { Attempt, Delivery } from '../delivery.js';
 import { WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
-import { ParkedDelivery } from './delivery-store.entity.js';
+import { ParkedDelivery } from './parked-delivery.entity.js';
 import type { Parked, Settlement } from './delivery-store.js';
-import type { Mode } from '../../webhooks/target.js';
-import { MODE } from '../../webhooks/webhooks.repository.js';
+import { MODE, type Mode } from '../../webhooks/webhooks.repository.js';
 
 interface ParkedRow {
   ms: number;

@@ -2,7 +2,7 @@ import type { Database } from '#database';
 import type { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { BacklogsRepository } from './backlogs.repository.js';
 import { ParkedDeliveriesRepository } from './parked-deliveries.repository.js';
-import { PostgresDeliveryStore } from './postgres-delivery-store.js';
+import { PostgresDeliveryStore } from './delivery-store.js';
 
 export const postgresDeliveryStore = (database: Database, webhooks: WebhooksRepository): PostgresDeliveryStore =>
   new PostgresDeliveryStore(database, webhooks, new ParkedDeliveriesRepository(database), new BacklogsRepository(database));

@@ -66,25 +66,3 @@ export class ParkedDelivery {
   @Column('timestamptz', { nullable: true })
   failed_at!: Date | null;
 }
-
-/** A webhook that has parked deliveries or is spilled. */
-@Entity('backlog')
-@Index('backlog_due', ['next_due'])
-export class Backlog {
-  @PrimaryColumn(BYTEWISE_TEXT)
-  webhook_id!: WebhookId;
-
-  @Column('timestamptz')
-  next_due!: Date;
-
-  /** null: its breaker is closed. */
-  @Column('integer', { nullable: true })
-  failed_probes!: number | null;
-
-  /** The lease of the replica that drains it. */
-  @Column({ ...BYTEWISE_TEXT, nullable: true })
-  lease_id!: string | null;
-
-  @Column('timestamptz', { default: '-infinity' })
-  leased_until!: Date;
-}

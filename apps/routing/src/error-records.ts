@@ -1,0 +1,98 @@
+import { createHash, hash } from 'node:crypto';
+import { type EmitterId, errorRaised, ksuid, type UserId } from '#contracts';
+import {
+  type Cause,
+  type EmittedEvent,
+  errorEventJson,
+  ERRORS_STREAM,
+  eventIdOf,
+  type EventPlace,
+  eventRecord,
+  type EventToProduce,
+  type MalformedRecord,
+  originalValue,
+  readErrorEvent,
+} from '#events';
+import { type LogRecord, type OutgoingRecord, recordOf } from '#messaging';
+
+/** An error that routing reports on the `$errors` stream of an emitter. Times are ISO 8601. */
+export interface ErrorReport {
+  emitterId: EmitterId;
+  code: string;
+  message: string;
+  ts: string;
+  emitId: string;
+  originalEvent: unknown;
+  context: { id: string; ts: string; [name: string]: unknown };
+  ownerId?: UserId;
+  hops?: number;
+  cause?: Cause;
+}
+
+/** The record of the event on the emitter's `$errors`. */
+export function errorReport({
+  emitterId,
+  code,
+  message,
+  ts,
+  emitId,
+  originalEvent,
+  context,
+  ownerId,
+  hops,
+  cause,
+}: ErrorReport): EventToProduce {
+  const json = errorEventJson({
+    ...{ code, message, stack: `${code}: ${message}`, ts, originalEvent },
+    context: {
+      ...context,
+      workflow_id: emitterId.startsWith('p_') ? emitterId : null,
+      source_id: emitterId.startsWith('dc_') ? emitterId : null,
+      owner_id: ownerId,
+    },
+  });
+  return eventRecord({ emitterId, stream: ERRORS_STREAM, emitId, json, time: ts, hops, cause });
+}
+
+/** The emit id of a report about the record at this place: a repeated report is the same emit. */
+export function reportEmitId(code: string, place: EventPlace): string {
+  const named = createHash('md5').update(`${code} ${eventIdOf(place)}`);
+  return ksuid(place.ms, named.digest());
+}
+
+/** The fact of an event on `$errors`, which the gateway mails to its owner; undefined for any other event. */
+export function errorFact(event: EmittedEvent, ownerId: UserId): OutgoingRecord | undefined {
+  if (event.stream !== ERRORS_STREAM) return undefined;
+  const { code, message } = readErrorEvent(event.json);
+  const fact = {
+    // derived from the emit: a producer's retry does not raise a second error
+    id: hash('sha256', `${event.emitterId}\n${event.emitId}`, 'hex').slice(0, 32),
+    owner_id: ownerId,
+    subject_id: event.emitterId,
+    code,
+    message,
+    event_id: eventIdOf(event.place),
+    raised_at_ms: event.place.ms,
+  };
+  return recordOf(errorRaised, fact, ownerId);
+}
+
+const CODE = 'MalformedEvent';
+
+/**
+ * The report on an emitter's `$errors` about a malformed record with its key. Undefined if the emitter is unknown, or the record is on `$errors`. A
+ * repeated report is the same emit.
+ */
+export function malformedReport(record: LogRecord, { emitterId, place, reason }: MalformedRecord): EventToProduce | undefined {
+  if (emitterId === undefined || record.header('ce_type') === ERRORS_STREAM) return undefined;
+  const ts = new Date(place.ms).toISOString();
+  return errorReport({
+    emitterId,
+    code: CODE,
+    message: reason,
+    ts,
+    emitId: reportEmitId(CODE, place),
+    originalEvent: originalValue(record.value),
+    context: { id: eventIdOf(place), ts },
+  });
+}

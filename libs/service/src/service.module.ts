@@ -1,0 +1,35 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { Consumers, KafkaClient, Messages, Publisher } from '#messaging';
+import { LOG, type Log } from '#observability';
+import { SecretBox } from '#secrets';
+
+/** The instances that every provider of a service can inject. */
+export interface Shared {
+  log: Log;
+  /** The keys for secrets. */
+  box: SecretBox;
+  kafka: KafkaClient;
+  publisher: Publisher;
+  messages: Messages;
+  consumers: Consumers;
+}
+
+/** The service's log, its keys and its connections to Kafka: connected before the app's modules start, closed after they stop. */
+@Module({})
+export class ServiceModule {
+  static with({ log, box, kafka, publisher, messages, consumers }: Shared): DynamicModule {
+    return {
+      module: ServiceModule,
+      global: true,
+      providers: [
+        { provide: LOG, useValue: log },
+        { provide: SecretBox, useValue: box },
+        { provide: KafkaClient, useValue: kafka },
+        { provide: Publisher, useValue: publisher },
+        { provide: Messages, useValue: messages },
+        { provide: Consumers, useValue: consumers },
+      ],
+      exports: [LOG, SecretBox, KafkaClient, Publisher, Messages, Consumers],
+    };
+  }
+}
