@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { freePort, whyNotListen } from '../shell/ports.mjs';
 
+export const OFFSETS_SEGMENT_BYTES = '1048576';
+
 /**
  * The configuration of a small Kafka node: broker and controller in one process, a few clients, 256 MB of heap.
  * @param {{ port: number, controllerPort: number, data: string }} options
@@ -34,6 +36,8 @@ num.partitions=4
 message.max.bytes=4194304
 replica.fetch.max.bytes=4194304
 log.retention.hours=168
+# Compacted in small segments: all of it is read at each start. Older storages get it, too.
+offsets.topic.segment.bytes=${OFFSETS_SEGMENT_BYTES}
 # Sluice may be off for weeks: its consumers must find their place again.
 offsets.retention.minutes=43200
 

@@ -4,9 +4,9 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brokerJars, java } from '../setup/broker-jars.mjs';
-import { brokerProperties, keptPort } from './broker-properties.mjs';
+import { brokerProperties, keptPort, OFFSETS_SEGMENT_BYTES } from './broker-properties.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
-import { isKafkaReady } from './kafka-ready.mjs';
+import { isKafkaReady, limitOffsetsTopic, storesGroups } from './kafka-ready.mjs';
 import { stopLeftover } from '../processes/pid-file.mjs';
 import { run } from '../shell/run.mjs';
 import { describeExit, openLogFile, startServiceProcess, tailOf } from '../processes/service-process.mjs';
@@ -72,6 +72,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   const exit = await Promise.race([broker.exited, untilServes(brokers, broker, logFile, security?.client)]);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nThe broker did not start (${describeExit(exit)}); its log is ${logFile}.`);
   await security?.prepare?.();
+  await limitOffsetsTopic(brokers, OFFSETS_SEGMENT_BYTES, security?.client);
   return { ...broker, brokers };
 }
 
@@ -114,7 +115,7 @@ function newClusterId() {
 }
 
 /**
- * Resolves when the broker responds, which is some time after its port opens.
+ * Resolves when the broker responds and consumer groups work, which is some time after its port opens.
  * @param {string} brokers
  * @param {import('../processes/service-process.mjs').ServiceProcess} broker
  * @param {string} logFile
@@ -124,11 +125,13 @@ async function untilServes(brokers, broker, logFile, client) {
   const deadline = Date.now() + PATIENCE_MS;
   let ended = false;
   void broker.exited.then(() => (ended = true));
-  while (!(await isKafkaReady(brokers, { groups: true, client }))) {
+  while (!((await isKafkaReady(brokers, { groups: true, client })) && (await storesGroups(brokers, client)))) {
     if (ended) return broker.exited;
     if (Date.now() > deadline) {
       await broker.kill();
-      throw new ExplainedError(`The broker does not respond after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
+      throw new ExplainedError(
+        `The broker does not respond, or consumers cannot join groups, after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`,
+      );
     }
     await sleep(100);
   }

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 /** @type {typeof import('kafkajs') | undefined} */
 let kafkajs;
 
@@ -30,6 +32,64 @@ export async function isKafkaReady(brokers, { groups = false, client = {} } = {}
     return false;
   } finally {
     await admin.disconnect().catch(() => {});
+  }
+}
+
+const OFFSETS_TOPIC = '__consumer_offsets';
+const JOINS_WITHIN_MS = 10_000;
+
+/**
+ * Whether a consumer can join a group, which the broker must store.
+ *
+ * A broker that was killed may be elected for the topic of the groups a second time while it still reads it for the first one. Kafka 4.1 then takes the
+ * end of the first reading for that of the second, fails at the first thing that it has to store, and does not recover until it is started again.
+ *
+ * @param {string} brokers "host:port,…"
+ * @param {import('./broker.mjs').BrokerSecurity['client']} [client]
+ */
+export async function storesGroups(brokers, client = {}) {
+  kafkajs ??= await loadKafkajs();
+  const { Kafka, logLevel } = kafkajs;
+  const kafka = new Kafka({ ...client, brokers: brokers.split(','), clientId: 'sluice-start', logLevel: logLevel.NOTHING });
+  const consumer = kafka.consumer({ groupId: 'sluice-start', maxWaitTimeInMs: 100, retry: { retries: 0 } });
+  const admin = kafka.admin({ retry: { retries: 0 } });
+  const join = async () => {
+    await Promise.all([consumer.connect(), admin.connect()]);
+    await consumer.subscribe({ topics: [OFFSETS_TOPIC] });
+    await consumer.run({ autoCommit: false, eachBatch: async () => {} });
+    return true;
+  };
+  const joined = join().catch(() => false);
+  const isStored = await Promise.race([joined, sleep(JOINS_WITHIN_MS, false)]);
+  await consumer.disconnect().catch(() => {});
+  if (isStored) await admin.deleteGroups(['sluice-start']).catch(() => {});
+  await admin.disconnect().catch(() => {});
+  return isStored;
+}
+
+/**
+ * Keeps the topic of the consumer groups short: a broker reads all of it at its start, and it is compacted in segments.
+ * @param {string} brokers "host:port,…"
+ * @param {string} segmentBytes
+ * @param {import('./broker.mjs').BrokerSecurity['client']} [client]
+ */
+export async function limitOffsetsTopic(brokers, segmentBytes, client = {}) {
+  kafkajs ??= await loadKafkajs();
+  const { ConfigResourceTypes, Kafka, logLevel } = kafkajs;
+  const kafka = new Kafka({ ...client, brokers: brokers.split(','), clientId: 'sluice-start', logLevel: logLevel.NOTHING });
+  const admin = kafka.admin();
+  const resource = { type: ConfigResourceTypes.TOPIC, name: OFFSETS_TOPIC };
+  try {
+    await admin.connect();
+    const [{ configEntries = [] } = {}] = (await admin.describeConfigs({ resources: [resource], includeSynonyms: false })).resources;
+    const own = new Map(
+      configEntries.filter(({ isDefault }) => !isDefault).map(({ configName, configValue }) => [configName, configValue]),
+    );
+    if (own.get('segment.bytes') === segmentBytes) return;
+    const entries = [...own.set('segment.bytes', segmentBytes)].map(([name, value]) => ({ name, value }));
+    await admin.alterConfigs({ validateOnly: false, resources: [{ ...resource, configEntries: entries }] });
+  } finally {
+    await admin.disconnect();
   }
 }
 
