@@ -38,9 +38,9 @@ export class Ticker implements OnApplicationBootstrap, BeforeApplicationShutdown
     while (!this.stopping) {
       let nap = NAP_MS.most;
       try {
-        const claimed = await this.tick();
-        if (claimed === BATCH) nap = 0;
-        else nap = Math.min(NAP_MS.most, Math.max(NAP_MS.least, (await this.timers.msToNext()) ?? NAP_MS.most));
+        const ms = (await this.timers.msToNext()) ?? NAP_MS.most;
+        const isFull = ms <= 0 && (await this.tick()) === BATCH;
+        nap = isFull ? 0 : Math.min(NAP_MS.most, Math.max(NAP_MS.least, ms));
       } catch (error) {
         this.log.warn({ err: error }, 'timers.interrupted');
       }
