@@ -8,7 +8,7 @@ const CODE = `
   const chat = { type: 'app', app: 'chat' };
   export default {
     name: 'Chatter',
-    props: { chat, http: '$.interface.http' },
+    props: { chat, http: '$.interface.http', channel: { type: 'string', optional: true, async options() { return [this.chat.$auth.key]; } } },
     hooks: { async deactivate() { this.$emit({ deactivated: true }); } },
     run() { this.$emit({ auth: this.chat.$auth }); },
   };`;
@@ -74,6 +74,32 @@ describe('a connection', () => {
     expect((await api.delete(`/connections/${id}`)).status).toBe(204);
     expect((await api.get(`/connections/${id}`)).status).toBe(404);
     expect((await api.post('/sources', { component_code: CODE, configured_props: { chat: { authProvisionId: id } } })).status).toBe(400);
+  });
+
+  it('gives its credentials to options(), of a component and of a source', async () => {
+    const { id } = await create({ app: 'chat', credentials: { key: 'first' } });
+    const other = await create({ app: 'chat', credentials: { key: 'second' } });
+    const user = await source({ authProvisionId: id });
+    const options = async (path: string, chat?: object) =>
+      (await api.post(`${path}/props/channel/options`, { configured_props: chat && { chat } })).body.data?.options[0].value;
+    expect(await options(`/components/${user.component_id}`, { authProvisionId: id })).toBe('first');
+    expect(await options(`/components/${user.component_id}`, { $auth: { key: 'inline' } })).toBe('inline');
+    expect(await options(`/sources/${user.id}`)).toBe('first');
+    expect(await options(`/sources/${user.id}`, { authProvisionId: other.id })).toBe('second');
+  });
+
+  it('that options() may not use is refused: of another app, of another account, or none', async () => {
+    const { component_id } = await source({ $auth: { key: 'k' } });
+    const [mail, foreign] = [
+      await create({ app: 'mail', credentials: { key: 'a' } }),
+      (await (await system.account()).post('/connections', { app: 'chat', credentials: { key: 'foreign' } })).body.data,
+    ];
+    for (const authProvisionId of [mail.id, foreign.id, 'apn_000000000000000000', 'nonsense']) {
+      const { status, body } = await api.post(`/components/${component_id}/props/channel/options`, {
+        configured_props: { chat: { authProvisionId } },
+      });
+      expect({ status, field: body.errors[0].field }).toEqual({ status: 400, field: 'configured_props.chat' });
+    }
   });
 
   it('of another app is refused', async () => {

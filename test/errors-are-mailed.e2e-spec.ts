@@ -46,6 +46,39 @@ needing('variables', 'receiver', 'accounts').describe('errors of a source', () =
     expect(new Set(mails.filter(({ text }) => text.includes(source.id)).map(({ to }) => to))).toEqual(new Set([OWNER]));
   });
 
+  it('are mailed at most a hundred times a day to one account, and still to others', async () => {
+    const flooded = `flooded-${Date.now()}@example.com`;
+    const account = await system.account(flooded);
+    const [loud, other] = [await account.source("export default { name: 'loud' }"), await api.source("export default { name: 'other' }")];
+    const raise = (client: Api, id: string, codes: string[]) => {
+      const events = codes.map((code) => ({
+        specversion: '1.0',
+        id: code,
+        source: 's',
+        type: '$errors',
+        sluicestream: '$errors',
+        data: { error: { code } },
+      }));
+      const headers = { 'content-type': 'application/cloudevents-batch+json' };
+      return client.raw('POST', `/sources/${id}/events`, JSON.stringify(events), headers);
+    };
+    expect(
+      (
+        await raise(
+          account,
+          loud.id,
+          Array.from({ length: 130 }, (_, n) => `CODE${n}`),
+        )
+      ).status,
+    ).toBe(202);
+    const received = (address: string) => mails.filter(({ to }) => to === address).length;
+    await eventually(() => expect(received(flooded)).toBeGreaterThanOrEqual(100), { withinMs: 60_000 });
+    await raise(api, other.id, ['ANOTHER']);
+    await eventually(() => expect(mails.some(({ text }) => text.includes(other.id))).toBe(true));
+    // errors are handled a few at a time
+    expect(received(flooded)).toBeLessThan(105);
+  });
+
   it('are not mailed to an owner who has switched error mail off', async () => {
     const silent = await system.account(SILENT);
     await system.sluice('account', 'error-mail', silent.account.id, 'off');

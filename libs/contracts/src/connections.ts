@@ -1,15 +1,13 @@
-import { IsObject, IsOptional, MaxLength, ValidateIf } from 'class-validator';
+import { IsArray, IsObject, IsOptional, MaxLength, ValidateIf } from 'class-validator';
 import { command, query } from './contract.js';
 import { type Id, IsId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText } from './values.js';
+import { IsText, NAME_LENGTH } from './values.js';
 
 export type ConnectionId = Id<'connection'>;
 
 /** The context to which the encrypted credentials of a connection are bound (libs/secrets). */
 export const connectionContext = (id: string): string => `connection ${id}`;
-
-const MAX_NAME = 255;
 
 /** A connection as the API returns it. Times are Unix seconds. */
 export interface Connection {
@@ -23,12 +21,12 @@ export interface Connection {
 
 export class NewConnection {
   @IsText()
-  @MaxLength(MAX_NAME, { message: `app must be at most ${MAX_NAME} characters long` })
+  @MaxLength(NAME_LENGTH, { message: `app must be at most ${NAME_LENGTH} characters long` })
   app!: string;
 
   @IsOptional()
   @IsText()
-  @MaxLength(MAX_NAME, { message: `name must be at most ${MAX_NAME} characters long` })
+  @MaxLength(NAME_LENGTH, { message: `name must be at most ${NAME_LENGTH} characters long` })
   name?: string | null;
 
   @IsObject({ message: 'credentials must be an object' })
@@ -46,7 +44,7 @@ export const createConnection = command<Connection>()('catalog.connection.create
 export class ConnectionPatch {
   @IsOptional()
   @IsText()
-  @MaxLength(MAX_NAME, { message: `name must be at most ${MAX_NAME} characters long` })
+  @MaxLength(NAME_LENGTH, { message: `name must be at most ${NAME_LENGTH} characters long` })
   name?: string | null;
 
   @ValidateIf((_, value) => value !== undefined)
@@ -74,3 +72,18 @@ export class ListConnections extends PageRequest {
   @IsId('user') owner_id!: UserId;
 }
 export const listConnections = query<Page<Connection>>()('catalog.connection.list', ListConnections);
+
+export class FindCredentials {
+  @IsId('user') owner_id!: UserId;
+  @IsArray() ids!: ConnectionId[];
+}
+
+/** The credentials of a connection, encrypted (`connectionContext`), and the app that they are for. */
+export interface ConnectionCredentials {
+  id: ConnectionId;
+  app: string;
+  credentials: string;
+}
+
+/** Those of the ids that are connections of the owner. */
+export const findCredentials = query<ConnectionCredentials[]>()('catalog.connection.find-credentials', FindCredentials);

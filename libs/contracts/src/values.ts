@@ -12,6 +12,10 @@ export const IsText = (): PropertyDecorator =>
     },
   });
 
+/** Of names and descriptions, in characters: a page of a hundred resources must fit into a message. */
+export const NAME_LENGTH = 255;
+export const DESCRIPTION_LENGTH = 4096;
+
 export const EXTERNAL_ID_LENGTH = 128;
 
 /** Whether the text can be an external id: text that PostgreSQL can store and a URL can carry. */

@@ -1,9 +1,9 @@
 import { Type } from 'class-transformer';
-import { IsBoolean, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
+import { IsBoolean, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
 import { command, query } from './contract.js';
 import { type EmitterId, type Id, IsId, type ListenerId, type UserId, type WebhookId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsExternalId, SelectsExternalId } from './values.js';
+import { DESCRIPTION_LENGTH, IsExternalId, NAME_LENGTH, SelectsExternalId } from './values.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
 export interface Webhook {
@@ -29,10 +29,12 @@ export class WebhookFields {
 
   @IsOptional()
   @IsString({ message: 'name must be a string' })
+  @MaxLength(NAME_LENGTH, { message: `name must be at most ${NAME_LENGTH} characters long` })
   name?: string | null;
 
   @IsOptional()
   @IsString({ message: 'description must be a string' })
+  @MaxLength(DESCRIPTION_LENGTH, { message: `description must be at most ${DESCRIPTION_LENGTH} characters long` })
   description?: string | null;
 
   @IsOptional()

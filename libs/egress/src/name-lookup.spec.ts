@@ -63,4 +63,13 @@ describe('NameLookup', () => {
     expect(await Promise.all(lookups)).toHaveLength(5);
     expect(most).toBe(2);
   });
+
+  it('resolves local names while a stranger’s name server does not respond to the system', async () => {
+    const { promise: never } = Promise.withResolvers<{ address: string }[]>();
+    const lookup = open({ system: async (name) => (asked.push(name), name.includes('stranger') ? never : [{ address: '127.0.0.1' }]) });
+    for (let n = 0; n < 5; n++) void lookup.lookup(`host${n}.stranger.example`);
+    expect(await addresses(lookup, 'localhost')).toEqual(['127.0.0.1']);
+    expect(await addresses(lookup, 'intranet.corp')).toEqual(['127.0.0.1']);
+    expect(asked).toEqual(['localhost', 'host0.stranger.example', 'intranet.corp']);
+  });
 });

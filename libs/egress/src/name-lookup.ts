@@ -16,39 +16,53 @@ export interface NameSources {
   local(): ReadonlySet<string>;
 }
 
-const systemLookupsAtATime = 2;
+const localLookupsAtATime = 2;
+const unknownLookupsAtATime = 1;
+/** Callers wait no longer than this for a result, so a lookup whose turn comes later is skipped. */
+const patienceMs = 5000;
 
 /**
  * Resolves names for connections on behalf of users. The system's resolver occupies one of four threads while a name server does not respond, and
  * anyone can run such a name server: four names would block every lookup and every file operation of the process. So this class queries the name
- * servers directly, and leaves only names that they do not know (`localhost`, the hosts file, search domains) to the system, two at a time.
+ * servers directly, and leaves only names that they do not know to the system: local ones (`localhost`, the hosts file, names without a dot) two at a
+ * time, and others (search domains) one at a time, because their name server may be a stranger's.
  */
 export class NameLookup {
-  private systemLookups = 0;
-  private readonly waiting: (() => void)[] = [];
+  private readonly local = new Lane(localLookupsAtATime);
+  private readonly unknown = new Lane(unknownLookupsAtATime);
 
   constructor(private readonly sources: NameSources = systemSources()) {}
 
   /** All addresses, IPv4 first. @throws if there are none */
   async lookup(name: string): Promise<Addresses[]> {
-    if (!name.replace(/\.$/, '').includes('.') || this.sources.local().has(name)) return this.fromSystem(name);
+    if (!name.replace(/\.$/, '').includes('.') || this.sources.local().has(name)) return this.local.run(() => this.sources.system(name));
     const answers = await Promise.allSettled([this.sources.resolve4(name), this.sources.resolve6(name)]);
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
     if (addresses.length > 0) return addresses.map((address) => ({ address }));
     const late = answers.find((answer) => answer.status === 'rejected' && !isUnknown(answer.reason));
     if (late) throw (late as PromiseRejectedResult).reason;
-    return this.fromSystem(name);
+    return this.unknown.run(() => this.sources.system(name));
   }
+}
 
-  private async fromSystem(name: string): Promise<Addresses[]> {
-    if (this.systemLookups >= systemLookupsAtATime) await new Promise<void>((resolve) => this.waiting.push(resolve));
-    else this.systemLookups++;
+/** Limits how many lookups run at a time; the others wait in order. */
+class Lane {
+  private running = 0;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(private readonly atATime: number) {}
+
+  async run<T>(lookup: () => Promise<T>): Promise<T> {
+    const until = performance.now() + patienceMs;
+    if (this.running >= this.atATime) await new Promise<void>((resolve) => this.waiting.push(resolve));
+    else this.running++;
     try {
-      return await this.sources.system(name);
+      if (performance.now() > until) throw Object.assign(new Error('too many names are being resolved'), { code: 'ETIMEOUT' });
+      return await lookup();
     } finally {
       const next = this.waiting.shift();
       if (next) next();
-      else this.systemLookups--;
+      else this.running--;
     }
   }
 }

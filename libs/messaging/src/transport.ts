@@ -40,7 +40,8 @@ export type Handler = (payload: unknown, record?: LogRecord) => Promise<unknown>
 type Planner = (records: LogRecord[]) => Promise<Task[][]>;
 
 const REQUESTS_GROUP = 'requests';
-const REQUESTS: ConsumerSettings = { concurrency: 64 };
+/** More than the long requests of each service, which it limits, can occupy together. */
+const REQUESTS: ConsumerSettings = { concurrency: 128 };
 const DEFAULTS = { concurrency: 32 };
 /** Waiting tasks per task in progress. */
 const WAITING = 4;

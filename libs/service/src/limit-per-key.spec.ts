@@ -17,3 +17,12 @@ it('admits one again for each one that is given back, however often', () => {
   expect(limit.acquire('a')).toBeDefined();
   expect(limit.acquire('a')).toBeUndefined();
 });
+
+it('refuses every key when all of them together have reached the total', () => {
+  const limit = new LimitPerKey<string>(2, 3);
+  const release = limit.acquire('a')!;
+  for (const key of ['a', 'b']) limit.acquire(key);
+  expect(limit.acquire('c')).toBeUndefined();
+  release();
+  expect(limit.acquire('c')).toBeDefined();
+});

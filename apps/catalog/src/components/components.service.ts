@@ -8,6 +8,7 @@ import {
   inspectComponent,
   Invalid,
   isId,
+  NAME_LENGTH,
   NotFound,
   type UserId,
 } from '#contracts';
@@ -84,7 +85,9 @@ export class ComponentsService {
     const question = { code, owner_id: ownerId, answer_by: Date.now() + INSPECT_TIMEOUT_MS };
     const inspected = await this.messages.request(inspectComponent, question, { key: ownerId, timeoutMs: INSPECT_TIMEOUT_MS });
     for (const field of ['name', 'key', 'version'] as const) {
-      if (inspected[field]?.includes('\0')) throw new Invalid(`the component's ${field} must not contain a NUL character`);
+      const text = inspected[field] ?? '';
+      if (text.includes('\0')) throw new Invalid(`the component's ${field} must not contain a NUL character`);
+      if (text.length > NAME_LENGTH) throw new Invalid(`the component's ${field} must be at most ${NAME_LENGTH} characters long`);
     }
     return inspectedCode(code, inspected);
   }

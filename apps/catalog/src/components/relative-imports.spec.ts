@@ -18,6 +18,17 @@ describe('relativeImports', () => {
   ])('of %s', (code, expected) => expect(relativeImports(code)).toEqual(expected));
 });
 
+it.each(['from', 'import', 'import (', 'require', 'require('])(
+  'text that repeats what follows "%s" is read in linear time',
+  (beginning) => {
+    const hostile = [' ', '\n', '"./', "'./a", './'].map((part) => beginning + part.repeat(500_000 / part.length));
+    const before = process.cpuUsage();
+    for (const code of hostile) relativeImports(code);
+    // the square of half a million would take minutes
+    expect(process.cpuUsage(before).user / 1e6).toBeLessThan(2);
+  },
+);
+
 describe('candidates', () => {
   it('of a full name is that name', () => expect(candidates('./a.mjs')).toEqual(['./a.mjs']));
   it('of a bare name are the usual endings', () => expect(candidates('../lib')).toContain('../lib/index.js'));

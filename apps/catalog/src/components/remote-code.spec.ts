@@ -8,7 +8,7 @@ import { CodeFetcher, RemoteCode } from './remote-code.js';
 const ORIGIN = 'https://code.test';
 
 describe('code from a URL', () => {
-  let web: Record<string, string>;
+  let web: Record<string, string | Promise<string>>;
   let fetched: string[];
   let messages: FakeMessages;
   let remote: RemoteCode;
@@ -22,7 +22,7 @@ describe('code from a URL', () => {
     const fetch = async (text: string) => {
       const url = new URL(text);
       fetched.push(url.pathname);
-      const code = web[url.pathname];
+      const code = await web[url.pathname];
       if (code === undefined) throw new Invalid(`${text} returned 404`);
       return { code, url };
     };
@@ -92,5 +92,26 @@ describe('code from a URL', () => {
       (error: Invalid) => error.details.errors?.[0]?.field,
     );
     expect(result).toBe(isAccepted ? 'accepted' : 'component_url');
+  });
+
+  it('is refused after 200 requests, however many neighbours are missing', async () => {
+    web['/a.mjs'] = Array.from({ length: 5000 }, (_, n) => `import "./missing-${n}"`).join('\n');
+    await expect(read('/a.mjs')).rejects.toMatchObject({
+      code: 'invalid',
+      details: { errors: [{ field: 'component_url', message: expect.stringContaining('too many files') }] },
+    });
+    expect(fetched).toHaveLength(200);
+  });
+
+  it('is read for at most four callers of an account at a time', async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<string>();
+    Object.defineProperty(web, '/slow.mjs', { get: () => released });
+    web['/fast.mjs'] = '';
+    const slow = Array.from({ length: 4 }, () => read('/slow.mjs'));
+    await expect(read('/fast.mjs')).rejects.toMatchObject({ code: 'too_many_requests' });
+    expect(await remote.read('u_2', `${ORIGIN}/fast.mjs`)).toBe('');
+    release('');
+    await Promise.all(slow);
+    expect(await read('/fast.mjs')).toBe('');
   });
 });

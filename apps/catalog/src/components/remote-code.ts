@@ -1,8 +1,9 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { type Agent, request } from 'undici';
-import { bundleComponent, Invalid, type UserId } from '#contracts';
+import { bundleComponent, Invalid, TooManyRequests, type UserId } from '#contracts';
 import { AddressGuard, EgressRefused, guardedAgent } from '#egress';
 import { Messages } from '#messaging';
+import { LimitPerKey } from '#service';
 import { CatalogConfig } from '../catalog.config.js';
 
 const TIMEOUT_MS = 10_000;
@@ -29,12 +30,15 @@ export class CodeFetcher implements OnApplicationShutdown {
     await this.agent.close();
   }
 
-  /** The code at a URL, and its URL after redirects. Throws Invalid with the reason if it cannot be fetched. */
-  async fetch(text: string): Promise<{ code: string; url: URL }> {
+  /**
+   * The code at a URL, and its URL after redirects. Throws Invalid with the reason if it cannot be fetched.
+   * @param ending ends the request
+   */
+  async fetch(text: string, ending?: AbortSignal): Promise<{ code: string; url: URL }> {
     const refuse = (why: string) => new Invalid([{ field: 'component_url', message: `component_url ${why}` }]);
     if (!URL.canParse(text)) throw refuse('must be an http or https URL');
     let url = rawUrl(new URL(text));
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(ending ? [ending] : [])]);
     try {
       for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
         if (url.protocol !== 'http:' && url.protocol !== 'https:') throw refuse('must be an http or https URL');
@@ -68,62 +72,118 @@ export class CodeFetcher implements OnApplicationShutdown {
 }
 
 const MAX_FILES = 50;
+/** A neighbour without an ending takes up to five. */
+const MAX_FETCHES = 200;
+/** All files together. A server that responds slowly must not keep the catalog busy. */
+const READ_MS = 20_000;
+const READS_PER_ACCOUNT = 4;
+const READS_OF_ALL = 32;
 const BUNDLE_TIMEOUT_MS = 15_000;
 
 /** A component's code from a URL: one file, or a bundle of it and the neighbours that it imports by relative path. */
 @Injectable()
 export class RemoteCode {
+  private readonly reads = new LimitPerKey<UserId>(READS_PER_ACCOUNT, READS_OF_ALL);
+
   constructor(
     private readonly fetcher: CodeFetcher,
     private readonly messages: Messages,
   ) {}
 
-  /** Throws Invalid, naming the code that cannot be fetched. */
+  /** Throws Invalid, naming the code that cannot be fetched; TooManyRequests. */
   async read(ownerId: UserId, componentUrl: string): Promise<string> {
-    const entry = await this.fetcher.fetch(componentUrl);
-    const waiting = relativeImports(entry.code).map((specifier) => ({ specifier, from: entry.url }));
-    if (waiting.length === 0) return entry.code;
-    const files = new Map([[entry.url.pathname, entry.code]]);
-    for (let next = waiting.shift(); next; next = waiting.shift()) {
-      const found = await this.neighbour(next.specifier, next.from, files);
-      if (!found) continue;
-      if (files.size >= MAX_FILES)
-        throw new Invalid([{ field: 'component_url', message: `component_url imports more than ${MAX_FILES} files` }]);
-      files.set(found.url.pathname, found.code);
-      waiting.push(...relativeImports(found.code).map((specifier) => ({ specifier, from: found.url })));
+    const release = this.reads.acquire(ownerId);
+    if (!release) throw new TooManyRequests('too many components are being fetched from URLs; try again in a moment');
+    try {
+      const { entry, files } = await this.fetchAll(componentUrl);
+      return relativeImports(entry.code).length === 0 ? entry.code : await this.bundled(ownerId, entry.url, files);
+    } finally {
+      release();
     }
+  }
+
+  /** The entry and the neighbours that it and they import, by path. */
+  private async fetchAll(componentUrl: string): Promise<{ entry: RemoteFile; files: Map<string, string> }> {
+    const fetches = new Fetches(this.fetcher);
+    const entry = await fetches.fetch(componentUrl);
+    const files = new Map([[entry.url.pathname, entry.code]]);
+    const neighboursOf = ({ code, url }: RemoteFile) => relativeImports(code).map((specifier) => ({ specifier, from: url }));
+    const waiting = neighboursOf(entry);
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      const found = await neighbour(next.specifier, next.from, files, fetches);
+      if (!found) continue;
+      if (files.size >= MAX_FILES) throw new TooMuch(`imports more than ${MAX_FILES} files`);
+      files.set(found.url.pathname, found.code);
+      waiting.push(...neighboursOf(found));
+    }
+    return { entry, files };
+  }
+
+  private async bundled(ownerId: UserId, entry: URL, files: ReadonlyMap<string, string>): Promise<string> {
     const path = (pathname: string) => pathname.slice(1);
     const bundle = {
-      entry: path(entry.url.pathname),
+      entry: path(entry.pathname),
       files: Object.fromEntries([...files].map(([name, code]) => [path(name), code])),
       owner_id: ownerId,
       answer_by: Date.now() + BUNDLE_TIMEOUT_MS,
     };
     return (await this.messages.request(bundleComponent, bundle, { key: ownerId, timeoutMs: BUNDLE_TIMEOUT_MS })).code;
   }
+}
 
-  /** Undefined if it has been fetched already or cannot be fetched: the bundler reports whether it is really needed, with file and line. */
-  private async neighbour(
-    specifier: string,
-    from: URL,
-    files: ReadonlyMap<string, string>,
-  ): Promise<{ code: string; url: URL } | undefined> {
-    for (const name of candidates(specifier)) {
-      const url = new URL(name, from);
-      if (files.has(url.pathname)) return undefined;
-      try {
-        return { code: (await this.fetcher.fetch(url.href)).code, url };
-      } catch (error) {
-        if (!(error instanceof Invalid)) throw error;
-      }
+interface RemoteFile {
+  code: string;
+  url: URL;
+}
+
+/** The requests for one component, which are limited in number and in time. */
+class Fetches {
+  private readonly signal = AbortSignal.timeout(READ_MS);
+  private count = 0;
+
+  constructor(private readonly fetcher: CodeFetcher) {}
+
+  /** Throws Invalid if the file cannot be fetched, TooMuch if the component needs too many requests or too much time. */
+  async fetch(text: string): Promise<RemoteFile> {
+    if (++this.count > MAX_FETCHES) throw new TooMuch(`imports too many files that do not exist`);
+    try {
+      return await this.fetcher.fetch(text, this.signal);
+    } catch (error) {
+      throw this.signal.aborted ? new TooMuch(`could not be read within ${READ_MS / 1000} s`) : error;
     }
-    return undefined;
   }
 }
 
+/** The component exceeds a limit. It ends the reading, unlike a single file that cannot be fetched. */
+class TooMuch extends Invalid {
+  constructor(why: string) {
+    super([{ field: 'component_url', message: `component_url ${why}` }]);
+  }
+}
+
+/** Undefined if it has been fetched already or cannot be fetched: the bundler reports whether it is really needed, with file and line. */
+async function neighbour(
+  specifier: string,
+  from: URL,
+  files: ReadonlyMap<string, string>,
+  fetches: Fetches,
+): Promise<RemoteFile | undefined> {
+  for (const name of candidates(specifier)) {
+    const url = new URL(name, from);
+    if (files.has(url.pathname)) return undefined;
+    try {
+      return { code: (await fetches.fetch(url.href)).code, url };
+    } catch (error) {
+      if (!(error instanceof Invalid) || error instanceof TooMuch) throw error;
+    }
+  }
+  return undefined;
+}
+
+// Two neighbouring quantifiers must not match the same characters: the code comes from strangers, and the time would grow with its square
 const patterns = [
   /\bfrom\s*(["'])(\.{1,2}\/[^"'\n]+)\1/g,
-  /\bimport\s*\(?\s*(["'])(\.{1,2}\/[^"'\n]+)\1/g,
+  /\bimport\s*(?:\(\s*)?(["'])(\.{1,2}\/[^"'\n]+)\1/g,
   /\brequire\s*\(\s*(["'])(\.{1,2}\/[^"'\n]+)\1/g,
 ];
 

@@ -2,10 +2,13 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import {
   type Connection,
+  type ConnectionCredentials,
   ConnectionReference,
   CreateConnection,
   createConnection,
   deleteConnection,
+  FindCredentials,
+  findCredentials,
   getConnection,
   ListConnections,
   listConnections,
@@ -43,5 +46,10 @@ export class ConnectionsController {
   @Handles(deleteConnection)
   delete(@Payload() reference: ConnectionReference): Promise<void> {
     return this.connections.delete(reference);
+  }
+
+  @Handles(findCredentials)
+  credentials(@Payload() { owner_id, ids }: FindCredentials): Promise<ConnectionCredentials[]> {
+    return this.connections.credentials(owner_id, ids);
   }
 }

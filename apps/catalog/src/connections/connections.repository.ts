@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { In, Repository } from 'typeorm';
 import { type ConnectionId, type EmitterState, emitterChanged, SluiceError, type SourceId, type UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage } from '#database';
 import { recordOf } from '#messaging';
@@ -26,6 +26,10 @@ export class ConnectionsRepository {
 
   async find(ownerId: UserId, id: ConnectionId): Promise<ConnectionRow | undefined> {
     return (await this.connections.findOneBy({ owner_id: ownerId, id })) ?? undefined;
+  }
+
+  findAll(ownerId: UserId, ids: ConnectionId[]): Promise<ConnectionRow[]> {
+    return this.connections.findBy({ owner_id: ownerId, id: In(ids) });
   }
 
   list(ownerId: UserId, page: KeysetPage): Promise<{ rows: ConnectionRow[]; total: number }> {

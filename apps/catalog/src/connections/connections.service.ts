@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import {
   type Connection,
+  type ConnectionCredentials,
   connectionContext,
+  type ConnectionId,
   type ConnectionReference,
   type CreateConnection,
   cursorOf,
@@ -13,6 +15,7 @@ import {
   type Page,
   pageOf,
   type PatchConnection,
+  type UserId,
 } from '#contracts';
 import { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
@@ -71,6 +74,12 @@ export class ConnectionsService {
 
   async delete({ owner_id, id }: ConnectionReference): Promise<void> {
     if (!(await this.connections.delete(owner_id, id))) throw new NotFound('connection', id);
+  }
+
+  /** Those of the ids that are the owner's. */
+  async credentials(ownerId: UserId, ids: ConnectionId[]): Promise<ConnectionCredentials[]> {
+    const rows = await this.connections.findAll(ownerId, ids);
+    return rows.map(({ id, app, credentials }) => ({ id, app, credentials }));
   }
 
   private merged(before: Credentials, sent: Credentials): Credentials {

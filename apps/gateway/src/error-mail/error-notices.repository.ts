@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LessThan, Repository } from 'typeorm';
-import { type ErrorRaised, storableText } from '#contracts';
-import { Database } from '#database';
+import { type ErrorRaised, storableText, type UserId } from '#contracts';
+import { Database, type Transaction } from '#database';
 import { AccountRow } from '../accounts/account.entity.js';
 import { SeenError } from './error-notice.entity.js';
 
@@ -14,6 +14,8 @@ export interface DueMail {
 }
 
 const ONE_MAIL_IN_HOURS = 24;
+/** Of one account in that time: code may throw errors with ever new codes. */
+const MOST_MAILS = 100;
 const KEEP_MS = 8 * 24 * 3_600_000;
 
 @Injectable()
@@ -24,7 +26,7 @@ export class ErrorNoticesRepository {
   ) {}
 
   /**
-   * Counts an error, and calls `mail` if a mail about it is due: for the first error of its emitter and code in 24 hours.
+   * Counts an error, and calls `mail` if a mail about it is due: for the first error of its emitter and code in 24 hours, at most 100 times per account.
    * If `mail` throws, nothing is stored, and the error can be counted again.
    */
   async count({ id, owner_id, subject_id, ...error }: ErrorRaised, mail: (due: DueMail) => Promise<void>): Promise<void> {
@@ -41,6 +43,7 @@ export class ErrorNoticesRepository {
         [owner_id, subject_id, code],
       );
       const mailedRecently = before[0]?.recent === true;
+      if (!mailedRecently && (await this.hasMostMails(transaction, owner_id))) return;
       await transaction.query(
         `INSERT INTO error_notice (account_id, subject_id, code, mailed_at) VALUES ($1, $2, $3, now())
          ON CONFLICT (account_id, subject_id, code) DO UPDATE SET
@@ -49,6 +52,14 @@ export class ErrorNoticesRepository {
       );
       if (!mailedRecently) await mail({ email: account.email, since: before[0]?.since ?? 0 });
     });
+  }
+
+  private async hasMostMails(transaction: Transaction, accountId: UserId): Promise<boolean> {
+    const { rowCount } = await transaction.query(
+      `SELECT FROM error_notice WHERE account_id = $1 AND mailed_at > now() - make_interval(hours => ${ONE_MAIL_IN_HOURS}) LIMIT ${MOST_MAILS}`,
+      [accountId],
+    );
+    return rowCount === MOST_MAILS;
   }
 
   async deleteOld(): Promise<void> {

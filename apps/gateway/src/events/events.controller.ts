@@ -1,5 +1,6 @@
 import { Controller, Delete, Get, Header, HttpCode, Param, Query, Req } from '@nestjs/common';
 import { ApiOperation } from '@nestjs/swagger';
+import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { type EmitterId, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { ERRORS_STREAM, LOGS_STREAM } from '#events';
@@ -7,7 +8,7 @@ import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsAccepted, AnswersInline, RespondsWithList, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { eventPageJson, type PolledEvent, polledEvents } from './event-page.js';
+import { eventPageBody, polledEvent, selectedSummary } from './event-page.js';
 import { DeleteEventsQuery, EmitterStream, EventPageQuery, EventSummary, StreamPageQuery } from './event.dto.js';
 import { EventsService } from './events.service.js';
 
@@ -28,7 +29,7 @@ export class EventsController {
     @Param('id', new IdPipe('source')) id: SourceId,
     @Query() query: EventPageQuery,
     @Req() request: FastifyRequest,
-  ): Promise<string> {
+  ): Promise<string | Readable> {
     return this.page(owner, id, query, request);
   }
 
@@ -42,11 +43,12 @@ export class EventsController {
     @Param('id', new IdPipe('source')) id: SourceId,
     @Query() query: StreamPageQuery,
     @Req() request: FastifyRequest,
-  ): Promise<string> {
+  ): Promise<string | Readable> {
     return this.page(owner, id, { ...query, event_name: LOGS_STREAM }, request);
   }
 
   @Get('sources/:id/events')
+  @Header('content-type', JSON_TYPE)
   @ApiOperation({
     operationId: 'pollSourceEvents',
     summary: 'List the last events of a source in full, in the format that older clients poll',
@@ -65,12 +67,14 @@ export class EventsController {
     },
   })
   @Problems(400, 404)
-  async poll(
+  poll(
     @OwnerId() owner: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
     @Query() query: EventPageQuery,
-  ): Promise<{ data: PolledEvent[] }> {
-    return polledEvents(await this.events.page(owner, id, { ...query, expand: 'event' }));
+    @Req() request: FastifyRequest,
+  ): Promise<string | Readable> {
+    const shown = polledEvent(requestedFields(request));
+    return eventPageBody(this.events.chunks(owner, id, { ...query, expand: 'event' }), shown, { withInfo: false });
   }
 
   @Get('workflows/:id/event_summaries')
@@ -83,7 +87,7 @@ export class EventsController {
     @Param('id', new IdPipe('workflow')) id: WorkflowId,
     @Query() query: EventPageQuery,
     @Req() request: FastifyRequest,
-  ): Promise<string> {
+  ): Promise<string | Readable> {
     return this.page(owner, id, query, request);
   }
 
@@ -97,7 +101,7 @@ export class EventsController {
     @Param('id', new IdPipe('workflow')) id: WorkflowId,
     @Query() query: StreamPageQuery,
     @Req() request: FastifyRequest,
-  ): Promise<string> {
+  ): Promise<string | Readable> {
     return this.page(owner, id, { ...query, event_name: ERRORS_STREAM }, request);
   }
 
@@ -139,7 +143,7 @@ export class EventsController {
     return { data: {} };
   }
 
-  private async page(owner: UserId, emitter: EmitterId, query: EventPageQuery, request: FastifyRequest): Promise<string> {
-    return eventPageJson(await this.events.page(owner, emitter, query), requestedFields(request));
+  private page(owner: UserId, emitter: EmitterId, query: EventPageQuery, request: FastifyRequest): Promise<string | Readable> {
+    return eventPageBody(this.events.chunks(owner, emitter, query), selectedSummary(requestedFields(request)));
   }
 }

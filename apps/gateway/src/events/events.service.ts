@@ -23,26 +23,43 @@ export class EventsService {
     private readonly publisher: Publisher,
   ) {}
 
-  /** A page of a stream. The store returns at most what fits into one message; the rest takes further requests. */
-  async page(ownerId: UserId, emitterId: EmitterId, { expand, event_name, limit, after, before }: EventPageQuery): Promise<EventPage> {
+  /** A page of a stream, as a whole: for a few events. */
+  async page(ownerId: UserId, emitterId: EmitterId, query: EventPageQuery): Promise<EventPage> {
+    let page: EventPage | undefined;
+    for await (const chunk of this.chunks(ownerId, emitterId, query)) page = page ? joined(page, chunk) : chunk;
+    return page!;
+  }
+
+  /** A page of a stream, in its order and in parts: the store returns at most what fits into one message. There is at least one, perhaps empty. */
+  async *chunks(
+    ownerId: UserId,
+    emitterId: EmitterId,
+    { expand, event_name, limit, after, before }: EventPageQuery,
+  ): AsyncGenerator<EventPage> {
     const query = { owner_id: ownerId, emitter_id: emitterId, stream: streamOf(event_name), expand: expand === 'event' };
     const ask = (window: PageRequest) => this.messages.request(listEvents, { ...query, ...window }, { key: emitterId });
     // an empty cursor counts as absent
-    let window: PageRequest = { limit, after: after || undefined, before: before || undefined };
-    const towardsNewer = window.before !== undefined && window.after === undefined;
-    let page = await ask(window);
-    while (page.cut && page.items.length < limit) {
-      const { start_cursor, end_cursor } = page.page_info;
-      window = {
-        ...window,
-        limit: limit - page.items.length,
-        ...(towardsNewer ? { before: start_cursor ?? '' } : { after: end_cursor ?? '' }),
-      };
-      const more = await ask(window);
-      if (more.items.length === 0) break;
-      page = towardsNewer ? joined(more, page, more.cut) : joined(page, more, more.cut);
+    const window: PageRequest = { limit, after: after || undefined, before: before || undefined };
+    let chunk = await ask(window);
+    let left = limit - chunk.items.length;
+    if (window.before !== undefined && window.after === undefined) {
+      // towards newer events: their newest part is the first one, and is found last
+      let found = chunk.items.length;
+      for (; chunk.cut && found < limit; found += chunk.items.length) {
+        const newer = await ask({ before: chunk.page_info.start_cursor ?? '', limit: limit - found });
+        if (newer.items.length === 0) break;
+        chunk = newer;
+      }
+      left = found - chunk.items.length;
+      chunk = { ...chunk, cut: left > 0 };
     }
-    return page;
+    yield chunk;
+    while (chunk.cut && left > 0) {
+      chunk = await ask({ ...window, after: chunk.page_info.end_cursor ?? '', limit: left });
+      if (chunk.items.length === 0) return;
+      left -= chunk.items.length;
+      yield chunk;
+    }
   }
 
   streams(ownerId: UserId, emitterId: EmitterId): Promise<EmitterStream[]> {
@@ -65,7 +82,7 @@ export class EventsService {
 }
 
 /** Joins two adjacent pages. */
-const joined = (newer: EventPage, older: EventPage, cut: boolean | undefined): EventPage => ({
+const joined = (newer: EventPage, older: EventPage): EventPage => ({
   page_info: {
     total_count: newer.page_info.total_count,
     count: newer.items.length + older.items.length,
@@ -73,5 +90,4 @@ const joined = (newer: EventPage, older: EventPage, cut: boolean | undefined): E
     end_cursor: older.page_info.end_cursor,
   },
   items: [...newer.items, ...older.items],
-  cut,
 });

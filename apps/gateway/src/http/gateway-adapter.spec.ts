@@ -1,6 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import fastify from 'fastify';
-import { KnownRoutes } from './gateway-adapter.js';
+import { GatewayAdapter, KnownRoutes } from './gateway-adapter.js';
+
+it('a client that sends its request slowly is disconnected after a minute', () => {
+  const { server } = new GatewayAdapter(1024).getInstance();
+  expect([server.requestTimeout, server.headersTimeout]).toEqual([60_000, 60_000]);
+});
 
 describe('known routes', () => {
   const app = fastify();

@@ -6,6 +6,8 @@ import { sendProblem } from './problem.js';
 
 /** Node's maximum. */
 const MAX_URL_LENGTH = 16_384;
+/** How long a client may take to send its request, because a slow client occupies memory. */
+const REQUEST_MS = 60_000;
 const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 /** The paths of lists that users expect at the route that creates their items. */
 const LISTS = new Map(
@@ -19,6 +21,7 @@ export class GatewayAdapter extends FastifyAdapter {
   constructor(bodyLimit: number) {
     super({
       bodyLimit,
+      requestTimeout: REQUEST_MS,
       routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_URL_LENGTH },
       rewriteUrl: (request: IncomingMessage) => readableUrl(request.url ?? '/'),
       genReqId: (request: IncomingMessage) => {

@@ -1,5 +1,5 @@
 import type { EventPage } from '#contracts';
-import { comparePlaces, eventIdOf, type EventPlace, type EventSummary, logPlaceOf, parseEventId } from '#events';
+import { comparePlaces, eventIdOf, type EventPlace, type EventSummary, logPlaceOf, parseEventId, summaryFields } from '#events';
 import type { LiveClient } from './live-client.js';
 import { isBelow, type Seam } from './live-hub.js';
 
@@ -15,7 +15,7 @@ const ALL = 100;
 
 interface StoredEvent {
   place: EventPlace;
-  summary: EventSummary;
+  summary: Pick<EventSummary, 'id' | 'metadata'>;
   json: string;
 }
 
@@ -69,7 +69,8 @@ async function* wholeSince(after: EventPlace, stored: StoredStream): AsyncGenera
 }
 
 function read(json: string): StoredEvent {
-  const summary = JSON.parse(json) as EventSummary;
+  const fields = summaryFields(json);
+  const summary = { id: JSON.parse(fields.id) as string, metadata: JSON.parse(fields.metadata) as EventSummary['metadata'] };
   const place = parseEventId(summary.id);
   if (!place) throw new Error(`the store shows an event with the id ${summary.id}`);
   return { place, summary, json };

@@ -64,12 +64,12 @@ export class LiveClient implements LiveListener {
   }
 
   /** Remembers a stored event that the client has received before. */
-  knows({ metadata }: EventSummary): void {
+  knows({ metadata }: Pick<EventSummary, 'metadata'>): void {
     this.emits.add(metadata.name, metadata.emit_id);
   }
 
   /** Sends a stored event, given as JSON. A caller that sends many waits for `drained` in between. */
-  sendStored({ id, metadata }: EventSummary, json: string): void {
+  sendStored({ id, metadata }: Pick<EventSummary, 'id' | 'metadata'>, json: string): void {
     if (this.emits.add(metadata.name, metadata.emit_id)) this.write(eventFrame(id, json));
   }
 

@@ -1,7 +1,7 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Allow, IsBoolean, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
-import { NewSource, SourcePatch } from '#contracts';
+import { NAME_LENGTH, NewSource, SourcePatch } from '#contracts';
 import { ANY_JSON } from '../http/api-docs.js';
 import { DescribesExternalId } from '../http/external-id.dto.js';
 
@@ -39,7 +39,7 @@ export class CreateSourceBody extends NewSource {
   })
   override component_id?: string;
 
-  @ApiPropertyOptional({ description: "Default: the slug of the component's name." })
+  @ApiPropertyOptional({ maxLength: NAME_LENGTH, description: "Default: the slug of the component's name." })
   override name?: string;
 
   @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
@@ -72,7 +72,12 @@ export class PatchSourceBody extends SourcePatch {
   @ApiPropertyOptional({ description: 'The key of a component in the registry.' })
   override key?: string;
 
-  @ApiPropertyOptional({ type: String, nullable: true, description: "null resets it to the slug of the component's name." })
+  @ApiPropertyOptional({
+    type: String,
+    nullable: true,
+    maxLength: NAME_LENGTH,
+    description: "null resets it to the slug of the component's name.",
+  })
   override name?: string | null;
 
   @DescribesExternalId()

@@ -1,7 +1,7 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsBoolean, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
-import { WebhookFields } from '#contracts';
+import { DESCRIPTION_LENGTH, NAME_LENGTH, WebhookFields } from '#contracts';
 import { DescribesExternalId } from '../http/external-id.dto.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
@@ -25,10 +25,10 @@ export class WebhookParameters extends WebhookFields {
   })
   override url?: string;
 
-  @ApiPropertyOptional({ type: String, nullable: true })
+  @ApiPropertyOptional({ type: String, nullable: true, maxLength: NAME_LENGTH })
   override name?: string | null;
 
-  @ApiPropertyOptional({ type: String, nullable: true })
+  @ApiPropertyOptional({ type: String, nullable: true, maxLength: DESCRIPTION_LENGTH })
   override description?: string | null;
 
   @ApiPropertyOptional({

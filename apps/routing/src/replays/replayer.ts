@@ -12,6 +12,8 @@ import { ReplayLog } from './replay-log.js';
 
 /** Replays are looked for in this interval. */
 const LOOK_MS = 1000;
+/** A replay whose listener is slow must not delay those of others. */
+const TURN_MS = 10_000;
 /** Between two steps of a replay. */
 const PAUSE_MS = 200;
 /** Read from the log at once. */
@@ -31,7 +33,7 @@ interface Work {
 }
 
 /**
- * Carries out replays, one at a time, a few deliveries at a time:
+ * Carries out replays in turns, one at a time, a few deliveries at a time:
  *
  *   claimed ─► wait until nothing live is due ─► park a batch ─► wait for its first attempts ─► …
  *
@@ -79,7 +81,8 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   private async carryOut(row: ReplayRow): Promise<void> {
     const work: Work = { row, ahead: [], behind: row.offsets, last: false };
-    while (!this.stopping && isRunning(row)) {
+    const until = Date.now() + TURN_MS;
+    while (!this.stopping && isRunning(row) && Date.now() < until) {
       if (await this.step(work)) await sleep(PAUSE_MS);
       // false: it was cancelled
       if (!(await this.replays.save(row, { release: !isRunning(row) }))) return;

@@ -10,16 +10,26 @@ import {
   NotFound,
   type ReplayProgress,
   ReplayReference,
+  TooManyRequests,
   type UserId,
 } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
+import { LimitPerKey } from '#service';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import { progressOf, ReplaysRepository } from './replays.repository.js';
 import { ReplayLog } from './replay-log.js';
 
+/** Running replays of an account: they take turns with those of others. */
+const RUNNING_PER_ACCOUNT = 20;
+/** Counting the events of a replay reads the log. */
+const COUNTED_PER_ACCOUNT = 4;
+const COUNTED_OF_ALL = 16;
+
 @Controller()
 export class ReplaysController {
+  private readonly counts = new LimitPerKey<UserId>(COUNTED_PER_ACCOUNT, COUNTED_OF_ALL);
+
   constructor(
     private readonly replays: ReplaysRepository,
     private readonly log: ReplayLog,
@@ -33,9 +43,17 @@ export class ReplaysController {
     if (!(await this.directory.findOwned(owner_id, emitter_id)))
       throw new NotFound(isId('source', emitter_id) ? 'source' : 'workflow', emitter_id);
     await this.requireActive(owner_id, listener_id);
-    const events = await this.log.count({ ...request, offsets: {} });
-    if (dry_run !== true) await this.replays.add({ id, ...request, events });
-    return { events };
+    if (dry_run !== true && (await this.replays.countRunning(owner_id)) >= RUNNING_PER_ACCOUNT)
+      throw new TooManyRequests(`at most ${RUNNING_PER_ACCOUNT} replays of an account can run at a time`);
+    const release = this.counts.acquire(owner_id);
+    if (!release) throw new TooManyRequests('too many replays are being created; try again in a moment');
+    try {
+      const events = await this.log.count({ ...request, offsets: {} });
+      if (dry_run !== true) await this.replays.add({ id, ...request, events });
+      return { events };
+    } finally {
+      release();
+    }
   }
 
   @Handles(getReplay)

@@ -92,7 +92,12 @@ export class ReplaysRepository {
     await this.replays.update({ owner_id: ownerId, id, status: 'running' }, { status: 'cancelled' });
   }
 
-  /** A replay that no replica works on. SQL: the database's clock, and rows that others hold are skipped. */
+  /** Those of the account that have not ended. */
+  countRunning(ownerId: UserId): Promise<number> {
+    return this.replays.countBy({ owner_id: ownerId, status: 'running' });
+  }
+
+  /** The replay whose turn it is: the one that no replica has worked on for the longest time. SQL: the database's clock, and rows that others hold are skipped. */
   async claim(): Promise<ReplayRow | undefined> {
     const { rows } = await this.database.query<ReplayRow>({
       name: 'replay-claim',
@@ -109,7 +114,7 @@ export class ReplaysRepository {
     const { rowCount } = await this.database.query({
       name: 'replay-save',
       text: `UPDATE replay SET status = $2, delivered = $3, failed = $4, offsets = $5, parked = $6,
-               leased_until = CASE WHEN $7 THEN '-infinity' ELSE now() + ${LEASE} END
+               leased_until = CASE WHEN $7 THEN now() ELSE now() + ${LEASE} END
              WHERE id = $1 AND status = 'running'`,
       values: [id, status, delivered, failed, JSON.stringify(offsets), JSON.stringify(parked), release],
     });

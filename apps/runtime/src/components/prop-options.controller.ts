@@ -3,25 +3,33 @@ import { Payload } from '@nestjs/microservices';
 import {
   ComponentOptions,
   componentOptions,
+  findCredentials,
   Invalid,
   ksuid,
   NotFound,
   type OptionsRequest,
+  type PropDefinition,
   type PropOptions,
   SluiceError,
   SourceOptions,
   sourceOptions,
+  TooManyRequests,
   type UserId,
 } from '#contracts';
-import { Handles } from '#messaging';
+import { Handles, Messages } from '#messaging';
 import { SecretBox } from '#secrets';
+import { LimitPerKey } from '#service';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { openedProps, withoutMasks } from '../deployments/opened-props.js';
 import { type OptionsCall, Sandbox } from '../sandbox/sandbox.js';
 import { CodeCache } from './code-cache.js';
+import { namedConnections, withCredentials } from './connected-values.js';
 
 /** Shorter than the caller's timeout. */
 const OPTIONS_MS = 20_000;
+/** Each occupies one of the 128 requests that this process handles at a time, and may last as long as the code wants. */
+const OPTIONS_PER_ACCOUNT = 8;
+const OPTIONS_OF_ALL = 32;
 /** In characters. */
 const LONGEST_MESSAGE = 2000;
 
@@ -36,11 +44,14 @@ interface Target {
 /** The values that a prop may have: a fixed list, or what the component's `options()` returns in the sandbox. */
 @Controller()
 export class PropOptionsController {
+  private readonly calls = new LimitPerKey<UserId>(OPTIONS_PER_ACCOUNT, OPTIONS_OF_ALL);
+
   constructor(
     private readonly deployments: DeploymentsRepository,
     private readonly codes: CodeCache,
     private readonly box: SecretBox,
     private readonly sandbox: Sandbox,
+    private readonly messages: Messages,
   ) {}
 
   @Handles(sourceOptions)
@@ -68,22 +79,43 @@ export class PropOptionsController {
     if (!definition) throw new NotFound('prop', prop);
     if (Array.isArray(definition.options)) return { options: definition.options as unknown[], context: null };
     if (definition.remoteOptions !== true) throw new Invalid(`the prop ${prop} has no options`);
-    const call: OptionsCall = { prop, query: query ?? null, page: page ?? 0, prev_context: prev_context ?? null };
-    const { status, error, emits } = await this.sandbox.run({
-      runId: ksuid(),
-      accountId: owner,
-      sourceId,
-      component,
-      method: 'options',
-      props: values,
-      endpoint: null,
-      db: {},
-      event: JSON.stringify(call),
-      wallMs: OPTIONS_MS,
-    });
-    const result = emits.at(-1)?.event;
-    if (status !== 'ok' || result === undefined)
-      throw new SluiceError('unprocessable', (error?.message ?? 'options() returned nothing').slice(0, LONGEST_MESSAGE).toWellFormed());
-    return JSON.parse(result) as PropOptions;
+    const release = this.calls.acquire(owner);
+    if (!release) throw new TooManyRequests('too many calls of options() are in progress; try again in a moment');
+    try {
+      const call: OptionsCall = { prop, query: query ?? null, page: page ?? 0, prev_context: prev_context ?? null };
+      const { status, error, emits } = await this.sandbox.run({
+        runId: ksuid(),
+        accountId: owner,
+        sourceId,
+        component,
+        method: 'options',
+        props: await this.connected(owner, description.configurable_props, values),
+        endpoint: null,
+        db: {},
+        event: JSON.stringify(call),
+        wallMs: OPTIONS_MS,
+      });
+      const result = emits.at(-1)?.event;
+      const found = result === undefined ? undefined : (JSON.parse(result) as unknown);
+      if (status !== 'ok' || !isPropOptions(found))
+        throw new SluiceError('unprocessable', (error?.message ?? 'options() returned nothing').slice(0, LONGEST_MESSAGE).toWellFormed());
+      return found;
+    } finally {
+      release();
+    }
   }
+
+  /** As in a run: a connection that the values name becomes its credentials. */
+  private async connected(owner: UserId, props: PropDefinition[], values: Record<string, unknown>): Promise<Record<string, unknown>> {
+    const named = namedConnections(props, values);
+    if (named.length === 0) return values;
+    const ids = named.map(({ id }) => id);
+    return withCredentials(values, named, await this.messages.request(findCredentials, { owner_id: owner, ids }, { key: owner }), this.box);
+  }
+}
+
+/** Code that has taken over the process may emit anything. */
+function isPropOptions(value: unknown): value is PropOptions {
+  const { options, context } = (value ?? {}) as Partial<Record<keyof PropOptions, unknown>>;
+  return Array.isArray(options) && typeof context === 'object' && !Array.isArray(context);
 }

@@ -26,10 +26,11 @@ async function start(
   response: EndpointResponse | Error = 'queued',
   requestsPerSecond: number | null = null,
   endpointsUrl = 'http://in.test',
+  maxEndpointBodyBytes = LIMIT,
 ) {
   const events: HttpEvent[] = [];
   const endpoints = {
-    find: async (key: string) => (key === KEY ? ({ active: true } as DeploymentRow) : undefined),
+    find: async (key: string) => (key === KEY ? ({ active: true, owner_id: 'u_1' } as unknown as DeploymentRow) : undefined),
     accept: async (_: DeploymentRow, event: HttpEvent) => {
       events.push(event);
       if (response instanceof Error) throw response;
@@ -40,7 +41,7 @@ async function start(
     endpointsHost: '127.0.0.1',
     endpointsPort: 0,
     endpointsUrl,
-    maxEndpointBodyBytes: LIMIT,
+    maxEndpointBodyBytes,
     endpointRequestsPerSecond: requestsPerSecond,
   } as RuntimeConfig;
   const locks = { close: async () => {} } as SourceLocks;
@@ -149,6 +150,30 @@ describe('a body', () => {
     const headers = { expect: '100-continue' };
     expect(await send({ headers: { ...headers, 'content-length': 3 } }, 'abc')).toMatchObject({ status: 200, continued: true });
     expect(await send({ headers: { ...headers, 'content-length': LIMIT + 1 } }, '')).toMatchObject({ status: 413, continued: false });
+  });
+
+  it('for an unknown endpoint is not waited for', async () => {
+    const { port } = await start();
+    const client = connect(port, '127.0.0.1');
+    client.write(`POST /anotherendpoint99 HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nx`);
+    const [response] = (await once(client, 'data')) as [Buffer];
+    expect(response.toString()).toMatch(/^HTTP\/1.1 404/);
+    client.destroy();
+  });
+
+  it('gets 429 while bodies of 64 MiB are being received for the account', async () => {
+    const { port, send } = await start('queued', null, 'http://in.test', 1024 * 1024);
+    const head = `POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: ${1024 * 1024}\r\n\r\n`;
+    const clients = Array.from({ length: 66 }, () => connect(port, '127.0.0.1'));
+    const refusals = clients.map(async (client) => {
+      client.write(head);
+      client.write(Buffer.alloc(1024 * 1024 - 1));
+      return ((await once(client, 'data')) as [Buffer])[0].toString();
+    });
+    expect(await Promise.race(refusals)).toMatch(/^HTTP\/1.1 429[^]*retry-after: 5/i);
+    for (const client of clients) client.destroy();
+    let status = 0;
+    while (status !== 200) ({ status } = await send({}, 'x'));
   });
 
   it('that arrives slowly does not delay other requests, and one that never ends is not an event', async () => {

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { endpointLabel, hasOwnHosts } from '#config';
-import { SluiceError } from '#contracts';
+import { SluiceError, TooManyRequests, type UserId } from '#contracts';
 import { isTransient } from '#database';
 import { LOG, type Log } from '#observability';
 import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
@@ -19,7 +19,9 @@ class BodyTooLarge extends Error {}
 /** How long a client may take to send its request, because a slow client occupies memory. */
 const REQUEST_MS = 60_000;
 const HEADERS_MS = 10_000;
-/** The Retry-After when too many runs of the account are waiting. */
+/** Of the bodies that are being received for one account: slow clients must not fill the memory. */
+const MAX_RECEIVING_BYTES = 64 * 1024 * 1024;
+/** The Retry-After when too much of the account is waiting. */
 const BUSY_RETRY_S = 5;
 
 /** The endpoints of sources, on a separate origin: `/<endpoint key>/any/path`. Any method. */
@@ -28,6 +30,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   private readonly server: Server;
   private readonly limiter: RateLimiterMemory | null;
   private readonly ownHosts: boolean;
+  /** Bytes by account. */
+  private readonly receiving = new Map<UserId, number>();
 
   constructor(
     private readonly config: RuntimeConfig,
@@ -68,19 +72,20 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = request.url ?? '/';
     const [, key = '', path, search = ''] = /^\/+([^/?]*)([^?]*)\??(.*)$/.exec(url) ?? [];
-    if (Number(request.headers['content-length']) > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
-    if (request.headers.expect !== undefined) response.writeContinue();
-    // read first, so that the client has finished sending when it gets the response
-    const body = await readBody(request, this.config.maxEndpointBodyBytes);
     const wait = await this.tooMany(key);
     if (wait !== null) {
       response.setHeader('retry-after', wait);
-      return respond(response, 429, 'too many requests to this endpoint');
+      return refuse(request, response, 429, 'too many requests to this endpoint');
     }
     // on the host of one source, another one does not exist: they are separate origins
     const isThere = !this.ownHosts || request.headers.host?.split('.', 1)[0]?.toLowerCase() === endpointLabel(key);
+    // before the body is read: a client that guesses endpoints must not occupy memory
     const deployment = isThere ? await this.endpoints.find(key) : undefined;
-    if (!deployment) return respond(response, 404, 'endpoint not found');
+    if (!deployment) return refuse(request, response, 404, 'endpoint not found');
+    if (Number(request.headers['content-length']) > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
+    if (request.headers.expect !== undefined) response.writeContinue();
+    // read first, so that the client has finished sending when it gets the response
+    const body = await this.readBody(request, deployment.owner_id);
     const event = await httpEvent({ method: request.method ?? 'GET', path: path || '/', search, headers: request.headers, body });
     const reply = await this.endpoints.accept(deployment, event);
     if (reply === 'queued') return respond(response, 200, null);
@@ -105,14 +110,39 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     }
   }
 
+  private async readBody(request: IncomingMessage, owner: UserId): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    try {
+      // leaving the loop early must not close the connection: the client gets an error response
+      for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        size += chunk.length;
+        if (this.receive(owner, chunk.length) > MAX_RECEIVING_BYTES)
+          throw new TooManyRequests('too many requests to endpoints of this account are being received');
+        if (size > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
+        chunks.push(chunk);
+      }
+      return Buffer.concat(chunks);
+    } finally {
+      this.receive(owner, -size);
+    }
+  }
+
+  private receive(owner: UserId, bytes: number): number {
+    const sum = (this.receiving.get(owner) ?? 0) + bytes;
+    if (sum > 0) this.receiving.set(owner, sum);
+    else this.receiving.delete(owner);
+    return sum;
+  }
+
   private fail(request: IncomingMessage, response: ServerResponse, error: Error): void {
     // the client has disconnected, perhaps because it was too slow and Node has sent it a 408: there is nothing to respond to or log
     if (request.destroyed && !request.complete) return;
-    if (error instanceof BodyTooLarge) {
-      // a client that waits for 100 Continue has not sent the body; if it does later, the body would be parsed as the next request
-      if (request.headers.expect === undefined) dropUnreadBody(request);
-      else response.setHeader('connection', 'close');
-      return respond(response, 413, `the body is larger than ${this.config.maxEndpointBodyBytes} bytes`);
+    if (error instanceof BodyTooLarge)
+      return refuse(request, response, 413, `the body is larger than ${this.config.maxEndpointBodyBytes} bytes`);
+    if (error instanceof TooManyRequests) {
+      response.setHeader('retry-after', BUSY_RETRY_S);
+      return refuse(request, response, 429, error.message);
     }
     const unavailable = isTransient(error) || (error instanceof SluiceError && (error.code === 'unavailable' || error.code === 'timeout'));
     this.log[unavailable ? 'warn' : 'error']({ err: error }, 'endpoint.failed');
@@ -121,20 +151,16 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   }
 }
 
-async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  // leaving the loop early must not close the connection: the client gets an error response
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) throw new BodyTooLarge();
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
 /** Scripts in a response cannot use this origin, because components of other accounts share it. */
 const SANDBOXED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' };
+
+/** Responds before the body has been read. */
+function refuse(request: IncomingMessage, response: ServerResponse, status: number, message: string): void {
+  // a client that waits for 100 Continue has not sent the body; if it does later, the body would be parsed as the next request
+  if (request.headers.expect === undefined) dropUnreadBody(request);
+  else if (!response.headersSent) response.setHeader('connection', 'close');
+  respond(response, status, message);
+}
 
 function respond(response: ServerResponse, status: number, message: string | null): void {
   if (response.headersSent) return void response.end();

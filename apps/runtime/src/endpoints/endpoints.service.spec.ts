@@ -63,6 +63,18 @@ describe('the endpoints of sources', () => {
     service = module.get(EndpointsService);
   });
 
+  it('are not looked up in the catalog while sixteen unknown ones are', async () => {
+    const { promise: replied, resolve: reply } = Promise.withResolvers<null>();
+    messages.replyTo(findEndpoint, () => replied as never);
+    deployed.set(KEY, DEPLOYMENT);
+    const unknown = Array.from({ length: 16 }, (_, n) => service.find(`unknownendpoint${n}`));
+    await expect(service.find('onemoreendpoint1')).rejects.toMatchObject({ code: 'too_many_requests' });
+    expect(await service.find(KEY)).toBe(DEPLOYMENT);
+    reply(null);
+    expect(await Promise.all(unknown)).toEqual(unknown.map(() => undefined));
+    expect(await service.find('onemoreendpoint1')).toBeUndefined();
+  });
+
   it('are found by their key', async () => {
     deployed.set(KEY, DEPLOYMENT);
     expect(await service.find(KEY)).toBe(DEPLOYMENT);

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { executeRun, findEndpoint, type RunRequest, type UserId } from '#contracts';
+import { executeRun, findEndpoint, type RunRequest, TooManyRequests, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
 import { LimitPerKey } from '#service';
@@ -17,6 +17,8 @@ import type { HttpEvent } from './http-event.js';
 const HTTP_INTERFACE = '$.interface.http';
 /** How long an unknown key is remembered, so that it is not looked up again. */
 const UNKNOWN_MS = 1000;
+/** Anyone can request endpoints that do not exist: they must not occupy the catalog. */
+const MAX_LOOKUPS = 16;
 /** The statuses of runs that were stopped. */
 const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
@@ -30,6 +32,7 @@ const MAX_WAITING_REQUESTS = 64;
 @Injectable()
 export class EndpointsService {
   private readonly waiting = new LimitPerKey<UserId>(MAX_WAITING_REQUESTS);
+  private lookups = 0;
   private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_MS });
 
   constructor(
@@ -42,18 +45,28 @@ export class EndpointsService {
     private readonly messages: Messages,
   ) {}
 
-  /** The active source behind an endpoint's key. */
+  /** The active source behind an endpoint's key. Throws TooManyRequests while many unknown keys are looked up. */
   async find(key: string): Promise<DeploymentRow | undefined> {
     if (!KEY.test(key)) return undefined;
     let deployment = await this.deployments.findByEndpoint(key);
     if (!deployment && !this.unknown.has(key)) {
       // the first request may overtake the fact of the source's creation
-      const state = await this.messages.request(findEndpoint, { endpoint_key: key }, { key });
-      if (state) await this.directory.learn(state);
-      else this.unknown.set(key, true);
+      await this.lookUp(key);
       deployment = await this.deployments.findByEndpoint(key);
     }
     return deployment?.active ? deployment : undefined;
+  }
+
+  private async lookUp(key: string): Promise<void> {
+    if (this.lookups >= MAX_LOOKUPS) throw new TooManyRequests('too many requests to unknown endpoints');
+    this.lookups++;
+    try {
+      const state = await this.messages.request(findEndpoint, { endpoint_key: key }, { key });
+      if (state) await this.directory.learn(state);
+      else this.unknown.set(key, true);
+    } finally {
+      this.lookups--;
+    }
   }
 
   /** Runs the source for a request. The run is durable before this returns, unless the component responds itself. */

@@ -83,12 +83,15 @@ async function parseBody(contentType: string, body: Buffer, text: string): Promi
 async function multipartFields(contentType: string, body: Buffer): Promise<Record<string, unknown> | undefined> {
   try {
     const form = await new Response(new Uint8Array(body), { headers: { 'content-type': contentType } }).formData();
-    const fields: Record<string, unknown> = {};
+    // entries of the same name are appended: copying them would take the square of their number
+    const fields = new Map<string, unknown[]>();
     for (const [name, value] of form) {
       const field = typeof value === 'string' ? value : { filename: value.name, type: value.type, size: value.size };
-      fields[name] = Object.hasOwn(fields, name) ? [fields[name], field].flat() : field;
+      const known = fields.get(name);
+      if (known) known.push(field);
+      else fields.set(name, [field]);
     }
-    return fields;
+    return Object.fromEntries([...fields].map(([name, values]) => [name, values.length === 1 ? values[0] : values]));
   } catch {
     return undefined;
   }

@@ -44,3 +44,12 @@ it.each<[string, string, object]>([
     ...where,
   });
 });
+
+it.each(['a', ':1', '\n', ' ', '(', 'a:1:', '\n at '])('a stack of the longest length that repeats "%s" is read in linear time', (part) => {
+  const stack = ` at ${part.repeat(32_768 / part.length)}x`;
+  const before = process.cpuUsage();
+  errorLine({ name: 'E', code: null, message: '', stack });
+  errorLine({ name: 'E', code: null, message: '', stack: stack.trim() });
+  // this thread serves every account
+  expect(process.cpuUsage(before).user / 1e3).toBeLessThan(50);
+});

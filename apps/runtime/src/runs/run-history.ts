@@ -55,8 +55,12 @@ export const skippedEntry = ({ trigger, hook }: Pick<RunRequest, 'trigger' | 'ho
   error: JSON.stringify({ name: 'Skipped', message: reason, stack: '' }),
 });
 
+/** The longest line of a stack that is read: the component writes it, and the time to match it grows with its square. */
+const LONGEST_FRAME = 500;
+
 /** The error of a component in one line, and where in its code it was thrown. */
 export function errorLine({ name, message, stack }: RunError): { error: string; at?: string } {
-  const at = /^\s+at .*?([^\s(/]+:\d+:\d+)\)?$/m.exec(stack)?.[1];
+  const frame = stack.split('\n', 50).find((line) => /^ +at /.test(line)) ?? '';
+  const at = /([^\s(/]+:\d+:\d+)\)?$/.exec(frame.slice(-LONGEST_FRAME))?.[1];
   return { error: `${name}: ${message}`.slice(0, 300), ...(at && { at }) };
 }

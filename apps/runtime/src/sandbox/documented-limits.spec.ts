@@ -4,6 +4,7 @@ import { RuntimeConfig } from '../runtime.config.js';
 import { curatedModules } from './curated-modules.js';
 import { defaultEgressLimits } from './egress/egress-budget.js';
 import { closedBuiltIns } from './guest/built-ins.js';
+import { tmpBytes } from './jail/command-line.js';
 import { defaultLimits } from './sandbox-config.js';
 
 const page = readFileSync(new URL('../../../../docs/reference/components.md', import.meta.url), 'utf8');
@@ -22,6 +23,7 @@ describe('docs/reference/components.md', () => {
   it.each([
     ['time of a run', `${wallMs / 1000} s, of which ${cpuMs / 1000} s CPU time`],
     ['memory', `${memoryMb} MB for the process, ${heapMb} MB for JavaScript objects`],
+    ['temporary files', `${tmpBytes / MiB} MB in \`/tmp\`, ${defaultLimits.temporaryFiles} files and folders`],
     ['emits', `${emits} per run, together at most ${emittedBytes / MiB} MiB`],
     ['an event', `${eventBytes / MiB} MiB of JSON`],
     ['an event', `nested ${eventDepth} levels deep`],

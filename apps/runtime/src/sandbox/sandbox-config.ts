@@ -23,6 +23,8 @@ export interface SandboxLimits extends GuestLimits {
   silenceCpuMs: number;
   /** Resident memory of a process */
   memoryMb: number;
+  /** Files and folders in the temporary folder of a process */
+  temporaryFiles: number;
   /** V8's heap, without buffers, stacks and code */
   heapMb: number;
   /** One frame from a process */
@@ -44,6 +46,7 @@ export const defaultLimits: SandboxLimits = {
   cpuMs: 5_000,
   silenceCpuMs: 2_000,
   memoryMb: 256,
+  temporaryFiles: 5_000,
   heapMb: 128,
   frameBytes: 8 << 20,
   frameTokens: 40_000,

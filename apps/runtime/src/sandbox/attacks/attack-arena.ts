@@ -1,21 +1,20 @@
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { getPriority, hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { OwnHosts } from '#egress';
 import { startMockInternet, type MockInternet } from '../egress/mock-internet-for-tests.js';
 import type { JailChoice } from '../jail/choose-jail.js';
 import type { Rung } from '../jail/jail.js';
 import type { ProcessSandbox } from '../process-sandbox.js';
-import { jobOf, startTestSandbox } from '../sandbox-for-tests.js';
+import { componentOf, jobOf, startTestSandbox } from '../sandbox-for-tests.js';
 import type { RunOutcome } from '../sandbox.js';
-import { attackCode, attacks, type Attack, type Targets } from './attacks.js';
+import { attackCode, attacks, loadingCode, type Attack, type Targets } from './attacks.js';
 
 export interface AttackResult {
   attack: Attack;
   breaches: string[];
-  outcome: RunOutcome;
   /** The outcome of the hostile account's next, harmless run */
   next: RunOutcome;
 }
@@ -33,6 +32,7 @@ export interface ArenaResult {
 
 const atATime = 4;
 const attackMs = 1800;
+const nextMs = 20_000;
 const victimEveryMs = 25;
 const victimCode =
   'export default { name: "v", props: { db: "$.service.db" }, async run() { const n = (this.db.get("n") ?? 0) + 1; this.db.set("n", n); this.$emit({ n }) } }';
@@ -100,14 +100,34 @@ export function damageToOthers({ jail, victim, reached, leftovers }: ArenaResult
 }
 
 async function attackOnce(sandbox: ProcessSandbox, attack: Attack, accountId: string, targets: Targets): Promise<AttackResult> {
-  const outcome = await sandbox.run(jobOf(attackCode(attack), { accountId, event: JSON.stringify(targets), wallMs: attackMs }));
+  const breaches = attack.whileLoading
+    ? await load(sandbox, loadingCode(attack, targets), accountId)
+    : await run(sandbox, attackCode(attack), accountId, targets);
   // Code that it left running gets a turn
   await new Promise((resolve) => setTimeout(resolve, 100));
-  const next = await sandbox.run(jobOf(victimCode, { accountId, db: { n: '1' } }));
-  const breaches = outcome.emits.map(({ event }) => event).filter((event) => event.startsWith('"BREACH'));
-  if (JSON.stringify([outcome, next]).includes('SPOOF') && outcome.error?.name === 'SPOOF') breaches.push('it ended another run');
-  return { attack, breaches, outcome, next };
+  const next = await sandbox.run(jobOf(victimCode, { accountId, db: { n: '1' }, wallMs: nextMs }));
+  if (isSpoofed(next)) breaches.push('it ended another run');
+  return { attack, breaches, next };
 }
+
+async function run(sandbox: ProcessSandbox, code: string, accountId: string, targets: Targets): Promise<string[]> {
+  const outcome = await sandbox.run(jobOf(code, { accountId, event: JSON.stringify(targets), wallMs: attackMs }));
+  const breaches = outcome.emits.map(({ event }) => event).filter((event) => event.startsWith('"BREACH'));
+  return isSpoofed(outcome) ? [...breaches, 'it ended another run'] : breaches;
+}
+
+/** Inspects the component, and runs it if it is accepted. */
+async function load(sandbox: ProcessSandbox, code: string, accountId: string): Promise<string[]> {
+  const until = Date.now() + 3 * attackMs;
+  const refusal = await sandbox.inspect(componentOf(code), { accountId, until, installs: true }).then(
+    () => '',
+    (error: Error) => error.message,
+  );
+  const { error } = await sandbox.run(jobOf(code, { accountId, wallMs: attackMs }));
+  return [refusal, error?.message ?? ''].filter((message) => message.includes('BREACH'));
+}
+
+const isSpoofed = ({ error }: RunOutcome): boolean => error?.name === 'SPOOF';
 
 function keepVictim(sandbox: ProcessSandbox): { stop(): Promise<ArenaResult['victim']> } {
   const seen: ArenaResult['victim'] = { runs: 0, failures: [], slowestMs: 0 };
@@ -144,6 +164,7 @@ interface Bait {
 
 /** Servers and signal handlers of the parent that record what reached them. */
 async function setBait(): Promise<Bait> {
+  const priority = getPriority();
   const reached = new Set<string>();
   const id = randomBytes(4).toString('hex');
   const unixSocket = join(tmpdir(), `sluice-bait-${id}`);
@@ -180,6 +201,7 @@ async function setBait(): Promise<Bait> {
       ...reached,
       ...(internet.forbiddenConnections() > 0 ? ['forbidden port'] : []),
       ...('polluted' in {} || 'id' in {} ? ['Object.prototype'] : []),
+      ...(getPriority() === priority ? [] : ['priority']),
     ],
     remove: () => {
       for (const server of servers) server.close();

@@ -21,7 +21,7 @@ if (!isSafe(jail)) {
 
   it('are run to an end of each', async () => {
     expect((await arena).results).toHaveLength(attacks.length);
-  }, 300_000);
+  }, 600_000);
 
   it.each(attacksOn(jail).map((attack) => [attack.group, attack.name, attack] as const))('%s: %s', async (_group, _name, attack) => {
     const result = (await arena).results.find((candidate) => candidate.attack === attack)!;

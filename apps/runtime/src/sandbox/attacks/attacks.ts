@@ -1,11 +1,13 @@
 /**
- * Hostile components. Each body is the `run` of one, and calls `breach` when it reaches something that it must not. They have the original `connect` and
- * all of `process`, because they test the jail and the parent, not the guest's error messages.
+ * Hostile components. Each body is the `run` of one, or the code that is evaluated when one is loaded, and calls `breach` when it reaches something that
+ * it must not. They have the original `connect` and all of `process`, because they test the jail and the parent, not the guest's error messages.
  */
 export interface Attack {
   group: string;
   name: string;
   body: string;
+  /** Whether the body is evaluated at the top level of the module, when the component is inspected */
+  whileLoading: boolean;
   /** Whether rungs without namespaces cannot contain it, as documented */
   needsNamespaces: boolean;
   /** Whether it also breaks the account's next run: components of one account share a process */
@@ -48,6 +50,18 @@ const groups: Record<string, Record<string, string>> = {
     'writes through SQLite': `const { DatabaseSync } = builtin('node:sqlite'), exchange = egressPath.replace(/\\/[^/]*$/, ''); for (const path of [exchange + '/x.db', '/runner/x.db', '/var/tmp/sluice-attack.db', '/x.db']) { const d = new DatabaseSync(':memory:'); await attempt(() => { d.exec("ATTACH '" + path + "' AS x; CREATE TABLE x.t (a); INSERT INTO x.t VALUES (1)"); breach(path) }); await attempt(() => { d.exec("CREATE TABLE t (a); VACUUM INTO '" + path + "2'"); breach(path) }) }`,
     'reads through SQLite': `const { DatabaseSync } = builtin('node:sqlite'); for (const path of ['/etc/passwd', '/proc/' + process.ppid + '/environ', '/proc/' + event.parentPid + '/environ', event.projectFile]) { const d = new DatabaseSync(':memory:'); await attempt(() => { try { d.exec("ATTACH 'file:" + path + "?mode=ro' AS x; SELECT * FROM x.sqlite_master"); breach(path) } catch (e) { if (/not a database|malformed/.test(e.message)) breach('opened ' + path); throw e } }) }`,
     'loads a library through SQLite': `await attempt(() => { const { DatabaseSync } = builtin('node:sqlite'); const d = new DatabaseSync('/tmp/x.db', { allowExtension: true }); d.loadExtension('/lib/x86_64-linux-gnu/libm.so.6'); breach('loaded') })`,
+    'reads itself through /proc': `await read('/proc/self/environ'); await read('/proc/thread-self/root/etc/passwd'); await read('/proc/self/cwd/../etc/passwd'); for (let fd = 0; fd < 32; fd++) await read('/proc/self/fd/' + fd + '/../../etc/passwd')`,
+    'reads devices': `for (const name of ['mem', 'kmsg', 'kvm', 'sda', 'vda', 'nvme0n1', 'loop0', 'fuse', 'tty', 'net/tun']) await attempt(() => { fs.openSync('/dev/' + name, 'r+'); breach(name) })`,
+    'opens a file as a Blob or a stream': `await attempt(async () => breach((await (await fs.openAsBlob('/etc/passwd')).text()).length)); await attempt(() => new Promise((resolve, reject) => fs.createReadStream('/etc/passwd').on('data', (d) => { breach(d.length); resolve() }).on('error', reject)))`,
+    'encodes the path': `await read('/tmp/..%2f..%2fetc/passwd'); await attempt(() => breach(fs.readFileSync(new URL('file:///tmp/..%2f..%2fetc/passwd')).length)); await read('/tmp/\\0/../../etc/passwd'); await read('/tmp/./././../etc/passwd'); await read('//etc//passwd'); await attempt(() => breach(fs.readFileSync(new Uint8Array(Buffer.from('/etc/passwd'))).length))`,
+    'climbs a link in its folder': `await attempt(() => { fs.symlinkSync('..', '/tmp/up'); breach(fs.readFileSync('/tmp/up/etc/passwd').length) }); await attempt(() => { fs.symlinkSync('/', '/tmp/root'); if (fs.existsSync('/tmp/root/etc/passwd')) breach('link') })`,
+    'moves files across its border': `for (const [from, to] of [['/runner/runner.cjs', '/tmp/r'], ['/tmp/x', '/runner/x'], ['/bin/node', '/tmp/node']]) await attempt(() => { fs.writeFileSync('/tmp/x', ''); fs.renameSync(from, to); breach(from + ' to ' + to) })`,
+    'changes rights and owners': `for (const path of ['/runner/runner.cjs', '/runner', '/bin/node', '/exchange', egressPath]) for (const change of [() => fs.chmodSync(path, 0o777), () => fs.chownSync(path, 0, 0), () => fs.utimesSync(path, 1, 1), () => fs.truncateSync(path)]) await attempt(() => { change(); if (path !== egressPath) breach(path) })`,
+    'replaces its socket': `await attempt(() => { fs.unlinkSync(egressPath); breach('unlinked') }); await attempt(() => { fs.renameSync(egressPath, egressPath + '2'); breach('renamed') })`,
+    'makes a file of a terabyte': `await attempt(() => { fs.writeFileSync('/tmp/big', ''); fs.truncateSync('/tmp/big', 2 ** 40); if (fs.statSync('/tmp/big').size > 1 << 30) breach('sparse') })`,
+    'makes folders without end': `for (let n = 1; n < 2e5; n++) { fs.mkdirSync('/tmp/d' + n); if (n === 40000) breach(n + ' folders'); if (n % 500 === 0) await new Promise(setImmediate) }`,
+    'watches folders': `for (const path of ['/', '/etc', '/proc', '/var/log']) await attempt(() => { fs.watch(path, () => {}); breach('watches ' + path) })`,
+    'mounts through a path that is none': `for (const path of ['/proc/1/root', '/proc/self/task/1/root/etc/passwd', '/sys/kernel/security', '/sys/fs/cgroup/cgroup.procs', '/run/secrets/kubernetes.io/serviceaccount/token', '/var/run/secrets/kubernetes.io/serviceaccount/token', '/.dockerenv']) await read(path)`,
   },
   'other processes': {
     'reads their environment': `await read('/proc/' + event.parentPid + '/environ'); await read('/proc/1/environ')`,
@@ -61,6 +75,9 @@ const groups: Record<string, Record<string, string>> = {
     'signals its own parent': `await attempt(() => { process.kill(process.ppid, 'SIGWINCH') })`,
     'asks who can be signalled': `await attempt(() => { process.kill(event.parentPid, 0); breach('the parent') }); await attempt(() => { process.kill(event.otherPid, 0); breach('another process') })`,
     'opens the parent’s inspector': `await attempt(() => { process._debugProcess(event.parentPid); breach('debugged') })`,
+    'changes their priority': `await attempt(() => { os.setPriority(event.parentPid, 19); if (os.getPriority(event.parentPid) === 19) breach('the parent') }); await attempt(() => { os.setPriority(event.otherPid, 19); breach('another process') }); await attempt(() => { const before = os.getPriority(); os.setPriority(0, -20); if (os.getPriority() < before) breach('its own') })`,
+    'reads their files': `for (const pid of [event.parentPid, event.otherPid, process.ppid, 1]) for (const name of ['maps', 'cmdline', 'status', 'mem', 'auxv', 'fd/0', 'root/etc/passwd', 'cwd/package.json']) await read('/proc/' + pid + '/' + name)`,
+    'handles signals': `for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGXCPU', 'SIGALRM', 'SIGUSR2']) process.on(signal, () => {}); for (;;);`,
   },
   'children and code': {
     'starts a shell': `await attempt(() => { const r = children.spawnSync('/bin/sh', ['-c', 'id']); if (r.error) throw r.error; breach(r.stdout) })`,
@@ -74,6 +91,11 @@ const groups: Record<string, Record<string, string>> = {
     'loads native code': `await attempt(() => { process.dlopen({ exports: {} }, '/lib/x86_64-linux-gnu/libm.so.6'); breach('loaded') })`,
     'uses WASI': `await attempt(() => { new (builtin('wasi').WASI)({ version: 'preview1', preopens: { '/': '/' } }); breach('wasi') })`,
     'registers module hooks': `builtin('module').registerHooks({ load() { return { format: 'module', source: 'export default { run() {} }', shortCircuit: true } } })`,
+    'compiles code': `for (const make of [() => new Function('return process')(), () => eval('process'), () => (async () => {}).constructor('return process')()]) { const found = await make(); await attempt(() => breach(found.binding('fs').open)) }`,
+    'imports by URL': `for (const url of ['file:///etc/passwd', 'data:text/javascript,export default process.binding("fs")', 'http://127.0.0.1:' + event.port + '/x.js', 'https://api.test/x.js', 'blob:nodedata:1', 'node:internal/test/binding', 'file:///proc/self/environ']) await attempt(async () => breach(Object.keys(await import(url))))`,
+    'uses the bindings behind Node’s modules': `const { internalBinding } = builtin('internal/test/binding') ?? {}; if (!internalBinding) return; const b = (name) => internalBinding(name); await attempt(() => breach(b('fs').open('/etc/passwd', 0, 0o666))); await attempt(() => breach(b('fs').readFileUtf8('/etc/passwd', 0).length)); await attempt(() => { const r = b('spawn_sync').spawn({ file: '/bin/node', args: ['node', '-v'], envPairs: [], stdio: [] }); if (r.pid && !r.error) breach('child') }); await attempt(() => { const w = new (b('worker').Worker)(null, [], undefined, [], true); w.startThread(); breach('worker') }); await attempt(() => { const u = new (b('udp_wrap').UDP)(); if (u.bind('0.0.0.0', 0, 0) === 0) breach('UDP') }); await attempt(() => { const { TCP, TCPConnectWrap } = b('tcp_wrap'); const t = new TCP(0), q = new TCPConnectWrap(); q.oncomplete = (status) => { if (status === 0) breach('TCP') }; t.connect(q, '127.0.0.1', event.port) }); await attempt(() => { b('process_methods')._kill(event.parentPid, 28); b('process_methods').setEmitWarningSync?.(() => {}) }); await attempt(() => b('process_methods').dlopen?.({ exports: {} }, '/lib/x86_64-linux-gnu/libm.so.6')); await attempt(() => { b('credentials').setuid(0); fs.readFileSync('/etc/shadow'); breach('root') }); await attempt(() => { b('inspector').open?.(0, '127.0.0.1', false); if (b('inspector').url?.()) breach('inspector') }); await new Promise((r) => setTimeout(r, 300))`,
+    'takes the constructors of handles': `const kinds = process._getActiveHandles().map(({ _handle }) => _handle?.constructor).filter(Boolean); for (const Kind of kinds) await attempt(() => { const handle = new Kind(1); if (handle.bind?.(event.unixSocket + '2') === 0 && handle.listen(1) === 0) breach('listens') })`,
+    'drops Node’s permissions': `await attempt(() => { process.permission.has = () => true; process.permission.drop?.('fs.read'); fs.readFileSync('/etc/passwd'); breach('read') }); await attempt(() => { process.execArgv.push('--allow-child-process'); children.execFileSync(process.execPath, ['-v']); breach('child') })`,
   },
   'its own end': {
     'becomes root': `await attempt(() => { process.setuid(0); fs.readFileSync('/etc/shadow'); breach('root') })`,
@@ -102,6 +124,29 @@ const groups: Record<string, Record<string, string>> = {
     'burns the thread pool': `for (let i = 0; i < 1000; i++) builtin('crypto').pbkdf2('x', 'y', 1e7, 64, 'sha512', () => {}); await never`,
     'makes a million timers': `for (let i = 0; i < 1e6; i++) setTimeout(() => {}, 1e3); await new Promise((r) => setTimeout(r, 500))`,
     'replies to pings from a loop': `const m = framed({ t: 'pong', n: 1 }); for (;;) try { fs.writeSync(3, m) } catch {}`,
+    'loops in toJSON': `this.$emit({ toJSON() { for (;;); } })`,
+    'loops in a getter of an event': `this.$emit({ get a() { for (;;); } })`,
+    'loops in the metadata of an emit': `this.$emit(1, { id: { toJSON() { for (;;); } } })`,
+    'loops where a value becomes a primitive': `this.$emit(1, { ts: { [Symbol.toPrimitive]() { for (;;); } } })`,
+    'loops in a key of the db': `this.db.set({ toString() { for (;;); } }, 1)`,
+    'loops in a logged value': `console.log({ [Symbol.for('nodejs.util.inspect.custom')]() { for (;;); } })`,
+    'loops in a reply': `this.http.respond({ get status() { for (;;); } })`,
+    'loops in a thenable': `return { then() { for (;;); } }`,
+    'loops in a thenable that never settles': `const again = { then(resolve) { setImmediate(() => resolve(again)) } }; return again`,
+    'loops in the traps of a proxy': `this.$emit(new Proxy({}, { ownKeys() { for (;;); } }))`,
+    'loops in a message of an error': `throw { get message() { for (;;); } }`,
+    'loops in Symbol.hasInstance': `Object.defineProperty(Error, Symbol.hasInstance, { value() { for (;;); } }); console.log({}); throw new Error('x')`,
+    'computes with huge integers': `let n = 3n ** 1000000n; for (;;) n *= n`,
+    'sorts in native code': `new Float64Array(2e7).map(Math.random).sort((a, b) => { for (let i = 0; i < 1e3; i++); return a - b })`,
+    'replaces without end': `'x'.repeat(1e5).replace(/x/g, () => 'y'.repeat(1e5)).length`,
+    'parses and prints JSON without end': `const text = '[' + '[],'.repeat(3e6) + '0]'; for (;;) JSON.stringify(JSON.parse(text))`,
+    'compiles WebAssembly without end': `const bytes = Uint8Array.from([0, 97, 115, 109, 1, 0, 0, 0]); for (;;) await WebAssembly.compile(bytes)`,
+    'waits asynchronously on shared memory': `const cells = new Int32Array(new SharedArrayBuffer(1 << 20)); for (let i = 0; i < 2e5; i++) Atomics.waitAsync(cells, i, 0, 1e6); await never`,
+    'widens the thread pool': `process.env.UV_THREADPOOL_SIZE = '1024'; for (let i = 0; i < 1024; i++) builtin('crypto').scrypt('x', 'y', 64, { N: 2 ** 14 }, () => {}); await never`,
+    'is woken up by every message': `process._getActiveHandles().forEach((handle) => handle.on?.('data', () => { const t = Date.now(); while (Date.now() - t < 300); })); await never`,
+    'throws after its end': `setInterval(() => { throw new Error('late') }, 1); setInterval(() => Promise.reject(new Error('late')), 1)`,
+    'works after its end': `const f = () => { const t = Date.now(); while (Date.now() - t < 90); setTimeout(f, 10) }; setTimeout(f, 10)`,
+    'keeps its finalizers busy': `const r = new FinalizationRegistry(() => { for (let i = 0; i < 1e6; i++) r.register({}, i) }); r.register({}, 0); for (let i = 0; i < 200; i++) Buffer.alloc(1 << 20); await never`,
   },
   memory: {
     arrays: `const a = []; for (;;) a.push(new Array(1e6).fill(1))`,
@@ -117,6 +162,12 @@ const groups: Record<string, Record<string, string>> = {
     'a string in pieces': `'x'.padEnd(5e8).split('')`,
     recursion: `(function f() { f() })()`,
     decompression: `const zlib = builtin('zlib'); const z = zlib.gzipSync(Buffer.alloc(1e8)); const a = []; for (;;) a.push(zlib.gunzipSync(z))`,
+    'many names for one text': `const a = []; let s = 'x'.repeat(1 << 28); for (let i = 0; ; i++) a.push(s + i, (s + i).slice(1))`,
+    'timers and promises': `const f = () => new Promise((r) => setTimeout(r, 1e6)); for (;;) for (let i = 0; i < 1e5; i++) f()`,
+    'external strings': `const a = []; for (;;) a.push(Buffer.alloc(1 << 24, 'é').toString('latin1'))`,
+    'a table of WebAssembly': `const a = []; for (;;) a.push(new WebAssembly.Table({ element: 'anyfunc', initial: 1e7 }))`,
+    'clones and channels': `const { port1, port2 } = new MessageChannel(); for (;;) port1.postMessage(new Uint8Array(1 << 20))`,
+    'sockets that hold data': `for (let i = 0; i < 900; i++) { const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, egressPath, () => c.write(Buffer.alloc(1 << 18, 65))) } await never`,
   },
   output: {
     'emits a million times': `let n = 0; try { for (; n < 1e6; n++) this.$emit({ n }) } catch (e) { throw new Error('stopped at ' + n + ': ' + e.message) }`,
@@ -138,6 +189,20 @@ const groups: Record<string, Record<string, string>> = {
     'stores 100 MB': `for (let i = 0; i < 100; i++) this.db.set('k' + i, 'x'.repeat(1e6))`,
     'removes 400 000 keys': `for (let i = 0; i < 4e5; i++) this.db.set('k' + i, undefined)`,
     'stores __proto__': `this.db.set('__proto__', { a: 1 }); this.db.set('constructor', 1); this.$emit(String(this.db.get('toString')))`,
+    'emits a sparse list': `const a = []; a.length = 2 ** 32 - 1; this.$emit(a)`,
+    'emits a million keys': `this.$emit(Object.fromEntries(Array.from({ length: 1e6 }, (_, i) => ['k' + i, i])))`,
+    'emits the longest text': `this.$emit('\\0'.repeat(2 ** 29 - 64))`,
+    'emits ids that cannot be stored': `for (const id of ['\\0', '\\ud800', '', ' ', '__proto__', 'x'.repeat(4096), 1e308, -0, {}, [], true]) try { this.$emit(1, { id, name: String(id).slice(0, 100), summary: id, ts: id, delivery_ts: id }) } catch {}`,
+    'emits times that are none': `for (const ts of [Infinity, -Infinity, NaN, 8.64e15, -8.64e15, 2 ** 53, '9'.repeat(400), new Date(NaN), Symbol.iterator]) try { this.$emit(1, { ts, delivery_ts: ts }) } catch {}`,
+    'stores odd keys': `for (const key of ['', '__proto__', 'constructor', 'toString', '\\0', '\\ud800', 'x'.repeat(1e6), Symbol.iterator, null, undefined, {}]) try { this.db.set(key, { a: 1 }) } catch {} this.$emit(String(this.db.get('toString')))`,
+    'stores one value again and again': `for (let i = 0; i < 2000; i++) this.db.set('k', 'x'.repeat(1e6 - 100))`,
+    'responds with thousands of headers': `this.http.respond({ status: 200, headers: Object.fromEntries(Array.from({ length: 1e5 }, (_, i) => ['x-' + i, 'v'.repeat(100)])) })`,
+    'responds with lines in a header': `for (const headers of [{ 'x\\r\\nset-cookie': 'a' }, { x: 'a\\r\\nset-cookie: b' }, { 'content-length': '1e9' }, { 'transfer-encoding': 'chunked' }, { __proto__: { a: 1 } }, { x: Array(1e5).fill('y') }]) try { this.http.respond({ status: 200, headers, body: 'x' }) } catch {}`,
+    'responds with odd bodies': `for (const body of [Symbol('x'), 1n, () => 1, new Proxy({}, { get() { throw 1 } }), new DataView(new ArrayBuffer(1 << 24)), { toJSON() { return 'x'.repeat(1e7) } }]) try { this.http.respond({ body }) } catch {}`,
+    'writes to its error output without end': `let n = 0; const block = Buffer.alloc(65536, 65); while (n < 64 << 20) try { n += fs.writeSync(2, block) } catch {} breach(n + ' bytes')`,
+    'writes to its output without end': `const block = Buffer.alloc(65536, 65); for (let i = 0; i < 2000; i++) try { fs.writeSync(1, block) } catch {}`,
+    'warns without end': `for (let i = 0; i < 1e5; i++) { process.emitWarning('x'.repeat(1000)); if (i % 100 === 0) await new Promise(setImmediate) }`,
+    'logs deep and wide values': `let deep = {}; for (let i = 0; i < 1e4; i++) deep = { deep }; const wide = Object.fromEntries(Array.from({ length: 1e5 }, (_, i) => [i, i])); for (let i = 0; i < 500; i++) console.log(deep, wide)`,
   },
   throws: {
     null: `throw null`,
@@ -147,6 +212,8 @@ const groups: Record<string, Record<string, string>> = {
     'a thenable that never settles': `return { then() {} }`,
     'a then that throws': `return { get then() { throw new Error('t') } }`,
     'a thenable of itself': `const t = { then(r) { r(t) } }; return t`,
+    'an error of many causes': `let e = new Error('x'); for (let i = 0; i < 1e5; i++) e = new Error('x'.repeat(100), { cause: e }); throw new AggregateError(Array(1e5).fill(e), 'y'.repeat(1e6), { cause: e })`,
+    'a stack of its own': `throw Object.assign(new Error('x'), { stack: ' at ' + ':1'.repeat(1e6), name: 'n'.repeat(1e6), code: 'c'.repeat(1e6) })`,
   },
   frames: {
     'a huge length': `fs.writeSync(3, Buffer.from([255, 255, 255, 255])); await never`,
@@ -164,11 +231,28 @@ const groups: Record<string, Record<string, string>> = {
     'closes all descriptors': `for (let i = 0; i < 64; i++) try { fs.closeSync(i) } catch {}`,
     'closes the channel': `new net.Socket({ fd: 3 }).destroy(); await never`,
     'writes to every descriptor': `for (let i = 0; i < 64; i++) if (i !== 3) try { fs.writeSync(i, 'garbage'.repeat(100)) } catch {}`,
+    'for its own run: more than it may emit': `const id = await runId(); for (let i = 0; i < 100; i++) pour(framed({ t: 'out', id, out: Array.from({ length: 100 }, () => ['emit', '1', {}]) })); await never`,
+    'for its own run: events that are not JSON': `const id = await runId(); pour(framed({ t: 'out', id, out: [['emit', '{"a":', {}]] })); await never`,
+    'for its own run: metadata that cannot be stored': `const id = await runId(); pour(framed({ t: 'out', id, out: [['emit', '"x"', { id: '\\0', name: '\\0', summary: '\\ud800', ts: 1e15, deliveryTs: -1e15 }], ['emit', '"\\ud800"', { id: '\\ud800' }]] })); pour(framed({ t: 'done', id, out: [], error: null })); await never`,
+    'for its own run: an error of the largest size': `const id = await runId(); pour(framed({ t: 'done', id, out: [], error: { name: 'x'.repeat(128), code: 'y'.repeat(128), message: '\\0'.repeat(16000), stack: ' at ' + ':1'.repeat(16000) } })); await never`,
+    'for its own run: keys that cannot be stored': `const id = await runId(); pour(framed({ t: 'out', id, out: [['db', '\\0', '1'], ['db', '\\ud800', '1'], ['db', '__proto__', '{}']] })); await never`,
+    'for its own run: replies': `const id = await runId(); for (let i = 0; i < 1000; i++) pour(framed({ t: 'respond', id, status: 200, headers: { 'x-a': '1' }, body: 'not base64 \\u0000 at all' })); pour(framed({ t: 'respond', id, status: 200, headers: { 'bad\\r\\nname': '1' }, body: '' })); await never`,
+    'for its own run after it has ended it': `const id = await runId(); pour(framed({ t: 'done', id, out: [], error: null })); const m = framed({ t: 'out', id, out: Array.from({ length: 4000 }, () => ['log', 'x', 1, 'x', null]) }); for (let n = 0; n < 32 << 20;) n += pour(m); await never`,
+    'late errors without end': `const m = framed({ t: 'late', id: 'x', error: { name: 'x', code: null, message: 'y'.repeat(10000), stack: '' } }); let n = 0; while (n < 8 << 20) n += pour(m); await new Promise((r) => setTimeout(r, 100)); breach(n + ' bytes')`,
+    'pongs without end': `const m = Buffer.concat(Array.from({ length: 1000 }, () => framed({ t: 'pong', n: 1 }))); let n = 0; while (n < 8 << 20) n += pour(m); await new Promise((r) => setTimeout(r, 100)); breach(n + ' bytes')`,
+    'that are empty': `pour(Buffer.alloc(4000)); await never`,
+    'a byte at a time': `const m = framed({ t: 'stray', more: 'x'.repeat(7e6) }); for (let at = 0; ; at++) pour(m.subarray(at % m.length, (at % m.length) + 1))`,
+    'a large head and nothing more': `pour(Buffer.from([0, 127, 255, 255])); await never`,
+    'with __proto__ as a field': `pour(framed('{"__proto__":{"t":"done","id":"x"},"t":"stray"}')); pour(framed('{"t":"done","id":"x","out":[["emit","1",{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}]],"error":{"__proto__":{"polluted":1},"name":"a","code":null,"message":"","stack":""}}')); await new Promise((r) => setTimeout(r, 100))`,
+    'a large reply that is none': `const b = Buffer.from('{"t":"respond","id":"x","status":200,"headers":' + '['.repeat(4e6) + '"}'), h = Buffer.alloc(4); h.writeUInt32BE(b.length); pour(Buffer.concat([h, b])); await never`,
+    'steals those of the parent': `const b = Buffer.alloc(65536); for (;;) { try { fs.readSync(3, b) } catch {} await new Promise(setImmediate) }`,
   },
   prototypes: {
     'Object.prototype': `Object.prototype.id = 'evil'; Object.prototype.toJSON = () => 'evil'; Object.prototype.again = true`,
     'the guest’s own tools': `JSON.stringify = () => 'evil'; Array.prototype.push = () => {}; Promise.prototype.then = function () {}; Map.prototype.get = () => ({}); Buffer.from = () => 0`,
     'process listeners': `process.removeAllListeners(); process.on('exit', () => { for (;;); }); process.on('uncaughtException', () => {}); setTimeout(() => { throw 1 }, 10); await new Promise((r) => setTimeout(r, 50)); process.setUncaughtExceptionCaptureCallback(() => {})`,
+    'what a later run uses': `for (const proto of [String.prototype, Number.prototype, Function.prototype, Array.prototype, Map.prototype, Promise.prototype]) for (const name of ['then', 'toString', 'call', 'bind', 'map', 'set']) try { Object.defineProperty(proto, name, { get() { throw new Error('spoiled') } }) } catch {}`,
+    'what it leaves in the process': `globalThis.left = 'secret'; process.env.LEFT = 'secret'; process.title = 'left'; require = undefined; globalThis.fetch = () => { throw 1 }; setInterval(() => this.$emit('later'), 5); process.on('beforeExit', () => { for (;;); })`,
   },
   network: {
     'a port of the parent': `await dial({ host: '127.0.0.1', port: event.port })`,
@@ -179,6 +263,14 @@ const groups: Record<string, Record<string, string>> = {
     UDP: `await new Promise((r) => { try { const s = builtin('dgram').createSocket('udp4'); s.on('error', (e) => { this.$emit('denied ' + e.code); r() }); s.send('x', event.port, '127.0.0.1', (e) => { e ? this.$emit('denied ' + e.code) : breach('sent'); r() }) } catch { r() } })`,
     names: `await attempt(async () => breach(await builtin('dns').promises.resolve4('victim.invalid'))); await attempt(async () => breach(JSON.stringify(await builtin('dns').promises.lookup('localhost.localdomain'))))`,
     'a server': `await new Promise((r) => { const s = net.createServer(); s.on('error', (e) => { this.$emit('denied ' + e.code); r() }); s.listen(0, '0.0.0.0', () => { this.$emit('listens in a network of its own'); s.close(); r() }) })`,
+    'a lookup of its own': `await new Promise((r) => { const q = builtin('http').get({ host: 'api.test', port: event.port, lookup: (h, o, done) => done(null, o?.all ? [{ address: '127.0.0.1', family: 4 }] : '127.0.0.1', 4) }, () => { breach('connected'); r() }); q.on('error', (e) => { this.$emit('denied ' + e.code); r() }) })`,
+    'a socket by path in HTTP': `await new Promise((r) => { const q = builtin('http').get({ socketPath: event.unixSocket, path: '/' }, () => { breach('connected'); r() }); q.on('error', (e) => { this.$emit('denied ' + e.code); r() }) })`,
+    'a proxy by the environment': `Object.assign(process.env, { HTTP_PROXY: 'http://127.0.0.1:' + event.port, http_proxy: 'http://127.0.0.1:' + event.port, NODE_USE_ENV_PROXY: '1', ALL_PROXY: 'socks5://127.0.0.1:' + event.port }); await attempt(async () => { await fetch('http://127.0.0.1:' + event.port); breach('connected') })`,
+    'HTTP/2, TLS and WebSockets': `for (const open of [() => builtin('http2').connect('http://127.0.0.1:' + event.port), () => builtin('tls').connect(event.port, '127.0.0.1', { rejectUnauthorized: false }), () => new WebSocket('ws://127.0.0.1:' + event.port)]) { const c = open(); (c.on ?? c.addEventListener).call(c, 'error', (e) => this.$emit('denied ' + e.code)) } await new Promise((r) => setTimeout(r, 1000))`,
+    'a dispatcher of its own': `await attempt(async () => { const dispatcher = { dispatch(options, handler) { connectDirectly.call(new net.Socket(), { host: '127.0.0.1', port: event.port }, () => breach('connected')).on('error', (e) => handler.onError?.(e)); return true } }; await fetch('http://api.test', { dispatcher, signal: AbortSignal.timeout(500) }) })`,
+    'a name server of its own': `await attempt(async () => { const r = new (builtin('dns').promises.Resolver)({ timeout: 300, tries: 1 }); r.setServers(['127.0.0.1:' + event.port, '169.254.169.253']); breach(await r.resolve4('secret.example.com')) })`,
+    'a raw handle': `await attempt(async () => { const { UDP } = process.binding('udp_wrap'); const u = new UDP(); if (u.bind('0.0.0.0', 0, 0) === 0) breach('UDP') }); await attempt(() => { const { TCP } = process.binding('tcp_wrap'); const t = new TCP(1); if (t.bind('0.0.0.0', 0) === 0 && t.listen(1) === 0) breach('TCP') })`,
+    'a pipe between processes': `await new Promise((r) => { const s = net.createServer(() => {}); s.on('error', (e) => { this.$emit('denied ' + e.code); r() }); s.listen(egressPath + '.mine', () => { breach('listens'); r() }) })`,
   },
   proxy: {
     'spellings of metadata and loopback': `for (const url of ['http://169.254.169.254/', 'http://[::ffff:169.254.169.254]/', 'http://2852039166/', 'http://0xa9fea9fe/', 'http://127.1:' + event.port, 'http://localhost:' + event.port, 'http://[::1]:' + event.port]) await attempt(async () => breach(url + (await fetch(url)).status))`,
@@ -191,24 +283,85 @@ const groups: Record<string, Record<string, string>> = {
     'a body without end': `await (await fetch('http://api.test:' + event.httpPort + '/slow')).text()`,
     'a compressed bomb': `this.$emit((await (await fetch('http://api.test:' + event.httpPort + '/gzip-bomb')).text()).length)`,
     'a body of 200 MB': `let n = 0; for await (const c of (await fetch('http://api.test:' + event.httpPort + '/200mb')).body) n += c.length; breach(n)`,
+    'more spellings of loopback': `const { port } = event; for (const host of ['0177.0.0.1', '0x7f.0.0.1', '0x7f000001', '127.0.0.1.', '127.000.000.001', '[::ffff:7f00:1]', '[::127.0.0.1]', '[64:ff9b::7f00:1]', '[::]', '0', '0.0.0.0', '①②⑦.⓪.⓪.①', 'localhost.', 'LOCALHOST', '127.0.0.1%00.api.test', '[::1%25lo]', 'user@127.0.0.1', 'api.test@127.0.0.1']) await attempt(async () => breach(host + (await fetch('http://' + host + ':' + port, { signal: AbortSignal.timeout(1000) })).status))`,
+    'a name that has a private address, too': `for (const host of ['both.test', 'BOTH.test', 'both.test.']) await attempt(async () => breach(host + ' ' + (await fetch('http://' + host + ':' + event.httpPort)).status))`,
+    'requests that are not what they seem': `const { port, httpPort } = event; for (const head of ['CONNECT api.test:' + httpPort + ' HTTP/1.1\\r\\nHost: 127.0.0.1:' + port + '\\r\\n\\r\\nCONNECT 127.0.0.1:' + port + ' HTTP/1.1\\r\\n\\r\\n', 'GET http://127.0.0.1:' + port + '/ HTTP/1.1\\r\\n\\r\\n', 'CONNECT 127.0.0.1:' + port + '@api.test:' + httpPort + ' HTTP/1.1\\r\\n\\r\\n', 'CONNECT api.test:' + httpPort + '\\0:' + port + ' HTTP/1.1\\r\\n\\r\\n', 'CONNECT [::ffff:127.0.0.1]:' + port + ' HTTP/1.1\\r\\n\\r\\n', 'CONNECT [::1%lo]:' + port + ' HTTP/1.1\\r\\n\\r\\n', 'CONNECT api.test:' + httpPort + ' HTTP/1.1\\r\\nCONNECT 127.0.0.1:' + port + ' HTTP/1.1\\r\\n\\r\\n', 'CONNECT 127.0.0.1:0' + port + ' HTTP/1.1\\r\\n\\r\\n', 'connect 127.0.0.1:' + port + ' http/1.1\\r\\n\\r\\n']) await new Promise((r) => { const c = new net.Socket(); c.on('error', r); c.on('close', r); connectDirectly.call(c, egressPath, () => c.write(head)); setTimeout(() => { c.destroy(); r() }, 200) })`,
+    'heads that never end': `for (let i = 0; i < 300; i++) { const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, egressPath, () => c.write('CONNECT api')) } await never`,
+    'connections that are closed at once': `let n = 0; const next = () => { const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, egressPath, () => { n++; c.destroy(); next() }); if (n === 10000) breach(n + ' connections') }; for (let i = 0; i < 20; i++) next(); await never`,
+    'an upload without end': `const block = Buffer.alloc(1 << 20); let n = 0; const body = new ReadableStream({ pull(c) { if (n++ < 64) c.enqueue(block); else c.close() } }); await attempt(async () => { const { bytes } = await (await fetch('http://api.test:' + event.httpPort + '/up', { method: 'POST', body, duplex: 'half' })).json(); if (bytes > 32 << 20) breach(bytes + ' bytes') })`,
+    'other compressed bombs': `for (const kind of ['br', 'zstd', 'deflate', 'nested']) await attempt(async () => this.$emit((await (await fetch('http://api.test:' + event.httpPort + '/' + kind + '-bomb')).text()).length))`,
+    'redirects without end': `await attempt(async () => breach((await fetch('http://api.test:' + event.httpPort + '/again')).status))`,
+    'headers without end': `await attempt(async () => breach((await fetch('http://api.test:' + event.httpPort + '/headers')).status))`,
   },
 };
 
+/** Code of the top level of a module: it is evaluated when the component is inspected, and before its first run. */
+const loading: Record<string, string> = {
+  loops: `for (;;);`,
+  'never settles': `await new Promise(() => {})`,
+  'waits for what it needs no time for': `await new Promise((resolve) => setTimeout(resolve, 60_000))`,
+  'hangs in a regular expression': `/^(a+)+$/.test('a'.repeat(40) + 'b')`,
+  'uses all memory': `const a = []; for (;;) a.push(new Array(1e6).fill(1))`,
+  exits: `process.reallyExit(0)`,
+  'throws a proxy': `throw new Proxy(new Error('x'), { get() { throw new Error('p') } })`,
+  'exports a proxy': `exported = new Proxy({}, { get() { for (;;); }, ownKeys() { return ['name'] }, getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }) })`,
+  'exports a getter that loops': `exported = { get name() { for (;;); } }`,
+  'exports a name that loops': `exported = { name: { trim() { for (;;); } }, props: { toJSON() { for (;;); } } }`,
+  'exports a million props': `exported = { name: 'x', props: Object.fromEntries(Array.from({ length: 1e6 }, (_, i) => ['p' + i, 'string'])) }`,
+  'exports props that are nested': `let deep = {}; for (let i = 0; i < 1e5; i++) deep = { deep }; exported = { name: 'x', props: { a: { type: 'string', deep } } }`,
+  'exports props that are circular': `const a = { type: 'string' }; a.a = a; exported = { name: 'x', props: { a, b: { type: 'integer', n: 1n } } }`,
+  'exports the prototype': `exported = { name: 'x', key: '__proto__', props: JSON.parse('{"__proto__":{"type":"string","polluted":1},"constructor":{"type":"string"}}') }`,
+  'exports texts of megabytes': `exported = { name: 'x'.repeat(1e7), key: 'k'.repeat(1e7), version: 'v'.repeat(1e7), description: 'd'.repeat(1e7) }`,
+  'floods the parent in the name of its inspection': `
+    const { stringify } = JSON;
+    JSON.stringify = (value, ...more) => {
+      if (value?.t !== 'described') return stringify(value, ...more);
+      const { id } = value, m = framed(stringify({ t: 'out', id, out: Array.from({ length: 4000 }, () => ['log', 'x', 1, 'x', null]) }));
+      for (let n = 0; n < 4 << 20;) n += pour(m);
+      breach('4 MB were read');
+    };
+    exported = { name: 'x', run() {} }`,
+  'describes itself again and again': `
+    const { stringify } = JSON;
+    JSON.stringify = (value, ...more) => {
+      if (value?.t === 'described') for (let n = 0; n < 64 << 20;) n += pour(framed(stringify({ ...value, more: 'x'.repeat(500_000) })));
+      return stringify(value, ...more);
+    };
+    exported = { name: 'x', run() {} }`,
+  'describes what no guest describes': `
+    const { stringify } = JSON;
+    JSON.stringify = (value, ...more) =>
+      stringify(value?.t === 'described' ? { ...value, description: { name: 'x', key: {}, props: 1, configurable_props: [null], hooks: 'all' } } : value, ...more);
+    exported = { name: 'x', run() {} }`,
+  'reports imports that are none': `
+    const { stringify } = JSON;
+    JSON.stringify = (value, ...more) =>
+      stringify(value?.t === 'described' ? { t: 'missing', id: value.id, imports: [{ specifier: '../../../etc', kind: 'x' }, { specifier: 'git+ssh://x' }] } : value, ...more);
+    exported = { name: 'x', run() {} }`,
+  'reads a file': `try { breach(fs.readFileSync('/etc/passwd').length) } catch {}`,
+  'connects to the parent': `await new Promise((resolve) => { const c = new net.Socket(); c.on('connect', () => breach('connected')); c.on('error', resolve); connectDirectly.call(c, { host: '127.0.0.1', port: event.port }); setTimeout(resolve, 500) })`,
+  'imports a file': `await import('file:///etc/passwd').then(() => breach('imported'), () => {})`,
+  'is nested deeper than a parser can go': `void ${'['.repeat(50_000)}${']'.repeat(50_000)}`,
+};
+
 const namespacesOnly = new Set(['looks for the host name', 'looks for interfaces', 'another unix socket', 'an abstract socket']);
-const selfSpoiling = new Set(['registers module hooks', 'Object.prototype', 'the guest’s own tools']);
+const selfSpoiling = new Set(['registers module hooks', 'Object.prototype', 'the guest’s own tools', 'what a later run uses']);
 
-export const attacks: Attack[] = Object.entries(groups).flatMap(([group, bodies]) =>
-  Object.entries(bodies).map(([name, body]) => ({
-    group,
-    name,
-    body,
-    needsNamespaces: namespacesOnly.has(name),
-    spoilsItself: selfSpoiling.has(name),
-  })),
-);
+const rows = (bodies: Record<string, Record<string, string>>, whileLoading: boolean): Attack[] =>
+  Object.entries(bodies).flatMap(([group, ofGroup]) =>
+    Object.entries(ofGroup).map(([name, body]) => ({
+      group,
+      name,
+      body,
+      whileLoading,
+      needsNamespaces: namespacesOnly.has(name),
+      spoilsItself: selfSpoiling.has(name),
+    })),
+  );
 
-export function attackCode({ body }: Attack): string {
-  return `
+export const attacks: Attack[] = [...rows(groups, false), ...rows({ loading }, true)];
+
+const tools = `
 const builtin = (name) => process.getBuiltinModule(name);
 const fs = builtin('fs'), net = builtin('net'), children = builtin('child_process'), v8 = builtin('v8'), os = builtin('os');
 const never = new Promise(() => {});
@@ -217,6 +370,32 @@ const framed = (value) => {
   head.writeUInt32BE(body.length);
   return Buffer.concat([head, body]);
 };
+// Writes all of it, however slowly it is read
+const pour = (bytes) => { for (let at = 0; at < bytes.length;) try { at += fs.writeSync(3, bytes, at) } catch (e) { if (e.code !== 'EAGAIN') throw e } return bytes.length };
+// Of the run in progress, from the next message about it
+const runId = async () => {
+  const { stringify } = JSON;
+  let id;
+  JSON.stringify = (value, ...more) => { id ??= value?.id; return stringify(value, ...more) };
+  console.log('x');
+  while (id === undefined) await new Promise(setImmediate);
+  JSON.stringify = stringify;
+  return id;
+};`;
+
+/** The code of an attack while it is loaded. It reports by the error that rejects the component. */
+export function loadingCode({ body }: Attack, targets: Targets): string {
+  return `${tools}
+const event = ${JSON.stringify(targets)};
+const breach = (what) => { throw new Error('BREACH ' + String(what).slice(0, 80)) };
+let exported = { name: 'attack', run() {} };
+${body}
+export default exported;`;
+}
+
+/** The code of an attack in a run. */
+export function attackCode({ body }: Attack): string {
+  return `${tools}
 export default {
   name: 'attack',
   props: { db: '$.service.db', http: { type: '$.interface.http', customResponse: true } },

@@ -1,11 +1,13 @@
 import { Slots } from './slots.js';
 
-/** Limits of components' connections; times in ms. The first three apply to an account, the others to one connection. */
+/** Limits of components' connections; times in ms. The first three apply to an account, the next one to a process, the others to one connection. */
 export interface EgressLimits {
   /** Concurrent connections. Further ones wait, because refusing them would break a `Promise.all` over a hundred requests */
   connections: number;
   waiting: number;
   perMinute: number;
+  /** Refused connections of one process, after which it is ended: each costs the parent as much as it costs the process */
+  refusedPerMinute: number;
   /** Time to send the CONNECT request */
   headMs: number;
   /** Time to connect, and the longest wait for a free connection */
@@ -21,6 +23,7 @@ export const defaultEgressLimits: EgressLimits = {
   connections: 256,
   waiting: 500,
   perMinute: 1200,
+  refusedPerMinute: 5000,
   headMs: 5_000,
   connectMs: 10_000,
   idleMs: 60_000,
@@ -81,7 +84,7 @@ export class EgressBudgets {
 }
 
 /** A token bucket: this many per minute on average, and at most this many at once. */
-class Rate {
+export class Rate {
   private tokens: number;
   private at = performance.now();
 

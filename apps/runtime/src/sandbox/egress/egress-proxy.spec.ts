@@ -48,6 +48,18 @@ describe('the proxy of one runner process', () => {
       socket.on('close', () => resolve(response));
     });
 
+  it('reports a process that continues to connect after many refusals', async () => {
+    await start({ perMinute: 1, refusedPerMinute: 3 });
+    let isFlooded = false;
+    void proxy!.flooded.then(() => (isFlooded = true));
+    const refused = `CONNECT api.test:${port} HTTP/1.1\r\n\r\n`;
+    await say(refused, '200');
+    for (let n = 0; n < 3; n++) await say(refused);
+    expect(isFlooded).toBe(false);
+    await say(refused);
+    expect(isFlooded).toBe(true);
+  });
+
   it('forwards bytes both ways, including those that arrive with the request', async () => {
     await start();
     expect(await say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\nfirst`, 'first')).toBe('HTTP/1.1 200 OK\r\n\r\nfirst');

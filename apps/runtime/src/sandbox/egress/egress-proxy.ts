@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressGuard } from '#egress';
-import type { EgressBudget, EgressLimits } from './egress-budget.js';
+import { type EgressBudget, type EgressLimits, Rate } from './egress-budget.js';
 import { Tunnel } from './tunnel.js';
 
 const mostRefusing = 50;
@@ -18,6 +18,10 @@ export interface EgressCounts {
  */
 export class EgressProxy {
   readonly counts: EgressCounts = { connections: 0, refused: 0, bytesUp: 0, bytesDown: 0 };
+  /** Resolves when the process has been refused too many connections. */
+  readonly flooded: Promise<void>;
+  private flood!: () => void;
+  private readonly refusals: Rate;
   private readonly server: Server;
   private readonly open = new Set<Socket>();
   private refusing = 0;
@@ -28,6 +32,8 @@ export class EgressProxy {
     private readonly guard: Pick<AddressGuard, 'resolve'>,
     private readonly limits: EgressLimits,
   ) {
+    this.flooded = new Promise((resolve) => (this.flood = resolve));
+    this.refusals = new Rate(limits.refusedPerMinute);
     this.server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => void this.accept(client));
     this.server.on('error', () => {});
   }
@@ -53,6 +59,7 @@ export class EgressProxy {
 
   /** Sends the reason, unless too many refusals are in progress: each waits for its request and occupies a file descriptor. */
   private async refuse(tunnel: Tunnel): Promise<void> {
+    if (!this.refusals.allows()) this.flood();
     if (this.refusing >= mostRefusing) return tunnel.refuse('EMFILE', 'too many connections');
     this.refusing++;
     await tunnel.refuseRequest('EMFILE', 'too many connections');

@@ -4,7 +4,7 @@ import { createSecureServer } from 'node:http2';
 import { createServer as createHttpsServer } from 'node:https';
 import { createServer, type AddressInfo, type Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { makeTestCertificate } from '#testing';
 
 /** Servers on loopback that replace the internet in tests: HTTP, HTTPS, HTTP/2, one that sends first, and a forbidden one. */
@@ -63,6 +63,7 @@ export async function startMockInternet(): Promise<MockInternet> {
     ca: cert,
     allowed: [http, https, http2, greeter].map((port) => `127.0.0.1:${port}`).join(','),
     lookup: async (host) => {
+      if (/^both\.test\.?$/.test(host)) return [{ address: '127.0.0.1' }, { address: '10.0.0.1' }];
       const address = names[host];
       if (!address) throw new Error('ENOTFOUND');
       return [{ address }];
@@ -93,6 +94,12 @@ const routes: Record<string, (request: IncomingMessage, response: ServerResponse
   },
   '/never': () => {},
   '/gzip-bomb': (_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(300 * megabyte))),
+  '/br-bomb': (_, response) => bomb(response, 'br', brotliCompressSync(zeros(), { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })),
+  '/zstd-bomb': (_, response) => bomb(response, 'zstd', zstdCompressSync(zeros())),
+  '/deflate-bomb': (_, response) => bomb(response, 'deflate', deflateSync(zeros())),
+  '/nested-bomb': (_, response) => bomb(response, 'gzip, gzip', gzipSync(gzipSync(zeros()))),
+  '/again': (_, response) => response.writeHead(302, { location: '/again' }).end(),
+  '/headers': (_, response) => endlessHeaders(response),
   '/200mb': (_, response) => stream(response, 200),
   '/40mb': (_, response) => stream(response, 40),
   '/rss': (_, response) => response.writeHead(200, { 'content-type': 'application/rss+xml' }).end(feed),
@@ -108,6 +115,18 @@ const respond: RequestListener = (request, response) => {
     response.end(JSON.stringify({ ok: true, method: request.method, url: request.url, host: request.headers.host, bytes }));
   });
 };
+
+const zeros = (): Buffer => Buffer.alloc(300 * megabyte);
+
+function bomb(response: ServerResponse, encoding: string, body: Buffer): void {
+  response.writeHead(200, { 'content-encoding': encoding }).end(body);
+}
+
+function endlessHeaders({ socket }: ServerResponse): void {
+  socket?.write('HTTP/1.1 200 OK\r\n');
+  const timer = setInterval(() => socket?.write(`x: ${'y'.repeat(10_000)}\r\n`), 1);
+  socket?.on('close', () => clearInterval(timer));
+}
 
 /** Only the handshake of RFC 6455. */
 function acceptWebSocket(request: IncomingMessage, socket: Duplex): void {

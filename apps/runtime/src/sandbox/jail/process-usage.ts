@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync, statfsSync, statSync } from 'node:fs';
 
 export interface ProcessUsage {
   /** CPU of all threads, in steps of 10 ms */
@@ -8,6 +8,8 @@ export interface ProcessUsage {
 
 const clockTicksPerSecond = 100;
 const pageBytes = 4096;
+// linux/magic.h
+const tmpfs = 0x01021994;
 
 /** The usage of a process as the kernel reports it, because the process itself could lie; null if it has ended or the system has no /proc. */
 export function processUsage(pid: number): ProcessUsage | null {
@@ -19,6 +21,39 @@ export function processUsage(pid: number): ProcessUsage | null {
     cpuMs: ((Number(fields[11]) + Number(fields[12])) * 1000) / clockTicksPerSecond,
     rssMb: (Number(fields[21]) * pageBytes) / 1048576,
   };
+}
+
+/**
+ * The temporary folder that a jail has made for a process. Its size is limited, but each file and folder in it also takes about a kilobyte of the
+ * kernel's memory, however small it is.
+ */
+export class TemporaryFolder {
+  /** null: the process has the root directory of this machine, and no folder to write to */
+  private readonly path: string | null;
+
+  constructor(pid: number) {
+    this.path = isOtherRoot(`/proc/${pid}/root`) ? `/proc/${pid}/root/tmp` : null;
+  }
+
+  /** How many files and folders it contains; 0 if the process has ended or cannot be seen. */
+  files(): number {
+    if (this.path === null) return 0;
+    try {
+      const { type, files, ffree } = statfsSync(this.path);
+      return type === tmpfs ? files - ffree : 0;
+    } catch {
+      return 0;
+    }
+  }
+}
+
+function isOtherRoot(root: string): boolean {
+  try {
+    const [own, other] = [statSync('/'), statSync(root)];
+    return own.dev !== other.dev || own.ino !== other.ino;
+  } catch {
+    return false;
+  }
 }
 
 export interface MainThreadTimes {

@@ -5,6 +5,17 @@ const denied: Record<string, SystemCall[]> = {
   processes: ['fork', 'vfork'],
   servers: ['bind', 'listen', 'accept', 'accept4'],
   signals: ['kill', 'tkill', 'tgkill', 'rt_sigqueueinfo', 'rt_tgsigqueueinfo', 'pidfd_send_signal', 'pidfd_open', 'pidfd_getfd'],
+  // Of any process of the same user: where we are not root, also of the runtime
+  scheduling: [
+    'setpriority',
+    'ioprio_set',
+    'sched_setscheduler',
+    'sched_setparam',
+    'sched_setattr',
+    'sched_setaffinity',
+    'migrate_pages',
+    'move_pages',
+  ],
   tracing: ['ptrace', 'process_vm_readv', 'process_vm_writev', 'kcmp', 'process_madvise', 'process_mrelease', 'perf_event_open', 'bpf'],
   namespaces: [
     'unshare',
@@ -108,6 +119,13 @@ export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer 
   forCall('socket', () => {
     load(offset.firstArgument);
     program.push([code.ifEqual, 0, 1, unixSocket]);
+    endWith(verdict.allow);
+    endWith(verdict.eperm);
+  });
+  // Of another process. 0: the caller, which may lower its own limits
+  forCall('prlimit64', () => {
+    load(offset.firstArgument);
+    program.push([code.ifEqual, 0, 1, 0]);
     endWith(verdict.allow);
     endWith(verdict.eperm);
   });

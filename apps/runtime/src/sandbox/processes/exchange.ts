@@ -13,6 +13,8 @@ export interface Exchange {
   /** The egress socket's file in it */
   socketName: string;
   egress: EgressCounts;
+  /** Resolves when the process has been refused too many connections */
+  flooded: Promise<void>;
   /** Counts connections against this budget from now on */
   charge(budget: EgressBudget): void;
   close(): Promise<void>;
@@ -43,6 +45,7 @@ export class ExchangeBase {
       dir,
       socketName,
       egress: proxy.counts,
+      flooded: proxy.flooded,
       charge: (budget) => proxy.charge(budget),
       close: async () => {
         proxy.close();

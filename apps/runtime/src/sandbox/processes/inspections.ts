@@ -2,6 +2,7 @@ import { type ComponentDescription, ComponentRejected, SandboxUnavailable } from
 import { closed, type RunnerEnd } from './runner-end.js';
 
 interface Inspection {
+  isTaken: boolean;
   resolve(description: ComponentDescription): void;
   reject(error: Error): void;
 }
@@ -14,12 +15,16 @@ export class Inspections {
     return this.waiting.size;
   }
 
-  find(id: string): Inspection | undefined {
-    return this.waiting.get(id);
+  /** The inspection, for the one message that ends it; undefined for further ones. */
+  take(id: string): Inspection | undefined {
+    const inspection = this.waiting.get(id);
+    if (!inspection || inspection.isTaken) return undefined;
+    inspection.isTaken = true;
+    return inspection;
   }
 
   begin(id: string): Promise<ComponentDescription> {
-    return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
+    return new Promise((resolve, reject) => this.waiting.set(id, { isTaken: false, resolve, reject }));
   }
 
   finish(id: string): void {

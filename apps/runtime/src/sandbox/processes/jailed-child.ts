@@ -7,6 +7,8 @@ import { endByItself, type RunnerEnd } from './runner-end.js';
 
 const drainMs = 500;
 const keptErrorBytes = 4096;
+// Only Node itself and packages that warn write there
+const mostErrorBytes = 1 << 20;
 
 /** The operating system's processes of a runner: the launcher and the program that it starts, their standard error and their exit. */
 export class JailedChild {
@@ -14,10 +16,11 @@ export class JailedChild {
   private innerPid = 0;
   private readonly child: ChildProcess;
   private errors = '';
+  private errorBytes = 0;
   private killed = false;
 
   /**
-   * @param onFailure called if the process cannot be started
+   * @param onFailure called if the process cannot be started or must be killed
    * @param onGone called when the process has ended and all of its output was read; may be called more than once
    */
   constructor(
@@ -28,6 +31,9 @@ export class JailedChild {
     this.child = startInJail(command, 'ignore', 'pipe');
     this.child.stderr!.on('data', (chunk: Buffer) => {
       if (this.errors.length < keptErrorBytes) this.errors += chunk.toString('latin1');
+      this.errorBytes += chunk.length;
+      if (this.errorBytes > mostErrorBytes)
+        onFailure({ status: 'killed', code: 'OUTPUT', message: 'The code wrote too much to its standard error' });
     });
     this.child.on('error', ({ message }) => onFailure({ status: 'crashed', code: 'SPAWN', message }));
     let exit = 'unknown';

@@ -10,6 +10,10 @@ export interface FrameCost {
   tokens: number;
 }
 
+// A frame may arrive in this many pieces, and one more for every page of the largest one. Reading a byte costs as much as reading a page
+const fewPieces = 1000;
+const pageBytes = 4096;
+
 /** The parent's end of the frames of one process. */
 export class RunnerChannel {
   constructor(private readonly socket: Socket) {
@@ -31,10 +35,13 @@ export class RunnerChannel {
   ): void {
     const reader = new FrameReader(frameBytes);
     let open = true;
+    let pieces = 0;
     this.socket.on('data', (chunk: Buffer) => {
       try {
         if (!open) return;
+        if (++pieces > fewPieces + frameBytes / pageBytes) throw new ProtocolBroken('a frame in too many pieces');
         for (const frame of reader.read(chunk)) {
+          pieces = 0;
           const cost = { bytes: frame.length, tokens: tokensOf(frame, frameTokens) };
           if (!(open &&= take(readGuestMessage(frame), cost))) return;
         }

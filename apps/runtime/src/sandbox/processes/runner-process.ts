@@ -102,6 +102,9 @@ export class RunnerProcess {
       (end) => this.stop(end),
       (end) => this.gone(end),
     );
+    void exchange.flooded.then(() =>
+      this.stop({ status: 'killed', code: 'CONNECTIONS', message: 'The code opened far more connections than it may' }),
+    );
     this.channel = new RunnerChannel(this.child.channel);
     this.channel.receive(
       limits,
@@ -196,7 +199,7 @@ export class RunnerProcess {
   /** @returns whether there is more to take */
   private take(message: FromGuest, cost: FrameCost): boolean {
     const run = 'id' in message ? this.inFlight.find(message.id) : undefined;
-    const inspection = 'id' in message ? this.inspections.find(message.id) : undefined;
+    const inspection = endsInspection(message) ? this.inspections.take(message.id) : undefined;
     try {
       if (run) run.count(cost);
       else if (!inspection) this.countUnasked(cost);
@@ -279,6 +282,10 @@ export class RunnerProcess {
     return { outcome: await run.settled, again: end !== closed };
   }
 }
+
+type EndOfInspection = Extract<FromGuest, { t: 'described' | 'missing' | 'rejected' }>;
+
+const endsInspection = (message: FromGuest): message is EndOfInspection => ['described', 'missing', 'rejected'].includes(message.t);
 
 function isOutOfMemory({ code, message }: RunError): boolean {
   return code === 'ERR_MEMORY_ALLOCATION_FAILED' || message === 'Array buffer allocation failed';

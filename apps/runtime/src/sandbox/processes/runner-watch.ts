@@ -1,4 +1,4 @@
-import { MainThreadClock, type MainThreadTimes, processUsage } from '../jail/process-usage.js';
+import { MainThreadClock, type MainThreadTimes, processUsage, TemporaryFolder } from '../jail/process-usage.js';
 import { blocked, idle, type RunnerEnd } from './runner-end.js';
 import type { SandboxLimits } from '../sandbox-config.js';
 
@@ -26,6 +26,7 @@ export class RunnerWatch {
   idleSince = performance.now();
   private readonly accounts = new Map<string, Account>();
   private readonly clock: MainThreadClock;
+  private readonly folder: TemporaryFolder;
   private ticker: NodeJS.Timeout | undefined;
   private tickedAt = 0;
   private lastPing = 0;
@@ -43,6 +44,7 @@ export class RunnerWatch {
     private readonly stop: (end: RunnerEnd) => void,
   ) {
     this.clock = new MainThreadClock(pid);
+    this.folder = new TemporaryFolder(pid);
   }
 
   /** Whether it has not replied for a while. A run that ends now may not have run at all. */
@@ -92,6 +94,7 @@ export class RunnerWatch {
     if (burnt > idleCpuMs) this.stop({ status: 'killed', code: 'CPU', message: 'it used CPU between runs' });
     else if (usage.rssMb > this.limits.memoryMb)
       this.stop({ status: 'memory', code: 'MEMORY', message: 'it used too much memory between runs' });
+    else this.checkFiles();
   }
 
   /** Stops the ticks. The clock stays readable for the runs that end with the process. */
@@ -124,6 +127,7 @@ export class RunnerWatch {
     if (usage) {
       if (usage.rssMb > limits.memoryMb)
         return this.stop({ status: 'memory', code: 'MEMORY', message: `The code needed more than ${limits.memoryMb} MB of memory` });
+      if (this.checkFiles()) return;
       for (const account of this.accounts.values()) {
         account.cpuAtStart ??= usage.cpuMs;
         if ((usage.cpuMs - account.cpuAtStart) / this.accounts.size > limits.cpuMs)
@@ -144,6 +148,14 @@ export class RunnerWatch {
       this.lastPing = Math.round(now);
       this.ping(this.lastPing);
     }
+  }
+
+  /** @returns whether it has too many temporary files, and was stopped */
+  private checkFiles(): boolean {
+    const { temporaryFiles } = this.limits;
+    if (this.folder.files() <= temporaryFiles) return false;
+    this.stop({ status: 'killed', code: 'FILES', message: `The code made more than ${temporaryFiles} temporary files` });
+    return true;
   }
 
   private isIdle(account: Account, now: number, { ran, waited }: MainThreadTimes): boolean {

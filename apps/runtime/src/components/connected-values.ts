@@ -1,0 +1,43 @@
+import { type ConnectionCredentials, connectionContext, type ConnectionId, Invalid, isId, type PropDefinition } from '#contracts';
+import type { SecretBox } from '#secrets';
+
+type Values = Record<string, unknown>;
+
+const ID = 'authProvisionId';
+const AUTH = '$auth';
+
+/** A value of an `app` prop that names a connection and does not contain its credentials. */
+interface NamedConnection {
+  prop: PropDefinition;
+  value: Values;
+  id: ConnectionId;
+}
+
+/** The connections whose credentials the values lack. Throws Invalid for an id that no connection can have. */
+export function namedConnections(props: PropDefinition[], values: Values): NamedConnection[] {
+  return props.flatMap((prop) => {
+    const value = Object.hasOwn(values, prop.name) ? values[prop.name] : undefined;
+    if (prop.type !== 'app' || !isObject(value)) return [];
+    const id = value[ID];
+    if (id === undefined || id === null || (isObject(value[AUTH]) && Object.keys(value[AUTH]).length > 0)) return [];
+    if (!isId('connection', id)) throw problemOf(prop, 'names a connection that does not exist');
+    return [{ prop, value, id }];
+  });
+}
+
+/** The values with these credentials as `$auth`. Throws Invalid for a connection that is not among them, or is for another app. */
+export function withCredentials(values: Values, named: NamedConnection[], found: ConnectionCredentials[], box: SecretBox): Values {
+  const connected = named.map(({ prop, value, id }): [string, Values] => {
+    const connection = found.find((each) => each.id === id);
+    const app = typeof prop.app === 'string' && prop.app !== '' ? prop.app : prop.name;
+    if (!connection) throw problemOf(prop, 'names a connection that does not exist');
+    if (connection.app !== app) throw problemOf(prop, `names a connection of the app ${connection.app}, not ${app}`);
+    return [prop.name, { ...value, [AUTH]: JSON.parse(box.open(connection.credentials, connectionContext(id))) as unknown }];
+  });
+  return { ...values, ...Object.fromEntries(connected) };
+}
+
+const problemOf = ({ name }: PropDefinition, problem: string): Invalid =>
+  new Invalid([{ field: `configured_props.${name}`, message: `configured_props.${name} ${problem}` }]);
+
+const isObject = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,0 +1,81 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { findCredentials, type PropDefinition, type UserId } from '#contracts';
+import { Messages } from '#messaging';
+import { SecretBox } from '#secrets';
+import { FakeMessages } from '#testing';
+import { DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
+import { CodeCache } from './code-cache.js';
+import { PropOptionsController } from './prop-options.controller.js';
+
+const OUTCOME: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 1, cpuMs: 1, responded: false };
+
+describe('the options of a prop', () => {
+  let run: (job: RunJob) => Promise<Partial<RunOutcome>>;
+  let jobs: RunJob[];
+  let messages: FakeMessages;
+  let controller: PropOptionsController;
+
+  beforeEach(async () => {
+    run = async () => ({ emits: [{ event: '{"options":[1],"context":null}' }] });
+    jobs = [];
+    messages = new FakeMessages();
+    const configurable_props: PropDefinition[] = [
+      { name: 'chat', type: 'app' },
+      { name: 'channel', type: 'string', remoteOptions: true },
+    ];
+    const sandbox = {
+      run: async (job: RunJob) => {
+        jobs.push(job);
+        return { ...OUTCOME, ...(await run(job)) };
+      },
+    };
+    const module = await Test.createTestingModule({
+      controllers: [PropOptionsController],
+      providers: [
+        { provide: DeploymentsRepository, useValue: {} },
+        { provide: CodeCache, useValue: { get: async () => ({ component: {}, description: { configurable_props } }) } },
+        { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32, 1)]) },
+        { provide: Sandbox, useValue: sandbox },
+        { provide: Messages, useValue: messages },
+      ],
+    }).compile();
+    controller = module.get(PropOptionsController);
+  });
+
+  const options = (owner_id: UserId, configured_props = {}) =>
+    controller.ofComponent({ owner_id, code_hash: 'h', prop: 'channel', configured_props });
+
+  it('are what options() returns', async () => {
+    expect(await options('u_1', { chat: { $auth: { key: 'k' } } })).toEqual({ options: [1], context: null });
+    expect(jobs[0]).toMatchObject({ accountId: 'u_1', method: 'options', props: { chat: { $auth: { key: 'k' } } } });
+  });
+
+  it.each(['null', '1', '[]', '{}', '{"options":{},"context":null}', '{"options":[],"context":[]}', '{"options":[]}'])(
+    'are refused if a process that the code controls emits %s instead',
+    async (event) => {
+      run = async () => ({ emits: [{ event }] });
+      await expect(options('u_1')).rejects.toMatchObject({ code: 'unprocessable' });
+    },
+  );
+
+  it('are determined for at most eight callers of an account at a time', async () => {
+    const { promise: ended, resolve: end } = Promise.withResolvers<Partial<RunOutcome>>();
+    run = () => ended;
+    const running = Array.from({ length: 8 }, () => options('u_1'));
+    await expect(options('u_1')).rejects.toMatchObject({ code: 'too_many_requests' });
+    const other = options('u_2');
+    end({ emits: [{ event: '{"options":[],"context":null}' }] });
+    await Promise.all([...running, other]);
+    expect((await options('u_1')).options).toEqual([]);
+  });
+
+  it('cannot be determined with a connection of another account', async () => {
+    messages.replyTo(findCredentials, ({ owner_id, ids }) =>
+      owner_id === 'u_1' ? [] : ids.map((id) => ({ id, app: 'chat', credentials: '' })),
+    );
+    await expect(options('u_1', { chat: { authProvisionId: 'apn_1' } })).rejects.toMatchObject({ code: 'invalid' });
+    expect(jobs).toEqual([]);
+  });
+});
