@@ -3,7 +3,7 @@ import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsExternalId, IsText, NAME_LENGTH, SelectsExternalId } from './values.js';
+import { IsExternalId, IsText, SOURCE_NAME_LENGTH, SelectsExternalId } from './values.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
 export interface Source {
@@ -42,7 +42,7 @@ export class ComponentChoice extends CodeSource {
 export class NewSource extends ComponentChoice {
   @IsOptional()
   @IsText()
-  @MaxLength(NAME_LENGTH, { message: `name must be at most ${NAME_LENGTH} characters long` })
+  @MaxLength(SOURCE_NAME_LENGTH, { message: `name must be at most ${SOURCE_NAME_LENGTH} characters long` })
   name?: string;
 
   @IsExternalId()
@@ -76,7 +76,7 @@ const isPresent = (_: unknown, value: unknown): boolean => value !== undefined;
 export class SourcePatch extends ComponentChoice {
   @IsOptional()
   @IsText()
-  @MaxLength(NAME_LENGTH, { message: `name must be at most ${NAME_LENGTH} characters long` })
+  @MaxLength(SOURCE_NAME_LENGTH, { message: `name must be at most ${SOURCE_NAME_LENGTH} characters long` })
   name?: string | null;
 
   @IsExternalId()

@@ -12,8 +12,10 @@ export const IsText = (): PropertyDecorator =>
     },
   });
 
-/** Of names and descriptions, in characters: a page of a hundred resources must fit into a message. */
+/** In characters: a page of a hundred resources must fit into a message. */
 export const NAME_LENGTH = 255;
+/** Of the name of a source, or of a component, from which it may come. */
+export const SOURCE_NAME_LENGTH = 1024;
 export const DESCRIPTION_LENGTH = 4096;
 
 export const EXTERNAL_ID_LENGTH = 128;

@@ -8,7 +8,7 @@ import {
   inspectComponent,
   Invalid,
   isId,
-  NAME_LENGTH,
+  SOURCE_NAME_LENGTH,
   NotFound,
   type UserId,
 } from '#contracts';
@@ -87,7 +87,7 @@ export class ComponentsService {
     for (const field of ['name', 'key', 'version'] as const) {
       const text = inspected[field] ?? '';
       if (text.includes('\0')) throw new Invalid(`the component's ${field} must not contain a NUL character`);
-      if (text.length > NAME_LENGTH) throw new Invalid(`the component's ${field} must be at most ${NAME_LENGTH} characters long`);
+      if (text.length > SOURCE_NAME_LENGTH) throw new Invalid(`the component's ${field} must be at most ${SOURCE_NAME_LENGTH} characters long`);
     }
     return inspectedCode(code, inspected);
   }

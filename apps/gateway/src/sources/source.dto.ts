@@ -1,7 +1,7 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Allow, IsBoolean, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
-import { NAME_LENGTH, NewSource, SourcePatch } from '#contracts';
+import { SOURCE_NAME_LENGTH, NewSource, SourcePatch } from '#contracts';
 import { ANY_JSON } from '../http/api-docs.js';
 import { DescribesExternalId } from '../http/external-id.dto.js';
 
@@ -39,7 +39,7 @@ export class CreateSourceBody extends NewSource {
   })
   override component_id?: string;
 
-  @ApiPropertyOptional({ maxLength: NAME_LENGTH, description: "Default: the slug of the component's name." })
+  @ApiPropertyOptional({ maxLength: SOURCE_NAME_LENGTH, description: "Default: the slug of the component's name." })
   override name?: string;
 
   @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
@@ -75,7 +75,7 @@ export class PatchSourceBody extends SourcePatch {
   @ApiPropertyOptional({
     type: String,
     nullable: true,
-    maxLength: NAME_LENGTH,
+    maxLength: SOURCE_NAME_LENGTH,
     description: "null resets it to the slug of the component's name.",
   })
   override name?: string | null;
