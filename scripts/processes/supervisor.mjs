@@ -68,7 +68,8 @@ export class Supervisor {
     await this.#loop;
     const begin = Date.now();
     const report = () => this.#say(`waiting for ${this.#name} to start, since ${Math.round((Date.now() - begin) / 1000)} s`);
-    const timer = setInterval(report, this.#reportEveryMs);
+    // A service that is stopped before it is ready never ends this wait
+    const timer = setInterval(report, this.#reportEveryMs).unref();
     try {
       return await new Promise((resolve, reject) => {
         this.#loop = this.#keepRunning(reject);
