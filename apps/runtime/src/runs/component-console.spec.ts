@@ -10,7 +10,7 @@ const lines = [
   { level: 'warn', ts: 0, message: 'two' },
 ];
 
-/** What a run with this outcome adds to the log. */
+/** The lines that a run with this outcome adds to the log. */
 function logged(outcome: Partial<RunOutcome>, logsComponents = true) {
   const log: unknown[] = [];
   const console = new ComponentConsole(
