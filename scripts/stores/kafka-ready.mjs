@@ -60,7 +60,7 @@ export async function storesGroups(brokers, client = {}) {
     return true;
   };
   const joined = join().catch(() => false);
-  const isStored = await Promise.race([joined, sleep(JOINS_WITHIN_MS, false)]);
+  const isStored = await Promise.race([joined, sleep(JOINS_WITHIN_MS, false, { ref: false })]);
   await consumer.disconnect().catch(() => {});
   if (isStored) await admin.deleteGroups(['sluice-start']).catch(() => {});
   await admin.disconnect().catch(() => {});
