@@ -52,7 +52,7 @@ export async function eventPageBody(
       end_cursor = next.value.page_info.end_cursor;
       yield `,${dataOf(next.value)}`;
     }
-    yield `]${withInfo ? `,"page_info":${JSON.stringify({ ...first.page_info, count, end_cursor })}` : ''}}`;
+    yield `]${withInfo ? `,"page_info":${JSON.stringify({ ...first.page_info, count, end_cursor })}` : ''}}\n`;
   }
   return Readable.from(text(), { objectMode: false });
 }
