@@ -1,15 +1,25 @@
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { type ComponentDescription, getCode } from '#contracts';
 import { Messages } from '#messaging';
 import type { ComponentCode } from '../sandbox/sandbox.js';
-import { unpackPackages } from './stored-packages.js';
+
+/** The largest bundle that is unpacked. */
+const MAX_PACKAGES_BYTES = 16 << 20;
+
+/** A bundle of packages as it travels and is stored: compressed, in base64. */
+export const packPackages = (code: string): string => zstdCompressSync(code).toString('base64');
+
+export const unpackPackages = (stored: string): string =>
+  zstdDecompressSync(Buffer.from(stored, 'base64'), { maxOutputLength: MAX_PACKAGES_BYTES }).toString();
 
 interface KnownCode {
   component: ComponentCode;
   description: ComponentDescription;
 }
 
+/** The size of the cache. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** Code by its hash. It never changes, so it is fetched once and kept. */

@@ -15,7 +15,7 @@ import { Handles } from '#messaging';
 import { ComponentRejected, Sandbox, SandboxUnavailable } from '../sandbox/sandbox.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { inspectComponent as inspect } from './inspect-component.js';
-import { packPackages } from './stored-packages.js';
+import { packPackages } from './code-cache.js';
 
 /** Describes components to the catalog, by their code. */
 @Controller()

@@ -1,4 +1,4 @@
-import { Column, Entity, PrimaryColumn, Unique } from 'typeorm';
+import { Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
 import type { Deployment, Hook, Schedule, SourceId, StoredProps, UserId } from '#contracts';
 import { BYTEWISE_TEXT } from '#database';
 
@@ -43,4 +43,28 @@ export class DeploymentRow implements Deployment {
   /** The hooks that the component has; absent: unknown. */
   @Column('text', { array: true, nullable: true })
   hooks?: Hook[];
+}
+
+/** The next tick of a timer; see TimersRepository. */
+@Entity('timer')
+@Index('timer_due', ['next_run_at'])
+@ForeignKey(() => DeploymentRow, ['source_id'], ['source_id'], { name: 'timer_source_id_fkey', onDelete: 'CASCADE' })
+export class TimerRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  source_id!: SourceId;
+
+  @PrimaryColumn('text')
+  prop!: string;
+
+  @Column('json')
+  schedule!: Schedule;
+
+  @Column('timestamptz')
+  next_run_at!: Date;
+
+  @Column('timestamptz', { nullable: true })
+  resume_at!: Date | null;
+
+  @Column('text', { nullable: true })
+  asked!: string | null;
 }

@@ -6,7 +6,7 @@ import { startTestSandbox } from '../sandbox/sandbox-for-tests.js';
 import type { Sandbox } from '../sandbox/sandbox.js';
 import { checkComponent } from './check-component.js';
 import { localFiles } from './local-files.js';
-import { showComponent } from './show-component.js';
+import { showComponent } from './show.js';
 
 describe('a look at a component in a file', () => {
   let folder: string;

@@ -1,9 +1,29 @@
 import { Injectable } from '@nestjs/common';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { executeRun, type RunRequest, type SourceId } from '#contracts';
-import { Database, type Session, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
-import { RetriedRun } from './retried-run.entity.js';
+
+/** A run for an event that has failed and will be repeated; deleted when an attempt succeeds, or the last one has failed. */
+@Entity('retried_run')
+@Index('retried_run_due', ['due_at'])
+@Index('retried_run_source', ['source_id'])
+export class RetriedRun {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  first_run_id!: string;
+
+  @Column(BYTEWISE_TEXT)
+  source_id!: SourceId;
+
+  /** When the next attempt is requested; while it is in progress: when it is requested again. */
+  @Column('timestamptz')
+  due_at!: Date;
+
+  /** The next attempt. */
+  @Column('jsonb')
+  request!: RunRequest;
+}
 
 /** A request for an attempt is lost only if its topic is: then it is requested again after this time. */
 const GIVE_UP = '1 hour';

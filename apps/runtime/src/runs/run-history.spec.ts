@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { RunStatus } from '../sandbox/sandbox.js';
-import { errorLine, runEntry, skippedEntry } from './run-history.js';
+import { errorLine, runEntry, skippedEntry } from './run-effects.js';
 
 const RUN = { trigger: 'timer' as const };
 const NOW = 1_700_000_000_000;

@@ -3,7 +3,7 @@ import { Payload } from '@nestjs/microservices';
 import { type EndedRun, FindRuns, findRuns, type FinishedRun, Invalid, ListRuns, listRuns, NotFound, type Page, pageOf } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
-import { finishedRunOf } from './finished-run.entity.js';
+import { finishedRunOf } from './run.entity.js';
 import { attemptId } from '../retries/next-attempt.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';

@@ -10,9 +10,8 @@ import { Quotas } from '../quotas/quotas.js';
 import type { RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
-import { notKept, type RunEffects, runEffects } from './run-effects.js';
+import { notKept, type RunEffects, runEffects, skippedEntry } from './run-effects.js';
 import type { DueRun } from './run-events.js';
-import { skippedEntry } from './run-history.js';
 import { DB_PROP, keepsOrder, type RunSource } from './run-sources.js';
 import { RunsRepository } from './runs.repository.js';
 

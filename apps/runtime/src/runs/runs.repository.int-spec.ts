@@ -9,8 +9,7 @@ import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
-import type { RunEffects } from './run-effects.js';
-import { type RunEntry, skippedEntry } from './run-history.js';
+import { type RunEffects, type RunEntry, skippedEntry } from './run-effects.js';
 import { RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
 

@@ -10,9 +10,8 @@ import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
-import { FinishedRunRow } from './finished-run.entity.js';
-import type { RunEffects } from './run-effects.js';
-import type { RunEntry } from './run-history.js';
+import { FinishedRunRow } from './run.entity.js';
+import type { RunEffects, RunEntry } from './run-effects.js';
 
 const DELETE_BATCH = 10_000;
 /** As many runs of a source are listed. */

@@ -1,8 +1,32 @@
 import { Injectable } from '@nestjs/common';
+import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { SourceId } from '#contracts';
-import { Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
 import type { DedupeState } from './dedupe.js';
-import { SourceDb, SourceDedupe } from './source-state.entity.js';
+
+/** An entry of a source's `this.db`. */
+@Entity('source_db')
+export class SourceDb {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  source_id!: SourceId;
+
+  @PrimaryColumn(BYTEWISE_TEXT)
+  key!: string;
+
+  /** JSON text. */
+  @Column('text')
+  value!: string;
+}
+
+/** The dedupe state of a source. */
+@Entity('source_dedupe')
+export class SourceDedupe {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  source_id!: SourceId;
+
+  @Column('json')
+  state!: DedupeState;
+}
 
 /** The state that sources keep between runs. Prepared SQL: each run reads and writes it. */
 @Injectable()

@@ -1,9 +1,30 @@
 import { Injectable } from '@nestjs/common';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { EVENTS_TOPIC, type SourceId, type WaitingEmitKey } from '#contracts';
-import { Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
 import type { EventToProduce } from '#events';
 import { addToOutbox } from '#outbox';
-import { WaitingEmit } from './waiting-emit.entity.js';
+
+/** An emit that waits for its `delivery_ts`: the whole record of the event, ready to be produced. */
+@Entity('waiting_emit')
+@Index('waiting_emit_due', ['due_at'])
+@Index('waiting_emit_source', ['source_id'])
+export class WaitingEmit {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  emit_id!: string;
+
+  @Column(BYTEWISE_TEXT)
+  source_id!: SourceId;
+
+  @Column('timestamptz')
+  due_at!: Date;
+
+  @Column('jsonb')
+  headers!: Record<string, string>;
+
+  @Column('bytea')
+  value!: Buffer;
+}
 
 /** An emit that waits for its `delivery_ts`. */
 export interface NewWaitingEmit {

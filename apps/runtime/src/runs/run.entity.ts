@@ -1,6 +1,6 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { FinishedRun, SourceId } from '#contracts';
-import { BYTEWISE_TEXT } from '#database';
+import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
 /** A run that has ended, as lists show it. */
 @Entity('finished_run')
@@ -48,3 +48,14 @@ export const finishedRunOf = (row: FinishedRunRow): FinishedRun => ({
   emitted: row.emitted,
   error: row.error === null ? null : (JSON.parse(row.error) as FinishedRun['error']),
 });
+
+/** A run whose effects are stored. If the run is repeated, they are not stored again. */
+@Entity('run_done')
+@Index('run_done_age', ['finished_at'])
+export class RunDone {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  run_id!: string;
+
+  @Column(CREATED_AT)
+  finished_at!: Date;
+}

@@ -1,4 +1,5 @@
-import type { ComponentDescription } from '../sandbox/sandbox.js';
+import type { ComponentDescription, Emit } from '../sandbox/sandbox.js';
+import type { LocalRun } from './local-source.js';
 
 /** Formats a description as lines for people. */
 export function showComponent({
@@ -35,3 +36,26 @@ export const showWarnings = (file: string, { warnings = [] }: ComponentDescripti
   warnings
     .map(({ message, line, column }) => `${[file, line, column].filter((part) => part !== null).join(':')}: warning: ${message}`)
     .join('\n');
+
+/** Formats a run as lines for people. */
+export function showRun({ method, status, duration_ms, logs, emits, dropped, db, response, error }: LocalRun): string {
+  const lines = [
+    ...logs.map(({ level, message, args }) => `log      ${level}: ${message}${args === undefined ? '' : ` ${args}`}`),
+    ...Object.entries(db).map(([key, value]) => `db       ${key} ${value === undefined ? 'deleted' : `= ${JSON.stringify(value)}`}`),
+    ...emits.map((emit) => `emit     ${labelled(emit)}`),
+    ...dropped.map(({ emit, reason }) => `dropped  ${labelled(emit)} (${reason})`),
+    ...(response ? [`respond  ${response.status} ${response.body}`] : []),
+    ...(error ? [`error    ${error.stack || `${error.name}: ${error.message}`}`.replaceAll('\n', '\n         ')] : []),
+  ];
+  return [`${method}: ${status}, ${duration_ms} ms`, ...lines.map((line) => `  ${line}`)].join('\n');
+}
+
+function labelled({ event, id, name, summary, deliveryTs }: Emit): string {
+  const labels = [
+    ...(name === undefined ? [] : [`stream ${name}`]),
+    ...(id === undefined ? [] : [`id ${id}`]),
+    ...(summary === undefined ? [] : [`"${summary}"`]),
+    ...(deliveryTs === undefined ? [] : [`at ${new Date(deliveryTs).toISOString()}`]),
+  ];
+  return [...labels, event].join('  ');
+}
