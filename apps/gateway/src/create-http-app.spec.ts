@@ -26,7 +26,6 @@ import { AccountsService } from './accounts/accounts.service.js';
 import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LateResponses } from './idempotency/idempotent-posts.js';
-import { RunNow } from './sources/run-now.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 import { createHttpApp } from './create-http-app.js';
@@ -53,7 +52,6 @@ describe('the HTTP side of the gateway', () => {
     @Module({
       controllers: [SourcesController, WebhooksController],
       providers: [
-        RunNow,
         { provide: APP_INTERCEPTOR, useClass: LateResponses },
         { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
         { provide: AccountsService, useValue: accounts },

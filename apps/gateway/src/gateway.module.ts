@@ -10,8 +10,7 @@ import { RegistryController } from './components/registry.controller.js';
 import { ConnectionsController } from './connections/connections.controller.js';
 import { schema } from './database/schema.js';
 import { ErrorMailController } from './error-mail/error-mail.controller.js';
-import { SeenError } from './error-mail/error-notice.entity.js';
-import { ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
+import { ErrorNoticesRepository, SeenError } from './error-mail/error-notices.repository.js';
 import { Mailer } from './error-mail/mailer.js';
 import { EventListenersController } from './events/event-listeners.controller.js';
 import { EventsController } from './events/events.controller.js';
@@ -20,21 +19,18 @@ import { GatewayConfig } from './gateway.config.js';
 import { FieldsInterceptor } from './http/fields.js';
 import { LeavingClients } from './http/leaving-clients.js';
 import { Housekeeping } from './housekeeping.js';
-import { IdempotentRequest } from './idempotency/idempotent-request.entity.js';
-import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
+import { IdempotencyRepository, IdempotentRequest } from './idempotency/idempotency.repository.js';
 import { LateResponses } from './idempotency/idempotent-posts.js';
 import { LiveModule } from './live/live.module.js';
 import { PublishingModule } from './publishing/publishing.module.js';
 import { PropOptionsController } from './sources/prop-options.controller.js';
 import { ReplaysController } from './replays/replays.controller.js';
-import { RunNow } from './sources/run-now.js';
 import { RunsController } from './sources/runs.controller.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { StatsController } from './stats/stats.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
 import { UsageController } from './usage/usage.controller.js';
-import { CountedRun } from './usage/usage.entity.js';
-import { UsageRepository } from './usage/usage.repository.js';
+import { CountedRun, UsageRepository } from './usage/usage.repository.js';
 import { DeliveriesController } from './webhooks/deliveries.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 
@@ -72,7 +68,6 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     { provide: APP_INTERCEPTOR, useClass: LateResponses },
     { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
     EventsService,
-    RunNow,
     IdempotencyRepository,
     UsageRepository,
     ErrorNoticesRepository,

@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { newId, type UserId } from '#contracts';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
-import { UsageRow } from '../usage/usage.entity.js';
+import { UsageRow } from '../usage/usage.repository.js';
 import { AccountRow, ApiKeyRow } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
 

@@ -1,10 +1,9 @@
 import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
 import { AccountRow, ApiKeyRow } from '../accounts/account.entity.js';
-import { ErrorNotice, SeenError } from '../error-mail/error-notice.entity.js';
-import { responseContext } from '../idempotency/idempotency.repository.js';
-import { IdempotentRequest } from '../idempotency/idempotent-request.entity.js';
-import { CountedRun, UsageRow } from '../usage/usage.entity.js';
+import { ErrorNotice, SeenError } from '../error-mail/error-notices.repository.js';
+import { IdempotentRequest, responseContext } from '../idempotency/idempotency.repository.js';
+import { CountedRun, UsageRow } from '../usage/usage.repository.js';
 import { CreateGateway1795305600003 } from './migrations/0001-create-gateway.js';
 
 export const schema = schemaOf('gateway', emittersSchema, {

@@ -2,7 +2,6 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { ErrorRaised, errorRaised, Unavailable } from '#contracts';
 import { Consumes } from '#messaging';
-import { errorMail } from './error-mail.js';
 import { type DueMail, ErrorNoticesRepository } from './error-notices.repository.js';
 import { Mailer } from './mailer.js';
 
@@ -27,4 +26,22 @@ export class ErrorMailController {
       throw new Unavailable(`the mail server does not accept mail: ${(failure as Error).message}`);
     }
   }
+}
+
+/** The text of the mail about an error. */
+export function errorMail(
+  { subject_id, code, message, raised_at_ms, event_id }: ErrorRaised,
+  since: number,
+): { subject: string; text: string } {
+  const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim();
+  const rest = since === 0 ? '' : `\nSince the last mail about this error, there were ${since} more of the same kind.\n`;
+  return {
+    subject: oneLine(`[Sluice] ${code} in ${subject_id}`).slice(0, 200),
+    text: `${subject_id} failed at ${new Date(raised_at_ms).toISOString()}.
+
+  ${code}: ${oneLine(message)}
+${event_id === undefined ? '' : `\nThe event ${event_id} on its stream $errors has the details.\n`}${rest}
+You get at most one mail about this error in 24 hours. To receive every one, subscribe a webhook to the stream $errors.
+`,
+  };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { errorMail } from './error-mail.js';
+import { errorMail } from './error-mail.controller.js';
 
 const error = {
   id: 'e',

@@ -1,6 +1,6 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import type * as contracts from '#contracts';
-import { PageRequest } from '#contracts';
+import { EXTERNAL_ID_LENGTH, PageRequest, SelectsExternalId } from '#contracts';
 
 /** The parameters of a list. */
 export class PageQuery extends PageRequest {
@@ -23,4 +23,21 @@ export class PageInfo implements contracts.PageInfo {
   start_cursor!: string | null;
   @ApiProperty({ type: String, nullable: true, description: 'The cursor of the last item in the page; null if the page is empty.' })
   end_cursor!: string | null;
+}
+
+/** The caller's own id of a resource, in a body. */
+export const DescribesExternalId = (): PropertyDecorator =>
+  ApiPropertyOptional({
+    type: String,
+    nullable: true,
+    minLength: 1,
+    maxLength: EXTERNAL_ID_LENGTH,
+    description: 'Your own id of it, unique within the account; null removes it.',
+  });
+
+/** The parameters of a list whose items may have external ids. */
+export class ExternalIdQuery extends PageQuery {
+  @ApiPropertyOptional({ description: 'Only the one with this external id.' })
+  @SelectsExternalId()
+  external_id?: string;
 }

@@ -4,8 +4,7 @@ import { newId } from '#contracts';
 import { SecretBox } from '#secrets';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
-import { IdempotencyRepository } from './idempotency.repository.js';
-import { IdempotentRequest } from './idempotent-request.entity.js';
+import { IdempotencyRepository, IdempotentRequest } from './idempotency.repository.js';
 
 describe('requests with an Idempotency-Key', () => {
   let db: FreshDatabase;

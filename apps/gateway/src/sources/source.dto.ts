@@ -3,7 +3,7 @@ import { Allow, IsBoolean, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
 import { SOURCE_NAME_LENGTH, NewSource, SourcePatch } from '#contracts';
 import { ANY_JSON } from '../http/api-docs.js';
-import { DescribesExternalId } from '../http/external-id.dto.js';
+import { DescribesExternalId } from '../http/page.dto.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
 export class Source implements contracts.Source {

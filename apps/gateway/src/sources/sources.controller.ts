@@ -3,11 +3,14 @@ import { ApiConsumes, ApiOperation } from '@nestjs/swagger';
 import {
   createSource,
   deleteSource,
+  executeRun,
   getSource,
+  ksuid,
   listSources,
   newId,
   type Page,
   patchSource,
+  SluiceError,
   type SourceId,
   updateSource,
   type UserId,
@@ -16,10 +19,9 @@ import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
 import { RespondsAccepted, RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
-import { ExternalIdQuery } from '../http/external-id.dto.js';
+import { ExternalIdQuery } from '../http/page.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/request-bodies.js';
-import { RunNow } from './run-now.js';
 import { CreateSourceBody, PatchSourceBody, RunSourceBody, Source, UpdateSourceBody } from './source.dto.js';
 
 /** One of each way to choose the component. */
@@ -50,10 +52,7 @@ const RUN_EXAMPLES = {
 @Documented('sources')
 @Controller('v1')
 export class SourcesController {
-  constructor(
-    private readonly messages: Messages,
-    private readonly runNow: RunNow,
-  ) {}
+  constructor(private readonly messages: Messages) {}
 
   @Get('users/me/sources')
   @ApiOperation({ operationId: 'listSources', summary: 'List your sources' })
@@ -146,10 +145,15 @@ export class SourcesController {
   @RespondsAccepted('AcceptedRun', 'The id of the run.', { type: 'object', required: ['id'], properties: { id: { type: 'string' } } })
   @Problems(400, 404, 409, 413, 415, 422)
   async run(
-    @OwnerId() owner: UserId,
+    @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
     @Body() { event }: RunSourceBody,
   ): Promise<{ data: { id: string } }> {
-    return { data: { id: await this.runNow.request(owner, id, event) } };
+    const source = await this.messages.request(getSource, { owner_id, id }, { key: owner_id });
+    if (!source.active) throw new SluiceError('conflict', `source ${id} is not active`);
+    const run = { run_id: ksuid(), owner_id, source_id: id, trigger: 'manual' as const, due_at_ms: Date.now() };
+    // returns when Kafka has acknowledged the request
+    await this.messages.publish(executeRun, event === undefined ? run : { ...run, event: JSON.stringify(event) }, owner_id);
+    return { data: { id: run.run_id } };
   }
 }

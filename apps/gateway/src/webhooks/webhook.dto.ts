@@ -2,7 +2,7 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsBoolean, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
 import { DESCRIPTION_LENGTH, NAME_LENGTH, WebhookFields } from '#contracts';
-import { DescribesExternalId } from '../http/external-id.dto.js';
+import { DescribesExternalId } from '../http/page.dto.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
 export class Webhook implements contracts.Webhook {

@@ -18,7 +18,7 @@ import {
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
-import { ExternalIdQuery } from '../http/external-id.dto.js';
+import { ExternalIdQuery } from '../http/page.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/request-bodies.js';
 import { SHOWS_SECRET } from '../http/scopes.js';
