@@ -87,7 +87,8 @@ export class ComponentsService {
     for (const field of ['name', 'key', 'version'] as const) {
       const text = inspected[field] ?? '';
       if (text.includes('\0')) throw new Invalid(`the component's ${field} must not contain a NUL character`);
-      if (text.length > SOURCE_NAME_LENGTH) throw new Invalid(`the component's ${field} must be at most ${SOURCE_NAME_LENGTH} characters long`);
+      if (text.length > SOURCE_NAME_LENGTH)
+        throw new Invalid(`the component's ${field} must be at most ${SOURCE_NAME_LENGTH} characters long`);
     }
     return inspectedCode(code, inspected);
   }
