@@ -88,17 +88,19 @@ export const clock = (ms) => new Date(ms).toISOString().slice(11, 23);
 function damageOf(line, n, damages) {
   const acknowledgedAt = line.acknowledgedAt[n] ?? 0;
   const offset = line.offsets[n] ?? -1;
+  // what the listener has emitted for it has another offset, which is unknown here
+  const isOnTheWay = offset < 0 || line.kind === 'relay';
   const log = damages.find(({ kind, at }) => kind === 'log' && at >= acknowledgedAt);
   const retention = damages.find(({ kind, at, offsets }) => {
     const range = offsets.get(line.partition);
     if (kind !== 'retention' || at < acknowledgedAt || !range || (log && log.at < at)) return false;
-    return offset < 0 ? acknowledgedAt > at - ON_THE_WAY_MS : offset >= range.from && offset < range.to;
+    return isOnTheWay ? acknowledgedAt > at - ON_THE_WAY_MS : offset >= range.from && offset < range.to;
   });
   if (retention) return retention;
   if (!log) return undefined;
-  const wasRead = offset >= 0 && line.kind !== 'relay' && offset < (log.offsets.get(line.partition)?.from ?? 0);
-  if (wasRead) return undefined;
-  return offset < 0 || line.kind === 'relay' ? (acknowledgedAt > log.at - ON_THE_WAY_MS ? log : undefined) : log;
+  if (isOnTheWay) return acknowledgedAt > log.at - ON_THE_WAY_MS ? log : undefined;
+  const wasRead = offset < (log.offsets.get(line.partition)?.from ?? 0);
+  return wasRead ? undefined : log;
 }
 
 /** @param {import('./system.mjs').System} system @param {import('./faults.mjs').Damage} damage @param {number} count */
