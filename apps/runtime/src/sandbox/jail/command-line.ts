@@ -77,12 +77,12 @@ export const writablePath = (index: number): string => `/writable/${index}`;
 export const tmpBytes = 16 << 20;
 
 /**
- * When the machine is short of CPU, components get a third of the services' share, so that a component that uses all it may does not slow down
+ * When the machine is short of CPU, components get a tenth of the services' share, so that a component that uses all it may does not slow down
  * deliveries. On an idle machine it makes no difference.
  */
 export function lowerPriority(): string[] {
   const nice = findProgram('nice');
-  return nice ? [nice, '-n', '5'] : [];
+  return nice ? [nice, '-n', '10'] : [];
 }
 
 /** If we are root, every rung first changes to a user that no other process has. An ordinary user is kept. */
