@@ -16,6 +16,8 @@ COPY scripts scripts
 COPY test test
 COPY libs libs
 COPY apps apps
+# the jail needs none of them, but jest looks there for tests
+RUN mkdir packages
 # No servers are needed: where these are set, none are started
 ENV SLUICE_TEST_DATABASE_URL=none SLUICE_TEST_KAFKA_BROKERS=none NODE_ENV=test \
   NODE_OPTIONS="--experimental-vm-modules --disable-warning=ExperimentalWarning"
