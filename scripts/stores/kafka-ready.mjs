@@ -41,8 +41,8 @@ const JOINS_WITHIN_MS = 10_000;
 /**
  * Whether a consumer can join a group, which the broker must store.
  *
- * A broker that was killed may be elected for the topic of the groups a second time while it still reads it for the first one. Kafka 4.1 then takes the
- * end of the first reading for that of the second, fails at the first thing that it has to store, and does not recover until it is started again.
+ * After it was killed, a broker of Kafka 4.1.1 can reach a state in which it responds, but fails at everything that it has to store for groups, until it is
+ * started again. Its log suggests that it was elected for the topic of the groups a second time while it still read it for the first one.
  *
  * @param {string} brokers "host:port,…"
  * @param {import('./broker.mjs').BrokerSecurity['client']} [client]
