@@ -17,6 +17,7 @@ Commands that end:
   registry …         manage the component registry
   component …        check components in files
   kafka acls         print the Kafka ACLs that each service needs
+  dead-letters       count and list the records that could not be handled
   secrets init DIR   create the password, the first API key and the key that encrypts secrets in DIR, unless they exist
   secrets rotate     encrypt all secrets under the first key of SLUICE_SECRETS_KEY
 
@@ -50,6 +51,10 @@ case "${1-}" in
     [ "${2-}" = acls ] || misused "kafka ${2-}"
     shift 2
     app "$root/scripts/kafka-acls.mjs" "$@"
+    ;;
+  dead-letters)
+    shift
+    app "$root/scripts/dead-letters.mjs" "$@"
     ;;
   secrets)
     case "${2-}" in

@@ -17,11 +17,12 @@ it('every relative link in a document leads to a file', () => {
 });
 
 const tutorials = readdirSync(inRoot('docs', 'tutorials')).map((name) => `docs/tutorials/${name}`);
+const executed = ['README.md', ...tutorials, 'docs/reference/components.md'];
 
-it('every shell block of the README and the tutorials is executed by test/documents.e2e-spec.ts, with few exceptions', () => {
+it('every shell block of the README, the tutorials and the reference of components is executed by test/documents.e2e-spec.ts, with few exceptions', () => {
   /** @type {Record<string, number>} */
   const skipped = {};
-  const unknown = ['README.md', ...tutorials].flatMap((document) =>
+  const unknown = executed.flatMap((document) =>
     codeBlocks(readFileSync(inRoot(document), 'utf8')).flatMap(({ line, language, mark }) => {
       if (/^(bash|shell|console|zsh)$/.test(language)) return [`${document}:${line}: the language of a shell block is sh`];
       if (language !== 'sh' || ['', 'settings', 'install'].includes(mark)) return [];

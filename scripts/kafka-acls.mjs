@@ -1,6 +1,6 @@
 // sluice kafka acls: prints the permissions that each service needs in Kafka, for kafka-acls.sh or Strimzi. They are derived from the contracts.
 import { Command, Option } from 'commander';
-import { SERVICES, topicAccess, topicSpecs } from '../dist/libs/contracts/src/index.js';
+import { deadLetterTopic, SERVICES, topicAccess, topicSpecs } from '../dist/libs/contracts/src/index.js';
 
 /**
  * @typedef {object} Acl
@@ -16,7 +16,11 @@ import { SERVICES, topicAccess, topicSpecs } from '../dist/libs/contracts/src/in
  * @param {string} prefix of the users' names
  * @returns {Grant[]}
  */
-const grants = (prefix) => [...SERVICES.map((service) => ({ user: `${prefix}${service}`, acls: serviceAcls(service) })), migration(prefix)];
+const grants = (prefix) => [
+  ...SERVICES.map((service) => ({ user: `${prefix}${service}`, acls: serviceAcls(service) })),
+  migration(prefix),
+  operator(prefix),
+];
 
 /**
  * @param {(typeof SERVICES)[number]} service
@@ -45,6 +49,24 @@ const migration = (prefix) => ({
     .map(({ topic }) => topic)
     .sort()
     .map((name) => ({ type: 'topic', name, pattern: 'literal', operations: ['Create', 'Describe', 'DescribeConfigs'] })),
+});
+
+/**
+ * `sluice dead-letters` reads what the services have set aside.
+ * @param {string} prefix
+ * @returns {Grant}
+ */
+const operator = (prefix) => ({
+  user: `${prefix}operator`,
+  acls: [
+    ...SERVICES.map((service) => ({
+      type: /** @type {const} */ ('topic'),
+      name: deadLetterTopic(service),
+      pattern: /** @type {const} */ ('literal'),
+      operations: ['Read', 'Describe'],
+    })),
+    { type: 'group', name: 'operator.', pattern: 'prefix', operations: ['Read', 'Describe', 'Delete'] },
+  ],
 });
 
 /** @param {Grant[]} all */

@@ -4,7 +4,7 @@ import './setup/check-platform.mjs';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { appEnvironment } from './processes/apps.mjs';
-import { dataFolder, findRunning } from './launch/data-folder.mjs';
+import { dataFolder, findRunning, localInstance } from './launch/data-folder.mjs';
 import { loadDotEnv } from './launch/dot-env.mjs';
 import { explain, ExplainedError } from './shell/explained-error.mjs';
 import { ensureCommandLine } from './setup/command-line.mjs';
@@ -25,6 +25,7 @@ const COMMANDS = {
   migrate: { program: ['scripts', 'migrate.mjs'], usesStores: true },
   secrets: { program: ['scripts', 'rotate-secrets.mjs'], usesStores: true },
   kafka: { program: ['scripts', 'kafka-acls.mjs'], usesStores: false },
+  'dead-letters': { program: ['scripts', 'dead-letters.mjs'], usesStores: true },
 };
 
 const USAGE = `Usage: npx sluice admin <command>
@@ -32,11 +33,12 @@ const USAGE = `Usage: npx sluice admin <command>
   account …     accounts
   key …         API keys
   registry …    the registry of components
-  component …   validation of component files
+  component …   check and run component files, preload packages
   migrate       bring databases and topics to this version; npm start does this automatically
   secrets rotate
                 encrypt all secrets under the first key of SLUICE_SECRETS_KEY
   kafka acls    print the Kafka permissions that each service needs
+  dead-letters  count and list the records that could not be handled
 
 Add --help to a command for its options. The commands also work without "admin".`;
 
@@ -66,8 +68,7 @@ async function runUsers() {
   const file = await ensureCommandLine({ say: console.error });
   return exitCode(['--disable-warning=ExperimentalWarning', file, ...args], {
     ...env,
-    SLUICE_LOCAL_KEY_FILE: dataFolder(dataFolderPath(process.env)).apiKey,
-    SLUICE_LOCAL_URL: `http://localhost:${process.env.SLUICE_HTTP_PORT ?? 3000}`,
+    ...localInstance(dataFolder(dataFolderPath(process.env))),
   });
 }
 

@@ -19,7 +19,7 @@ import { liveServices } from './processes/service-process.mjs';
 import { writeSecret } from './shell/secret-file.mjs';
 import { newSecretsKey } from './shell/secrets-key.mjs';
 import { secretsInFiles } from './launch/secrets-in-files.mjs';
-import { portsInUse, reachableHosts, readSettings } from './launch/settings.mjs';
+import { apiUrl, healthPorts, portsInUse, publicBrokers, reachableHosts, readSettings } from './launch/settings.mjs';
 import { ensureBrokerJars, ensureBuild, ensureDependencies } from './setup/setup.mjs';
 import { stopOnSignals } from './processes/stop-on-signals.mjs';
 import { Supervisor } from './processes/supervisor.mjs';
@@ -77,6 +77,7 @@ async function start() {
     ...stores,
     ...reachableHosts(settings, kafka.ports),
     SLUICE_HTTP_HOST: process.env.SLUICE_HTTP_HOST || settings.host,
+    SLUICE_HEALTH_HOST: process.env.SLUICE_HEALTH_HOST || settings.host,
     SLUICE_ENDPOINTS_HOST: process.env.SLUICE_ENDPOINTS_HOST || settings.host,
     SLUICE_HTTP_PORT: String(settings.httpPort),
     SLUICE_ENDPOINTS_PORT: String(settings.endpointsPort),
@@ -86,7 +87,10 @@ async function start() {
   await migrate(env);
   await goOn();
 
-  started.apps = superviseApps({ env, log: printLog, say, pidFile: folder.appPidFile });
+  const health = healthPorts(settings);
+  /** @param {import('./processes/apps.mjs').App} app */
+  const envOf = (app) => ({ SLUICE_HEALTH_PORT: String(health.get(app) ?? 0) });
+  started.apps = superviseApps({ env, envOf, log: printLog, say, pidFile: folder.appPidFile });
   const account = () => ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey });
   const keptKey = settings.apiKey ? null : readKeptKey(folder.apiKey);
   // While the apps start. If an earlier start has stored a key, an account most likely exists.
@@ -94,7 +98,7 @@ async function start() {
   await goOn();
 
   if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();
-  announce(folder, stores);
+  announce(folder, stores, { url: apiUrl({ ...settings, host: env.SLUICE_HTTP_HOST }), kafka: publicBrokers(settings) });
   console.log(banner({ settings, apiKey, keyFile: folder.apiKey }));
 }
 

@@ -43,6 +43,7 @@ function composeProblems(all) {
     'SLUICE_ENDPOINTS_HOST',
     'SLUICE_ENDPOINTS_PORT',
     'SLUICE_HEALTH_PORT',
+    'SLUICE_HEALTH_HOST',
     'SLUICE_DATA_DIR',
   ];
   const image = readFileSync(inRoot('Dockerfile'), 'utf8');

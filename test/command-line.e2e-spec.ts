@@ -233,7 +233,14 @@ describe('trigger', () => {
         body: { ref: 'refs/heads/main' },
       }),
     );
-    expect((await cli.run(['trigger', 'triggered', '--fixture', 'none'])).stderr).toContain('fixtures are github.ping');
+    expect((await cli.run(['trigger', 'triggered', '--fixture', 'none'])).stderr).toContain(
+      'there is no fixture none; fixtures are github.ping',
+    );
+    await cli.output('deploy', 'github', '--name', 'signed', '-p', 'secret=s3cret');
+    expect(await cli.run(['trigger', 'signed', '--fixture', 'github.push'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('returned 401: the request was not signed; set SLUICE_FIXTURE_SECRET'),
+    });
   });
 });
 
@@ -260,6 +267,21 @@ describe('dev', () => {
     await eventually(() => expect(dev.err()).toContain('main.mjs:2:'));
     write('dev/main.mjs', file('again'));
     await eventually(() => expect(dev.err().split('updated').length).toBe(3));
+    dev.child.kill('SIGINT');
+    expect(await dev.ended).toMatchObject({
+      code: 130,
+      stderr: expect.stringContaining('dev stays deployed: sluice off dev, sluice delete dev'),
+    });
+  });
+
+  it('waits for the next change if the first state is wrong, and notices an imported file that is created later', async () => {
+    write('later/main.mjs', 'export default {');
+    const dev = cli.start(['dev', 'later/main.mjs', '--name', 'later']);
+    await eventually(() => expect(dev.err()).toContain('does not parse'));
+    write('later/main.mjs', "import { name } from './parts/name.mjs';\nexport default { name, run() {} };\n");
+    await eventually(() => expect(dev.err()).toContain('Could not resolve "./parts/name.mjs"'));
+    write('later/parts/name.mjs', "export const name = 'Later';\n");
+    await eventually(() => expect(dev.err()).toContain('watching 2 file(s)'));
     dev.child.kill();
   });
 });
@@ -343,7 +365,7 @@ spec: {emitter: source/extra, listener: webhook/inbox, event_name: '*'}
     expect((await cli.run(['apply', '-f', 'apply'], { env: { APPLIED_TOKEN: 'another' } })).code).toBe(0);
   });
 
-  it('removes values of props that are no longer in the manifest', async () => {
+  it('removes the value of a prop that its manifest no longer names', async () => {
     write('apply/all.yaml', manifests().replace('    text: hello\n', '').replace('{timer: {intervalSeconds: 3600}}', '{}'));
     const { stdout } = await cli.run(['apply', '-f', 'apply'], { env });
     expect(stdout).toMatch(/^updated {4}source applied/m);
@@ -414,6 +436,7 @@ describe('the key', () => {
     expect(statSync(join(cli.folder, '.config', 'sluice', 'config.json')).mode & 0o777).toBe(0o600);
     const who = await cli.run(['whoami', '--debug', '-o', 'json'], { env: alone });
     expect(JSON.parse(who.stdout)).toMatchObject({ id: api.account.id, access: 'the profile here' });
+    expect(await cli.output('whoami')).not.toContain('2147483647');
     expect(who.stderr).toMatch(/\[debug\] GET http\S+\/v1\/users\/me 200/);
     expect(await cli.run(['profile'], { env: alone })).toMatchObject({ stdout: expect.stringMatching(/\* +here/) });
     const doctor = await cli.run(['doctor'], { env: alone });

@@ -20,6 +20,7 @@ const succeeds = ([command = '', ...args]: string[]): boolean => spawnSync(comma
 const toolsOf = (name: string) => TOOLS[/-(python|go|java)\.md$/.exec(name)?.[1] ?? 'node']!;
 
 const tutorials = readdirSync(inRoot('docs', 'tutorials')).map((name) => `docs/tutorials/${name}`);
+const documents = ['README.md', ...tutorials, 'docs/reference/components.md'];
 const examples = readdirSync(inRoot('examples'), { withFileTypes: true }).filter((each) => each.isDirectory() && each.name !== 'support');
 
 // they start servers on this machine and use Kafka without a login
@@ -47,7 +48,7 @@ describeLocal('documents', () => {
   };
 
   describe('every shell block is executed, and prints what the document says', () => {
-    for (const document of ['README.md', ...tutorials]) {
+    for (const document of documents) {
       const { program, registry } = toolsOf(document);
       const reason =
         isSecured && document.includes('kafka') ? 'Kafka requires a login' : succeeds(['which', program]) ? null : `${program} is missing`;

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type kafkajs from 'kafkajs';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { promisify } from 'node:util';
 import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, type Service, SERVICES, topicAccess } from '../libs/contracts/src/index.js';
 // dead letters are compressed with zstd, for which kafkajs has no codec
 import '../libs/messaging/src/kafka.js';
+import { node24 } from '../scripts/setup/node24.mjs';
+import { inRoot } from '../scripts/shell/paths.mjs';
 import type { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { outsideKafka } from './support/outside-kafka.js';
@@ -84,6 +88,53 @@ describe('a record that does not belong on its topic', () => {
       { withinMs: 30_000 },
     );
   });
+});
+
+describe('a deletion of events that another producer writes', () => {
+  it('deletes nothing and becomes a dead letter of each service that reads events, and one over REST deletes', async () => {
+    const source = await api.source("export default { name: 'Kept' };");
+    const summaries = async () => (await api.get(`/sources/${source.id}/event_summaries`)).body.data.map(({ event }: any) => event);
+    const name = `deletion of ${source.id}`;
+    await producer.send({
+      topic: EVENTS_TOPIC,
+      messages: [
+        { key: source.id, value: '"kept"' },
+        { key: source.id, value: '{}', headers: { ce_type: '$delete', garbage: name } },
+        { key: source.id, value: '"behind"' },
+      ],
+    });
+    await eventually(async () => expect(await summaries()).toEqual(['behind', 'kept']));
+    await eventually(() => {
+      const found = setAside.filter((each) => each.name === name);
+      expect(found.map(({ service }) => service).sort()).toEqual(['event-store', 'routing']);
+      expect(found.every(({ topic, reason }) => topic === EVENTS_TOPIC && reason.includes('not signed'))).toBe(true);
+    });
+    expect((await api.delete(`/sources/${source.id}/events`)).status).toBe(202);
+    await eventually(async () => expect(await summaries()).toEqual([]));
+  });
+});
+
+it("is counted by an operator's command", async () => {
+  const env = { ...process.env, DATABASE_URL: 'postgres://nowhere', KAFKA_BROKERS: system.brokers };
+  const run = (...args: string[]) =>
+    promisify(execFile)(node24(), [inRoot('scripts/sluice.mjs'), 'admin', 'dead-letters', ...args], { env, maxBuffer: 2 ** 27 });
+  const { stdout } = await run('--service', 'routing', '--since', '1h', '-n', '1000', '-o', 'ndjson');
+  const records = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(records).toContainEqual(
+    expect.objectContaining({
+      service: 'routing',
+      topic: EVENTS_TOPIC,
+      key: 'dc_nobody',
+      reason: expect.stringMatching(/^the value is not JSON/),
+      value: '{',
+    }),
+  );
+  const { stdout: table } = await run('--since', '1h');
+  expect(table).toMatch(/^COUNT +SERVICE +TOPIC +LAST +REASON\n/);
+  expect(table).toMatch(/\d+ +event-store +events +\S+ +the deletion is not signed/);
 });
 
 describe('a valid record behind it', () => {

@@ -143,7 +143,7 @@ describe('pages of events that are expensive to read', () => {
       }).on('error', reject);
     });
 
-  it('do not delay others', async () => {
+  it('do not delay the requests of another account', async () => {
     const { id } = await hostile.source("export default { name: 'large' }");
     const event = `[${'[],'.repeat(330_000)}0]`;
     for (let n = 0; n < COUNT; n++) await hostile.raw('POST', `/sources/${id}/events`, event, { 'content-type': 'application/json' });

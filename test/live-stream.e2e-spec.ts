@@ -198,6 +198,15 @@ describe('a live stream', () => {
     await shown(other, 1);
   });
 
+  it('ends soon after its source is deleted, while others continue', async () => {
+    const [id, kept] = [await source(), await source()];
+    const [stream, other] = [await open(`/sources/${id}/sse`), await open(`/sources/${kept}/sse`)];
+    await api.delete(`/sources/${id}`);
+    await stream.closed;
+    await producer.emit(kept, ['and on']);
+    await shown(other, 1);
+  });
+
   needing('variables', 'accounts').it('is refused to an account that has reached its limit', async () => {
     const crowded = await system.account();
     const { id } = await crowded.source(CODE);

@@ -39,6 +39,12 @@ export async function startOwnSystem(variables = {}) {
     /** @type {string} */ (
       JSON.parse(await runOurs(env, 'dist/apps/gateway/src/cli.js', 'account', 'create', '--email', email, '--json')).api_key
     );
+  /** @type {ReturnType<typeof superviseApps>[]} */
+  const replicas = [];
+  const pidsOf = (/** @type {ReturnType<typeof superviseApps>} */ set, suffix = '') =>
+    Object.fromEntries(
+      ['gateway', 'catalog', 'routing', 'event-store', 'runtime'].map((app) => [`${app}${suffix}`, set.pid(/** @type {any} */ (app))]),
+    );
   return {
     apiUrl: `http://127.0.0.1:${httpPort}/v1`,
     apiKey: await newAccount('bench@example.com'),
@@ -51,12 +57,18 @@ export async function startOwnSystem(variables = {}) {
     pids: () => ({
       broker: broker.pid,
       postgres: postgres.pid,
-      ...Object.fromEntries(
-        ['gateway', 'catalog', 'routing', 'event-store', 'runtime'].map((app) => [app, apps.pid(/** @type {any} */ (app))]),
-      ),
+      ...pidsOf(apps),
+      ...Object.assign({}, ...replicas.map((set) => pidsOf(set, '-2'))),
     }),
+    /** Starts a second replica of each app, with other ports. */
+    addReplicas: async () => {
+      const ports = { SLUICE_HTTP_PORT: String(await freePort()), SLUICE_ENDPOINTS_PORT: String(await freePort()) };
+      const second = superviseApps({ env: { ...env, ...ports }, log: (app, line) => console.error(app, line) });
+      replicas.push(second);
+      await second.startAll();
+    },
     stop: async () => {
-      await apps.stopAll();
+      await Promise.all([apps, ...replicas].map((set) => set.stopAll()));
       await Promise.all([broker.stop(), postgres.stop()]);
       await rm(folder, { recursive: true, force: true });
     },

@@ -1,5 +1,6 @@
 import { startApp } from '../../scripts/processes/apps.mjs';
 import { Supervisor } from '../../scripts/processes/supervisor.mjs';
+import { newSecretsKey } from '../../scripts/shell/secrets-key.mjs';
 import { runOurs, startOwnStores } from '../lib/own-stores.mjs';
 
 /**
@@ -9,10 +10,12 @@ import { runOurs, startOwnStores } from '../lib/own-stores.mjs';
  */
 export async function startStoreStack({ partitions, replicas = 1, log = console.error }) {
   const own = await startOwnStores();
+  const secretsKey = newSecretsKey();
   const env = {
     KAFKA_BROKERS: own.brokers,
     DATABASE_URL: own.databaseUrl,
     SLUICE_LOG_LEVEL: 'warn',
+    SLUICE_SECRETS_KEY: secretsKey,
     SLUICE_PARTITIONS: String(partitions),
   };
   await runOurs(env, 'scripts/migrate.mjs');
@@ -26,6 +29,7 @@ export async function startStoreStack({ partitions, replicas = 1, log = console.
   );
   return {
     ...own,
+    secretsKey,
     stores,
     stop: async () => {
       await Promise.all(stores.map((store) => store.stop()));

@@ -1,11 +1,11 @@
 // node producer.mjs SOURCE_ID: emits three orders for a source, as CloudEvents in binary mode.
 import kafkajs from 'kafkajs';
+import { connected, kafka } from './kafka.mjs';
 
-const { Kafka, Partitioners, logLevel } = kafkajs;
-const kafka = new Kafka({ brokers: (process.env.KAFKA ?? 'localhost:9092').split(','), logLevel: logLevel.ERROR });
+const { Partitioners } = kafkajs;
 const producer = kafka.producer({ createPartitioner: Partitioners.DefaultPartitioner });
 
-await producer.connect();
+await connected(producer);
 await producer.send({
   topic: 'events',
   acks: -1,

@@ -1,14 +1,14 @@
 // node workflow.mjs WORKFLOW_ID OWNER_ID: registers a workflow, and emits an invoice for each order that it receives.
 import kafkajs from 'kafkajs';
+import { connected, kafka } from './kafka.mjs';
 
-const { Kafka, Partitioners, logLevel } = kafkajs;
+const { Partitioners } = kafkajs;
 const [id, owner_id] = process.argv.slice(2);
-const kafka = new Kafka({ brokers: (process.env.KAFKA ?? 'localhost:9092').split(','), logLevel: logLevel.ERROR });
 const producer = kafka.producer({ createPartitioner: Partitioners.DefaultPartitioner });
 const consumer = kafka.consumer({ groupId: `example-${id}` });
 
-await producer.connect();
-await consumer.connect();
+await connected(producer);
+await connected(consumer);
 await consumer.subscribe({ topic: 'workflow-triggers', fromBeginning: true });
 await consumer.run({
   async eachMessage({ message: { key, value, headers } }) {

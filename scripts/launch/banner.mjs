@@ -1,5 +1,6 @@
 import { relative } from 'node:path';
 import { ROOT } from '../shell/paths.mjs';
+import { healthPorts } from './settings.mjs';
 
 /**
  * The information that a user needs once Sluice is running.
@@ -13,11 +14,9 @@ export function banner({ settings, apiKey, keyFile }) {
   const newKey = 'npx sluice admin key create --account u_…';
   /** @param {string} path */
   const shown = (path) => (path.startsWith(ROOT) ? relative(ROOT, path) : path);
-  // the command line finds the instance by the same variables as npm start
-  const variables = [
-    ...(settings.httpPort === 3000 ? [] : [`SLUICE_HTTP_PORT=${settings.httpPort}`]),
-    ...(shown(settings.dataDir) === '.sluice' ? [] : [`SLUICE_DATA_DIR=${shown(settings.dataDir)}`]),
-  ];
+  // the command line finds the instance by its folder
+  const variable = shown(settings.dataDir) === '.sluice' ? '' : `    export SLUICE_DATA_DIR=${shown(settings.dataDir)}\n`;
+  const health = [...healthPorts(settings)].map(([app, port]) => `${port} (${app})`).join(', ');
   return `
   Sluice is running.
 
@@ -25,11 +24,11 @@ export function banner({ settings, apiKey, keyFile }) {
     its documentation    ${server}/docs
     sources' endpoints   http://localhost:${settings.endpointsPort}
     Kafka                ${settings.kafkaBrokers ?? `localhost:${settings.kafkaPort}   (the public topics, without a login)`}
-    API key              ${apiKey ? `${apiKey}   (stored in ${shown(keyFile)})` : `unchanged; to create another: ${newKey}`}
+${health && `    health, metrics      http://localhost:${settings.healthPort}/metrics; ports ${health}\n`}    API key              ${apiKey ? `${apiKey}   (stored in ${shown(keyFile)})` : `unchanged; to create another: ${newKey}`}
 
   Next, in another terminal in this folder:
 
-${variables.length > 0 ? `    export ${variables.join(' ')}\n` : ''}    npx sluice deploy http-request --name orders        a source that emits each request to its endpoint
+${variable}    npx sluice deploy http-request --name orders        a source that emits each request to its endpoint
     npx sluice trigger orders --data '{"order": 17}'    sends it a request
     npx sluice events orders                            shows the event
 

@@ -14,10 +14,17 @@ describe('the text that npm start prints once everything runs', () => {
       expect(text).toContain(part);
   });
 
-  test('shows what to do next, with the variables that the command line needs to find this instance', () => {
+  test('shows what to do next, with the variable that the command line needs to find this instance', () => {
     expect(shown({})).toMatch(/Next, .*:\n\n {4}npx sluice deploy http-request/);
     expect(shown({ SLUICE_HTTP_PORT: '4000', SLUICE_DATA_DIR: '/data' })).toMatch(
-      /Next, .*:\n\n {4}export SLUICE_HTTP_PORT=4000 SLUICE_DATA_DIR=\/data\n {4}npx sluice deploy/,
+      /Next, .*:\n\n {4}export SLUICE_DATA_DIR=\/data\n {4}npx sluice deploy/,
+    );
+  });
+
+  test('lists the ports of health and metrics if there are any', () => {
+    expect(shown({})).not.toContain('metrics');
+    expect(shown({ SLUICE_HEALTH_PORT: '8080' })).toContain(
+      'localhost:8080/metrics; ports 8080 (gateway), 8081 (catalog), 8082 (routing), 8083 (event-store), 8084 (runtime)',
     );
   });
 

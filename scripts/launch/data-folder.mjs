@@ -53,7 +53,11 @@ export async function lockDataFolder(folder) {
           `Sluice is already running on ${folder.dir} (process ${holder.pid}): stop it first, or set another folder in SLUICE_DATA_DIR.`,
         );
       }
-      if (holder) return;
+      if (holder) {
+        // of an instance that was killed
+        rmSync(folder.running, { force: true });
+        return;
+      }
       writePidFile(folder.lock, process.pid);
       // Two simultaneous starts: the later one has overwritten the lock of the earlier one, which detects it here.
       await sleep(50);
@@ -82,11 +86,13 @@ export async function stopLeftovers(folder) {
 }
 
 /**
- * Writes down how to reach the stores of a running instance: the variables of a service.
+ * Writes down how to reach a running instance: the variables of a service for its stores, and the addresses for programs of users.
  * @param {DataFolder} folder
  * @param {Record<string, string>} stores
+ * @param {{ url: string, kafka: string }} addresses of the REST API, and of the broker's public topics
  */
-export const announce = (folder, stores) => writeSecret(folder.running, JSON.stringify(stores, null, 2));
+export const announce = (folder, stores, { url, kafka }) =>
+  writeSecret(folder.running, JSON.stringify({ ...stores, SLUICE_LOCAL_URL: url, SLUICE_LOCAL_KAFKA: kafka }, null, 2));
 
 /**
  * @param {DataFolder} folder
@@ -99,4 +105,18 @@ export function findRunning(folder) {
   } catch {
     return null;
   }
+}
+
+/**
+ * The variables with which the command line finds the instance of a folder: without an instance there is neither a URL nor a key, because another program
+ * may be listening on its port.
+ * @param {DataFolder} folder
+ */
+export function localInstance(folder) {
+  const running = findRunning(folder);
+  return {
+    SLUICE_LOCAL_FOLDER: folder.dir,
+    SLUICE_LOCAL_URL: running?.['SLUICE_LOCAL_URL'],
+    SLUICE_LOCAL_KEY_FILE: running ? folder.apiKey : undefined,
+  };
 }

@@ -5,6 +5,7 @@ import { ExplainedError } from '../shell/explained-error.mjs';
 import { node24 } from '../setup/node24.mjs';
 import { inRoot, ROOT } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
+import { apiUrl } from './settings.mjs';
 
 /**
  * Creates the first account if there is none yet, and stores its API key.
@@ -42,12 +43,11 @@ export function readKeptKey(keyFile) {
 
 /**
  * Whether the REST API accepts a key: a key that has been revoked must not be shown.
- * @param {{ host: string, httpPort: number }} settings
+ * @param {import('./settings.mjs').Settings} settings
  * @param {string} key
  */
-export async function keyWorks({ host, httpPort }, key) {
-  const reached = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host);
-  const url = `http://${reached}:${httpPort}/v1/users/me`;
+export async function keyWorks(settings, key) {
+  const url = `${apiUrl(settings)}/v1/users/me`;
   try {
     const response = await fetch(url, { headers: { authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(10_000) });
     return response.status !== 401;

@@ -21,20 +21,23 @@ export function formatLogLine(app, line, { color = false } = {}) {
   const entry = parse(line);
   const at = paint(DIM, clock(entry?.time));
   const who = paint(CYAN, app.padEnd(12));
-  if (!entry) return `${at} ${who} ${line}`;
+  if (!entry) return `${at} ${who} ${printable(line)}`;
   if (entry.msg === 'component.logged' || entry.msg === 'component.threw') {
     const level = entry.msg === 'component.threw' ? 'error' : entry.console;
     const { word, code } = severity(level);
     const text = printable(entry.stack ?? entry.message).replace(/component:\/\/\/\w+\//g, '');
-    return `${at} ${paint(GREEN, String(entry.source).padEnd(12))} ${paint(code, word + text)}`;
+    return `${at} ${paint(GREEN, printable(entry.source).padEnd(12))} ${paint(code, word + text)}`;
   }
 
   const { word, code } = severity(entry.level);
   const fields = Object.entries(entry)
     .filter(([name]) => !SILENT.has(name))
-    .map(([name, value]) => ` ${paint(DIM, `${name}=`)}${typeof value === 'string' ? quoted(value) : JSON.stringify(value)}`);
-  const trouble = entry.err ? `\n${indent(entry.err.stack ?? entry.err.message ?? JSON.stringify(entry.err))}` : '';
-  return `${at} ${who} ${paint(code, word + (entry.msg ?? ''))}${fields.join('')}${paint(DIM, trouble)}`;
+    .map(
+      ([name, value]) =>
+        ` ${paint(DIM, `${printable(name)}=`)}${printable(typeof value === 'string' ? quoted(value) : JSON.stringify(value))}`,
+    );
+  const trouble = entry.err ? `\n${indent(printable(entry.err.stack ?? entry.err.message ?? JSON.stringify(entry.err)))}` : '';
+  return `${at} ${who} ${paint(code, word + printable(entry.msg))}${fields.join('')}${paint(DIM, trouble)}`;
 }
 
 /**
@@ -77,7 +80,8 @@ const quoted = (value) => (/^[^\s"=]+$/.test(value) ? value : JSON.stringify(val
 const indent = (text) => text.replace(/^/gm, '  ');
 
 /**
- * A component must not control the terminal.
+ * Text from a log, without control characters but the line break and the tab: components and senders of requests must not control the terminal.
  * @param {unknown} text
  */
-const printable = (text) => String(text ?? '').replace(/[^\P{Cc}\n\t]/gu, '\ufffd');
+const printable = (text) =>
+  String(text ?? '').replace(/[^\P{Cc}\n\t]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -20,7 +20,7 @@ describe('an app’s line in the terminal', () => {
 
   test('shows what a component logs with the name of its source, and cannot be used to control the terminal', () => {
     const line = format({ msg: 'component.logged', source: 'orders', source_id: 'dc_1', console: 'log', message: 'a\u001b[2Jb\nc' });
-    expect(line).toBe('03:04:05.006 orders       a\ufffd[2Jb\nc');
+    expect(line).toBe('03:04:05.006 orders       a\\u001b[2Jb\nc');
     expect(format({ msg: 'component.logged', source: 'orders', console: 'warn', message: 'low' })).toContain('orders       WARN low');
   });
 
@@ -29,6 +29,21 @@ describe('an app’s line in the terminal', () => {
     expect(format({ msg: 'component.threw', source: 'orders', run_id: 'r', stack })).toBe(
       '03:04:05.006 orders       ERROR TypeError: no price\n    at Object.run (component.js:9:26)',
     );
+  });
+
+  test('shows control characters of other texts as text, wherever they are', () => {
+    const csi = '\u009b2J';
+    const entry = {
+      msg: `m${csi}`,
+      at: `x\u001b[2J`,
+      url: `a ${csi}`,
+      [`n${csi}`]: [csi],
+      err: { stack: `Error: e${csi}\n    at \u0007` },
+    };
+    expect(format(entry)).toBe(
+      '03:04:05.006 routing      m\\u009b2J at=x\\u001b[2J url="a \\u009b2J" n\\u009b2J=["\\u009b2J"]\n  Error: e\\u009b2J\n      at \\u0007',
+    );
+    expect(formatLogLine('kafka', `WARN ${csi}\tx`)).toMatch(/ kafka {8}WARN \\u009b2J\tx$/);
   });
 
   test('is unchanged if it is not JSON', () => {

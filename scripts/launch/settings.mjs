@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
+import { APPS } from '../processes/apps.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { ROOT } from '../shell/paths.mjs';
 
@@ -44,6 +45,7 @@ export const LAUNCHER_VARIABLES = [
  * @property {string} host
  * @property {number} httpPort
  * @property {number} endpointsPort
+ * @property {number} healthPort of the first app; 0: none
  * @property {number} kafkaPort for the embedded broker
  * @property {number} postgresPort for the embedded server
  * @property {string} [kafkaBrokers] an existing broker instead
@@ -84,6 +86,7 @@ export function readSettings(given) {
     host: optional('SLUICE_HOST', (text) => isIP(text) !== 0, 'an IP address such as 127.0.0.1 or 0.0.0.0') ?? '127.0.0.1',
     httpPort: port('SLUICE_HTTP_PORT', 3000),
     endpointsPort: port('SLUICE_ENDPOINTS_PORT', 3001),
+    healthPort: Number(env['SLUICE_HEALTH_PORT'] || 0) === 0 ? 0 : port('SLUICE_HEALTH_PORT', 0),
     kafkaPort: port('SLUICE_KAFKA_PORT', 9092),
     postgresPort: port('SLUICE_POSTGRES_PORT', 5433),
     kafkaBrokers: optional('KAFKA_BROKERS', isBrokerList, 'a list such as kafka-1:9092,kafka-2:9092'),
@@ -126,9 +129,32 @@ export const dataFolderPath = (env) => resolve(ROOT, env['SLUICE_DATA_DIR'] || '
 export const portsInUse = (settings) => [
   { variable: 'SLUICE_HTTP_PORT', port: settings.httpPort },
   { variable: 'SLUICE_ENDPOINTS_PORT', port: settings.endpointsPort },
+  ...[...healthPorts(settings).values()].map((port) => ({ variable: 'SLUICE_HEALTH_PORT', port })),
   ...(settings.kafkaBrokers ? [] : [{ variable: 'SLUICE_KAFKA_PORT', port: settings.kafkaPort }]),
   ...(settings.databaseUrl ? [] : [{ variable: 'SLUICE_POSTGRES_PORT', port: settings.postgresPort }]),
 ];
+
+/**
+ * The port of each app for its health and metrics, because the apps share the machine.
+ * @param {Pick<Settings, 'healthPort'>} settings
+ * @returns {Map<import('../processes/apps.mjs').App, number>} empty if there is none
+ */
+export const healthPorts = ({ healthPort }) => new Map(healthPort === 0 ? [] : APPS.map((app, index) => [app, healthPort + index]));
+
+/**
+ * The URL of the REST API, for programs on this machine.
+ * @param {Pick<Settings, 'host' | 'httpPort'>} settings
+ */
+export function apiUrl({ host, httpPort }) {
+  const reached = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host);
+  return `http://${reached}:${httpPort}`;
+}
+
+/**
+ * The brokers for producers and consumers outside Sluice.
+ * @param {Pick<Settings, 'kafkaBrokers' | 'kafkaPort'>} settings
+ */
+export const publicBrokers = ({ kafkaBrokers, kafkaPort }) => kafkaBrokers ?? `localhost:${kafkaPort}`;
 
 /** @param {Settings} settings */
 function portsGivenTwice(settings) {

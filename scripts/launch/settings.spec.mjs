@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { portsInUse, reachableHosts, readSettings } from './settings.mjs';
+import { healthPorts, portsInUse, reachableHosts, readSettings } from './settings.mjs';
 
 describe('the variables of npm start', () => {
   test('are all optional', () => {
@@ -54,6 +54,20 @@ describe('the variables of npm start', () => {
   test('need only two ports if the broker and the database are elsewhere', () => {
     const settings = readSettings({ KAFKA_BROKERS: 'kafka:9092', DATABASE_URL: 'postgres://u:p@db/postgres', SLUICE_HTTP_PORT: '9092' });
     expect(portsInUse(settings).map(({ port }) => port)).toEqual([9092, 3001]);
+  });
+
+  test('give each app its own port for health and metrics', () => {
+    const settings = readSettings({ SLUICE_HEALTH_PORT: '8080', SLUICE_KAFKA_PORT: '8090' });
+    expect(Object.fromEntries(healthPorts(settings))).toEqual({
+      gateway: 8080,
+      catalog: 8081,
+      routing: 8082,
+      'event-store': 8083,
+      runtime: 8084,
+    });
+    expect(portsInUse(settings)).toContainEqual({ variable: 'SLUICE_HEALTH_PORT', port: 8084 });
+    expect(() => readSettings({ SLUICE_HEALTH_PORT: '2998' })).toThrow('SLUICE_HEALTH_PORT and SLUICE_HTTP_PORT');
+    expect(() => readSettings({ SLUICE_HEALTH_PORT: 'x' })).toThrow('SLUICE_HEALTH_PORT must be a port');
   });
 
   test('let components reach this machine, but none of the ports of Sluice', () => {

@@ -1,7 +1,7 @@
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { describeExit } from './service-process.mjs';
 
-const FIRST_PAUSE_MS = 300;
+const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
 // A service that has run this long was healthy: its next death is a new problem.
 const HEALTHY_MS = 30_000;
@@ -10,7 +10,7 @@ const TRIES_BEFORE_FIRST_READY = 3;
 /**
  * Keeps one service running:
  *
- *   start() ──► launched ──► ready ──► dies ──► a pause of 0.3 … 5 s ──► launched again
+ *   start() ──► launched ──► ready ──► dies ──► a pause of 0.1 … 5 s ──► launched again
  *                    └─ dies 3 times before it was ever ready: start() fails, and it stays down
  *
  * @template {import('./service-process.mjs').ServiceProcess & { ready?: Promise<boolean> }} S

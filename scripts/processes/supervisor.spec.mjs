@@ -76,7 +76,7 @@ describe('a supervised service', () => {
 
   test('is restarted when it dies, with increasing pauses', async () => {
     await startUp();
-    for (const pause of [300, 600, 1200, 2400, 4800, 5000, 5000]) {
+    for (const pause of [100, 200, 400, 800, 1600, 3200, 5000, 5000]) {
       const before = launched.length;
       latest().signal('SIGKILL');
       await jest.advanceTimersByTimeAsync(pause - 1);
@@ -84,17 +84,17 @@ describe('a supervised service', () => {
       await jest.advanceTimersByTimeAsync(1);
       expect(launched).toHaveLength(before + 1);
     }
-    expect(said[0]).toBe('fake has died (SIGKILL); restarting it in 0.3 s');
+    expect(said[0]).toBe('fake has died (SIGKILL); restarting it in 0.1 s');
   });
 
   test('is restarted at once if it had been healthy for long', async () => {
     await startUp();
     latest().signal('SIGKILL');
-    await jest.advanceTimersByTimeAsync(300);
+    await jest.advanceTimersByTimeAsync(100);
     latest().becomeReady();
     await jest.advanceTimersByTimeAsync(60_000);
     latest().signal('SIGKILL');
-    await jest.advanceTimersByTimeAsync(300);
+    await jest.advanceTimersByTimeAsync(100);
     expect(launched).toHaveLength(3);
   });
 
@@ -111,7 +111,7 @@ describe('a supervised service', () => {
   test('stays down if it is stopped in the pause after a death', async () => {
     await startUp();
     latest().signal('SIGKILL');
-    await jest.advanceTimersByTimeAsync(100);
+    await jest.advanceTimersByTimeAsync(50);
     await supervised.stop();
     await jest.advanceTimersByTimeAsync(60_000);
     expect(launched).toHaveLength(1);

@@ -40,6 +40,8 @@ log.retention.hours=168
 offsets.topic.segment.bytes=${OFFSETS_SEGMENT_BYTES}
 # Sluice may be off for weeks: its consumers must find their place again.
 offsets.retention.minutes=43200
+# An open transaction holds back the events of all accounts in its partitions.
+transaction.max.timeout.ms=60000
 
 # A consumer that joins need not wait for others, and one that died is noticed soon.
 group.initial.rebalance.delay.ms=0

@@ -125,7 +125,7 @@ async function untilServes(brokers, broker, logFile, client) {
   const deadline = Date.now() + PATIENCE_MS;
   let ended = false;
   void broker.exited.then(() => (ended = true));
-  while (!((await isKafkaReady(brokers, { groups: true, client })) && (await storesGroups(brokers, client)))) {
+  while (!((await isKafkaReady(brokers, client)) && (await storesGroups(brokers, client)))) {
     if (ended) return broker.exited;
     if (Date.now() > deadline) {
       await broker.kill();

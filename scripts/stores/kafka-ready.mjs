@@ -3,30 +3,38 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** @type {typeof import('kafkajs') | undefined} */
 let kafkajs;
 
-/**
- * Whether a cluster responds and its partitions have leaders.
- *
- * @param {string} brokers "host:port,…"
- * @param {{ groups?: boolean, client?: import('./broker.mjs').BrokerSecurity['client'] }} [options] `groups`: also wait until it can coordinate consumer groups, which takes a new broker a second longer; a
- *   consumer that starts before that logs errors
- */
-export async function isKafkaReady(brokers, { groups = false, client = {} } = {}) {
+/** @typedef {import('./broker.mjs').BrokerSecurity['client']} Login */
+
+const GROUP = 'sluice-start';
+const OFFSETS_TOPIC = '__consumer_offsets';
+const JOINS_WITHIN_MS = 10_000;
+
+/** A client that does not retry. @param {string} brokers "host:port,…" @param {Login} [login] */
+async function clientOf(brokers, login = {}) {
   kafkajs ??= await loadKafkajs();
-  const { Kafka, logLevel } = kafkajs;
-  const kafka = new Kafka({
-    ...client,
+  return new kafkajs.Kafka({
+    ...login,
     brokers: brokers.split(','),
     clientId: 'sluice-start',
-    logLevel: logLevel.NOTHING,
+    logLevel: kafkajs.logLevel.NOTHING,
     connectionTimeout: 3000,
     requestTimeout: 10_000,
     retry: { retries: 0 },
   });
-  const admin = kafka.admin();
+}
+
+/**
+ * Whether a cluster responds, its partitions have leaders, and it coordinates consumer groups, which takes a new broker a second longer.
+ *
+ * @param {string} brokers "host:port,…"
+ * @param {Login} [login]
+ */
+export async function isKafkaReady(brokers, login) {
+  const admin = (await clientOf(brokers, login)).admin();
   try {
     await admin.connect();
     const cluster = await admin.describeCluster();
-    if (groups) await admin.describeGroups(['sluice-start']);
+    await admin.describeGroups([GROUP]);
     return cluster.brokers.length > 0 && cluster.controller !== null;
   } catch {
     return false;
@@ -35,9 +43,6 @@ export async function isKafkaReady(brokers, { groups = false, client = {} } = {}
   }
 }
 
-const OFFSETS_TOPIC = '__consumer_offsets';
-const JOINS_WITHIN_MS = 10_000;
-
 /**
  * Whether a consumer can join a group, which the broker must store.
  *
@@ -45,14 +50,12 @@ const JOINS_WITHIN_MS = 10_000;
  * started again. Its log suggests that it was elected for the topic of the groups a second time while it still read it for the first one.
  *
  * @param {string} brokers "host:port,…"
- * @param {import('./broker.mjs').BrokerSecurity['client']} [client]
+ * @param {Login} [login]
  */
-export async function storesGroups(brokers, client = {}) {
-  kafkajs ??= await loadKafkajs();
-  const { Kafka, logLevel } = kafkajs;
-  const kafka = new Kafka({ ...client, brokers: brokers.split(','), clientId: 'sluice-start', logLevel: logLevel.NOTHING });
-  const consumer = kafka.consumer({ groupId: 'sluice-start', maxWaitTimeInMs: 100, retry: { retries: 0 } });
-  const admin = kafka.admin({ retry: { retries: 0 } });
+export async function storesGroups(brokers, login) {
+  const kafka = await clientOf(brokers, login);
+  const consumer = kafka.consumer({ groupId: GROUP, maxWaitTimeInMs: 100, retry: { retries: 0 } });
+  const admin = kafka.admin();
   const join = async () => {
     await Promise.all([consumer.connect(), admin.connect()]);
     await consumer.subscribe({ topics: [OFFSETS_TOPIC] });
@@ -62,7 +65,7 @@ export async function storesGroups(brokers, client = {}) {
   const joined = join().catch(() => false);
   const isStored = await Promise.race([joined, sleep(JOINS_WITHIN_MS, false, { ref: false })]);
   await consumer.disconnect().catch(() => {});
-  if (isStored) await admin.deleteGroups(['sluice-start']).catch(() => {});
+  if (isStored) await admin.deleteGroups([GROUP]).catch(() => {});
   await admin.disconnect().catch(() => {});
   return isStored;
 }
@@ -71,13 +74,11 @@ export async function storesGroups(brokers, client = {}) {
  * Keeps the topic of the consumer groups short: a broker reads all of it at its start, and it is compacted in segments.
  * @param {string} brokers "host:port,…"
  * @param {string} segmentBytes
- * @param {import('./broker.mjs').BrokerSecurity['client']} [client]
+ * @param {Login} [login]
  */
-export async function limitOffsetsTopic(brokers, segmentBytes, client = {}) {
-  kafkajs ??= await loadKafkajs();
-  const { ConfigResourceTypes, Kafka, logLevel } = kafkajs;
-  const kafka = new Kafka({ ...client, brokers: brokers.split(','), clientId: 'sluice-start', logLevel: logLevel.NOTHING });
-  const admin = kafka.admin();
+export async function limitOffsetsTopic(brokers, segmentBytes, login) {
+  const admin = (await clientOf(brokers, login)).admin({ retry: { retries: 5 } });
+  const { ConfigResourceTypes } = await loadKafkajs();
   const resource = { type: ConfigResourceTypes.TOPIC, name: OFFSETS_TOPIC };
   try {
     await admin.connect();

@@ -218,6 +218,22 @@ export const events = (world: () => World) =>
         expect((await api.delete(`/sources/dc_000000000000000000/events?${query}`)).status).toBe(400);
         expect(await shown(source.id)).toHaveLength(1);
       });
+      it('in a range that is in the body', async () => {
+        const source = await emitted(count(3));
+        const ids = (await page(source.id)).data.map(({ id }: any) => id).reverse();
+        expect((await api.delete(`/sources/${source.id}/events`, { start_id: ids[1], end_id: ids[1] })).status).toBe(202);
+        await eventually(async () => expect((await shown(source.id)).map(({ n }: any) => n).reverse()).toEqual([0, 2]));
+      });
+      it('but not with a mistyped parameter, which would delete all of them', async () => {
+        const source = await emitted(count(1));
+        const inQuery = await api.delete(`/sources/${source.id}/events?startId=1-1`);
+        const inBody = await api.delete(`/sources/${source.id}/events`, { end: '1-1' });
+        expect([inQuery, inBody].map(({ status, body }) => [status, body.detail])).toEqual([
+          [400, 'unknown field "startId"; did you mean start_id?'],
+          [400, 'unknown field "end"; did you mean end_id?'],
+        ]);
+        expect(await shown(source.id)).toHaveLength(1);
+      });
       it('but not from a source that does not exist, which returns 404', async () => {
         for (const id of ['dc_000000000000000000', 'nope']) expect((await api.delete(`/sources/${id}/events`)).status).toBe(404);
       });

@@ -81,6 +81,37 @@ export const history = (world: () => World) =>
       expect(received('ok')).toHaveLength(2);
     });
 
+    it('are what happened, whatever the subscriptions are later', async () => {
+      const source = await api.source(QUIET);
+      const ran = await api.source(QUIET);
+      const off = await api.source(QUIET);
+      await api.patch(`/sources/${off.id}`, { active: false });
+      for (const { id } of [ran, off]) await api.subscribe(source.id, id);
+      await api.post(`/sources/${source.id}/events`, {});
+      const id = await eventually(async () => (await api.get(`/sources/${source.id}/event_summaries`)).body.data[0].id as string);
+      const all = async (): Promise<any[]> => (await api.get(`/sources/${source.id}/events/${id}/deliveries`)).body.data;
+      const of = async (listener: any) => (await all()).find(({ listener_id }) => listener_id === listener.id);
+      await eventually(async () => expect((await of(ran))?.status).toBe('succeeded'));
+      const before = await of(ran);
+      await api.patch(`/sources/${ran.id}`, { active: false });
+      expect(await of(ran)).toEqual(before);
+      expect((await api.delete(`/subscriptions?emitter_id=${source.id}&listener_id=${ran.id}`)).status).toBe(200);
+      expect(await of(ran)).toEqual(before);
+      await api.patch(`/sources/${off.id}`, { active: true });
+      expect(await of(off)).toMatchObject({ status: 'skipped', run_id: null });
+      const later = await api.source(QUIET);
+      await api.subscribe(source.id, later.id);
+      await api.subscribe(source.id, await api.webhook(`${world().receiver.url}${PATHS}/later`));
+      expect((await all()).map(({ listener_id }) => listener_id).sort()).toEqual([ran.id, off.id].sort());
+      const replays = [off, later].map((listener) => ({ emitter_id: source.id, from: id, to: id, listener_id: listener.id }));
+      for (const replay of replays) expect((await api.post('/replays', replay)).status).toBe(202);
+      for (const listener of [off, later]) {
+        await eventually(async () =>
+          expect(await of(listener)).toMatchObject({ status: 'succeeded', run_id: expect.stringMatching(/^rpl_/) }),
+        );
+      }
+    });
+
     describe('of an event beyond the last 100 of its stream', () => {
       it('is made again from the log', async () => {
         const source = await api.source(QUIET);

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Api } from '../support/api.js';
 import { needing } from '../support/target.js';
-import { keysOf, QUIET, type World } from './world.js';
+import { componentOf, keysOf, QUIET, type World } from './world.js';
 
 const PAGE_INFO = ['count', 'end_cursor', 'start_cursor', 'total_count'];
 
@@ -132,5 +132,16 @@ export const pages = (world: () => World) =>
         expect((await api.post('/webhooks', { url: 'https://example.com', include: 5 })).status).toBe(400);
         expect((await api.get('/users/me/webhooks')).body.page_info.total_count).toBe(before);
       });
+    });
+
+    it('of large sources are as complete as others', async () => {
+      const owner = await world().system.account();
+      const props = { text: { type: 'string' } };
+      const component = await owner.component(componentOf('Large', props));
+      // more than a record of Kafka can have
+      const text = 'x'.repeat(60_000);
+      await Promise.all(Array.from({ length: 80 }, () => owner.post('/sources', { component_id: component, configured_props: { text } })));
+      const { data } = (await owner.get('/users/me/sources?limit=100')).body;
+      expect(data.map(({ configured_props }: any) => configured_props.text === text)).toEqual(Array(80).fill(true));
     });
   });

@@ -38,6 +38,17 @@ export const runs = (world: () => World) =>
       expect(data.at(-1)).toMatchObject({ trigger: 'hook', method: 'activate', status: 'succeeded' });
     });
 
+    it('of hooks come before those that are requested after the change', async () => {
+      for (let n = 0; n < 20; n++) {
+        const { id } = await api.source(CODE);
+        await api.post(`/sources/${id}/run`, { event: {} });
+        await eventually(async () =>
+          expect((await listed(id)).data.map(({ method }: { method: string }) => method)).toEqual(['run', 'activate']),
+        );
+        await api.delete(`/sources/${id}`);
+      }
+    });
+
     it('are listed in pages', async () => {
       const requested: string[] = [];
       for (let n = 0; n < 3; n++) requested.unshift(await run({}));

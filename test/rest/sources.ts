@@ -65,6 +65,10 @@ export const sources = (world: () => World) =>
           for (const field of ['component_id', 'component_code', 'component_url']) expect(response.body.error).toContain(field);
         }
       });
+      it.each(['component_id', 'component_code', 'component_url', 'key'])('return 400 if %s is empty', async (field) => {
+        const response = await create({ [field]: '' });
+        expect([response.status, response.body.errors]).toEqual([400, [{ field, message: `${field} must not be empty` }]]);
+      });
       it.each([
         ['an id that never was', () => ({ component_id: 'sc_000000000000000000' })],
         ['an id of another kind', () => ({ component_id: 'dc_000000000000000000' })],
@@ -98,8 +102,14 @@ export const sources = (world: () => World) =>
       expect(source.name_slug).toMatch(new RegExp(`^${slug}(-\\d+)?$`));
     });
 
-    it('with a component id ignore code, whatever it contains', async () => {
-      expect((await create({ component_id: component.id, component_code: 5, component_url: {} })).status).toBe(200);
+    it.each([
+      ['a component id', (): object => ({ component_id: component.id, component_code: 5, component_url: {}, key: 7 })],
+      ['code', () => ({ component_code: QUIET, component_url: 6, key: 7 })],
+    ])('with %s ignore the fields without precedence, whatever they contain', async (_, body) => {
+      const { status, body: source } = await create(body());
+      expect(status).toBe(200);
+      expect((await api.put(`/sources/${source.data.id}`, body())).status).toBe(200);
+      expect((await api.patch(`/sources/${source.data.id}`, body())).status).toBe(200);
     });
 
     it('reject a name with a NUL character, and fields of another type', async () => {
@@ -357,6 +367,7 @@ export const sources = (world: () => World) =>
         ['application/merge-patch+json', 200],
         ['application/json; charset=utf-8', 200],
         ['application/json-patch+json', 415],
+        ['application/json-seq', 415],
         ['text/plain', 415],
       ])('of the content type %s return %d', async (type, status) => {
         expect((await api.raw('PATCH', `/sources/${source.id}`, '{"active":true}', { 'content-type': type })).status).toBe(status);

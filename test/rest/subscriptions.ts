@@ -161,7 +161,7 @@ export const subscriptions = (world: () => World) =>
       });
       needing('accounts').it('require both parameters, and a listener that exists', async () => {
         expect((await auto({})).body.errors.map(({ field }: any) => field).sort()).toEqual(['event_name', 'listener_id']);
-        expect((await auto({ listener_id: webhook })).status).toBe(400);
+        for (const empty of [{}, { event_name: '' }]) expect((await auto({ listener_id: webhook, ...empty })).status).toBe(400);
         for (const listener_id of ['wh_000000000000000000', theirs.webhook, theirs.source.id])
           expect((await auto({ event_name: 'default', listener_id })).status).toBe(404);
       });

@@ -120,7 +120,7 @@ export const webhooks = (world: () => World) =>
       expect((await patch({ description: 'b' })).body.data).toMatchObject({ name: 'a', description: 'b', url: data.url });
       expect((await patch({ name: null, active: false })).body.data).toMatchObject({ name: null, description: 'b', active: false });
       expect(keysOf((await patch({})).body.data)).toEqual([...LISTED, 'user_id'].sort());
-      for (const body of [{ url: 'nope' }, { url: null }, { active: 'yes' }, { nmae: 'x' }])
+      for (const body of [{ url: 'nope' }, { url: null }, { active: 'yes' }, { active: null }, { nmae: 'x' }])
         expect([body, (await patch(body)).status]).toEqual([body, 400]);
       const merge = { 'content-type': 'application/merge-patch+json' };
       expect((await api.raw('PATCH', `/webhooks/${data.id}`, '{"name":"m"}', merge)).body.data.name).toBe('m');
@@ -169,6 +169,7 @@ export const webhooks = (world: () => World) =>
       expect([rotated.status, keysOf(rotated.body.data)]).toEqual([200, ['previous_expires_at', 'secret']]);
       expect(rotated.body.data.secret).not.toBe(before.secret);
       expect(rotated.body.data.previous_expires_at - Date.now() / 1000).toBeGreaterThan(86_000);
+      expect((await api.get(`/webhooks/${data.id}/secret`)).body.data).toEqual({ secret: rotated.body.data.secret });
       for (const path of ['/users/me/webhooks', `/webhooks/${data.id}`]) expect((await api.get(path)).text).not.toContain('whsec_');
     });
   });
@@ -191,9 +192,14 @@ export const idempotency = (world: () => World) =>
       expect(await count()).toBe(before + 1);
     });
     it('repeat an error response, too', async () => {
-      const first = await post('bad', '/webhooks?url=nope');
-      const second = await post('bad', '/webhooks?url=nope');
-      expect([second.status, second.text, second.headers['content-type']]).toEqual([400, first.text, 'application/problem+json']);
+      const missing = { component_id: 'sc_000000000000000000' };
+      const first = await post('bad', '/sources', missing);
+      const second = await post('bad', '/sources', missing);
+      expect([second.status, second.text, second.headers['content-type']]).toEqual([404, first.text, 'application/problem+json']);
+    });
+    it('can be corrected with the same key if they were invalid', async () => {
+      expect((await post('corrected', '/webhooks?url=nope')).status).toBe(400);
+      expect((await post('corrected', `/webhooks?${url}`)).status).toBe(200);
     });
     it('return 422 with another payload', async () => {
       await post('two', `/webhooks?${url}`, { name: 'a' });

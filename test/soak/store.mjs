@@ -8,6 +8,7 @@ import { startStoreStack } from '../../bench/store/stack.mjs';
 import { schema } from '../../dist/apps/event-store/src/database/schema.js';
 import { Database } from '../../dist/libs/database/src/index.js';
 import { KafkaClient, KafkaConfig, Publisher } from '../../dist/libs/messaging/src/index.js';
+import { SecretsConfig } from '../../dist/libs/secrets/src/index.js';
 import { createLog } from '../../dist/libs/observability/src/index.js';
 import { compareWithStore } from './store/compare.mjs';
 import { Producer } from './store/producer.mjs';
@@ -34,7 +35,7 @@ try {
   const publisher = new Publisher(new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS: stack.brokers }), 'soak', log));
   await publisher.connect();
   const database = await Database.of(schema, { serverUrl: stack.databaseUrl, name: 'event_store', max: 10, log }).open();
-  const producer = new Producer(publisher, database, random);
+  const producer = new Producer(publisher, database, random, SecretsConfig.read({ SLUICE_SECRETS_KEY: stack.secretsKey }).box);
   const producing = producer.run();
   const pages = watchPages(database, producer, random);
 

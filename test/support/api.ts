@@ -98,7 +98,7 @@ export class Api {
   }
 
   get = (path: string): Promise<ApiResponse> => this.send('GET', path);
-  delete = (path: string): Promise<ApiResponse> => this.send('DELETE', path);
+  delete = (path: string, body?: object): Promise<ApiResponse> => this.send('DELETE', path, body);
   post = (path: string, body?: object): Promise<ApiResponse> => this.send('POST', path, body);
   patch = (path: string, body?: object): Promise<ApiResponse> => this.send('PATCH', path, body);
   put = (path: string, body?: object): Promise<ApiResponse> => this.send('PUT', path, body);

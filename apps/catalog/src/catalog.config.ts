@@ -12,6 +12,11 @@ export class CatalogConfig extends Config({
     description: 'Shortest interval of a timer, in seconds.',
   }),
   maxCodeBytes,
+  maxStoredCodeBytes: integer('SLUICE_MAX_STORED_CODE_BYTES', {
+    fallback: 1024 ** 3,
+    min: 1,
+    description: 'Code and packages of all components of an account, in bytes. Further components are refused.',
+  }),
   allowPrivateHosts,
   protectedHosts,
 }) {

@@ -3,7 +3,7 @@ import { Database, DatabaseConfig } from '#database';
 import { KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
-import { type OpenCommand, runCommand } from '#service';
+import { type OpenCommand, printable, runCommand } from '#service';
 import { Code, ComponentRow } from './components/component.entity.js';
 import { ComponentsRepository } from './components/components.repository.js';
 import { schema } from './database/schema.js';
@@ -13,13 +13,11 @@ import { RegistryService } from './registry/registry.service.js';
 await runCommand(registryOfComponents);
 
 function print(json: boolean | undefined, rows: object[]): void {
-  if (json) return void console.log(JSON.stringify(rows));
+  if (json) return void console.log(printable(JSON.stringify(rows)));
   for (const row of rows) {
-    console.log(
-      Object.entries(row)
-        .map(([name, value]) => `${name}: ${String(value)}`)
-        .join('  '),
-    );
+    const fields = Object.entries(row).map(([name, value]) => `${name}: ${String(value)}`);
+    // the names of components are chosen by their authors
+    console.log(printable(fields.join('  ')));
   }
 }
 
@@ -28,7 +26,7 @@ function registryOfComponents(): OpenCommand {
   const log = createLog('sluice', 'fatal');
   const config = DatabaseConfig.read();
   const database = Database.of(schema, { serverUrl: config.serverUrl, name: config.nameOf(schema.app), max: 2, log });
-  const components = new ComponentsRepository(database.rows(ComponentRow), database.rows(Code));
+  const components = new ComponentsRepository(database, database.rows(ComponentRow), database.rows(Code));
   const kafka = new KafkaClient(KafkaConfig.read(), 'sluice', log);
   const publisher = new Publisher(kafka);
   const messages = new Messages('catalog', kafka, publisher, log, new SecretBox([]));

@@ -1,5 +1,6 @@
 import { Config, integer } from '#config';
 import { maxEventBytes } from '#events';
+import { SecretsConfig } from '#secrets';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -28,4 +29,4 @@ export class EventStoreConfig extends Config({
   }
 }
 
-export const settings = [EventStoreConfig];
+export const settings = [EventStoreConfig, SecretsConfig];

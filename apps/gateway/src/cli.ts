@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import { SluiceError } from '#contracts';
 import { Database, DatabaseConfig } from '#database';
 import { createLog } from '#observability';
-import { type OpenCommand, runCommand } from '#service';
+import { type OpenCommand, printable, runCommand } from '#service';
 import { AccountRow, ApiKeyRow, KEY_SCOPES, type KeyScope } from './accounts/account.entity.js';
 import { AccountsRepository } from './accounts/accounts.repository.js';
 import { AccountsService } from './accounts/accounts.service.js';
@@ -14,14 +14,13 @@ await runCommand(accountsAndKeys);
 
 /** JSON for programs, one line per item for people. */
 function print(json: boolean | undefined, value: object | object[]): void {
-  if (json) return void console.log(JSON.stringify(value));
+  if (json) return void console.log(printable(JSON.stringify(value)));
   for (const row of [value].flat()) {
-    console.log(
-      Object.entries(row)
-        .filter(([, field]) => field !== null)
-        .map(([name, field]) => `${name}: ${field instanceof Date ? field.toISOString() : String(field)}`)
-        .join('  '),
-    );
+    const fields = Object.entries(row)
+      .filter(([, field]) => field !== null)
+      .map(([name, field]) => `${name}: ${field instanceof Date ? field.toISOString() : String(field)}`);
+    // the names of keys are chosen by their users
+    console.log(printable(fields.join('  ')));
   }
 }
 

@@ -3,8 +3,13 @@ import { Module } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { once } from 'node:events';
-import { type AddressInfo, connect } from 'node:net';
+import type { IncomingMessage } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { load } from 'js-yaml';
 import {
+  type Component,
+  createComponent,
+  type CreateComponent,
   createSource,
   type CreateSource,
   deleteSource,
@@ -12,13 +17,18 @@ import {
   Invalid,
   listWebhooks,
   NotFound,
+  type PatchSource,
+  patchSource,
   SluiceError,
   type Source,
   type SourceReference,
   TimedOut,
   Unavailable,
+  type UpdateSource,
+  updateSource,
   createWebhook,
 } from '#contracts';
+import { AccountPace, BYTES_PER_UNIT } from '#fairness';
 import { Messages } from '#messaging';
 import { createLog, LOG } from '#observability';
 import { FakeMessages } from '#testing';
@@ -26,12 +36,17 @@ import { AccountsService } from './accounts/accounts.service.js';
 import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LateResponses } from './idempotency/idempotent-posts.js';
+import { KeysController } from './accounts/keys.controller.js';
+import { ComponentsController } from './components/components.controller.js';
+import { ConnectionsController } from './connections/connections.controller.js';
+import { ReplaysController } from './replays/replays.controller.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 import { createHttpApp } from './create-http-app.js';
 import { FieldsInterceptor } from './http/fields.js';
 
 const ME = 'u_000000000000000001';
+const NEIGHBOUR = 'u_000000000000000002';
 const SOURCE = 'dc_000000000000000001';
 const KEY = { authorization: 'Bearer my-key' };
 const silent = createLog('test', 'silent');
@@ -39,18 +54,31 @@ const silent = createLog('test', 'silent');
 describe('the HTTP side of the gateway', () => {
   let app: NestFastifyApplication;
   let messages: FakeMessages;
+  let turns: [account: string, units: number][];
+  /** The ids of API keys. */
+  let issued: string[];
+  const pace = {
+    delayRequest: async (account: string, units: number) => void turns.push([account, units]),
+    spend: (account: string, units: number) => turns.push([account, units]),
+  };
   let variables: Record<string, string | undefined>;
 
   const start = async (changed: Record<string, string> = {}) => {
     variables = Object.fromEntries(Object.keys(changed).map((name) => [name, process.env[name]]));
     Object.assign(process.env, changed);
-    // an authenticator that knows three keys
+    // an authenticator that knows four keys
     const accounts = {
       authenticate: async (key: string) =>
-        /^(my|other|read)-key$/.test(key) ? { id: ME, scope: key === 'read-key' ? 'read' : 'write' } : undefined,
+        /^(my|other|read|neighbour)-key$/.test(key)
+          ? { id: key === 'neighbour-key' ? NEIGHBOUR : ME, scope: key === 'read-key' ? 'read' : 'write' }
+          : undefined,
+      issueKey: async (_: string, __: object, id: string) => {
+        issued.push(id);
+        throw new Unavailable('the connection was lost at COMMIT');
+      },
     };
     @Module({
-      controllers: [SourcesController, WebhooksController],
+      controllers: [ComponentsController, ConnectionsController, KeysController, ReplaysController, SourcesController, WebhooksController],
       providers: [
         { provide: APP_INTERCEPTOR, useClass: LateResponses },
         { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
@@ -58,6 +86,7 @@ describe('the HTTP side of the gateway', () => {
         { provide: IdempotencyRepository, useValue: new IdempotencyInMemory() },
         { provide: Messages, useValue: messages },
         { provide: LOG, useValue: silent },
+        { provide: AccountPace, useValue: pace },
       ],
     })
     class HttpModule {}
@@ -67,8 +96,13 @@ describe('the HTTP side of the gateway', () => {
   };
 
   beforeEach(() => {
+    turns = [];
+    issued = [];
     messages = new FakeMessages()
       .replyTo(getSource, ({ id }: SourceReference) => ({ id, name: 'one', active: true }) as Source)
+      .replyTo(createComponent, ({ id }: CreateComponent) => ({ id }) as Component)
+      .replyTo(updateSource, ({ id }: UpdateSource) => ({ id }) as Source)
+      .replyTo(patchSource, ({ id }: PatchSource) => ({ id }) as Source)
       .replyTo(createSource, ({ id, name = 'one' }: CreateSource) => ({ id, name }) as Source);
   });
   afterEach(async () => {
@@ -80,7 +114,7 @@ describe('the HTTP side of the gateway', () => {
   });
 
   const send = async (
-    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+    method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     url: string,
     { headers = {}, body }: { headers?: object; body?: unknown } = {},
   ) => {
@@ -113,6 +147,16 @@ describe('the HTTP side of the gateway', () => {
       expect(messages.requests).toEqual([]);
     });
 
+    it('takes the turn of its account, by the size of its body as it was received', async () => {
+      await send('GET', `/v1/sources/${SOURCE}`);
+      await send('POST', '/v1/sources', { body: { component_code: 'x'.repeat(65_535 - '{"component_code":""}'.length) + 'x' } });
+      await send('POST', '/v1/sources', { headers: { 'content-length': '1000000000000' } });
+      expect(turns).toEqual([
+        [ME, 1],
+        [ME, 1 + 65_536 / BYTES_PER_UNIT],
+      ]);
+    });
+
     it('reads a refused body to its end, so that the client can finish sending and use the connection again', async () => {
       await app.listen(0, '127.0.0.1');
       const { port } = app.getHttpServer().address() as AddressInfo;
@@ -127,6 +171,83 @@ describe('the HTTP side of the gateway', () => {
       const [response] = (await once(client, 'data')) as [Buffer];
       expect(response.toString()).toMatch(/^HTTP\/1.1 200/);
       client.destroy();
+    });
+
+    describe('a request that cannot be read', () => {
+      const connected = async () => {
+        await app.listen(0, '127.0.0.1');
+        const client = connect((app.getHttpServer().address() as AddressInfo).port, '127.0.0.1');
+        await once(client, 'connect');
+        return client;
+      };
+      const responseTo = async (client: Socket) => {
+        const chunks: Buffer[] = await client.toArray();
+        const [head = '', body = ''] = Buffer.concat(chunks).toString().split('\r\n\r\n');
+        const [line = '', ...headers] = head.split('\r\n');
+        return {
+          status: Number(line.split(' ')[1]),
+          headers: Object.fromEntries(headers.map((each) => each.toLowerCase().split(': '))),
+          body,
+        };
+      };
+      const get = (url: string, headers: string) => `GET ${url} HTTP/1.1\r\n${headers}\r\n\r\n`;
+
+      it.each([
+        ['headers that are too large', 431, get('/v1/users/me', `host: x\r\nx-large: ${'x'.repeat(100_000)}`)],
+        ['a URL that is too large', 431, get(`/v1/users/me?x=${'x'.repeat(100_000)}`, 'host: x')],
+        ['text that is not HTTP', 400, 'hello\r\n\r\n'],
+        ['an invalid header', 400, get('/v1/users/me', 'host: x\r\nbad header: 1')],
+        ['an invalid content length', 400, get('/v1/users/me', 'host: x\r\ncontent-length: x')],
+        ['no host', 400, get('/v1/users/me', 'connection: close')],
+      ])('because of %s gets %i as a problem, with the headers of all responses', async (_, status, request) => {
+        const client = await connected();
+        client.write(request);
+        const response = await responseTo(client);
+        expect(response.status).toBe(status);
+        expect(response.headers).toMatchObject({
+          ...{ 'content-type': 'application/problem+json', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },
+          ...{ 'content-length': String(Buffer.byteLength(response.body)), connection: 'close' },
+        });
+        const problem = JSON.parse(response.body);
+        expect(problem).toMatchObject({ type: 'about:blank', status, detail: problem.error, request_id: response.headers['x-request-id'] });
+      });
+
+      it.each([
+        [417, 'Bearer my-key'],
+        [401, 'Bearer unknown'],
+      ])('as it expects gets %i with the key "%s"', async (status, authorization) => {
+        const client = await connected();
+        client.end(get(`/v1/sources/${SOURCE}`, `host: x\r\nauthorization: ${authorization}\r\nexpect: foo`));
+        const { headers, ...response } = await responseTo(client);
+        expect([response.status, headers['content-type']]).toEqual([status, 'application/problem+json']);
+        expect(JSON.parse(response.body)).toMatchObject({ status });
+      });
+
+      it('in time gets 408, and is not executed when the rest of it comes later', async () => {
+        const client = await connected();
+        const server = app.getHttpServer();
+        client.write('POST /v1/sources HTTP/1.1\r\nhost: x\r\nauthorization: Bearer my-key\r\ncontent-length: 5\r\n\r\n{');
+        const [{ socket }] = (await once(server, 'request')) as [IncomingMessage];
+        server.emit('clientError', Object.assign(new Error('timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
+        client.on('error', () => {});
+        const response = responseTo(client);
+        await once(client, 'data');
+        client.write(`   }${get(`/v1/sources/${SOURCE}`, 'host: x\r\nauthorization: Bearer my-key')}`);
+        expect(await response).toMatchObject({ status: 408, headers: { 'content-type': 'application/problem+json' } });
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        expect(messages.requests).toEqual([]);
+      });
+
+      it.each([
+        ['a response has begun', { writable: true, _httpMessage: { headersSent: true } }, 1],
+        ['the connection is closed', { writable: false }, 1],
+        ['the problem has been sent', { writable: false, writableEnded: true }, 0],
+      ])('gets nothing once %s', (_, state, destroyed) => {
+        const calls = { end: 0, destroy: 0 };
+        const socket = { ...state, end: () => calls.end++, destroy: () => calls.destroy++ };
+        app.getHttpServer().emit('clientError', new Error('broken'), socket);
+        expect(calls).toEqual({ end: 0, destroy: destroyed });
+      });
     });
 
     it('ends each JSON body with a line break, counts it in content-length, and sends a repeated response byte for byte', async () => {
@@ -160,6 +281,17 @@ describe('the HTTP side of the gateway', () => {
       }
     });
 
+    it('serves the same OpenAPI document as JSON and as YAML', async () => {
+      const [json, yaml] = [
+        await app.inject({ method: 'GET', url: '/openapi.json' }),
+        await app.inject({ method: 'GET', url: '/openapi.yaml' }),
+      ];
+      expect(json.headers['content-type']).toBe('application/json; charset=utf-8');
+      expect(yaml.headers['content-type']).toBe('text/yaml; charset=utf-8');
+      expect(Object.keys(json.json<{ paths: object }>().paths)).toContain('/v1/sources');
+      expect(load(yaml.body)).toEqual(json.json());
+    });
+
     it('serves documentation that complies with the policy: without inline scripts', async () => {
       const { body } = await app.inject({ method: 'GET', url: '/docs' });
       const scripts = [...body.matchAll(/<script([^>]*)>([^<]*)/g)];
@@ -181,6 +313,27 @@ describe('the HTTP side of the gateway', () => {
       const response = await send(method, url);
       expect({ status: response.status, allow: response.headers.allow }).toEqual({ status, allow });
       expect(response.body).toMatchObject({ type: 'about:blank', status, detail: response.body.error });
+    });
+
+    it.each(['%FF', '%zz', '%', '%ED%A0%80', 'a%2'])('returns 400 to a query with %s', async (text) => {
+      const { status, body } = await send('GET', `/v1/sources/${SOURCE}?include=${text}`);
+      expect([status, body.detail]).toEqual([400, 'the query is not percent-encoded UTF-8']);
+      expect((await app.inject(`/v1/sources/${SOURCE}?include=${text}`)).statusCode).toBe(401);
+    });
+
+    it('decodes a query', async () => {
+      expect((await send('GET', `/v1/sources/${SOURCE}?include=%6Ea+me%2C%69d`)).body).toEqual({ data: { id: SOURCE } });
+    });
+
+    it.each([
+      ['PUT', `/v1/sources/${SOURCE}`, { component_code: 'x', active: null }],
+      ['PATCH', `/v1/sources/${SOURCE}`, { active: null }],
+      ['PUT', '/v1/webhooks/wh_000000000000000001', { active: null }],
+      ['PATCH', '/v1/webhooks/wh_000000000000000001', { active: null }],
+    ] as const)('returns 400 to %s %s with %j', async (method, url, body) => {
+      const response = await send(method, url, { body });
+      expect([response.status, response.body.detail]).toEqual([400, 'active must be true or false']);
+      expect(messages.requests).toEqual([]);
     });
 
     it('names the list when GET is sent to the route that creates its items', async () => {
@@ -205,7 +358,15 @@ describe('the HTTP side of the gateway', () => {
     it.each<[string, number, unknown, object]>([
       ['is a JSON object', 200, { component_code: 'x' }, {}],
       ['may begin with a byte order mark', 200, '\uFEFF{"component_code":"x"}', {}],
-      ['may be of a type that is JSON by its suffix', 200, '{"component_code":"x"}', { 'content-type': 'application/merge-patch+json' }],
+      [
+        'may be of a type with parameters, in any case',
+        200,
+        '{"component_code":"x"}',
+        { 'content-type': 'Application/JSON ; charset=utf-8' },
+      ],
+      ...['application/jsonlines', 'application/json-seq', 'application/json-patch+json', 'application/merge-patch+json', 'text/json'].map(
+        (type): [string, number, unknown, object] => [`is not ${type}`, 415, '{"component_code":"x"}', { 'content-type': type }],
+      ),
       ['is not an array', 400, '[]', {}],
       ['is not null', 400, 'null', {}],
       ['is not broken', 400, '{', {}],
@@ -220,7 +381,7 @@ describe('the HTTP side of the gateway', () => {
     });
 
     it('counts as absent when it is empty, regardless of its type', async () => {
-      for (const type of ['application/json', 'text/plain'])
+      for (const type of ['application/json', 'application/json-seq', 'text/plain'])
         expect((await send('POST', `/v1/sources/${SOURCE}/run`, { body: ' ', headers: { 'content-type': type } })).status).toBe(202);
     });
 
@@ -228,6 +389,33 @@ describe('the HTTP side of the gateway', () => {
       const { status, body } = await send('POST', '/v1/sources', { body: { name: 5, configured_props: [] } });
       expect(status).toBe(400);
       expect(body.errors.map(({ field }: { field: string }) => field)).toEqual(expect.arrayContaining(['name', 'configured_props']));
+    });
+
+    it.each<['POST' | 'PUT' | 'PATCH', string, object]>([
+      ...(['POST', 'PUT', 'PATCH'] as const).flatMap((method) =>
+        [
+          { component_id: SOURCE, component_code: 5, component_url: {}, key: 7 },
+          { component_code: 'x', component_url: 6, key: 7 },
+          { component_url: 'https://a.test', key: ['x'] },
+        ].map((body): [typeof method, string, object] => [method, method === 'POST' ? '/v1/sources' : `/v1/sources/${SOURCE}`, body]),
+      ),
+      ['POST', '/v1/components', { component_code: 'x', component_url: 'a\0' }],
+    ])('of %s %s is accepted if only fields without precedence are invalid: %j', async (method, url, body) => {
+      expect((await send(method, url, { body })).status).toBe(200);
+    });
+
+    it.each<[object, string, string]>([
+      [{ component_id: 5, key: 'x' }, 'component_id', 'must be a string'],
+      [{ component_id: null, component_code: 5, key: 'x' }, 'component_code', 'must be a string'],
+      [{ component_url: 6, key: 'x' }, 'component_url', 'must be a string'],
+      [{ key: 7 }, 'key', 'must be a string'],
+      [{ component_id: '', component_code: 'x' }, 'component_id', 'must not be empty'],
+      [{ component_code: '', component_url: 'https://a.test' }, 'component_code', 'must not be empty'],
+      [{ component_url: '' }, 'component_url', 'must not be empty'],
+      [{ key: '' }, 'key', 'must not be empty'],
+    ])('%j is refused because of the field with precedence', async (body, field, problem) => {
+      const response = await send('POST', '/v1/sources', { body });
+      expect([response.status, response.body.errors]).toEqual([400, [{ field, message: `${field} ${problem}` }]]);
     });
 
     it('with fields that the route does not know is refused, and each of them is listed', async () => {
@@ -240,9 +428,70 @@ describe('the HTTP side of the gateway', () => {
     });
   });
 
+  it('accepts bodies of at most 100 000 values and names, because parsing costs more by them than by bytes', async () => {
+    await start({ SLUICE_MAX_BODY_BYTES: '2000000' });
+    const body = (values: number) => `{"event":[${Array(values).fill('[]').join()}],"text":"${','.repeat(200_000)}"}`;
+    const refused = await send('POST', `/v1/sources/${SOURCE}/run`, { body: body(60_000) });
+    expect(refused).toMatchObject({ status: 400, body: { detail: 'the body has more than 100000 JSON values and names' } });
+    expect((await send('POST', '/v1/sources', { body: body(30_000) })).body.detail).not.toContain('values and names');
+  });
+
+  describe('a body in chunks', () => {
+    beforeEach(async () => {
+      await start();
+      await app.listen(0, '127.0.0.1');
+    });
+    const head = `POST /v1/sources HTTP/1.1\r\nhost: x\r\nauthorization: Bearer my-key\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`;
+    const chunks = (text: string, size: number) =>
+      (text.match(new RegExp(`.{1,${size}}`, 'gs')) ?? []).map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join('');
+    const sent = async (body: string) => {
+      const client = connect((app.getHttpServer().address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+      await once(client, 'connect');
+      await new Promise((resolve) => client.write(head + body, resolve));
+      return client;
+    };
+    const responseTo = async (body: string) => {
+      const client = await sent(body);
+      const [response] = (await once(client, 'data')) as [Buffer];
+      client.destroy();
+      return String(response);
+    };
+    it('of single bytes is read as one in large chunks, and costs more', async () => {
+      expect(await responseTo(`${chunks('{"component_code":"x"}', 1)}0\r\n\r\n`)).toMatch(/^HTTP\/1.1 200/);
+      expect(messages.requests[0]?.payload).toMatchObject({ component_code: 'x' });
+      expect(turns).toEqual([[ME, 1 + (22 * 128) / BYTES_PER_UNIT]]);
+    });
+
+    it('is refused with 413 when there are too many of them', async () => {
+      expect(await responseTo(chunks(' '.repeat(65_537), 1))).toMatch(/^HTTP\/1.1 413/);
+      expect(turns).toEqual([[ME, (65_537 * 128) / BYTES_PER_UNIT]]);
+    });
+
+    it('is refused with 429 while others of its account fill the memory that they may use, and no longer', async () => {
+      const one = () => responseTo(`${chunks('{"component_code":"x"}', 30)}0\r\n\r\n`);
+      const others = await Promise.all(Array.from({ length: 32 }, () => sent(chunks(' '.repeat(2 << 20), 1 << 16))));
+      // 200 until the others are received, and 429 until they are gone
+      let response = await one();
+      while (response.startsWith('HTTP/1.1 200')) response = await one();
+      expect(response).toMatch(/^HTTP\/1.1 429[^]*\r\nretry-after: 5\r\n/);
+      for (const other of others) other.destroy();
+      while (response.startsWith('HTTP/1.1 429')) response = await one();
+      expect(response).toMatch(/^HTTP\/1.1 200/);
+    });
+  });
+
   describe('a key of scope read', () => {
     beforeEach(() => start({ SLUICE_MAX_BODY_BYTES: '2000' }));
     const READ = { authorization: 'Bearer read-key' };
+
+    it.each([
+      ['read', READ, true],
+      ['write', KEY, false],
+    ])('%s asks for sources with or without their endpoints', async (_, headers, without_endpoints) => {
+      await send('GET', `/v1/sources/${SOURCE}`, { headers });
+      await send('GET', '/v1/users/me/sources', { headers });
+      expect(messages.requests.map(({ payload }) => payload)).toMatchObject([{ without_endpoints }, { without_endpoints }]);
+    });
 
     it.each<[number, string, 'GET' | 'POST' | 'PUT' | 'DELETE', string, unknown, object]>([
       [200, 'reads', 'GET', `/v1/sources/${SOURCE}`, undefined, {}],
@@ -295,6 +544,7 @@ describe('the HTTP side of the gateway', () => {
       expect(response.body).toMatchObject({ status, ...shown });
       expect(JSON.stringify(response.body)).not.toContain('secret');
       expect(response.headers['retry-after']).toBe([429, 503].includes(status) ? '5' : undefined);
+      expect(response.headers.ratelimit).toBe(status === 429 ? '"busy";r=0;t=5' : undefined);
     });
 
     it('is not requested for a malformed id', async () => {
@@ -306,6 +556,9 @@ describe('the HTTP side of the gateway', () => {
 
   describe('a POST with an Idempotency-Key', () => {
     beforeEach(() => start());
+    const away = () => {
+      throw new Unavailable('away');
+    };
     const post = (key: string, body: unknown = { component_code: 'x' }) =>
       send('POST', '/v1/sources', { body, headers: { 'idempotency-key': key } });
 
@@ -320,6 +573,14 @@ describe('the HTTP side of the gateway', () => {
       await post('a');
       expect((await post('a', { component_code: 'y' })).status).toBe(422);
       expect((await post('b', { component_code: 'y' })).status).toBe(200);
+    });
+
+    it('is the same with and without a slash at the end of the path', async () => {
+      const to = (url: string) => send('POST', url, { body: { component_code: 'x' }, headers: { 'idempotency-key': 'a' } });
+      const first = await to('/v1/sources?exclude=name');
+      expect((await to('/v1/sources/?exclude=name')).body).toEqual(first.body);
+      expect(messages.requests).toHaveLength(1);
+      for (const other of ['/v1/sources?exclude=name/', '/v1/sources/']) expect((await to(other)).status).toBe(422);
     });
 
     it('is refused while the first one is in progress', async () => {
@@ -347,28 +608,63 @@ describe('the HTTP side of the gateway', () => {
       expect(messages.requests).toHaveLength(1);
     });
 
-    it('frees the key when the work fails after a 504', async () => {
-      messages.replyLate(createSource, () => Promise.reject(new Unavailable('away')));
+    it.each<[string, Error]>([
+      ['the work fails', new Unavailable('away')],
+      ['the request turns out to be invalid', new Invalid('the component has no name')],
+    ])('frees the key when %s after a 504', async (_, error) => {
+      messages.replyLate(createSource, () => Promise.reject(error));
       expect((await post('a')).status).toBe(504);
       await new Promise((resolve) => setImmediate(resolve));
       expect((await post('a')).status).toBe(504);
       expect(messages.requests).toHaveLength(2);
     });
 
-    it('repeats a 4xx response, and retries after a 5xx response', async () => {
-      for (const [error, times] of [
-        [new NotFound('component', 'x'), 1],
-        [new Unavailable('away'), 2],
-      ] as const) {
-        messages.requests.length = 0;
-        messages.replyTo(createSource, () => {
-          throw error;
-        });
-        const key = String(times);
-        const [first, second] = [await post(key), await post(key)];
-        expect(second.status).toBe(first.status);
-        expect(messages.requests).toHaveLength(times);
-      }
+    it.each<[string, number, Error]>([
+      ['returns 404 again', 1, new NotFound('component', 'x')],
+      ['returns 409 again', 1, new SluiceError('conflict', 'taken')],
+      ['is executed again after a 400', 2, new Invalid('the component has no name')],
+      ['is executed again after a 429', 2, new SluiceError('too_many_requests', 'slower')],
+      ['is executed again after a 503', 2, new Unavailable('away')],
+    ])('%s', async (_, times, error) => {
+      messages.replyTo(createSource, () => {
+        throw error;
+      });
+      const [first, second] = [await post('a'), await post('a')];
+      expect(second.status).toBe(first.status);
+      expect(messages.requests).toHaveLength(times);
+    });
+
+    const between = { emitter_id: SOURCE, listener_id: 'wh_000000000000000001', from: 1763715600, to: 1763719200 };
+    it.each<[string, object | undefined]>([
+      ['/v1/sources', { component_code: 'x' }],
+      ['/v1/components', { component_code: 'x' }],
+      ['/v1/webhooks', { url: 'https://example.com' }],
+      ['/v1/webhooks/wh_000000000000000001/secret/rotate', undefined],
+      ['/v1/connections', { app: 'slack', credentials: { token: 't' } }],
+      ['/v1/replays', between],
+      ['/v1/keys', { name: 'ci' }],
+      [`/v1/sources/${SOURCE}/run`, {}],
+    ])('makes the same after a failure as at first, which may take effect after all: %s', async (url, body) => {
+      const made = async (key: string): Promise<unknown[]> => {
+        await send('POST', url, { body, headers: { 'idempotency-key': key } });
+        const { payload } = [...messages.requests, ...messages.published].at(-1) ?? {};
+        return [{ ...payload, due_at_ms: 0 }, issued.at(-1)];
+      };
+      messages.replyTo(createSource, away).replyTo(createComponent, away);
+      messages.publish = async ({ name }, payload, key) => {
+        messages.published.push({ name, payload, key });
+        away();
+      };
+      const first = await made('a');
+      expect(await made('a')).toEqual(first);
+      expect(await made('b')).not.toEqual(first);
+      expect(messages.requests.length + issued.length).toBeGreaterThanOrEqual(3);
+    });
+
+    it('that was invalid can be corrected', async () => {
+      expect((await post('a', { component_code: 5 })).status).toBe(400);
+      expect((await post('a')).status).toBe(200);
+      expect((await post('a')).headers['idempotency-replayed']).toBe('true');
     });
 
     it.each(['', 'a b', 'ä', 'x'.repeat(256)])('is refused with the key %j', async (key) => {
@@ -382,6 +678,118 @@ describe('the HTTP side of the gateway', () => {
     });
   });
 
+  describe('the requests of an account that are in progress', () => {
+    let replies: (() => void)[];
+    const waitsFor = async <Reply>(reply: Reply): Promise<Reply> => {
+      await new Promise<void>((resolve) => replies.push(resolve));
+      return reply;
+    };
+    const settled = () => new Promise((resolve) => setTimeout(resolve, 50));
+    const get = (authorization = 'Bearer my-key') => send('GET', `/v1/sources/${SOURCE}`, { headers: { authorization } });
+    const replyToAll = async () => {
+      for (; replies.length > 0; await settled()) for (const reply of replies.splice(0)) reply();
+    };
+
+    beforeEach(async () => {
+      replies = [];
+      messages.replyTo(getSource, ({ id }: SourceReference) => waitsFor({ id } as Source) as never);
+      messages.replyTo(createSource, ({ id }: CreateSource) => waitsFor({ id } as Source) as never);
+      await start();
+    });
+
+    /** Another account sends a request, too. */
+    const share = async () => {
+      const responses = [get('Bearer neighbour-key'), get()];
+      await settled();
+      await replyToAll();
+      await Promise.all(responses);
+      messages.requests.length = 0;
+    };
+
+    it('are at most 64 while no other account sends requests', async () => {
+      const responses = Array.from({ length: 70 }, () => get());
+      await settled();
+      expect(messages.requests).toHaveLength(64);
+      await replyToAll();
+      expect((await Promise.all(responses)).map(({ status }) => status)).toEqual(Array(70).fill(200));
+    });
+
+    it('are at most eight; further ones wait, and those of other accounts do not', async () => {
+      await share();
+      const responses = Array.from({ length: 20 }, () => get());
+      await settled();
+      expect(messages.requests).toHaveLength(8);
+      const neighbour = get('Bearer neighbour-key');
+      await settled();
+      expect(messages.requests).toHaveLength(9);
+      replies[0]!();
+      await settled();
+      expect(messages.requests).toHaveLength(10);
+      await replyToAll();
+      expect((await Promise.all([...responses, neighbour])).map(({ status }) => status)).toEqual(Array(21).fill(200));
+    });
+
+    it('do not wait for those that wait long by nature', async () => {
+      await share();
+      const slow = Array.from({ length: 30 }, () => send('POST', '/v1/sources', { body: { component_code: 'x' } }));
+      await settled();
+      expect(messages.requests).toHaveLength(16);
+      const usual = get();
+      await settled();
+      expect(messages.requests).toHaveLength(17);
+      await replyToAll();
+      expect((await Promise.all([...slow, usual])).map(({ status }) => status)).toEqual(Array(31).fill(200));
+    });
+
+    it('are refused with 429 while a thousand wait', async () => {
+      await share();
+      const responses = Array.from({ length: 1009 }, () => get());
+      const { status, headers } = await Promise.race(responses);
+      expect(status).toBe(429);
+      expect(headers).toMatchObject({ 'retry-after': '5', ratelimit: '"busy";r=0;t=5' });
+      await replyToAll();
+      expect((await Promise.all(responses)).filter(({ status }) => status === 200)).toHaveLength(1008);
+    });
+
+    it('do not include one whose client disconnects while it waits', async () => {
+      await share();
+      const responses = Array.from({ length: 8 }, () => get());
+      await settled();
+      await app.listen(0, '127.0.0.1');
+      const client = connect((app.getHttpServer().address() as AddressInfo).port, '127.0.0.1');
+      client.write(`GET /v1/sources/${SOURCE} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer my-key\r\n\r\n`);
+      await once(app.getHttpServer(), 'request');
+      client.destroy();
+      await settled();
+      await replyToAll();
+      expect((await Promise.all([...responses])).map(({ status }) => status)).toEqual(Array(8).fill(200));
+      expect(messages.requests).toHaveLength(8);
+    });
+
+    it('include those whose responses the client does not read', async () => {
+      messages.replyTo(getSource, ({ id }: SourceReference) => ({ id, name: 'x'.repeat(8 << 20) }) as Source);
+      await share();
+      await app.listen(0, '127.0.0.1');
+      const clients = Array.from({ length: 9 }, () => {
+        const client = connect((app.getHttpServer().address() as AddressInfo).port, '127.0.0.1').pause();
+        client.write(`GET /v1/sources/${SOURCE} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer my-key\r\n\r\n`);
+        return client;
+      });
+      while (messages.requests.length < 8) await settled();
+      await settled();
+      expect(messages.requests).toHaveLength(8);
+      clients[0]!.destroy();
+      while (messages.requests.length < 9) await settled();
+      for (const client of clients) client.destroy();
+    });
+  });
+
+  it('limits its connections, and those that a client does not use', async () => {
+    await start({ SLUICE_MAX_CONNECTIONS: '10' });
+    const { maxConnections, timeout } = app.getHttpServer();
+    expect({ maxConnections, timeout }).toEqual({ maxConnections: 10, timeout: 30_000 });
+  });
+
   describe('with a limit of two requests a minute', () => {
     beforeEach(() => start({ SLUICE_REQUESTS_PER_MINUTE: '2' }));
 
@@ -393,6 +801,15 @@ describe('the HTTP side of the gateway', () => {
       expect(Number(own[2]?.headers['retry-after'])).toBeGreaterThan(0);
       expect((await get('Bearer other-key')).status).toBe(200);
       expect((await get('Bearer unknown')).status).toBe(401);
+    });
+
+    it('states both that limit and the one that refuses a request for another reason', async () => {
+      messages.replyTo(getSource, () => {
+        throw new SluiceError('too_many_requests', 'slower');
+      });
+      const { status, headers } = await send('GET', `/v1/sources/${SOURCE}`);
+      expect({ status, policy: headers['ratelimit-policy'] }).toEqual({ status: 429, policy: '"default";q=2;w=60, "busy";q=0;w=5' });
+      expect(headers.ratelimit).toMatch(/^"default";r=1;t=\d+, "busy";r=0;t=5$/);
     });
   });
 

@@ -2,55 +2,55 @@ import type { DynamicModule } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { AccountPace, BYTES_PER_UNIT } from '#fairness';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { dropUnreadBody } from '#service';
+import { closeUnreadConnections, dropUnreadBody, limitConnections } from '#service';
 import { AccountsService } from './accounts/accounts.service.js';
 import { authenticate } from './accounts/authenticate.js';
 import { GatewayConfig } from './gateway.config.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { idempotentPosts } from './idempotency/idempotent-posts.js';
+import { takeTurns } from './limits/fair-turns.js';
 import { limitRequests } from './limits/rate-limit.js';
+import { queueRequests } from './limits/request-queues.js';
 import { GatewayAdapter } from './http/gateway-adapter.js';
+import { receiveBodies } from './http/received-bodies.js';
 import { readJsonBodies } from './http/request-bodies.js';
 import { serveDocs, showDocsToBrowsers } from './http/openapi.js';
 import { ProblemFilter } from './http/problem.js';
+import { checkQueries } from './http/queries.js';
 import { RequestPipe } from './http/request.pipe.js';
+import { SAFE_HEADERS } from './http/safe-headers.js';
 import { enforceScopes } from './http/scopes.js';
-
-/**
- * Sent with every response. Responses belong to one account and may contain keys and secrets, so no cache may store them. The policy is written for
- * the page `/docs`, the only HTML.
- */
-const SAFE_HEADERS = {
-  'cache-control': 'no-store',
-  'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-};
 
 /** The HTTP side of the gateway: hooks, pipes and filters of all routes, in the order in which a request passes them. */
 export async function createHttpApp(module: DynamicModule, log: Log): Promise<NestFastifyApplication> {
   const config = GatewayConfig.read();
-  const adapter = new GatewayAdapter(config.maxBodyBytes);
+  const adapter = new GatewayAdapter(config.maxBodyBytes, log);
   const fastify = adapter.getInstance();
   const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
     logger: new NestLog(log),
     bodyParser: false,
     abortOnError: false,
   });
+  limitConnections(fastify.server);
+  closeUnreadConnections(fastify.server);
   fastify.addHook('onRequest', (request, reply, done) => {
     reply.headers({ ...SAFE_HEADERS, 'x-request-id': request.id });
     withRequestId(request.id, done);
   });
+  fastify.addHook('onRequest', (request, reply, done) => void (adapter.refuseWithoutHost(request, reply) ?? done()));
   authenticate(fastify, app.get(AccountsService));
+  fastify.addHook('onRequest', (request, reply, done) => void (adapter.refuseExpectation(request, reply) ?? done()));
   limitRequests(fastify, config.requestsPerMinute);
   // before their body is read
   fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));
+  const pace = app.get(AccountPace);
+  receiveBodies(fastify, config.maxBodyBytes, (owner, cost) => pace.spend(owner, cost / BYTES_PER_UNIT));
+  takeTurns(fastify, pace);
+  queueRequests(fastify);
   enforceScopes(fastify);
+  checkQueries(fastify);
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
   fastify.addHook('onSend', (request, reply, payload, done) => {
@@ -65,7 +65,7 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   app.useGlobalPipes(new RequestPipe({ validateCustomDecorators: true }));
   app.useGlobalFilters(new ProblemFilter(log));
   showDocsToBrowsers(fastify);
-  serveDocs(app);
+  serveDocs(app, fastify);
   return app;
 }
 

@@ -4,6 +4,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { ScheduleModule } from '@nestjs/schedule';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
+import { FairnessModule } from '#fairness';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { ComponentsController } from './components/components.controller.js';
 import { RegistryController } from './components/registry.controller.js';
@@ -41,6 +42,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     TypeOrmModule.forFeature([CountedRun, IdempotentRequest, SeenError]),
     EmittersModule.forApp(),
     ScheduleModule.forRoot(),
+    FairnessModule,
     AccountsModule,
     LiveModule,
     PublishingModule,

@@ -1,4 +1,5 @@
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { dump } from 'js-yaml';
@@ -21,5 +22,6 @@ const shared = ServiceModule.with({ log, box, kafka, publisher, messages, consum
 const root = { module: Root, imports: [shared, GatewayModule] };
 const app = await NestFactory.create(root, new FastifyAdapter(), { logger: false, preview: true });
 const [, , file = 'docs/openapi.yaml'] = process.argv;
+await mkdir(dirname(file), { recursive: true });
 await writeFile(file, dump(openApiDocument(app), { noRefs: true, lineWidth: 140 }));
 process.exit(0);

@@ -1,8 +1,10 @@
 import { createHash, hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { type EmitterId, errorRaised, ksuid, type UserId } from '#contracts';
 import {
   type Cause,
   type EmittedEvent,
+  errorContext,
   errorEventJson,
   ERRORS_STREAM,
   eventIdOf,
@@ -23,7 +25,8 @@ export interface ErrorReport {
   ts: string;
   emitId: string;
   originalEvent: unknown;
-  context: { id: string; ts: string; [name: string]: unknown };
+  /** In addition to what each error has. */
+  context: Record<string, unknown>;
   ownerId?: UserId;
   hops?: number;
   cause?: Cause;
@@ -44,12 +47,7 @@ export function errorReport({
 }: ErrorReport): EventToProduce {
   const json = errorEventJson({
     ...{ code, message, stack: `${code}: ${message}`, ts, originalEvent },
-    context: {
-      ...context,
-      workflow_id: emitterId.startsWith('p_') ? emitterId : null,
-      source_id: emitterId.startsWith('dc_') ? emitterId : null,
-      owner_id: ownerId,
-    },
+    context: { ...errorContext({ id: emitId, ts, emitterId, sourceType: 'event', ownerId }), ...context },
   });
   return eventRecord({ emitterId, stream: ERRORS_STREAM, emitId, json, time: ts, hops, cause });
 }
@@ -79,20 +77,43 @@ export function errorFact(event: EmittedEvent, ownerId: UserId): OutgoingRecord 
 
 const CODE = 'MalformedEvent';
 
+/** The malformed records of an emitter that are reported in a minute: a producer of another format must not fill its `$errors`. */
+export const REPORTED_PER_MINUTE = 100;
+
+/** Counts the malformed records of each emitter, in minutes that begin with the first one. */
+export class MalformedCounts {
+  private readonly counts = new LRUCache<string, { records: number }>({ max: 10_000, ttl: 60_000 });
+
+  /** Returns the number of this one in its minute. */
+  count({ emitterId }: Pick<MalformedRecord, 'emitterId'>): number {
+    const key = emitterId ?? '';
+    const known = this.counts.get(key);
+    if (known) return (known.records += 1);
+    this.counts.set(key, { records: 1 });
+    return 1;
+  }
+}
+
 /**
  * The report on an emitter's `$errors` about a malformed record with its key. Undefined if the emitter is unknown, or the record is on `$errors`. A
  * repeated report is the same emit.
+ *
+ * @param isLast whether those that follow in this minute are not reported
  */
-export function malformedReport(record: LogRecord, { emitterId, place, reason }: MalformedRecord): EventToProduce | undefined {
+export function malformedReport(
+  record: LogRecord,
+  { emitterId, place, reason }: MalformedRecord,
+  isLast = false,
+): EventToProduce | undefined {
   if (emitterId === undefined || record.header('ce_type') === ERRORS_STREAM) return undefined;
   const ts = new Date(place.ms).toISOString();
   return errorReport({
     emitterId,
     code: CODE,
-    message: reason,
+    message: isLast ? `${reason}; more malformed records follow, which are not reported for a minute` : reason,
     ts,
     emitId: reportEmitId(CODE, place),
     originalEvent: originalValue(record.value),
-    context: { id: eventIdOf(place), ts },
+    context: { event_id: eventIdOf(place) },
   });
 }

@@ -5,6 +5,7 @@ import type { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from './database/schema.js';
+import { BacklogsRepository } from './deliveries/store/backlogs.repository.js';
 import { RoutingWebhookDependents } from './routing-webhook-dependents.js';
 import { RoutingConfig } from './routing.config.js';
 import { AutoSubscriptionRow, AutoSubscriptionsRepository } from './subscriptions/auto-subscriptions.repository.js';
@@ -21,6 +22,7 @@ export class RoutingFixture {
   readonly catalog = new Map<string, EmitterState>();
   /** Encrypts the signing secrets. */
   readonly box = new SecretBox([randomBytes(32)]);
+  readonly backlogs: BacklogsRepository;
   readonly webhooks: WebhooksRepository;
   readonly webhooksService: WebhooksService;
   readonly subscriptions: SubscriptionsRepository;
@@ -29,7 +31,8 @@ export class RoutingFixture {
 
   private constructor(private readonly own: FreshDatabase) {
     const { database } = own;
-    this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow), new RoutingWebhookDependents());
+    this.backlogs = new BacklogsRepository(database);
+    this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow), new RoutingWebhookDependents(this.backlogs));
     this.webhooksService = new WebhooksService(this.webhooks, RoutingConfig.read({}), this.box);
     this.subscriptions = new SubscriptionsRepository(database.rows(SubscriptionRow));
     const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { WebhookId } from '#contracts';
 import type { Transaction } from '#database';
 import { deleteDelivered } from './deliveries/history/delivered.repository.js';
-import { deleteBacklog, restartBacklog } from './deliveries/store/backlogs.repository.js';
+import { BacklogsRepository, deleteBacklog } from './deliveries/store/backlogs.repository.js';
 import { deleteParkedDeliveries } from './deliveries/store/parked-deliveries.repository.js';
 import { deleteAutoSubscriptionsTo } from './subscriptions/auto-subscriptions.repository.js';
 import { deleteSubscriptionsTo } from './subscriptions/subscriptions.repository.js';
@@ -11,8 +11,12 @@ import { WebhookDependents } from './webhooks/webhooks.repository.js';
 /** Applies a change of a webhook to its subscriptions and deliveries. */
 @Injectable()
 export class RoutingWebhookDependents extends WebhookDependents {
+  constructor(private readonly backlogs: BacklogsRepository) {
+    super();
+  }
+
   webhookChanged(transaction: Transaction, id: WebhookId): Promise<void> {
-    return restartBacklog(transaction, id);
+    return this.backlogs.restart(transaction, id);
   }
 
   async webhookDeleted(transaction: Transaction, id: WebhookId): Promise<void> {

@@ -4,6 +4,11 @@ import { AddressGuard, allowPrivateHosts, protectedHosts } from '#egress';
 import { retrySchedule } from '#retries';
 import { SecretsConfig } from '#secrets';
 
+/** The share of the attempts in flight that one account can have, however many webhooks it has. */
+const ACCOUNT_SHARE = 0.75;
+
+export const accountShareOf = (concurrency: number): number => Math.ceil(ACCOUNT_SHARE * concurrency);
+
 /** The routing's part of the configuration. Durations are milliseconds. */
 export class RoutingConfig extends Config({
   retrySchedule,
@@ -21,9 +26,9 @@ export class RoutingConfig extends Config({
     max: 100,
     description: 'Delivery attempts in flight to one webhook.',
   }),
-  switchOffAfterMs: duration('SLUICE_SWITCH_OFF_AFTER', {
+  disableAfterMs: duration('SLUICE_DISABLE_WEBHOOKS_AFTER', {
     fallback: '5d',
-    description: 'A webhook that fails for this long is switched off, and its owner is notified.',
+    description: 'A webhook that fails for this long is disabled, and its owner is notified.',
   }),
   failedKeptMs: duration('SLUICE_FAILED_DELIVERIES_KEPT', { fallback: '7d', description: 'How long failed deliveries are kept.' }),
   maxEventBytes,

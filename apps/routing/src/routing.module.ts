@@ -6,6 +6,7 @@ import { ProtectedBrokersModule } from '#service';
 import { StatsModule } from '#stats';
 import { schema } from './database/schema.js';
 import { DeliveriesModule } from './deliveries/deliveries.module.js';
+import { BacklogsRepository } from './deliveries/store/backlogs.repository.js';
 import { EventListenersController } from './history/event-listeners.controller.js';
 import { EventListenersRepository } from './history/event-listeners.repository.js';
 import { StatsController } from './history/stats.controller.js';
@@ -28,9 +29,10 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
 @Module({
   providers: [
     { provide: RoutingConfig, useFactory: () => RoutingConfig.read() },
+    BacklogsRepository,
     { provide: WebhookDependents, useClass: RoutingWebhookDependents },
   ],
-  exports: [RoutingConfig, WebhookDependents],
+  exports: [RoutingConfig, BacklogsRepository, WebhookDependents],
 })
 class SharedModule {}
 

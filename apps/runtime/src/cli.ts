@@ -2,11 +2,11 @@ import { Command } from 'commander';
 import { readFile, writeFile } from 'node:fs/promises';
 import { Config } from '#config';
 import { Invalid, maxCodeBytes } from '#contracts';
-import { runCommand } from '#service';
+import { printable, runCommand, WRONG_USAGE } from '#service';
 import { type Checked, checkComponent } from './local/check-component.js';
 import { localFiles } from './local/local-files.js';
 import type { LocalState } from './local/local-source.js';
-import { runComponent } from './local/run-component.js';
+import { LateError, runComponent } from './local/run-component.js';
 import { showComponent, showRun, showWarnings } from './local/show.js';
 import { ComponentRejected } from './sandbox/sandbox.js';
 import type { ProcessSandbox } from './sandbox/process-sandbox.js';
@@ -25,10 +25,10 @@ command
   .action((file: string, { json }: { json?: boolean }) =>
     withSandbox(async (sandbox) => {
       const checked = await check(sandbox, file);
-      if (json) return console.log(JSON.stringify(checked.ok ? { ok: true, component: checked.description } : checked));
+      if (json) return print(JSON.stringify(checked.ok ? { ok: true, component: checked.description } : checked));
       if (!checked.ok) return complain(file, checked);
       warn(file, checked);
-      console.log(showComponent(checked.description));
+      print(showComponent(checked.description));
     }),
   );
 
@@ -50,7 +50,7 @@ command
   .description(
     'run a component once in the sandbox, with its hooks, and print its logs, db changes, emits, dedupe and response; exits 1 if a run fails',
   )
-  .option('-e, --event <json>', 'the event; may be repeated for several runs; default: a tick of its timer', collect, [])
+  .option('-e, --event <json>', 'the event; may be repeated for several runs; default: a tick of its timer, or {}', collect, [])
   .option('-p, --prop <name=value>', 'a prop; may be repeated', collect, [])
   .option('-r, --request <body>', 'instead of an event: a POST request to its endpoint')
   .option('-H, --header <name: value>', 'a header of the request; may be repeated', collect, [])
@@ -65,11 +65,14 @@ command
       warn(file, checked);
       const state = await readState(stateFile);
       const options = { props: prop, events: event, request, headers: header, hooks, endpoint, state };
-      for await (const run of runComponent(sandbox, checked, options)) {
-        console.log(json ? JSON.stringify(run) : showRun(run));
-        if (run.status !== 'ok') process.exitCode = 1;
+      try {
+        for await (const run of runComponent(sandbox, checked, options)) {
+          print(json ? JSON.stringify(run) : showRun(run));
+          if (run.status !== 'ok') process.exitCode = 1;
+        }
+      } finally {
+        if (stateFile) await writeFile(stateFile, `${JSON.stringify(state, null, 2)}\n`);
       }
-      if (stateFile) await writeFile(stateFile, `${JSON.stringify(state, null, 2)}\n`);
     }),
   );
 
@@ -84,16 +87,21 @@ command
 
 await runCommand(() => ({ program, close: async () => {} }));
 
+/** Components must not control the terminal. */
+function print(text: string): void {
+  console.log(printable(text));
+}
+
 async function check(sandbox: ProcessSandbox, file: string): Promise<Checked> {
   return checkComponent(sandbox, await localFiles(file), CheckConfig.read().maxCodeBytes);
 }
 
 function warn(file: string, { description }: Extract<Checked, { ok: true }>): void {
-  if (description.warnings) console.error(showWarnings(file, description));
+  if (description.warnings) console.error(printable(showWarnings(file, description)));
 }
 
 function complain(file: string, { error, line }: Extract<Checked, { ok: false }>): void {
-  console.error(`${file}${line === null ? '' : `:${line}`}: ${error}`);
+  console.error(printable(`${file}${line === null ? '' : `:${line}`}: ${error}`));
   process.exitCode = 1;
 }
 
@@ -118,9 +126,9 @@ async function withSandbox(work: (sandbox: ProcessSandbox) => Promise<void>): Pr
   try {
     await work(sandbox);
   } catch (error) {
-    if (!(error instanceof ComponentRejected)) throw error;
-    console.error(error.message);
-    process.exitCode = 1;
+    if (!(error instanceof ComponentRejected || error instanceof LateError || error instanceof Invalid)) throw error;
+    console.error(printable(error.message));
+    process.exitCode = error instanceof Invalid ? WRONG_USAGE : 1;
   } finally {
     await sandbox.close();
   }

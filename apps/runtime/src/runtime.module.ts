@@ -13,6 +13,7 @@ import { DeploymentsService } from './deployments/deployments.service.js';
 import { DeploymentsModule } from './deployments/deployments.module.js';
 import { EndpointsServer } from './endpoints/endpoints.server.js';
 import { EndpointsService } from './endpoints/endpoints.service.js';
+import { FairnessModule } from '#fairness';
 import { Housekeeping } from './housekeeping.js';
 import { Quotas } from './quotas/quotas.js';
 import { QuotasRepository } from './quotas/quotas.repository.js';
@@ -40,6 +41,7 @@ import { Releaser } from './waiting/releaser.js';
     ProtectedBrokersModule,
     DatabaseModule.forApp(schema, { max: 20 }),
     StatsModule,
+    FairnessModule,
     DeploymentsModule,
     ScheduleModule.forRoot(),
     EmittersModule.forApp({ useClass: DeploymentsService, imports: [DeploymentsModule] }),

@@ -4,7 +4,7 @@ import { command, query } from './contract.js';
 import type { Hook } from './emitters.js';
 import { type ComponentId, IsId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText } from './values.js';
+import { ChoosesComponent } from './values.js';
 
 /** A prop as `configurable_props` shows it: in declaration order, unknown attributes passed through. */
 export interface PropDefinition {
@@ -61,13 +61,10 @@ export interface Component {
 
 /** Where the code of a component comes from: the first field that is present is used. */
 export class CodeSource {
-  @IsOptional()
-  @IsText()
+  @ChoosesComponent()
   component_code?: string;
 
-  // if component_code is given, the URL is only stored, so it may be any text
-  @IsOptional()
-  @IsText()
+  @ChoosesComponent('component_code')
   component_url?: string;
 }
 

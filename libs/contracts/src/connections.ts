@@ -1,13 +1,26 @@
-import { IsArray, IsObject, IsOptional, MaxLength, ValidateIf } from 'class-validator';
+import { IsArray, IsObject, IsOptional } from 'class-validator';
+import type { PropDefinition } from './components.js';
 import { command, query } from './contract.js';
 import { type Id, IsId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsText, NAME_LENGTH } from './values.js';
+import { IsText, MayBeAbsent, NAME_LENGTH } from './values.js';
 
 export type ConnectionId = Id<'connection'>;
 
 /** The context to which the encrypted credentials of a connection are bound (libs/secrets). */
 export const connectionContext = (id: string): string => `connection ${id}`;
+
+/** The app whose connections an `app` prop takes. */
+export const appOf = ({ name, app }: PropDefinition): string => (typeof app === 'string' && app !== '' ? app : name);
+
+/** The problem of a value that names none of the owner's connections. */
+export const UNKNOWN_CONNECTION = 'names a connection that does not exist';
+
+/** Why this connection of the owner cannot be the value of an `app` prop, or null. */
+export function connectionProblem(prop: PropDefinition, connection: Pick<Connection, 'app'> | undefined): string | null {
+  if (!connection) return UNKNOWN_CONNECTION;
+  return connection.app === appOf(prop) ? null : `names a connection of the app ${connection.app}, not ${appOf(prop)}`;
+}
 
 /** A connection as the API returns it. Times are Unix seconds. */
 export interface Connection {
@@ -20,13 +33,11 @@ export interface Connection {
 }
 
 export class NewConnection {
-  @IsText()
-  @MaxLength(NAME_LENGTH, { message: `app must be at most ${NAME_LENGTH} characters long` })
+  @IsText(NAME_LENGTH)
   app!: string;
 
   @IsOptional()
-  @IsText()
-  @MaxLength(NAME_LENGTH, { message: `name must be at most ${NAME_LENGTH} characters long` })
+  @IsText(NAME_LENGTH)
   name?: string | null;
 
   @IsObject({ message: 'credentials must be an object' })
@@ -43,11 +54,10 @@ export const createConnection = command<Connection>()('catalog.connection.create
 /** Credentials are merged by name; null removes a value, and a mask keeps it. A name of null is reset to the app. */
 export class ConnectionPatch {
   @IsOptional()
-  @IsText()
-  @MaxLength(NAME_LENGTH, { message: `name must be at most ${NAME_LENGTH} characters long` })
+  @IsText(NAME_LENGTH)
   name?: string | null;
 
-  @ValidateIf((_, value) => value !== undefined)
+  @MayBeAbsent()
   @IsObject({ message: 'credentials must be an object' })
   credentials?: Record<string, unknown>;
 }

@@ -38,16 +38,31 @@ export class NotFound extends SluiceError {
   }
 }
 
-/** The request is malformed. Lists every invalid field. */
+/** A caller may send a hundred thousand invalid fields with long names, and the response repeats each of them. */
+const MAX_PROBLEMS = 10;
+const MAX_FIELD_LENGTH = 256;
+const MAX_MESSAGE_LENGTH = 1024;
+
+/** The request is malformed. Lists the first ten invalid fields, and the message says how many more there are. */
 export class Invalid extends SluiceError {
   constructor(problems: FieldProblem[] | string) {
-    super(
-      'invalid',
-      typeof problems === 'string' ? problems : problems.map((problem) => problem.message).join('; '),
-      typeof problems === 'string' ? {} : { errors: problems },
-    );
+    if (typeof problems === 'string') {
+      super('invalid', problems);
+      return;
+    }
+    const errors = problems.slice(0, MAX_PROBLEMS).map(shortened);
+    const more = problems.length - errors.length;
+    super('invalid', [...errors.map(({ message }) => message), ...(more > 0 ? [`and ${more} more`] : [])].join('; '), { errors });
   }
 }
+
+const shortened = ({ field, message, ...rest }: FieldProblem): FieldProblem => ({
+  field: cut(field, MAX_FIELD_LENGTH),
+  message: cut(message, MAX_MESSAGE_LENGTH),
+  ...rest,
+});
+
+const cut = (text: string, length: number): string => (text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`);
 
 /** The requests of the caller, or of all callers together, exceed a limit of concurrent work. */
 export class TooManyRequests extends SluiceError {

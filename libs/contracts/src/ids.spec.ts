@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { base62, isId, newId, randomText } from './ids.js';
+import { base62, isId, newId, randomText, timeOfId } from './ids.js';
 import { ksuid } from './ids.js';
 
 describe('ids', () => {
@@ -8,6 +8,12 @@ describe('ids', () => {
     const ids = Array.from({ length: 1000 }, () => newId('component'));
     expect([...ids].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))).toEqual(ids);
     expect(new Set(ids).size).toBe(1000);
+  });
+  it('contain the time at which they were made', () => {
+    const before = Date.now();
+    expect(timeOfId(newId('subscription'))).toBeGreaterThanOrEqual(before);
+    expect(timeOfId('sub_0Vg2mXq1Zk3TnB7cYw')).toBe(timeOfId('wh_0Vg2mXq1000000000'));
+    expect(timeOfId('sub_0000010z')).toBe(62 * 62 + 61);
   });
   it.each([
     ['dc_abc', true],

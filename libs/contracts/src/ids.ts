@@ -65,8 +65,19 @@ export function newId<K extends IdKind>(kind: K): Id<K> {
   } else {
     lastRandom += 1n + BigInt(randomBytes(2).readUInt16BE());
   }
-  return `${prefixes[kind]}${base62(BigInt(lastMs), TIME_LENGTH)}${base62(lastRandom, RANDOM_LENGTH)}` as Id<K>;
+  return composed(kind, lastMs, lastRandom);
 }
+
+/** The id of this time in ms and the first 7 of these bytes, in the form of `newId`. */
+export const idFrom = <K extends IdKind>(kind: K, atMs: number, bytes: Buffer): Id<K> =>
+  composed(kind, atMs, BigInt(`0x${bytes.toString('hex', 0, 7)}`));
+
+const composed = <K extends IdKind>(kind: K, ms: number, random: bigint): Id<K> =>
+  `${prefixes[kind]}${base62(BigInt(ms), TIME_LENGTH)}${base62(random, RANDOM_LENGTH)}` as Id<K>;
+
+/** When `newId` made the id, in ms. */
+export const timeOfId = (id: Id<IdKind>): number =>
+  [...id.slice(id.indexOf('_') + 1).slice(0, TIME_LENGTH)].reduce((ms, digit) => ms * 62 + DIGITS.indexOf(digit), 0);
 
 const patterns = Object.fromEntries(
   Object.entries(prefixes).map(([kind, prefix]) => [kind, new RegExp(`^${prefix}[A-Za-z0-9]{1,64}$`)]),

@@ -14,4 +14,5 @@ export * from './sources.js';
 export * from './stats.js';
 export * from './subscriptions.js';
 export * from './topics.js';
+export * from './unknown-field.js';
 export * from './webhooks.js';

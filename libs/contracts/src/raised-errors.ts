@@ -2,7 +2,7 @@ import { IsInt, IsOptional, IsString } from 'class-validator';
 import { fact } from './contract.js';
 import { IsId, type UserId } from './ids.js';
 
-/** An error of an account: an event on the `$errors` of an emitter, or a webhook that was switched off. */
+/** An error of an account: an event on the `$errors` of an emitter, or a webhook that was disabled. */
 export class ErrorRaised {
   /** The same when the fact is repeated. */
   @IsString() id!: string;

@@ -1,4 +1,5 @@
-import { IsArray, IsIn, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsArray, IsIn, IsInt, IsObject, IsOptional, IsString, ValidateNested } from 'class-validator';
 import { fact, query, queuedCommand } from './contract.js';
 import type { Deployment, Hook } from './emitters.js';
 import { IsId, type SourceId, type UserId } from './ids.js';
@@ -26,6 +27,8 @@ export class RunRequest {
   @IsIn(RUN_TRIGGERS) trigger!: RunTrigger;
   /** The event's JSON text, the argument of `run(event)`. If absent, the event of the source's timer. */
   @IsOptional() @IsString() event?: string;
+  /** A large body of an HTTP request, in base64: it is parsed in the sandbox, and added to the event there. */
+  @IsOptional() @IsString() http_body?: string;
   /** When it became due, in ms. */
   @IsInt() due_at_ms!: number;
   /** The number of sources and workflows that the event passed through. */
@@ -104,21 +107,29 @@ export class ComponentOptions extends OptionsRequest {
 }
 export const componentOptions = query<PropOptions>()('runtime.component.options', ComponentOptions, { secret: true });
 
-export class FindRuns {
-  @IsId('user') owner_id!: UserId;
-  @IsArray() @IsString({ each: true }) run_ids!: string[];
+/** The run of a replay of an event, by the id of its first attempt. */
+export class ReplayedRun {
+  @IsString() run_id!: string;
+  @IsId('source') source_id!: SourceId;
 }
 
-/** The outcome of a run that an event caused, and of its further attempts. */
-export interface EndedRun {
-  /** Of the first attempt. */
-  id: string;
-  /** The last attempt that has ended. */
-  last_id: string;
-  /** `pending`: it failed and will be repeated. null: it has left the list of runs. */
+export class FindRuns {
+  @IsId('user') owner_id!: UserId;
+  /** `runKeyOf` the event. */
+  @IsString() run_key!: string;
+  /** Oldest first. */
+  @IsArray() @ValidateNested({ each: true }) @Type(() => ReplayedRun) replayed!: ReplayedRun[];
+}
+
+/** A run that an event caused, with its further attempts. */
+export interface EventRun {
+  source_id: SourceId;
+  /** The last attempt that has ended; null: none. */
+  last_id: string | null;
+  /** `pending`: it waits for its turn, or it failed and will be repeated. null: it has left the list of runs. */
   status: FinishedRun['status'] | 'pending' | null;
   /** The attempts that are still listed, oldest first. */
   attempts: DeliveryAttempt[];
 }
-/** The runs among these that have ended, by the ids of their first attempts. */
-export const findRuns = query<EndedRun[]>()('runtime.run.find', FindRuns);
+/** The runs of an event that have ended or wait: those that it caused itself, and then those of replays. */
+export const findRuns = query<EventRun[]>()('runtime.run.find', FindRuns);

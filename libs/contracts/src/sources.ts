@@ -1,9 +1,9 @@
-import { IsBoolean, IsObject, IsOptional, IsString, MaxLength, ValidateIf } from 'class-validator';
+import { IsBoolean, IsObject, IsOptional, IsString } from 'class-validator';
 import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
-import { IsExternalId, IsText, SOURCE_NAME_LENGTH, SelectsExternalId } from './values.js';
+import { ChoosesComponent, IsExternalId, IsText, MayBeAbsent, SelectsExternalId, SOURCE_NAME_LENGTH } from './values.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
 export interface Source {
@@ -21,28 +21,22 @@ export interface Source {
   external_id?: string;
 }
 
-const hasNoId = ({ component_id }: { component_id?: unknown }): boolean => typeof component_id !== 'string';
-
 /** The component of a source: component_id takes precedence over component_code, that over component_url, and that over key. */
 export class ComponentChoice extends CodeSource {
-  // fields without precedence are not validated
-  @ValidateIf(hasNoId) override component_code?: string;
-  @ValidateIf(hasNoId) override component_url?: string;
-
-  @IsOptional()
-  @IsText()
+  @ChoosesComponent()
   component_id?: string;
 
-  @IsOptional()
-  @IsText()
+  @ChoosesComponent('component_id') override component_code?: string;
+  @ChoosesComponent('component_id', 'component_code') override component_url?: string;
+
+  @ChoosesComponent('component_id', 'component_code', 'component_url')
   key?: string;
 }
 
 /** The fields that create or replace a source. */
 export class NewSource extends ComponentChoice {
   @IsOptional()
-  @IsText()
-  @MaxLength(SOURCE_NAME_LENGTH, { message: `name must be at most ${SOURCE_NAME_LENGTH} characters long` })
+  @IsText(SOURCE_NAME_LENGTH)
   name?: string;
 
   @IsExternalId()
@@ -66,27 +60,24 @@ export class UpdateSource extends NewSource {
   @IsId('user') owner_id!: UserId;
   @IsId('source') id!: SourceId;
   @IsId('component') new_component_id!: ComponentId;
-  @IsOptional() @IsBoolean({ message: 'active must be true or false' }) active?: boolean;
+  @MayBeAbsent() @IsBoolean({ message: 'active must be true or false' }) active?: boolean;
 }
 export const updateSource = command<Source>()('catalog.source.update', UpdateSource, { secret: true });
-
-const isPresent = (_: unknown, value: unknown): boolean => value !== undefined;
 
 /** A merge patch of a source (RFC 7396): omitted fields keep their values. Without a component, the source keeps the one it has. */
 export class SourcePatch extends ComponentChoice {
   @IsOptional()
-  @IsText()
-  @MaxLength(SOURCE_NAME_LENGTH, { message: `name must be at most ${SOURCE_NAME_LENGTH} characters long` })
+  @IsText(SOURCE_NAME_LENGTH)
   name?: string | null;
 
   @IsExternalId()
   external_id?: string | null;
 
-  @ValidateIf(isPresent)
+  @MayBeAbsent()
   @IsBoolean({ message: 'active must be true or false' })
   active?: boolean;
 
-  @ValidateIf(isPresent)
+  @MayBeAbsent()
   @IsObject({ message: 'configured_props must be an object' })
   configured_props?: Record<string, unknown>;
 }
@@ -103,12 +94,19 @@ export class SourceReference {
   @IsId('user') owner_id!: UserId;
   @IsId('source') id!: SourceId;
 }
-export const getSource = query<Source>()('catalog.source.get', SourceReference);
+
+export class GetSource extends SourceReference {
+  /** The URL of an endpoint is a secret: who knows it can run the source. */
+  @IsOptional() @IsBoolean() without_endpoints?: boolean;
+}
+export const getSource = query<Source>()('catalog.source.get', GetSource);
 export const deleteSource = command<void>()('catalog.source.delete', SourceReference);
 
 export class ListSources extends PageRequest {
   @IsId('user') owner_id!: UserId;
   @SelectsExternalId() external_id?: string;
+  /** As of `GetSource`. */
+  @IsOptional() @IsBoolean() without_endpoints?: boolean;
 }
 export const listSources = query<Page<Source>>()('catalog.source.list', ListSources);
 
@@ -116,5 +114,5 @@ export class SwitchOffSource extends SourceReference {
   /** One line for the log. */
   @IsString() reason!: string;
 }
-/** Sent by the runtime for a source whose code repeatedly ends its process. Only a user can switch the source on again. */
-export const switchOffSource = command<void>()('catalog.source.switch-off', SwitchOffSource);
+/** Sent by the runtime for a source whose code repeatedly ends its process. Only a user can switch the source on again. Returns whether it was on. */
+export const switchOffSource = command<boolean>()('catalog.source.switch-off', SwitchOffSource);

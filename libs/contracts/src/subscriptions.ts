@@ -25,7 +25,17 @@ export const deleteSubscription = command<Subscription[]>()('routing.subscriptio
 export class OwnerReference {
   @IsId('user') owner_id!: UserId;
 }
-export const listSubscriptions = query<Subscription[]>()('routing.subscription.list', OwnerReference);
+
+/** A reply has at most this many: an account may have a million. */
+export const SUBSCRIPTIONS_PER_REPLY = 5000;
+
+export class ListSubscriptions {
+  @IsId('user') owner_id!: UserId;
+  /** Only those that are older than this one. */
+  @IsOptional() @IsId('subscription') before?: SubscriptionId;
+}
+/** Newest first. One that is shorter than SUBSCRIPTIONS_PER_REPLY is the last. */
+export const listSubscriptions = query<Subscription[]>()('routing.subscription.list', ListSubscriptions);
 
 /** A subscription to every emitter created later, as the API returns it. */
 export interface AutoSubscription {

@@ -100,7 +100,7 @@ const conversations: Record<Service, Conversation> = {
     reads: [EVENTS_TOPIC, emitterChanged.topic],
     writes: [EVENTS_TOPIC, WORKFLOW_TRIGGERS_TOPIC, executeRun.topic, errorRaised.topic],
   },
-  'event-store': { requests: ['catalog'], reads: [EVENTS_TOPIC, emitterChanged.topic], writes: [] },
+  'event-store': { requests: ['catalog'], reads: [EVENTS_TOPIC, emitterChanged.topic], writes: [EVENTS_TOPIC] },
   runtime: {
     requests: ['catalog', 'event-store'],
     reads: [executeRun.topic, emitterChanged.topic],

@@ -1,9 +1,20 @@
+/**
+ * SQLSTATEs of failures that pass: a connection was lost (08), two transactions conflicted (40), a resource is used up (53), the server is restarting or
+ * ended the session (57P), it ended a transaction that was idle or took too long (25P03, 25P04), it is read-only for now, such as after a failover (25006), or
+ * a lock was taken (55P03). And errors of the network.
+ */
+const TRANSIENT = /^(08|40|53|57P|25006|25P03|25P04|55P03|ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)/;
+
+/** The last one is TypeORM's, for a statement or a commit after its connection was lost. */
+const LOST_CONNECTION =
+  /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query runner already released/;
+
 /** Whether a retry can help: the server is down or restarting, its disk is full, or two transactions conflicted. */
 export function isTransient(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   const message = error instanceof Error ? error.message : '';
-  if (typeof code === 'string' && /^(08|40|53|57P|55P03|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)/.test(code)) return true;
-  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(message);
+  if (typeof code === 'string' && TRANSIENT.test(code)) return true;
+  return LOST_CONNECTION.test(message);
 }
 
 /** The cause of a transient error, for users. */
@@ -17,6 +28,8 @@ export function isOfData(error: unknown): boolean {
 }
 
 export const UNIQUE_VIOLATION = '23505';
+/** A lock was not available within `lock_timeout`. */
+export const LOCK_NOT_AVAILABLE = '55P03';
 const DISK_FULL = '53100';
 
 const CERTIFICATE = /certificate|Hostname\/IP|SSL|TLS/i;

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { type FreshDatabase, freshDatabase } from '#testing';
-import { isOfData, readKeysetPage } from './index.js';
+import { createLog } from '#observability';
+import { Database, isOfData, isTransient, readKeysetPage, type Transaction } from './index.js';
 import { Migration } from './migrate.js';
 import { schemaOf } from './schema.js';
 
@@ -17,10 +19,41 @@ class CreateNote1000000000001 extends Migration {
   readonly sql = 'CREATE TABLE note (id text PRIMARY KEY, size bigint)';
 }
 
+const schema = schemaOf('notes', { entities: [Note], migrations: [CreateNote1000000000001] });
+
+/** Connects to a server as a network does. While it is silent, it delivers nothing, and closes nothing. */
+async function silentNetwork(serverUrl: string) {
+  const { hostname, port, searchParams } = new URL(serverUrl);
+  const directory = searchParams.get('host');
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = directory ? connect(`${directory}/.s.PGSQL.${port || 5432}`) : connect(Number(port || 5432), hostname);
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.on('data', (data) => network.silent || to.write(data));
+      from.on('error', () => to.destroy());
+      from.on('end', () => network.silent || to.end());
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = new URL(serverUrl);
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  url.searchParams.delete('host');
+  const close = () => {
+    for (const socket of sockets) socket.destroy();
+    return new Promise((resolve) => server.close(resolve));
+  };
+  const network = { url: url.toString(), silent: false, close };
+  return network;
+}
+
 describe('the database', () => {
   let db: FreshDatabase;
   beforeAll(async () => {
-    db = await freshDatabase(schemaOf('notes', { entities: [Note], migrations: [CreateNote1000000000001] }));
+    db = await freshDatabase(schema);
   });
   afterAll(() => db.drop());
 
@@ -55,12 +88,116 @@ describe('the database', () => {
     expect(errors.map(isOfData)).toEqual([true, true]);
   });
 
+  it('does what follows a commit before the transaction returns, and not if the transaction fails', async () => {
+    const seen: unknown[] = [];
+    const insert = (id: string, error?: Error) =>
+      db.database.transaction(async (transaction) => {
+        transaction.afterCommit(async () => void seen.push(await db.database.rows(Note).findOneBy({ id })));
+        await transaction.rows(Note).insert({ id });
+        if (error) throw error;
+      });
+    await insert('e');
+    await expect(insert('f', new Error('no'))).rejects.toThrow('no');
+    expect(seen).toEqual([{ id: 'e', size: null }]);
+    await db.database.rows(Note).delete({ id: 'e' });
+  });
+
   it('gives the connection back when the server ends it in the middle of a transaction', async () => {
     const { database } = db;
     const broken = database.transaction((transaction) => transaction.query('SELECT pg_terminate_backend(pg_backend_pid())'));
     await expect(broken).rejects.toThrow();
     expect(database.pool.idleCount).toBe(database.pool.totalCount);
     expect(await ids()).toEqual(['a', 'b']);
+  });
+
+  it.each<[string, (transaction: Transaction) => Promise<unknown>]>([
+    ['SQL', (transaction) => transaction.query("INSERT INTO note (id) VALUES ('idle')")],
+    ['TypeORM', (transaction) => transaction.rows(Note).insert({ id: 'idle' })],
+    ['the commit', async () => {}],
+  ])('fails with a transient error when the server has ended an idle transaction: %s', async (_, next) => {
+    const work = db.database.transaction(async (transaction) => {
+      await transaction.query("SET LOCAL idle_in_transaction_session_timeout = '20ms'");
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      await next(transaction);
+    });
+    const error = await work.catch((thrown: unknown) => thrown);
+    expect(isTransient(error)).toBe(true);
+  });
+
+  describe('behind a network that can fall silent', () => {
+    let network: Awaited<ReturnType<typeof silentNetwork>>;
+    let distant: Database;
+    beforeAll(async () => {
+      network = await silentNetwork(db.url);
+      const { rows } = await db.database.query<{ name: string }>('SELECT current_database() AS name');
+      const connection = { serverUrl: network.url, name: rows[0]!.name, max: 1, log: createLog('test', 'silent'), responseMs: 300 };
+      distant = await Database.of(schema, connection).open();
+    });
+    afterAll(async () => {
+      network.silent = false;
+      await distant.close();
+      await network.close();
+    });
+
+    const one = async () => (await distant.query<{ one: number }>('SELECT 1 AS one')).rows;
+
+    it.each<[string, () => Promise<unknown>]>([
+      ['a statement', () => distant.query("INSERT INTO note (id) VALUES ('late')")],
+      ['a statement of TypeORM', () => distant.rows(Note).find()],
+      ['a transaction', () => distant.transaction((transaction) => transaction.query("INSERT INTO note (id) VALUES ('late')"))],
+    ])('%s fails with a transient error, and its connection is not used again', async (_, work) => {
+      expect(await one()).toEqual([{ one: 1 }]);
+      network.silent = true;
+      const error = await work().catch((thrown: unknown) => thrown);
+      network.silent = false;
+      expect(error).toBeInstanceOf(Error);
+      expect(isTransient(error)).toBe(true);
+      expect(await one()).toEqual([{ one: 1 }]);
+    });
+
+    it('a transaction fails in its middle', async () => {
+      const work = distant.transaction(async (transaction) => {
+        await transaction.query("INSERT INTO note (id) VALUES ('late')");
+        network.silent = true;
+        await transaction.query("INSERT INTO note (id) VALUES ('later')");
+      });
+      expect(isTransient(await work.catch((thrown: unknown) => thrown))).toBe(true);
+      network.silent = false;
+      expect(await one()).toEqual([{ one: 1 }]);
+    });
+
+    it('a connection that waits for nothing stays open, and is closed when the network falls silent after that', async () => {
+      const client = await distant.connect();
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      expect((await client.query('SELECT 2 AS two')).rows).toEqual([{ two: 2 }]);
+      client.on('error', () => {});
+      network.silent = true;
+      expect(isTransient(await client.query('SELECT 2 AS two').catch((thrown: unknown) => thrown))).toBe(true);
+      network.silent = false;
+      client.release(true);
+    });
+
+    it('a transaction may have a statement that takes long, and the next one of its connection may not', async () => {
+      const process = await distant.transaction(async (transaction) => {
+        transaction.takeLong();
+        return (await transaction.query<{ pid: number }>('SELECT pg_backend_pid() AS pid, pg_sleep(0.6)')).rows[0]?.pid;
+      });
+      expect((await distant.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid).toBe(process);
+      await expect(distant.query('SELECT pg_sleep(0.6)')).rejects.toThrow('PostgreSQL has not responded for 0.3 s');
+    });
+  });
+
+  it('limits how long the server keeps a session whose process is gone', async () => {
+    const { rows } = await db.database.query<{ setting: string }>(
+      `SELECT unnest(setconfig) AS setting FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
+       WHERE datname = current_database() ORDER BY 1`,
+    );
+    expect(rows.map(({ setting }) => setting)).toEqual([
+      'idle_in_transaction_session_timeout=20s',
+      'tcp_keepalives_count=3',
+      'tcp_keepalives_idle=10',
+      'tcp_keepalives_interval=5',
+    ]);
   });
 
   it('reads a page before and after an id, newest first, and counts all', async () => {

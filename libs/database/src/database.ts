@@ -1,7 +1,11 @@
 import type { Pool, PoolClient, QueryResult, QueryResultRow } from 'pg';
 import { DataSource, type EntityTarget, type ObjectLiteral, type QueryRunner, type Repository } from 'typeorm';
-import { type Connection, dataSourceOptions } from './data-source.js';
+import { type Connection, dataSourceOptions, extendSilence } from './data-source.js';
 import type { Schema } from './schema.js';
+
+/** If this host disappears, the server ends the session after this time and frees its locks, also if it has sent a response that was not acknowledged. */
+const LOST_AFTER_MS = 25_000;
+const LONG_MS = 600_000;
 
 /** One connection in a transaction, or any connection of the pool: runs the statements of a repository. */
 export interface Session {
@@ -15,6 +19,8 @@ export interface Session {
 /** A session in a transaction: what must be written together takes this type. */
 export class Transaction implements Session {
   readonly query: Session['query'];
+  private readonly afterwards: (() => Promise<void>)[] = [];
+  private undo: () => void = () => {};
 
   constructor(
     /** For COPY. */
@@ -26,6 +32,27 @@ export class Transaction implements Session {
 
   rows<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Repository<Entity> {
     return this.runner.manager.getRepository(entity);
+  }
+
+  /** Allows each further statement ten minutes: for one that deletes any number of rows. A shorter limit would end every attempt. */
+  takeLong(): void {
+    this.undo();
+    this.undo = extendSilence(this.client, LONG_MS);
+  }
+
+  /** The connection is about to be used by others. */
+  ended(): void {
+    this.undo();
+  }
+
+  /** Adds work that follows the commit; the transaction's promise resolves after it. It must not throw. */
+  afterCommit(work: () => Promise<void>): void {
+    this.afterwards.push(work);
+  }
+
+  /** The transaction is committed. */
+  async committed(): Promise<void> {
+    await Promise.all(this.afterwards.map((work) => work()));
   }
 }
 
@@ -61,24 +88,40 @@ export class Database implements Session {
 
   /** Runs `work` in one transaction: commits when it returns, rolls back when it throws. */
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    const { result, transaction } = await this.inTransaction(work);
+    // its connection is back in the pool: what follows can need one
+    await transaction.committed();
+    return result;
+  }
+
+  private async inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<{ result: T; transaction: Transaction }> {
     const runner = this.dataSource.createQueryRunner();
+    let transaction: Transaction | undefined;
     try {
-      const client = (await runner.connect()) as PoolClient;
+      transaction = new Transaction((await runner.connect()) as PoolClient, runner);
       await runner.startTransaction();
-      const result = await work(new Transaction(client, runner));
+      const result = await work(transaction);
       await runner.commitTransaction();
-      return result;
+      return { result, transaction };
     } catch (error) {
       // The roll-back of a broken connection fails too; the pool drops such a connection.
       await runner.rollbackTransaction().catch(() => {});
       throw error;
     } finally {
+      transaction?.ended();
       await runner.release();
     }
   }
 
-  /** A connection for `LISTEN` and advisory locks. The caller releases it. */
-  connect(): Promise<PoolClient> {
-    return this.pool.connect();
+  /** A connection for `LISTEN` and advisory locks. The caller ends it: `release(true)`. */
+  async connect(): Promise<PoolClient> {
+    const client = await this.pool.connect();
+    try {
+      await client.query(`SET tcp_user_timeout = ${LOST_AFTER_MS}`);
+      return client;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
   }
 }

@@ -1,6 +1,6 @@
 export { databaseUrl } from './data-source.js';
 export { Database, type Session, Transaction } from './database.js';
-export { explainDatabaseError, isOfData, isTransient, outageOf, UNIQUE_VIOLATION } from './database-errors.js';
+export { explainDatabaseError, isOfData, isTransient, LOCK_NOT_AVAILABLE, outageOf, UNIQUE_VIOLATION } from './database-errors.js';
 export { DatabaseConfig } from './database.config.js';
 export { DatabaseModule } from './database.module.js';
 export { JointWrites, Lookups } from './joint-statements.js';

@@ -1,4 +1,4 @@
-import { isOfData } from './database-errors.js';
+import { isTransient } from './database-errors.js';
 
 /**
  * Looks up values together: keys that are requested while a lookup is in progress are part of the next one. Under load, one statement serves many
@@ -44,8 +44,8 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Writes items together: items that arrive while a write is in progress share the next one, so under load one statement serves many callers. If the
- * database refuses the data of a shared write, each item is written separately, and only the caller of the refused item gets the error.
+ * Writes items together: items that arrive while a write is in progress share the next one, so under load one statement serves many callers. If a
+ * shared write fails because of one of its items, each is written separately, and only the caller of that item gets the error.
  */
 export class JointWrites<Item, Result> {
   private waiting: Waiting<Item, Result>[] = [];
@@ -76,7 +76,7 @@ export class JointWrites<Item, Result> {
       const results = await this.write(shared.map(({ item }) => item));
       for (const [index, { resolve }] of shared.entries()) resolve(results[index] as Result);
     } catch (error) {
-      if (shared.length > 1 && isOfData(error)) for (const each of shared) await this.writeAll([each]);
+      if (shared.length > 1 && !isTransient(error)) for (const each of shared) await this.writeAll([each]);
       else for (const { reject } of shared) reject(error);
     }
   }

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
 import type { Log } from '#observability';
-import { databaseUrl, dataSourceOptions } from './data-source.js';
+import { databaseUrl, dataSourceOptions, KEEP_ALIVE } from './data-source.js';
 import type { Schema } from './schema.js';
 
 /**
@@ -53,7 +53,7 @@ export async function migrate(serverUrl: string, name: string, schema: Migration
     const { unknown } = await schemaState(serverUrl, name, schema);
     if (unknown.length > 0)
       throw new SchemaTooNew(`the schema of database ${name} is newer than this version: it has ${unknown.join(', ')}`);
-    const dataSource = new DataSource(dataSourceOptions({ ...schema, entities: [] }, { serverUrl, name, max: 1, log }));
+    const dataSource = new DataSource(dataSourceOptions({ ...schema, entities: [] }, { serverUrl, name, max: 1, log, responseMs: 0 }));
     await dataSource.initialize();
     try {
       const applied = await dataSource.runMigrations({ transaction: 'each' });
@@ -90,7 +90,7 @@ async function appliedMigrations(serverUrl: string, name: string): Promise<strin
 }
 
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, ...KEEP_ALIVE });
   // a connection that breaks between two statements: the next statement fails and reports it
   client.on('error', () => {});
   await client.connect();

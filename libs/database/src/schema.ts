@@ -64,6 +64,23 @@ export class CreateRestores1795305600008 extends Migration {
     ) WITH (fillfactor = 10);`;
 }
 
+class LimitLostSessions1795910400000 extends Migration {
+  readonly sql = `
+    DO $$
+    DECLARE
+      setting text;
+    BEGIN
+      FOREACH setting IN ARRAY ARRAY[
+        -- A process that stops in the middle of a transaction must not hold its locks forever.
+        'idle_in_transaction_session_timeout = ''20s''',
+        -- Nor must one whose host disappears: by default, the server notices that after two hours. Ignored on Unix sockets.
+        'tcp_keepalives_idle = 10', 'tcp_keepalives_interval = 5', 'tcp_keepalives_count = 3'
+      ] LOOP
+        EXECUTE format('ALTER DATABASE %I SET %s', current_database(), setting);
+      END LOOP;
+    END $$;`;
+}
+
 type Entity = abstract new (...args: never[]) => object;
 
 /** The part of a database that a library or an app owns: its tables as entities, and the migrations that create them. */
@@ -96,9 +113,12 @@ export interface Schema extends SchemaPart {
 /** Tables with which a service recognises that its database was restored. */
 const restores: SchemaPart = { entities: [DatabasePeriod, ConsumerPosition], migrations: [CreateRestores1795305600008] };
 
+/** How long the server keeps a session whose process is gone. A pooler may refuse such settings as parameters of the connection. */
+const sessions: SchemaPart = { entities: [], migrations: [LimitLostSessions1795910400000] };
+
 /** The schema of an app: its own tables and those of the libraries that it uses. */
 export function schemaOf(app: string, ...own: SchemaPart[]): Schema {
-  const parts = [...own, restores];
+  const parts = [...own, restores, sessions];
   return {
     app,
     entities: parts.flatMap(({ entities }) => entities),

@@ -197,6 +197,16 @@ describe('resolving', () => {
   });
 });
 
+describe('a name with thousands of addresses', () => {
+  it('has 16 that are checked and returned', async () => {
+    let checked = 0;
+    const lookup = async () => Array.from({ length: 4000 }, (_, n) => ({ address: `93.184.${n >> 8}.${n & 255}` }));
+    const guard = AddressGuard.fromConfig('', { lookup, ownHosts: { refuses: async () => (checked++, false) } });
+    const { all } = await guard.resolve('many.test', 80);
+    expect({ checked, returned: all.length, first: all[0]?.address }).toEqual({ checked: 16, returned: 16, first: '93.184.0.0' });
+  });
+});
+
 describe('a literal address', () => {
   const problem = (url: string, allowed = '') => {
     const { hostname, port } = new URL(url);

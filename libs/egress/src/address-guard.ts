@@ -29,11 +29,14 @@ const refusedPorts = new Set([2375, 2376, 2379, 3306, 5432, 5672, 6379, 6443, 90
 // One per process, because it limits the threads of the process
 const defaultLookup = new NameLookup();
 
+/** Of one name. Each is compared with all protected addresses, and a stranger's name server may return thousands. */
+const usedAddresses = 16;
+
 const hostName = /^[\w.-]{1,253}$/;
 
 /**
  * Decides which addresses outgoing connections may reach. It resolves a name once, and the caller dials the returned address: a name that
- * resolves differently the second time (DNS rebinding) gains nothing. A name is refused if any of its addresses is.
+ * resolves differently the second time (DNS rebinding) gains nothing. A name is refused if any of its first 16 addresses is; the others are not used.
  */
 export class AddressGuard {
   private readonly lookup: (host: string) => Promise<{ address: string }[]>;
@@ -99,7 +102,7 @@ export class AddressGuard {
       );
     });
     try {
-      const addresses = await Promise.race([this.lookupOnce(name), late]);
+      const addresses = (await Promise.race([this.lookupOnce(name), late])).slice(0, usedAddresses);
       if (addresses.length === 0) throw new EgressRefused('ENOTFOUND', `${name} could not be resolved`);
       return addresses;
     } catch (error) {

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import type { AddressGuard, ResolvedAddress } from './address-guard.js';
 
@@ -7,15 +7,61 @@ export type GuardedConnectorOptions = buildConnector.BuildOptions;
 export interface GuardedAgentOptions extends Omit<Agent.Options, 'connect'> {
   /** The options of undici's connector: `timeout`, `ca`, `rejectUnauthorized`, … */
   connect?: GuardedConnectorOptions;
+  /** How many bytes of a connection one response may use, with everything that is not its body: status lines, headers, the framing of chunks. */
+  maxResponseBytes: number;
 }
 
 /**
  * An undici agent that connects only to addresses that the guard allows. It checks once per connection; a reused connection is not checked again.
- * A refusal rejects the request with `EgressRefused`. HTTP/1.1, unless `connect.allowH2` is set.
+ * A refusal rejects the request with `EgressRefused`, and a response that uses too many bytes with `ResponseTooLong`. HTTP/1.1 without pipelining.
  */
-export function guardedAgent(guard: AddressGuard, options: GuardedAgentOptions = {}): Agent {
-  const { connect, ...rest } = options;
-  return new Agent({ ...rest, connect: guardedConnector(guard, connect) });
+export function guardedAgent(guard: AddressGuard, { connect, maxResponseBytes, ...options }: GuardedAgentOptions): Agent {
+  const dial = guardedConnector(guard, connect);
+  return new Agent({
+    ...options,
+    connect: (target, callback) =>
+      dial(target, (...[error, socket]) => {
+        if (error !== null) return callback(error, null);
+        limitResponses(socket, maxResponseBytes);
+        callback(null, socket);
+      }),
+  });
+}
+
+/** Informational responses (1xx) that a server may send before the final one; each caller of an agent counts them. */
+export const MAX_INFORMATIONAL = 8;
+
+/** The other end has sent more than a response may need. */
+export class ResponseTooLong extends Error {
+  override readonly name = 'ResponseTooLong';
+  readonly code = 'RESPONSE_TOO_LONG';
+
+  constructor() {
+    super('the response is too long');
+  }
+}
+
+/**
+ * Counts the bytes that the connection has received since the last request. A receiver's server may send informational responses or extensions of
+ * chunks without end, which no limit of a body counts. On the path of each delivery: one comparison per event of the socket.
+ */
+function limitResponses(socket: Socket, maxBytes: number): void {
+  let received = 0;
+  let limit = maxBytes;
+  let isNewRequest = false;
+  socket.on('readable', () => {
+    if (isNewRequest) {
+      isNewRequest = false;
+      limit = received + maxBytes;
+    }
+    received = socket.bytesRead;
+    if (received > limit) socket.destroy(new ResponseTooLong());
+  });
+  const write = socket.write;
+  socket.write = function (this: Socket, ...written: Parameters<typeof write>) {
+    isNewRequest = true;
+    return write.apply(this, written);
+  } as typeof write;
 }
 
 /** An undici connector that calls the guard and dials the returned addresses one after another. TLS still checks the host name. */

@@ -2,7 +2,7 @@ import { Injectable, Optional } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Column, Entity, LessThan, PrimaryColumn } from 'typeorm';
 import { type EmitterState, findEmitters, type UserId } from '#contracts';
-import { BYTEWISE_TEXT, Database, Migration, type SchemaPart, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, JointWrites, Lookups, Migration, type SchemaPart, type Session, type Transaction } from '#database';
 import { Messages } from '#messaging';
 
 /** An app's copy of an emitter. */
@@ -29,6 +29,13 @@ export class Emitter {
 
   @Column('bigint')
   created_at_ms!: number;
+
+  /** When the app learnt that it became active, and inactive; 0: never since it knows it. */
+  @Column('bigint', { default: 0, select: false })
+  activated_at_ms!: number;
+
+  @Column('bigint', { default: 0, select: false })
+  deactivated_at_ms!: number;
 }
 
 class CreateEmitters1795305600001 extends Migration {
@@ -44,16 +51,33 @@ class CreateEmitters1795305600001 extends Migration {
     )`;
 }
 
-/** The directory's table, for the schema of an app that has one. */
-export const emittersSchema: SchemaPart = { entities: [Emitter], migrations: [CreateEmitters1795305600001] };
-
-/** An app's additional work in the transaction that applies a change of an emitter. */
-export abstract class EmitterChangeHandler {
-  /** `first`: the app did not know the emitter. */
-  abstract emitterChanged(transaction: Transaction, state: EmitterState, first: boolean): Promise<void>;
+class AddSwitchTimes1795737600001 extends Migration {
+  readonly sql = `
+    ALTER TABLE emitter
+      ADD COLUMN activated_at_ms   bigint NOT NULL DEFAULT 0,
+      ADD COLUMN deactivated_at_ms bigint NOT NULL DEFAULT 0`;
 }
 
+/** The directory's table, for the schema of an app that has one. */
+export const emittersSchema: SchemaPart = { entities: [Emitter], migrations: [CreateEmitters1795305600001, AddSwitchTimes1795737600001] };
+
+/** A state that is newer than the one that the app knew. */
+export interface EmitterChange {
+  state: EmitterState;
+  /** The app did not know the emitter. */
+  first: boolean;
+}
+
+/** An app's additional work in the transaction that applies changes of emitters. */
+export abstract class EmitterChangeHandler {
+  /** changes: each of another emitter. */
+  abstract emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void>;
+}
+
+const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)';
 const UNKNOWN_FOR_MS = 1000;
+/** As many states share a transaction. */
+const LEARNT_TOGETHER = 16;
 /** The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;
 
@@ -65,6 +89,10 @@ const ASK_TIMEOUT_MS = 4000;
 export class EmitterDirectory {
   /** Ids that the catalog recently did not know: a producer that emits for nonexistent emitters must not flood it with queries. */
   private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_FOR_MS });
+  private readonly lookups = new Lookups<string, Emitter>((ids) => this.known(ids));
+  private readonly learning = new JointWrites<EmitterState, boolean>((states) => this.store(states), LEARNT_TOGETHER);
+  /** The states that are being stored, by emitter. */
+  private readonly storing = new Map<string, { version: number; stored: Promise<boolean> }>();
 
   constructor(
     private readonly database: Database,
@@ -79,7 +107,7 @@ export class EmitterDirectory {
     const missing = wanted.filter((id) => !found.has(id) && !this.unknown.has(id));
     if (missing.length === 0) return found;
     const states = await this.messages.request(findEmitters, { ids: missing }, { key: missing[0] ?? '', timeoutMs: ASK_TIMEOUT_MS });
-    for (const state of states) await this.learn(state);
+    await Promise.all(states.map((state) => this.learn(state)));
     const existing = new Set(states.map((state) => state.emitter_id as string));
     for (const id of missing) if (!existing.has(id)) this.unknown.set(id, true);
     return new Map([...found, ...(await this.known(missing))]);
@@ -93,20 +121,70 @@ export class EmitterDirectory {
 
   /** Stores a state, and returns whether it was newer than the stored one. Facts may arrive twice, and later than the reply to a query. */
   async learn(state: EmitterState): Promise<boolean> {
+    const { emitter_id, version } = state;
+    // a fact arrives at the same time as its announcement
+    for (let other; (other = this.storing.get(emitter_id));) {
+      if (other.version >= version) return other.stored.then(() => false);
+      await other.stored.catch(() => {});
+    }
+    const stored = this.storeNewer(state);
+    this.storing.set(emitter_id, { version, stored });
+    try {
+      return await stored;
+    } finally {
+      this.storing.delete(emitter_id);
+    }
+  }
+
+  private async storeNewer(state: EmitterState): Promise<boolean> {
+    // even a transaction that changes nothing would be written to disk
+    const stored = await this.look(state.emitter_id);
+    if (!stored) return this.learning.add(state);
+    if (stored.version >= state.version) return false;
+    return (await this.store([state])).includes(true);
+  }
+
+  /** Stores states together. Only new emitters share one: other transactions lock known ones, in any order, and a deletion takes long. */
+  private async store(states: EmitterState[]): Promise<boolean[]> {
+    // in the order of the ids: two replicas would otherwise wait for each other
+    const ordered = [...states].sort((a, b) => (a.emitter_id < b.emitter_id ? -1 : 1));
+    const learnt = await this.storeAndHandle(ordered);
+    return states.map(({ emitter_id }) => learnt.has(emitter_id));
+  }
+
+  private async storeAndHandle(ordered: EmitterState[]): Promise<Map<string, boolean>> {
+    const { handler } = this;
+    if (!handler) return this.storeIn(this.database, ordered);
     return this.database.transaction(async (transaction) => {
-      const { rows } = await transaction.query<{ first: boolean }>({
-        name: 'emitter-learn',
-        // one statement stores a newer state and returns whether the emitter was unknown: xmax = 0 distinguishes an inserted row from an updated one
-        text: `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7)
-               ON CONFLICT (id) DO UPDATE SET active = excluded.active, deleted = excluded.deleted, version = excluded.version
-               WHERE emitter.version < excluded.version
-               RETURNING xmax = 0 AS first`,
-        values: [state.emitter_id, state.owner_id, state.kind, state.active, state.deleted, state.version, state.created_at_ms],
+      const newer = await this.storeIn(transaction, ordered);
+      const changes = ordered.flatMap((state): EmitterChange[] => {
+        const first = newer.get(state.emitter_id);
+        return first === undefined ? [] : [{ state, first }];
       });
-      const learnt = rows[0];
-      if (learnt) await this.handler?.emitterChanged(transaction, state, learnt.first);
-      return learnt !== undefined;
+      // the events of a deleted emitter, or the runs that wait for it, may be many
+      if (changes.some(({ state }) => state.deleted)) transaction.takeLong();
+      if (changes.length > 0) await handler.emittersChanged(transaction, changes);
+      return newer;
     });
+  }
+
+  /** Returns those that were newer, by id, and whether the emitter was unknown. */
+  private async storeIn(session: Session, states: EmitterState[]): Promise<Map<string, boolean>> {
+    const { rows } = await session.query<{ id: string; first: boolean }>({
+      name: 'emitters-learn',
+      // one statement stores newer states and returns whether the emitters were unknown: xmax = 0 distinguishes an inserted row from an updated one
+      text: `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms)
+             SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[])
+             ON CONFLICT (id) DO UPDATE SET active = excluded.active, deleted = excluded.deleted, version = excluded.version,
+               activated_at_ms = CASE WHEN excluded.active > emitter.active THEN ${NOW_MS} ELSE emitter.activated_at_ms END,
+               deactivated_at_ms = CASE WHEN excluded.active < emitter.active THEN ${NOW_MS} ELSE emitter.deactivated_at_ms END
+             WHERE emitter.version < excluded.version
+             RETURNING id, xmax = 0 AS first`,
+      values: (['emitter_id', 'owner_id', 'kind', 'active', 'deleted', 'version', 'created_at_ms'] as const).map((column) =>
+        states.map((state) => state[column]),
+      ),
+    });
+    return new Map(rows.map(({ id, first }) => [id, first]));
   }
 
   /** Locks an emitter against its deletion until the transaction ends. False if the owner has no such emitter. */
@@ -116,6 +194,11 @@ export class EmitterDirectory {
       id,
     ]);
     return rowCount === 1;
+  }
+
+  /** An emitter that the table has. Calls at the same time share a query. */
+  look(id: string): Promise<Emitter | undefined> {
+    return this.lookups.get(id);
   }
 
   /** Those of the emitters that the table has, by id. Prepared SQL: each batch of events begins with it. */

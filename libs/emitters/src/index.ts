@@ -1,2 +1,2 @@
-export { Emitter, EmitterChangeHandler, EmitterDirectory, emittersSchema, updateCreation } from './directory.js';
+export { Emitter, type EmitterChange, EmitterChangeHandler, EmitterDirectory, emittersSchema, updateCreation } from './directory.js';
 export { EmittersModule } from './emitters.module.js';

@@ -19,6 +19,8 @@ const OWN = 'sluice';
 export const STREAM_ATTRIBUTE = 'sluicestream';
 /** The largest attributes of an event, in bytes of HTTP headers: common servers accept 8 to 16 KB of headers in all. */
 export const MAX_ATTRIBUTES_BYTES = 8 * 1024;
+/** Each is a header of the record, which every reader of the topic decodes. */
+const MAX_ATTRIBUTES = 64;
 
 export const isAttributeName = (name: string): boolean => ATTRIBUTE_NAME.test(name);
 
@@ -33,7 +35,12 @@ export function attributesProblem(
   // CloudEvents forbids it, and PostgreSQL has no text with it
   for (const name in attributes) if (attributes[name]?.includes('\0')) return `the attribute ${name} holds a NUL character`;
   let bytes = 0;
-  for (const name in given) bytes += name.length + percentEncoded(given[name] as string).length;
+  let count = 0;
+  for (const name in given) {
+    bytes += name.length + percentEncoded(given[name] as string).length;
+    count++;
+  }
+  if (count > MAX_ATTRIBUTES) return `the event has ${count} CloudEvents attributes; the limit is ${MAX_ATTRIBUTES}`;
   return bytes > MAX_ATTRIBUTES_BYTES
     ? `the CloudEvents attributes take ${bytes} bytes as headers; the limit is ${MAX_ATTRIBUTES_BYTES}`
     : null;

@@ -1,6 +1,6 @@
 import type { EmitterId, EventDeletion } from '#contracts';
 import { STREAM_ATTRIBUTE } from './cloud-event.js';
-import { comparePlaces, type EventPlace, parseEventId } from './event-id.js';
+import { comparePlaces, eventIdOf, type EventPlace, parseEventId } from './event-id.js';
 import type { EventLogRecord, EventToProduce } from './event-record.js';
 import { coversStream, type Stream } from './streams.js';
 
@@ -16,15 +16,42 @@ export interface DeletedRange {
 }
 
 const DELETE_TYPE = '$delete';
+const SIGNATURE_HEADER = 'ce_sluicesignature';
+/** How far the clock of a partition may be ahead of the gateway's: its own (AHEAD_MS), and the difference between the machines. */
+const CLOCKS_DIFFER_MS = 10 * 60_000;
 
-/** Builds the record of a range deletion. */
-export function deletionRecord(range: { emitterId: EmitterId; startId?: string; endId?: string; stream?: Stream }): EventToProduce {
+/** Signs deletions, and verifies them: every producer of the topic could write one. `SecretBox` is one. */
+export interface DeletionSigner {
+  sign(text: Buffer, context: string): string;
+  verifies(signature: string, text: Buffer, context: string): boolean;
+}
+
+const contextOf = (emitterId: EmitterId): string => `deletion ${emitterId}`;
+
+/**
+ * Builds the record of a range deletion. Its range ends at most a few minutes from now: a reader of the topic who writes the record again deletes
+ * nothing that came later.
+ */
+export function deletionRecord(
+  { emitterId, startId, endId, stream }: { emitterId: EmitterId; startId?: string; endId?: string; stream?: Stream },
+  signer: Pick<DeletionSigner, 'sign'>,
+  now = Date.now(),
+): EventToProduce {
+  const latest: EventPlace = { ms: now + CLOCKS_DIFFER_MS, seq: 0 };
+  const end = endId === undefined ? latest : parseEventId(endId);
+  const end_id = end && comparePlaces(end, latest) > 0 ? eventIdOf(latest) : (endId ?? eventIdOf(latest));
+  const value = Buffer.from(JSON.stringify({ start_id: startId, end_id, stream }));
+  const signature = signer.sign(value, contextOf(emitterId));
   return {
-    key: range.emitterId,
-    value: Buffer.from(JSON.stringify({ start_id: range.startId, end_id: range.endId, stream: range.stream })),
-    headers: { ce_specversion: '1.0', ce_source: range.emitterId, ce_type: DELETE_TYPE },
+    key: emitterId,
+    value,
+    headers: { ce_specversion: '1.0', ce_source: emitterId, ce_type: DELETE_TYPE, [SIGNATURE_HEADER]: signature },
   };
 }
+
+/** Whether the deletion is signed by this installation. */
+export const isSigned = (record: EventLogRecord, emitterId: EmitterId, signer: Pick<DeletionSigner, 'verifies'>): boolean =>
+  signer.verifies(record.header(SIGNATURE_HEADER) ?? '', record.value ?? Buffer.alloc(0), contextOf(emitterId));
 
 /** Whether the record is a deletion. A producer's type of this name does not make it one if the record names its stream. */
 export const isDeletion = (record: EventLogRecord): boolean =>

@@ -1,7 +1,10 @@
 import { expect, it } from '@jest/globals';
 import { MAX_JSON_DEPTH, nestsTooDeeply } from '#contracts';
-import { originalEvent, originalValue } from './error-event.js';
+import { errorEventJson, originalEvent, originalValue } from './error-event.js';
 
+const errorText = (event: unknown): string =>
+  errorEventJson({ code: 'c', message: 'm', stack: 's', ts: 't', originalEvent: event, context: { id: 'i' } }).toString();
+const errorOf = (event: unknown): unknown => JSON.parse(errorText(event));
 const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 
 it.each([
@@ -9,11 +12,20 @@ it.each([
   [Buffer.from('null'), null],
   [nested(MAX_JSON_DEPTH - 1), JSON.parse(nested(MAX_JSON_DEPTH - 1))],
   [nested(MAX_JSON_DEPTH), { $truncated: true }],
-  [`"${'ü'.repeat(130_000)}"`, 'ü'.repeat(130_000)],
-  [`"${'ü'.repeat(140_000)}"`, { $truncated: true }],
+  [`"${'ü'.repeat(260_000)}"`, 'ü'.repeat(260_000)],
+  [`"${'ü'.repeat(270_000)}"`, { $truncated: true }],
 ])('originalEvent returns what an error can contain: case %#', (json, shown) => {
-  expect(originalEvent(json)).toEqual(shown);
-  expect(nestsTooDeeply({ original_event: originalEvent(json) })).toBe(false);
+  const { original_event } = errorOf(originalEvent(json)) as { original_event: unknown };
+  expect(original_event).toEqual(shown);
+  expect(nestsTooDeeply({ original_event })).toBe(false);
+});
+
+it('an error contains its event as it was', () => {
+  const error = { code: 'c', cellId: null, ts: 't', stack: 's', message: 'm' };
+  expect(errorOf(originalEvent('{"a": [1.0]}'))).toEqual({ error, original_event: { a: [1] }, original_context: { id: 'i' } });
+  expect(errorText(originalEvent('{"a": [1.0]}'))).toContain('"original_event":{"a": [1.0]},');
+  expect(errorOf({ b: 1 })).toEqual({ error, original_event: { b: 1 }, original_context: { id: 'i' } });
+  expect(errorOf(undefined)).toEqual({ error, original_context: { id: 'i' } });
 });
 
 it.each([
@@ -21,7 +33,7 @@ it.each([
   [Buffer.from('{"a":1}'), { a: 1 }],
   [Buffer.from('order 7 paid\0'), 'order 7 paid\0'],
   [Buffer.from([0xff, 0xfe]), { data_base64: '//4=' }],
-  [Buffer.alloc(300_000, 'a'), { $truncated: true }],
+  [Buffer.alloc(600_000, 'a'), { $truncated: true }],
   // a control character takes six bytes of JSON
   [Buffer.alloc(100_000), { $truncated: true }],
   [Buffer.from(nested(MAX_JSON_DEPTH)), { $truncated: true }],

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { MAX_JSON_DEPTH, nestsTooDeeply, storableText } from '#contracts';
+import { type EmitterId, jsonNestsTooDeeply, MAX_JSON_DEPTH, nestsTooDeeply, storableText, type UserId } from '#contracts';
 import { ERRORS_STREAM, type Stream } from './streams.js';
 
 /** An error as the stream `$errors` shows it. */
@@ -11,26 +11,75 @@ export interface ErrorEvent {
   ts: string;
   /** The event that caused the error: see `originalEvent` and `originalValue`. */
   originalEvent: unknown;
-  /** Where the error occurred; in this order. */
+  /** Where the error occurred: see `errorContext`. */
   context: Record<string, unknown>;
 }
 
+/** JSON that is not parsed, because parsing it and serializing it again can take 0.1 s. */
+export class JsonText {
+  constructor(readonly text: string) {}
+}
+
 /** The JSON of an event on `$errors`. */
-export const errorEventJson = ({ code, message, stack, ts, originalEvent, context }: ErrorEvent): Buffer =>
-  Buffer.from(
-    JSON.stringify({ error: { code, cellId: null, ts, stack, message }, original_event: originalEvent, original_context: context }),
-  );
+export function errorEventJson({ code, message, stack, ts, originalEvent, context }: ErrorEvent): Buffer {
+  const original = originalEvent instanceof JsonText ? originalEvent.text : (JSON.stringify(originalEvent) as string | undefined);
+  const members = [
+    `"error":${JSON.stringify({ code, cellId: null, ts, stack, message })}`,
+    ...(original === undefined ? [] : [`"original_event":${original}`]),
+    `"original_context":${JSON.stringify(context)}`,
+  ];
+  return Buffer.from(`{${members.join()}}`);
+}
+
+const PLATFORM_VERSION = '0.1.0';
+
+/**
+ * The `original_context` of an error.
+ *
+ * @param origin.id a KSUID
+ * @param origin.ts ISO 8601
+ * @param origin.sourceType what triggered the emitter
+ * @param origin.version of the emitter's deployment, if known
+ */
+export const errorContext = ({
+  id,
+  ts,
+  emitterId,
+  sourceType,
+  ownerId,
+  version,
+}: {
+  id: string;
+  ts: string;
+  emitterId: EmitterId;
+  sourceType: string;
+  ownerId: UserId | undefined;
+  version?: number;
+}): Record<string, unknown> => ({
+  id,
+  ts,
+  workflow_id: emitterId.startsWith('p_') ? emitterId : null,
+  source_id: emitterId.startsWith('dc_') ? emitterId : null,
+  deployment_id: `d_${emitterId.replace(/^[a-z]+_/, '')}${version ?? ''}`,
+  source_type: sourceType,
+  verified: false,
+  owner_id: ownerId,
+  platform_version: PLATFORM_VERSION,
+});
 
 /** The largest event that an error contains, in bytes. */
-const MAX_ORIGINAL_BYTES = 256 * 1024;
+const MAX_ORIGINAL_BYTES = 512 * 1024;
 
 const TRUNCATED = { $truncated: true };
 
-/** The `original_event` of an error: the event, or `{"$truncated": true}` if the event is too large for an error event. */
-export function originalEvent(json: Buffer | string): unknown {
+/**
+ * The `original_event` of an error: the event, or `{"$truncated": true}` if the event is too large for an error event.
+ * @param json that has been parsed before
+ */
+export function originalEvent(json: Buffer | string): JsonText | typeof TRUNCATED {
   if (Buffer.byteLength(json) > MAX_ORIGINAL_BYTES) return TRUNCATED;
-  const event: unknown = JSON.parse(json.toString());
-  return nestsTooDeeply(event, MAX_JSON_DEPTH - 1) ? TRUNCATED : bounded(event);
+  const text = json.toString();
+  return jsonNestsTooDeeply(text, MAX_JSON_DEPTH - 1) ? TRUNCATED : new JsonText(text);
 }
 
 /**
@@ -41,10 +90,12 @@ export function originalValue(value: Buffer | null): unknown {
   if (value === null) return null;
   if (value.length > MAX_ORIGINAL_BYTES) return TRUNCATED;
   if (!isUtf8(value)) return bounded({ data_base64: value.toString('base64') });
+  const text = value.toString('utf8');
   try {
-    return originalEvent(value);
+    const event: unknown = JSON.parse(text);
+    return nestsTooDeeply(event, MAX_JSON_DEPTH - 1) ? TRUNCATED : bounded(event);
   } catch {
-    return bounded(value.toString('utf8'));
+    return bounded(text);
   }
 }
 

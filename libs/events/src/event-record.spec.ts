@@ -1,4 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { SecretBox } from '#secrets';
 import { deletionRecord } from './deletions.js';
 import { type EmittedEvent, eventRecord, type EventToProduce, readEventRecord } from './event-record.js';
 
@@ -11,7 +13,9 @@ const record = ({ key, value, headers = {} }: { key: string | null; value: Buffe
   header: (name: string) => headers[name],
   headerNames: () => Object.keys(headers),
 });
-const read = (produced: Parameters<typeof record>[0]) => readEventRecord(record(produced));
+const read = (produced: Parameters<typeof record>[0], options?: Parameters<typeof readEventRecord>[1]) =>
+  readEventRecord(record(produced), options);
+const signer = new SecretBox([Buffer.alloc(32)]);
 const place = { ms: 1_700_000_000_000, seq: 7 * 4096 + 3 };
 
 describe('a record of the topic events', () => {
@@ -64,12 +68,39 @@ describe('a record of the topic events', () => {
       json: Buffer.from('{"a":1}'),
     });
   });
+  it.each([
+    ['{"data":{"n": 1.0}}', '{"n": 1.0}'],
+    ['{ "data" : 12345678901234567890 }', '12345678901234567890'],
+    ['{"data":[1e400,{"a":"\\"]}"}],"id":"x"}', '[1e400,{"a":"\\"]}"}]'],
+    ['{"data":1,"d\\u0061ta":{"b":1,"1":2}}', '{"b":1,"1":2}'],
+    ['{"nested":{"data":1},"data":"ü"}', '"ü"'],
+    ['{"data":null,"data_base64":"MQ=="}', 'null'],
+    ['{"data_base64":"IDEuMA=="}', ' 1.0'],
+  ])('may be the structured CloudEvent %s, whose event is %s byte for byte', (value, json) => {
+    const event = read({ key: 'dc_1', value, headers: { 'content-type': 'application/cloudevents+json' } }) as EmittedEvent;
+    expect(event.json.toString()).toBe(json);
+  });
+  it('may be a structured CloudEvent with any JSON as data', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ stringUnit: 'binary' }), fc.constantFrom(undefined, 1, '\t'), (data, indent) => {
+        const value = JSON.stringify({ id: 'x', before: data, data, after: data }, null, indent);
+        const event = read({ key: 'dc_1', value, headers: { 'content-type': 'application/cloudevents+json' } }) as EmittedEvent;
+        expect(JSON.parse(event.json.toString())).toEqual(JSON.parse(JSON.stringify(data)));
+      }),
+    );
+  });
+  it('may be a structured CloudEvent with numbers as attributes, which keep their digits', () => {
+    const value = '{"data":1,"id":"e","tenant":1,"ten\\u0061nt":12345678901234567890,"ratio":1.50,"subject":5,"subject":"s"}';
+    expect(read({ key: 'dc_1', value, headers: { 'content-type': 'application/cloudevents+json' } })).toMatchObject({
+      context: { attributes: { tenant: '12345678901234567890', ratio: '1.50', subject: 's' } },
+    });
+  });
   it('belongs to the emitter in its key, or in ce_source if it has no key', () => {
     expect(read({ key: null, value: '1', headers: { ce_source: 'p_1' } })).toMatchObject({ emitterId: 'p_1' });
     expect(read({ key: 'dc_1', value: '1', headers: { ce_source: 'p_1' } })).toMatchObject({ emitterId: 'dc_1' });
   });
   it('may be a deletion of a range of events', () => {
-    expect(read(deletionRecord({ emitterId: 'dc_1', startId: '5-1', endId: '9-4096', stream: '' }))).toEqual({
+    expect(read(deletionRecord({ emitterId: 'dc_1', startId: '5-1', endId: '9-4096', stream: '' }, signer))).toEqual({
       kind: 'delete',
       place,
       emitterId: 'dc_1',
@@ -77,7 +108,23 @@ describe('a record of the topic events', () => {
       end: { ms: 9, seq: 4096 },
       stream: '',
     });
-    expect(read(deletionRecord({ emitterId: 'dc_1' }))).toMatchObject({ start: null, end: null, stream: null });
+    expect(read(deletionRecord({ emitterId: 'dc_1' }, signer))).toMatchObject({ start: null, stream: null });
+  });
+  it.each([undefined, '9999999999999-0'])('deletes nothing that comes much later, whatever its end is: %s', (endId) => {
+    const end = { ms: 1_700_000_600_000, seq: 0 };
+    expect(read(deletionRecord({ emitterId: 'dc_1', endId }, signer, 1_700_000_000_000))).toMatchObject({ end });
+  });
+  it('is a deletion for a reader that verifies signatures only if it is signed for its emitter', () => {
+    const record = deletionRecord({ emitterId: 'dc_1' }, signer);
+    const { ce_sluicesignature: signature = '', ...unsigned } = record.headers;
+    const kind = (headers: Record<string, string>, key = 'dc_1', value = String(record.value)) =>
+      read({ key, value, headers }, { signer }).kind;
+    expect(kind(record.headers)).toBe('delete');
+    expect(kind(unsigned)).toBe('malformed');
+    expect(kind({ ...unsigned, ce_sluicesignature: `${signature.slice(0, -4)}AAAA` })).toBe('malformed');
+    expect(kind(record.headers, 'dc_2')).toBe('malformed');
+    expect(kind(record.headers, 'dc_1', '{}')).toBe('malformed');
+    expect(kind({ ce_type: '$delete', ce_sluicestream: 'default' })).toBe('event');
   });
   it.each(['$other', '$in', '*', 'x'.repeat(129)])(
     'with the type %j, which cannot be a stream, keeps the type and is on the default stream',
@@ -123,6 +170,28 @@ describe('a record of the topic events', () => {
     expect(read(structured)).toMatchObject({ emitId: 'a\uFFFD', stream: 's\uFFFD', summary: '\uFFFD' });
   });
 
+  it('is a CloudEvent without data, whose event is null, or with bytes that are not JSON, whose event is their base64', () => {
+    const structured = (members: object) =>
+      read({
+        key: 'dc_1',
+        value: JSON.stringify({ specversion: '1.0', id: 'x', source: '/s', type: 't', ...members }),
+        headers: { 'content-type': 'application/cloudevents+json' },
+      }) as EmittedEvent;
+    expect(structured({}).json.toString()).toBe('null');
+    expect(structured({ data_base64: Buffer.from('{"a": 1}').toString('base64') }).json.toString()).toBe('{"a": 1}');
+    const bytes = structured({ data_base64: '//79' });
+    expect(bytes.json.toString()).toBe('"//79"');
+    expect(bytes.context?.attributes).toMatchObject({ datacontentencoding: 'base64' });
+  });
+  it.each([
+    ['the key', { key: 'dc_1', headers: { ce_source: 'dc_2' } }],
+    ['ce_source', { key: null, headers: { ce_source: 'dc_1' } }],
+    ['the source of a structured CloudEvent', { key: null, headers: { 'content-type': 'application/cloudevents+json' } }],
+  ])('names its emitter by %s', (_, { key, headers }) => {
+    const value = JSON.stringify({ specversion: '1.0', id: 'x', source: 'dc_1', type: 't', data: 1 });
+    expect(read({ key, value, headers: headers })).toMatchObject({ kind: 'event', emitterId: 'dc_1' });
+  });
+
   const deep = Buffer.from('['.repeat(400_000) + ']'.repeat(400_000));
   const malformed: [string, Pick<Partial<EventToProduce>, 'headers'> & { key: string | null; value: Buffer | null }][] = [
     ['no emitter', { key: null, value: Buffer.from('1') }],
@@ -135,7 +204,7 @@ describe('a record of the topic events', () => {
     ['attributes that no header holds', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_subject: 'ü'.repeat(1400) } }],
     ['an extension with a NUL character', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_tenant: 'a\0' } }],
     [
-      'a structured CloudEvent without data',
+      'a structured CloudEvent without data and version',
       { key: 'dc_1', value: Buffer.from('{}'), headers: { 'content-type': 'application/cloudevents+json' } },
     ],
     ['a time with a NUL character', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_time: 'a\0' } }],

@@ -9,8 +9,9 @@ import {
   isOwnAttribute,
   STREAM_ATTRIBUTE,
 } from './cloud-event.js';
-import { type DeletedRange, isDeletion, readDeletion } from './deletions.js';
+import { type DeletedRange, type DeletionSigner, isDeletion, isSigned, readDeletion } from './deletions.js';
 import { MAX_EMIT_ID_LENGTH, MAX_EVENT_BYTES } from './event-limits.js';
+import { structuredAttributes, structuredTexts } from './structured-event.js';
 import { ceTypeOf, DEFAULT_STREAM, emittedStreamProblem, type Stream, streamOf, WAITING_STREAM } from './streams.js';
 import { type EventPlace, eventPlace } from './event-id.js';
 
@@ -78,7 +79,7 @@ export interface EventToProduce {
 export interface Cause {
   /** The run or the emit at the beginning. */
   root: string;
-  /** How many events and runs it has become so far: grows by every fan-out on the way, by the listeners of an event and the events of a run. */
+  /** How many events and runs it can have become: multiplied, on the way to this event, by the listeners of each event and the events of a kind of each run. */
   spread: number;
 }
 
@@ -130,18 +131,44 @@ function setAttributes(headers: Record<string, string>, attributes: Readonly<Rec
   }
 }
 
-/** Reads a record of the topic `events`: CloudEvents in binary or structured mode, or a bare JSON value. */
+/**
+ * Reads a record of the topic `events`: CloudEvents in binary or structured mode, or a bare JSON value.
+ *
+ * @param signer verifies deletions; a reader that ignores them needs none
+ */
 export function readEventRecord(
   record: EventLogRecord,
-  { maxBytes = MAX_EVENT_BYTES } = {},
+  { maxBytes = MAX_EVENT_BYTES, signer }: { maxBytes?: number; signer?: Pick<DeletionSigner, 'verifies'> } = {},
 ): EmittedEvent | DeletedRange | MalformedRecord {
   const place = eventPlace(record);
-  // the key determines the partition, and with it the order, so it takes precedence over ce_source
-  const emitterId = record.key ?? record.header('ce_source');
+  const emitterId = emitterOf(record);
   if (!isEmitterId(emitterId)) return { kind: 'malformed', place, reason: 'the key is not the id of a source or workflow' };
+  if (signer && isDeletion(record) && !isSigned(record, emitterId, signer))
+    return {
+      kind: 'malformed',
+      place,
+      reason: 'the deletion is not signed by Sluice; DELETE /v1/sources/{id}/events deletes events',
+      emitterId,
+    };
   const read = readValue(record, { place, emitterId }, maxBytes);
   return typeof read === 'string' ? { kind: 'malformed', place, reason: read, emitterId } : read;
 }
+
+/** The id of a record's emitter. The key determines the partition, and with it the order, so it takes precedence over the source. */
+export const emitterOf = (record: EventLogRecord): string | undefined =>
+  record.key ?? record.header('ce_source') ?? structuredSource(record);
+
+function structuredSource(record: EventLogRecord): string | undefined {
+  if (!record.value || !isStructured(record.header('content-type'))) return undefined;
+  try {
+    const source: unknown = (JSON.parse(record.value.toString('utf8')) as { source?: unknown } | null)?.source;
+    return typeof source === 'string' ? source : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const isStructured = (contentType: string | undefined): boolean => contentType?.toLowerCase().startsWith(STRUCTURED) === true;
 
 /** The parts of a record's content that are known before its value. */
 type Origin = Pick<EmittedEvent, 'place' | 'emitterId'>;
@@ -158,11 +185,11 @@ function readValue(record: EventLogRecord, origin: Origin, maxBytes: number): Em
   }
   if (isDeletion(record)) return readDeletion(origin, value) ?? 'the deletion does not name a range of event ids';
   const cloudEvent = cloudEventOf(record, record.value, value);
-  if (cloudEvent === null) return 'the value is not a CloudEvent with data';
+  if (cloudEvent === null) return 'the value is not a CloudEvent';
   // a level takes two bytes at least: most events are too short to be looked through
   if (record.value.length > 2 * MAX_JSON_DEPTH && nestsTooDeeply(cloudEvent.data))
     return `the event is nested deeper than ${MAX_JSON_DEPTH} levels`;
-  const json = cloudEvent.text ?? Buffer.from(JSON.stringify(cloudEvent.data));
+  const json = cloudEvent.text;
   if (json.length > maxBytes) return `the event has ${json.length} bytes of JSON; the limit is ${maxBytes}`;
   return readEvent(record, origin, json, cloudEvent.attributes);
 }
@@ -210,56 +237,59 @@ function placeEmitId(record: EventLogRecord): string {
 
 type Attributes = Record<string, string>;
 
-/** An event's data with, where there is one, its text, and its attributes. */
+/** An event's data with its text, and its attributes. */
 interface CloudEvent {
   data: unknown;
-  text?: Buffer;
+  text: Buffer;
   attributes: Attributes;
 }
 
-/** value: the parsed text. null: in structured mode, it is not a CloudEvent with data. */
+/** value: the parsed text. null: in structured mode, it is not a CloudEvent. */
 function cloudEventOf(record: EventLogRecord, text: Buffer, value: unknown): CloudEvent | null {
   const contentType = record.header('content-type');
-  if (contentType?.toLowerCase().startsWith(STRUCTURED)) return structuredEvent(value);
+  if (isStructured(contentType)) return structuredEvent(text, value);
   return { data: value, text, attributes: binaryAttributes(record, contentType) };
 }
 
 function binaryAttributes(record: EventLogRecord, contentType: string | undefined): Record<string, string> {
   const attributes: Record<string, string> = {};
   for (const header of record.headerNames()) {
-    if (header.startsWith('ce_') && isAttributeName(header.slice(3))) attributes[header.slice(3)] = record.header(header) ?? '';
+    if (!header.startsWith('ce_') || !isAttributeName(header.slice(3))) continue;
+    const attribute = record.header(header);
+    if (attribute !== undefined) attributes[header.slice(3)] = attribute;
   }
   if (contentType !== undefined && contentType !== JSON_CONTENT) attributes.datacontenttype ??= contentType;
   return attributes;
 }
 
-function structuredEvent(value: unknown): CloudEvent | null {
+function structuredEvent(json: Buffer, value: unknown): CloudEvent | null {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
   const { data_base64, ...members } = value as Record<string, unknown>;
-  let { data } = members;
-  let text: Buffer | undefined;
-  if (typeof data_base64 === 'string' && !('data' in members)) {
-    text = Buffer.from(data_base64, 'base64');
-    if (!isUtf8(text)) return null;
-    try {
-      data = JSON.parse(text.toString('utf8'));
-    } catch {
-      return null;
-    }
+  const texts = structuredTexts(json);
+  const attributes = structuredAttributes(members, texts);
+  if (texts.data) return { data: members.data, text: texts.data, attributes };
+  if (data_base64 === undefined || data_base64 === null) {
+    return typeof members.specversion === 'string' ? { data: null, text: Buffer.from('null'), attributes } : null;
   }
-  if (data === undefined) return null;
-  return { data, text, attributes: structuredAttributes(members) };
+  if (typeof data_base64 !== 'string') return null;
+  const text = Buffer.from(data_base64, 'base64');
+  const data = isUtf8(text) ? parsed(text) : undefined;
+  if (data !== undefined) return { data, text, attributes };
+  // bytes that are not JSON: the event is their base64, as when it is published over HTTP
+  return {
+    data: data_base64,
+    text: Buffer.from(JSON.stringify(data_base64)),
+    attributes: { ...attributes, datacontentencoding: 'base64' },
+  };
 }
 
-/** The attributes among the members of a structured CloudEvent; those that can be none are left out. */
-export function structuredAttributes(members: Readonly<Record<string, unknown>>): Record<string, string> {
-  const attributes: Record<string, string> = {};
-  for (const [name, value] of Object.entries(members)) {
-    if (name === 'data' || !isAttributeName(name) || !['string', 'number', 'boolean'].includes(typeof value)) continue;
-    // as a header would carry it: unpaired surrogates cannot be stored, so they must not make a difference
-    attributes[name] = String(value).toWellFormed();
+/** undefined: it is not JSON. */
+function parsed(text: Buffer): unknown {
+  try {
+    return JSON.parse(text.toString('utf8'));
+  } catch {
+    return undefined;
   }
-  return attributes;
 }
 
 /** The attributes of a record that its producer has set, without those that Sluice always sets; undefined if there are none. */

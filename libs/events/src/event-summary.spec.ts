@@ -1,3 +1,4 @@
+import { cpuSeconds } from '#testing';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { truncateEvent, WHOLE_UP_TO } from './event-summary.js';
@@ -39,6 +40,13 @@ describe('a truncated event', () => {
         expect(truncateEvent(Buffer.from(json)).length).toBeGreaterThan(WHOLE_UP_TO - 12);
       }
     }
+  });
+
+  it('is computed in no time from a megabyte of members with the name of our mark', async () => {
+    const json = Buffer.from(`{${Array(60_000).fill('"$truncated":0').join(',')},"a":1}`);
+    const truncated = () => Array.from({ length: 100 }, () => truncateEvent(json));
+    expect(await cpuSeconds(truncated)).toBeLessThan(1);
+    expect(truncateEvent(json).toString('utf8')).toBe('{"$truncated":true}');
   });
 
   it('is computed without recursion from arrays nested half a million levels deep', () => {

@@ -1,5 +1,6 @@
 import type { EmitterId } from '#contracts';
 import { eventIdOf } from './event-id.js';
+import { CODE, endOfValue, next, skipSpace } from './json-scan.js';
 import type { Stream } from './streams.js';
 
 /** An event as the API returns it. */
@@ -76,17 +77,6 @@ const METADATA = ',"metadata":{';
 /** An event larger than this is shown truncated unless the whole event is requested. Also the maximum size of the truncated form. Bytes of UTF-8. */
 export const WHOLE_UP_TO = 1024;
 
-const CODE = {
-  quote: 0x22,
-  comma: 0x2c,
-  colon: 0x3a,
-  openArray: 0x5b,
-  backslash: 0x5c,
-  closeArray: 0x5d,
-  u: 0x75,
-  openObject: 0x7b,
-  closeObject: 0x7d,
-};
 const MARK = '"$truncated":true}';
 const MARK_KEY = '$truncated';
 const UNDER_VALUE = '{"value":';
@@ -121,8 +111,9 @@ function members(json: Buffer, start: number): Buffer {
     const valueEnd = endOfValue(json, valueStart, shown.space);
     if (valueEnd === null) break;
     const key = json.subarray(at, keyEnd);
-    // the event may have a member of this name: ours must be the one that is read
-    if (JSON.parse(key.toString('utf8')) !== MARK_KEY && !shown.add(key, ':', json.subarray(valueStart, valueEnd), ',')) break;
+    // the event may have a member of this name: ours must be the one that is read. It uses up space, so that repeated ones end the scan
+    if (JSON.parse(key.toString('utf8')) === MARK_KEY) shown.space -= valueEnd - at;
+    else if (!shown.add(key, ':', json.subarray(valueStart, valueEnd), ',')) break;
     at = next(json, valueEnd);
   }
   return shown.end();
@@ -184,51 +175,6 @@ class Shown {
   end(): Buffer {
     return Buffer.concat([...this.parts, this.closing]);
   }
-}
-
-function skipSpace(json: Buffer, at: number): number {
-  while (isSpace(json[at])) at += 1;
-  return at;
-}
-
-const isSpace = (code: number | undefined): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
-
-/** Skips a comma, if there is one. */
-function next(json: Buffer, at: number): number {
-  const end = skipSpace(json, at);
-  return json[end] === CODE.comma ? skipSpace(json, end + 1) : end;
-}
-
-/** The end of the value that begins here; null if the value does not fit. Not recursive, because the nesting of events is not limited here. */
-function endOfValue(json: Buffer, start: number, space: number): number | null {
-  const limit = start + space;
-  let depth = 0;
-  for (let at = start; at <= limit;) {
-    const code = json[at];
-    if (code === CODE.quote) {
-      at += 1;
-      while (json[at] !== CODE.quote) {
-        if (at > limit) return null;
-        at += json[at] === CODE.backslash ? 2 : 1;
-      }
-      at += 1;
-      if (depth === 0) return at <= limit ? at : null;
-      continue;
-    }
-    if (
-      depth === 0 &&
-      at > start &&
-      (code === undefined || code === CODE.comma || code === CODE.closeArray || code === CODE.closeObject || isSpace(code))
-    )
-      return at;
-    if (code === CODE.openArray || code === CODE.openObject) depth += 1;
-    else if (code === CODE.closeArray || code === CODE.closeObject) {
-      depth -= 1;
-      if (depth === 0) return at + 1 <= limit ? at + 1 : null;
-    }
-    at += 1;
-  }
-  return null;
 }
 
 /** The end of the character that begins here. Escapes, escaped surrogate pairs and multi-byte characters are not split. */

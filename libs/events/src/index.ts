@@ -1,8 +1,10 @@
 export * from './cloud-event.js';
-export { coversPlace, type DeletedRange, deletionRecord, isDeleted } from './deletions.js';
+export { coversPlace, type DeletedRange, deletionRecord, type DeletionSigner, isDeleted } from './deletions.js';
 export * from './error-event.js';
 export * from './event-id.js';
 export * from './event-limits.js';
 export * from './event-record.js';
 export * from './event-summary.js';
+export * from './run-id.js';
 export * from './streams.js';
+export * from './structured-event.js';

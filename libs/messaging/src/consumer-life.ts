@@ -25,19 +25,27 @@ const lag = gauge('consumer_lag_records', 'Records of its partitions that a cons
 ]);
 const restarts = counter('consumer_revivals_total', 'Consumers that failed and were started again.', ['group']);
 
+const MAX_WAIT_MS = 4000;
+/** The group removes a member after this time without a heartbeat: a process that was killed blocks its group for this long. */
+export const SESSION_MS = 10_000;
+
 const defaults = {
-  // a process that was killed blocks its group for this long
-  sessionTimeout: 10_000,
+  sessionTimeout: SESSION_MS,
   rebalanceTimeout: 20_000,
   heartbeatInterval: 1500,
-  // a fetch returns at once if there is data: this only limits idle polls, the detection of a rebalance, and the shutdown
-  maxWaitTimeInMs: 1000,
+  // a fetch returns at once if there is data: this only limits how often an idle consumer asks, and how soon it lets another one join its group
+  maxWaitTimeInMs: MAX_WAIT_MS,
   maxBytes: 16 * 1024 * 1024,
   allowAutoTopicCreation: false,
 } satisfies Partial<ConsumerConfig>;
 
+/** A process that was killed blocks nobody in its own group. */
+const OWN_SESSION_MS = 30_000;
+/** More partitions of a topic than one process is expected to read. */
+const MANY_PARTITIONS = 64;
+
 /** A broker that did not respond for this long may have been replaced by another one with other records. */
-const SILENCE_MS = 3000;
+const SILENCE_MS = MAX_WAIT_MS + 2000;
 const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 15_000;
 
@@ -78,13 +86,15 @@ export class WatchedConsumer {
   ) {
     this.onInterruption = onInterruption;
     this.ownGroup = ownGroup;
-    this.consumer = kafka.consumer({ ...defaults, ...config, groupId: group });
+    this.consumer = kafka.consumer({ ...defaults, ...(ownGroup && { sessionTimeout: OWN_SESSION_MS }), ...config, groupId: group });
     this.state = { group, vital, running: false, lastContactAt: 0 };
     states.set(group, this.state);
   }
 
   /** Joins the group and begins to fetch: before it resolves or, if the consumer is not vital, some time later. */
-  async start(topics: string[], { fromBeginning, ...run }: ConsumerRunConfig & { fromBeginning: boolean }): Promise<void> {
+  async start(topics: string[], { fromBeginning, ...config }: ConsumerRunConfig & { fromBeginning: boolean }): Promise<void> {
+    // all partitions of a fetch: a pause after one must not delay the others
+    const run = { ...config, partitionsConsumedConcurrently: MANY_PARTITIONS };
     const { consumer, state, log, group } = this;
     const contact = () => void (state.lastContactAt = Date.now());
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {

@@ -42,9 +42,9 @@ export class Consumers {
     this.missed.get(group)?.(missed);
   }
 
-  /** The number of unfinished tasks of the group. */
-  outstanding(group: string): number {
-    return this.laned.get(group)?.outstanding ?? 0;
+  /** How much of its capacity for unfinished work the group uses; from 1 on, it reads no more records. */
+  load(group: string): number {
+    return this.laned.get(group)?.load ?? 0;
   }
 
   /** Runs a task in turn with those of the group's records, and again until it does not throw. Throws Unavailable before the consumer starts. */

@@ -29,6 +29,8 @@ export interface ConsumerSettings {
   concurrency?: number;
   /** The maximum number of tasks in progress for one group of lanes (an account, a webhook). */
   groupConcurrency?: number;
+  /** The maximum number of tasks in progress for one tenant of groups (an account with many webhooks). */
+  tenantConcurrency?: number;
   /** Additional tasks beyond `concurrency`, each for a group that has none in progress. */
   reserve?: number;
   /** With this many outstanding tasks, no more records are accepted. */
@@ -77,8 +79,9 @@ export const Consumes = (source: Readable, group = FACTS_GROUP, settings: Lazy<C
   entryPoint(`${group} ${source.topic}`, { kind: 'consumes', source, group, settings });
 
 /**
- * The method plans a batch of a partition: it receives the validated payloads (or LogRecords) in the order of the topic. It returns the remaining
- * tasks of each record, to run in lanes, or nothing if it has handled the whole batch. If it throws, the same batch is repeated.
+ * The method plans a batch of records of one topic, in order within each partition: it receives the validated payloads (or LogRecords). It returns the
+ * remaining tasks of each record, to run in lanes, or nothing if it has handled the whole batch. A method that receives LogRecords may return the tasks of
+ * the first ones only, at least of one. If it throws, the same batch is repeated.
  */
 export const ConsumesBatch = (source: Readable, group: string, settings: Lazy<ConsumerSettings> = {}): MethodDecorator =>
   entryPoint(`${group} ${source.topic}`, { kind: 'consumes-batch', source, group, settings });

@@ -48,6 +48,12 @@ export function explainKafkaError(error: unknown): string | undefined {
   return undefined;
 }
 
+/** Whether the broker refuses a record, or a batch, because of its size: on every retry. */
+export const isTooLarge = (error: unknown): boolean => ['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE'].includes(rootOf(error).type ?? '');
+
+/** Whether a group does not know this member, or has assigned its partitions again without it. */
+export const isNoMember = (error: unknown): boolean => ['UNKNOWN_MEMBER_ID', 'ILLEGAL_GENERATION'].includes(rootOf(error).type ?? '');
+
 /** Whether the brokers are down or busy, so that a retry helps. */
 export function isBrokerFailure(error: unknown): boolean {
   return explainKafkaError(error) === undefined && /^KafkaJS/.test((error as Error | undefined)?.name ?? '');

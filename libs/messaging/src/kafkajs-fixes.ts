@@ -2,10 +2,28 @@ import { createRequire } from 'node:module';
 
 const requireKafkajs = createRequire(import.meta.url);
 
+/** A consumer's membership in its group, from a start to a stop. */
+interface ConsumerGroup {
+  groupId: string;
+  /** null: it has not joined yet, or the group has removed it. */
+  memberId: string | null;
+  instrumentationEmitter: { emit(event: string, payload: object): void };
+  /** Of a fetch without data, in ms. */
+  maxWaitTime: number;
+  /** Known to the leader. */
+  members: unknown[] | null;
+  isLeader(): boolean;
+  paused(): unknown[];
+  joinAndSync(): Promise<void>;
+  fetch(nodeId: number): Promise<unknown[]>;
+  commitOffsets(offsets: object): Promise<void>;
+}
+
 interface Runner {
   running: boolean;
-  consumerGroup: { commitOffsets(offsets: object): Promise<void> };
+  consumerGroup: ConsumerGroup;
   commitOffsets(offsets: object): Promise<void>;
+  stop(): Promise<void>;
 }
 
 const { prototype: runner } = requireKafkajs('kafkajs/src/consumer/runner.js') as { prototype: Runner };
@@ -19,15 +37,70 @@ runner.commitOffsets = function (this: Runner, offsets: object): Promise<void> {
   return this.running ? this.consumerGroup.commitOffsets(offsets) : Promise.reject(new Error('the consumer is not running'));
 };
 
-/** The parts of kafkajs' queue of requests (one per connection) that set timers. */
+const { prototype: group } = requireKafkajs('kafkajs/src/consumer/consumerGroup.js') as { prototype: ConsumerGroup };
+const { fetch } = group;
+const { stop } = runner;
+
+/** A consumer that is not alone in its group sends a heartbeat, and so notices a rebalance, at least as often as this. */
+const SHARED_WAIT_MS = 1000;
+/** The configured `maxWaitTimeInMs`, and functions that end the fetches in progress. */
+const fetching = new WeakMap<ConsumerGroup, { longest: number; ends: Set<() => void> }>();
+
+/**
+ * kafkajs 2.2.4 sends heartbeats only between fetches. So a long wait for data, which saves an idle consumer most of its requests, would delay
+ * the others of the group: only a consumer that is alone waits as long as it is configured to.
+ */
+group.fetch = function (this: ConsumerGroup, nodeId: number): Promise<unknown[]> {
+  const { longest, ends } = fetching.get(this) ?? { longest: this.maxWaitTime, ends: new Set() };
+  fetching.set(this, { longest, ends });
+  const isAlone = this.isLeader() && this.members?.length === 1;
+  this.maxWaitTime = isAlone && this.paused().length === 0 ? longest : Math.min(longest, SHARED_WAIT_MS);
+  return new Promise((resolve, reject) => {
+    const end = () => resolve([]);
+    ends.add(end);
+    fetch
+      .call(this, nodeId)
+      .then(resolve, reject)
+      .finally(() => ends.delete(end));
+  });
+};
+
+/** kafkajs 2.2.4 waits for the fetch in progress before it leaves the group, although it ignores its records. */
+runner.stop = function (this: Runner): Promise<void> {
+  const stopped = stop.call(this);
+  for (const end of fetching.get(this.consumerGroup)?.ends ?? []) end();
+  return stopped;
+};
+
+const { events } = requireKafkajs('kafkajs/src/consumer/instrumentationEvents.js') as { events: { REBALANCING: string } };
+const join = group.joinAndSync;
+
+/**
+ * kafkajs 2.2.4 emits REBALANCING only if the group announces a rebalance. It joins again without an event if the group has removed the member, so
+ * that another process owns the partitions already. With this, the event precedes every join.
+ */
+group.joinAndSync = function (this: ConsumerGroup): Promise<void> {
+  const { groupId, memberId } = this;
+  this.instrumentationEmitter.emit(events.REBALANCING, { groupId, memberId });
+  return join.call(this);
+};
+
+interface PendingRequest {
+  entry: { apiName: string };
+}
+
+/** The parts of kafkajs' queue of requests (one per connection) that wait. */
 interface RequestQueue {
-  pending: unknown[];
-  requestTimeout: number;
+  pending: PendingRequest[];
+  /** By correlation id. */
+  inflight: Map<number, PendingRequest>;
   scheduleCheckPendingRequests(): void;
+  waitForPendingRequests(): Promise<void>;
 }
 
 const { prototype: queue } = requireKafkajs('kafkajs/src/network/requestQueue/index.js') as { prototype: RequestQueue };
 const schedule = queue.scheduleCheckPendingRequests;
+const wait = queue.waitForPendingRequests;
 
 /**
  * Without this, each connection of kafkajs 2.2.4 wakes the process every millisecond from its first response on: it looks for waiting requests and
@@ -35,4 +108,10 @@ const schedule = queue.scheduleCheckPendingRequests;
  */
 queue.scheduleCheckPendingRequests = function (this: RequestQueue): void {
   if (this.pending.length > 0) schedule.call(this);
+};
+
+/** kafkajs 2.2.4 waits for the response to a fetch before it closes the connection, although its consumer has stopped. */
+queue.waitForPendingRequests = function (this: RequestQueue): Promise<void> {
+  const isFetching = ({ entry }: PendingRequest) => entry.apiName === 'Fetch';
+  return [...this.pending, ...this.inflight.values()].every(isFetching) ? Promise.resolve() : wait.call(this);
 };

@@ -2,11 +2,13 @@ import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
 import { committedProgress, type Position, progressMetadata } from './watermark.js';
-import { Gathering, WatchedConsumer } from './consumer-life.js';
+import { Gathering, SESSION_MS, WatchedConsumer } from './consumer-life.js';
+import { isNoMember } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
 import { fetchedOf, type MissedRecords, reportMissed, reportReplaced } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
+import { Membership } from './membership.js';
 import { type Committed, type GroupPosition, NO_RESTORES, type Restores } from './restores.js';
 
 export interface LaneConsumerOptions extends LaneIntakeOptions {
@@ -24,17 +26,13 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
   restores?: Restores;
 }
 
-/** How long a rebalance may delay tasks, which another process may have to run. */
-const SUSPENDED_MS = 20_000;
 const ASSIGN_PAUSE_MS = 500;
 /** How long a stop waits for the end of a rebalance, to commit finished records. */
 const ASSIGNED_IN_MS = 2000;
 /** This many consecutive failed commits are worth a log line. */
 const MANY_FAILURES = 100;
-/** Records that are planned together; the limit of outstanding tasks is checked between chunks. */
+/** Records that the intake gets together; it may plan them in several parts. */
 const CHUNK = 500;
-/** More partitions of a topic than one process is expected to read. */
-const MANY_PARTITIONS = 64;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -48,6 +46,7 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
  */
 export class LaneConsumer {
   private readonly intake: LaneIntake;
+  private readonly membership: Membership;
   private readonly watched: WatchedConsumer;
   private readonly consumer: Consumer;
   private readonly group: string;
@@ -57,8 +56,9 @@ export class LaneConsumer {
   /** Counts the assignments. */
   private assignment = 0;
   private timer: NodeJS.Timeout | undefined;
-  private suspension: NodeJS.Timeout | undefined;
   private committing: Promise<void> = Promise.resolve();
+  /** In progress, or waiting for the one before. */
+  private commits = 0;
   private failedCommits = 0;
   private stopping = false;
 
@@ -77,14 +77,15 @@ export class LaneConsumer {
         options.onFailure?.(error, lane);
       },
     });
+    this.membership = new Membership(this.intake, SESSION_MS);
     this.group = kafkaName(options.group);
     this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital, onInterruption: () => this.reverify() });
     this.consumer = this.watched.consumer;
   }
 
-  /** The number of unfinished tasks. */
-  get outstanding(): number {
-    return this.intake.lanes.outstanding;
+  /** How much of its capacity for unfinished work is in use; from 1 on, it reads no more records. */
+  get load(): number {
+    return this.intake.load;
   }
 
   /** Whether it is stopping. */
@@ -116,7 +117,7 @@ export class LaneConsumer {
 
   /** Runs a task in its lane, in turn with those of the records. */
   push(task: Task): void {
-    this.intake.lanes.push(task, () => {});
+    this.intake.push(task);
   }
 
   /** Joins the group; resolves when the first fetch is in progress. */
@@ -125,25 +126,27 @@ export class LaneConsumer {
       void this.assign(payload.memberAssignment);
     });
     // the partitions may go to another member, which repeats uncommitted work
-    this.consumer.on(this.consumer.events.REBALANCING, () => {
-      this.suspend();
+    this.consumer.on(this.consumer.events.REBALANCING, ({ payload }) => {
+      if (this.stopping) return;
+      if (payload.memberId) this.membership.rebalancing();
+      else this.membership.left();
       void this.commit();
     });
+    // kafkajs leaves the group before it joins it again
+    this.consumer.on(this.consumer.events.CRASH, () => this.stopping || this.membership.left());
     await this.watched.start(this.options.topics, {
       fromBeginning: true,
       autoCommit: false,
       eachBatchAutoResolve: false,
-      // all partitions of a fetch, so that they are planned together
-      partitionsConsumedConcurrently: MANY_PARTITIONS,
       eachBatch: (payload) => this.eachBatch(payload),
     });
-    this.timer = setInterval(() => void this.commit(), this.options.commitEveryMs ?? 100);
+    this.timer = setInterval(() => this.tick(), this.options.commitEveryMs ?? 100);
   }
 
   /** Starts no more tasks, waits for those in progress, commits and leaves the group: another process takes over the rest. */
   async stop(): Promise<void> {
     this.stopping = true;
-    clearTimeout(this.suspension);
+    this.membership.close();
     this.intake.close();
     this.pause();
     await Promise.race([this.intake.lanes.waitUntilBelow(1), new Promise((resolve) => setTimeout(resolve, this.kafka.drainMs).unref())]);
@@ -162,28 +165,24 @@ export class LaneConsumer {
     }
   }
 
-  private suspend(): void {
-    if (this.stopping) return;
-    this.suspension ??= setTimeout(() => this.resume(), SUSPENDED_MS);
-    this.intake.suspend();
-  }
-
-  private resume(): void {
-    clearTimeout(this.suspension);
-    this.suspension = undefined;
-    this.intake.resume();
+  private tick(): void {
+    const stoodStillMs = this.stopping ? undefined : this.membership.tick();
+    if (stoodStillMs !== undefined) this.log.warn({ ...this.name, ms: Math.round(stoodStillMs) }, 'lane.stood-still');
+    // one that hangs must not leave a queue of others behind
+    if (this.commits < 2) void this.commit();
   }
 
   /** Reads the committed progress, with retries; a newer assignment makes the result obsolete. */
   private async assign(given: Record<string, number[]>): Promise<void> {
     const assignment = ++this.assignment;
+    const { newestDoubt } = this.membership;
     this.intake.keepOnly(Object.entries(given).flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition }))));
     for (;;) {
       try {
         const progress = await Promise.all((await this.committed(given)).map((each) => this.validPosition(each)));
         if (assignment !== this.assignment) return;
         this.intake.assign(progress);
-        return this.resume();
+        return this.membership.assigned(newestDoubt);
       } catch (error) {
         if (assignment !== this.assignment || this.stopping) return;
         this.log.warn({ ...this.name, err: error }, 'lane.not-assigned');
@@ -228,18 +227,19 @@ export class LaneConsumer {
     if (!this.intake.has(batch.topic, batch.partition) || !this.verifyFetch(batch)) return;
     for (let start = 0; start < batch.messages.length; start += CHUNK) {
       const chunk = batch.messages.slice(start, start + CHUNK);
-      for (let pause = 100; ; pause = Math.min(pause * 2, 3000)) {
+      for (let pause = 100; ;) {
         while (!this.intake.hasCapacity && !isOver()) {
           await Promise.race([this.intake.waitForCapacity(), sleep(500)]);
           await heartbeat();
         }
         if (isOver()) return;
         try {
-          await this.intake.take(batch.topic, batch.partition, chunk);
-          break;
+          if (await this.intake.take(batch.topic, batch.partition, chunk)) break;
+          await heartbeat();
         } catch (error) {
           this.log.warn({ ...this.name, topic: batch.topic, partition: batch.partition, err: error }, 'lane.batch-failed');
           await sleep(pause);
+          pause = Math.min(pause * 2, 3000);
           await heartbeat();
         }
       }
@@ -277,29 +277,36 @@ export class LaneConsumer {
   }
 
   private commit(): Promise<void> {
-    this.committing = this.committing.then(async () => {
-      const { assignment } = this;
-      const { databaseMs } = this.restores;
-      const uncommitted = this.intake.uncommitted(databaseMs);
-      if (uncommitted.length === 0) return;
-      try {
-        await this.consumer.commitOffsets(
-          uncommitted.map((progress) => ({
-            topic: progress.topic,
-            partition: progress.partition,
-            offset: String(progress.offset),
-            metadata: progressMetadata(progress, databaseMs),
-          })),
-        );
-        // a late commit may have overwritten what others had committed: commit everything again
-        if (assignment === this.assignment) for (const progress of uncommitted) progress.done();
-        this.failedCommits = 0;
-      } catch (error) {
-        // a rebalance or a broker that is down: the next tick commits again
-        const level = ++this.failedCommits % MANY_FAILURES === 0 ? 'warn' : 'debug';
-        this.log[level]({ ...this.name, failures: this.failedCommits, err: error }, 'lane.commit-failed');
-      }
-    });
+    this.commits += 1;
+    this.committing = this.committing.then(() => this.commitNow()).finally(() => (this.commits -= 1));
     return this.committing;
+  }
+
+  private async commitNow(): Promise<void> {
+    const { assignment } = this;
+    const { databaseMs } = this.restores;
+    const { isUnconfirmed, newestDoubt } = this.membership;
+    const uncommitted = this.intake.uncommitted(databaseMs, isUnconfirmed);
+    if (uncommitted.length === 0) return;
+    try {
+      await this.consumer.commitOffsets(
+        uncommitted.map((progress) => ({
+          topic: progress.topic,
+          partition: progress.partition,
+          offset: String(progress.offset),
+          metadata: progressMetadata(progress, databaseMs),
+        })),
+      );
+      // a late commit may have overwritten what others had committed: commit everything again
+      if (assignment === this.assignment) for (const progress of uncommitted) progress.done();
+      this.failedCommits = 0;
+      this.membership.confirmed(newestDoubt);
+    } catch (error) {
+      // another assignment shows that it is a member
+      if (isNoMember(error) && assignment === this.assignment && !this.stopping) this.membership.refused();
+      // a rebalance or a broker that is down: the next tick commits again
+      const level = ++this.failedCommits % MANY_FAILURES === 0 ? 'warn' : 'debug';
+      this.log[level]({ ...this.name, failures: this.failedCommits, err: error }, 'lane.commit-failed');
+    }
   }
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { KafkaMessage } from 'kafkajs';
 import { LaneIntake, type Uncommitted } from './lane-intake.js';
+import type { Task } from './lanes.js';
 import type { LogRecord } from './log-record.js';
 import type { Progress } from './watermark.js';
 
@@ -59,6 +60,9 @@ interface Effect {
   needless: boolean;
 }
 
+/** Some records have two tasks. */
+const lanesOf = (offset: number): string[] => (offset % 4 === 0 ? ['one', 'two'] : ['one']);
+
 /** A process of the group: an intake, its fetch positions, and tasks that wait to be released. */
 class Process {
   alive = true;
@@ -72,22 +76,32 @@ class Process {
   /** Delivers the committed progress, once. */
   tell: (() => void) | undefined;
   readonly intake: LaneIntake;
+  private plans = 0;
 
   constructor(effects: Effect[]) {
     this.intake = new LaneIntake({
       concurrency: 4,
       maxOutstanding: 12,
-      plan: (records) => records.map((record) => [{ lane: record.key ?? '', run: () => this.run(record, effects) }]),
+      maxOutstandingBytes: 20,
+      // some calls plan the first records only
+      plan: (records) =>
+        records
+          .slice(0, this.plans++ % 3 === 0 ? 2 : Infinity)
+          .map((record) => lanesOf(record.offset).map((name) => this.task(record, `${record.key} ${name}`, effects))),
     });
   }
 
-  private async run({ partition, offset, key, clock }: LogRecord, effects: Effect[]): Promise<void> {
+  private task(record: LogRecord, lane: string, effects: Effect[]): Task {
+    return { lane, run: () => this.run(record, lane, effects) };
+  }
+
+  private async run({ partition, offset, clock }: LogRecord, key: string, effects: Effect[]): Promise<void> {
     const known = this.given.get(partition);
     const needless = !this.given.has(partition) || this.rebalancing || (known !== undefined && knows(known, offset));
     await new Promise<void>((resolve) => this.pending.push(resolve));
     // a dead process does nothing
     if (!this.alive) return new Promise(() => {});
-    effects.push({ partition, offset, key: key ?? '', clock, needless });
+    effects.push({ partition, offset, key, clock, needless });
   }
 }
 
@@ -140,7 +154,7 @@ async function play(steps: Step[], uncommitted: Committing, told: Told = (progre
     if (!process.intake.hasCapacity) return;
     const from = process.fetched.get(partition) ?? 0;
     const messages = log[partition]!.slice(from, from + 5);
-    await process.intake.take(TOPIC, partition, messages);
+    if (!(await process.intake.take(TOPIC, partition, messages))) return;
     process.fetched.set(partition, from + messages.length);
   };
   const finish = async (process: Process, n: number) => {
@@ -210,10 +224,11 @@ function check(effects: Effect[]): void {
   }
   for (let partition = 0; partition < PARTITIONS; partition++) {
     for (let k = 0; k < KEYS; k++) {
-      // each record at least once, and first effects in the order of the topic
-      expect(first.get(`key-${partition}-${k}`)).toEqual(
-        Array.from({ length: RECORDS }, (_, offset) => offset).filter((offset) => offset % KEYS === k),
-      );
+      // each task of each record at least once, and first effects in the order of the topic
+      for (const lane of ['one', 'two'])
+        expect(first.get(`key-${partition}-${k} ${lane}`)).toEqual(
+          Array.from({ length: RECORDS }, (_, offset) => offset).filter((offset) => offset % KEYS === k && lanesOf(offset).includes(lane)),
+        );
     }
   }
 }
@@ -302,6 +317,102 @@ describe('a lane intake whose database was restored', () => {
     expect(intake.check(TOPIC, 0, { messages, fetchedOffset: 2, highWatermark: 6 })).toEqual({ kind: 'replaced' });
     await intake.take(TOPIC, 0, log[0]!.slice(0, 6));
     expect(intake.uncommitted()).toMatchObject([{ offset: 6, clock: 1020, ended: [] }]);
+  });
+});
+
+describe('a lane intake without capacity', () => {
+  const ends: (() => void)[] = [];
+  const intakeOf = (limits: { maxOutstanding: number; maxOutstandingBytes?: number }) => {
+    ends.length = 0;
+    const intake = new LaneIntake({
+      concurrency: 10,
+      ...limits,
+      plan: (records) =>
+        records.map(({ offset }) => [{ lane: `${offset}`, run: () => new Promise<void>((resolve) => ends.push(resolve)) }]),
+    });
+    intake.keepOnly([0, 1].map((partition) => ({ topic: TOPIC, partition })));
+    intake.assign([0, 1].map((partition) => ({ topic: TOPIC, partition, offset: 0, clock: 0, ended: [] })));
+    return intake;
+  };
+  const large = (offset: number): KafkaMessage => ({ ...log[0]![0]!, offset: `${offset}`, value: Buffer.alloc(40) });
+
+  it('accepts no more records while the unfinished ones have too many bytes', async () => {
+    const intake = intakeOf({ maxOutstanding: 100, maxOutstandingBytes: 100 });
+    expect(await intake.take(TOPIC, 0, [0, 1, 2].map(large))).toBe(true);
+    expect(intake.load).toBe(1.2);
+    expect(await intake.take(TOPIC, 1, [large(0)])).toBe(false);
+    const woken: number[] = [];
+    void intake.waitForCapacity().then(() => woken.push(1));
+    void intake.waitForCapacity().then(() => woken.push(2));
+    await settle();
+    expect(woken).toEqual([]);
+    ends.shift()?.();
+    await settle();
+    expect(woken).toEqual([1, 2]);
+    expect(await intake.take(TOPIC, 1, [large(0)])).toBe(true);
+  });
+
+  it('plans one part of what several partitions offer at the same time, and the rest later', async () => {
+    const intake = intakeOf({ maxOutstanding: 400 });
+    const many = Array.from({ length: 500 }, (_, offset) => ({ ...large(offset), value: null }));
+    expect(await Promise.all([intake.take(TOPIC, 0, many), intake.take(TOPIC, 1, many)])).toEqual([true, false]);
+    expect(intake.lanes.outstanding).toBe(500);
+  });
+});
+
+describe('a lane intake that plans the same records twice', () => {
+  it('runs the tasks of each record once, and drops the others', async () => {
+    const [ran, dropped, calls]: [number[], number[], PromiseWithResolvers<void>[]] = [[], [], []];
+    const intake = new LaneIntake({
+      concurrency: 4,
+      maxOutstanding: 12,
+      plan: async (records) => {
+        const call = Promise.withResolvers<void>();
+        calls.push(call);
+        await call.promise;
+        return records.map(({ offset }) => [
+          { lane: 'one', run: async () => void ran.push(offset), drop: () => void dropped.push(offset) },
+        ]);
+      },
+    });
+    intake.keepOnly([{ topic: TOPIC, partition: 0 }]);
+    intake.assign([{ topic: TOPIC, partition: 0, offset: 0, clock: 0, timestamp: 1, ended: [] }]);
+    const before = intake.take(TOPIC, 0, log[0]!.slice(0, 3));
+    while (!calls[0]) await settle();
+    // the process rejoins the group, and fetches from the committed position
+    intake.keepOnly([{ topic: TOPIC, partition: 0 }]);
+    intake.assign([{ topic: TOPIC, partition: 0, offset: 0, clock: 0, timestamp: 1, ended: [] }]);
+    const after = intake.take(TOPIC, 0, log[0]!.slice(0, 5));
+    calls[0].resolve();
+    while (!calls[1]) await settle();
+    calls[1].resolve();
+    await Promise.all([before, after]);
+    await intake.lanes.waitUntilBelow(1);
+    expect({ ran, dropped }).toEqual({ ran: [0, 1, 2, 3, 4], dropped: [0, 1, 2] });
+    expect(intake.uncommitted()).toMatchObject([{ offset: 5 }]);
+  });
+});
+
+describe('a task of a record', () => {
+  it('belongs to this process unless the tasks are suspended or its partition is lost; when it has begun, it stays so', async () => {
+    const tasks: Task[] = [];
+    const intake = new LaneIntake({
+      concurrency: 4,
+      maxOutstanding: 12,
+      plan: (records) => records.map(() => [(tasks[tasks.length] = { lane: 'one', run: () => new Promise(() => {}) })]),
+    });
+    intake.keepOnly([{ topic: TOPIC, partition: 0 }]);
+    intake.assign([{ topic: TOPIC, partition: 0, offset: 0, clock: 0, timestamp: 1, ended: [] }]);
+    await intake.take(TOPIC, 0, log[0]!.slice(0, 2));
+    await settle();
+    const own = () => tasks.map((task) => task.isOwn?.());
+    expect(own()).toEqual([true, true]);
+    intake.suspend();
+    expect(own()).toEqual([true, false]);
+    intake.resume();
+    expect(own()).toEqual([true, true]);
+    intake.keepOnly([]);
+    expect(own()).toEqual([true, false]);
   });
 });
 

@@ -6,17 +6,21 @@ import { LogRecord } from './log-record.js';
 import { clockAfter, type Position, type Progress, union, Watermark } from './watermark.js';
 
 export interface LaneIntakeOptions extends LanesOptions {
-  /** With this many outstanding tasks, no more records are accepted. Each partition may be planning one chunk beyond it. */
+  /** With this many outstanding tasks, no more records are accepted. The last call of `plan` may have gone beyond it. */
   maxOutstanding: number;
+  /** The same for the bytes of the records that have outstanding tasks. */
+  maxOutstandingBytes?: number;
   /**
    * Decides the tasks for each record; there may be none. The records are of one topic, and in order within their partitions. One call is in
-   * progress at a time, and serves all partitions that have new records, so that one SQL statement is enough for them.
+   * progress at a time, and serves all partitions that have new records, so that one SQL statement is enough for them. It may return the tasks of the first records only, at least of one.
    */
   plan: Plan;
 }
 
-/** Records that are planned together, unless one batch has more. */
-const PLANNED_TOGETHER = 500;
+/** Planned together. */
+const PLANNED = { records: 500, bytes: 8 * 1024 * 1024 };
+/** A service has 512 MiB, and several consumers. */
+const MAX_OUTSTANDING_BYTES = 64 * 1024 * 1024;
 
 /** The progress of a partition, to be committed. */
 export interface PartitionProgress extends Progress {
@@ -96,12 +100,19 @@ export class LaneIntake {
   private partitions = new Map<string, AssignedPartition>();
   private suspended: PromiseWithResolvers<void> | undefined;
   private closed = false;
+  /** Of the records that have outstanding tasks. */
+  private bytes = 0;
+  private capacity: PromiseWithResolvers<void> | undefined;
   /** Whether the committed progress of the partitions is known: our own may be older. */
   isAssigned = false;
 
   constructor(private readonly options: LaneIntakeOptions) {
     this.lanes = new Lanes(options);
-    this.plans = new PlanBatches((records) => options.plan(records), PLANNED_TOGETHER);
+    this.plans = new PlanBatches(
+      (records) => options.plan(records),
+      PLANNED,
+      () => this.hasCapacity,
+    );
   }
 
   /** Starts no task of a record. Tasks in progress continue, and so do tasks that are put into the lanes directly. */
@@ -194,15 +205,18 @@ export class LaneIntake {
   check(topic: string, partition: number, fetched: Fetched): Continuation {
     const assigned = this.assigned(topic, partition);
     const continuation = assigned.continuity.check(fetched);
-    // what is done above the position may be records of another log
+    // finished records above the position may be records of another log
     if (continuation.kind === 'continues' && continuation.unverified) assigned.committed = { ...assigned.committed, ended: [] };
     if (continuation.kind === 'replaced')
       this.partitions.set(partitionKey(topic, partition), new AssignedPartition(topic, partition, { offset: 0, clock: 0, ended: [] }));
     return continuation;
   }
 
-  /** Plans the messages of a partition and puts their tasks into the lanes. If `plan` throws, nothing is started and the error is passed on. */
-  async take(topic: string, partition: number, messages: KafkaMessage[]): Promise<void> {
+  /**
+   * Plans the messages of a partition and puts their tasks into the lanes. Returns false if the last ones, or all, are left: the call must be repeated with
+   * the same messages when there is capacity. If `plan` throws, nothing is started and the error is passed on.
+   */
+  async take(topic: string, partition: number, messages: KafkaMessage[]): Promise<boolean> {
     const assigned = this.assigned(topic, partition);
     const { watermark } = assigned;
     let clock = watermark.clock;
@@ -212,38 +226,77 @@ export class LaneIntake {
       .map((message) => new LogRecord(topic, partition, message, (clock = clockAfter(clock, Number(message.timestamp)))));
     const due = records.filter(({ offset }) => assigned.isDue(offset));
     const plans = due.length === 0 ? [] : await this.plans.plan(topic, due);
-    const planned = new Map(due.map((record, index) => [record, plans[index] ?? []]));
+    let next = 0;
     for (const record of records) {
-      const { end } = watermark.begin(record.offset, record.timestamp);
-      assigned.continuity.advance(record.offset, record.timestamp);
-      const tasks = planned.get(record) ?? [];
-      let left = tasks.length;
-      if (left === 0) end();
-      for (const task of tasks) {
-        const due = this.ifDue(assigned, record.offset, task);
-        this.lanes.push(due.task, () => due.isDone() && --left === 0 && end());
+      const isPlanned = record === due[next];
+      if (isPlanned && next === plans.length) return false;
+      const tasks = isPlanned ? (plans[next++] as Task[]) : [];
+      // after a rebalance, the same records may have been fetched and planned twice at the same time
+      if (record.offset < watermark.next) {
+        for (const task of tasks) task.drop?.();
+        continue;
       }
+      this.begin(assigned, record, tasks);
     }
+    return true;
+  }
+
+  /** The callbacks of a task live as long as it does. They are made here, where they cannot keep the whole batch in memory. */
+  private begin(assigned: AssignedPartition, { offset, timestamp, value }: LogRecord, tasks: Task[]): void {
+    const { end } = assigned.watermark.begin(offset, timestamp);
+    assigned.continuity.advance(offset, timestamp);
+    let left = tasks.length;
+    if (left === 0) return end();
+    const bytes = value?.length ?? 0;
+    this.bytes += bytes;
+    for (const task of tasks) {
+      const due = this.ifDue(assigned, offset, task);
+      this.lanes.push(due.task, () => {
+        if (due.isDone() && --left === 0) {
+          this.bytes -= bytes;
+          end();
+        }
+        this.wake();
+      });
+    }
+  }
+
+  /** Runs a task that belongs to no record in its lane. */
+  push(task: Task): void {
+    this.lanes.push(task, () => this.wake());
+  }
+
+  /** How much of the capacity is in use; from 1 on, no more records are accepted. */
+  get load(): number {
+    const { maxOutstanding, maxOutstandingBytes = MAX_OUTSTANDING_BYTES } = this.options;
+    return Math.max(this.lanes.outstanding / maxOutstanding, this.bytes / maxOutstandingBytes);
   }
 
   /** Whether more records are accepted. */
   get hasCapacity(): boolean {
-    return this.lanes.outstanding < this.options.maxOutstanding;
+    return this.load < 1;
   }
 
   /** Resolves when more records may be accepted. */
   waitForCapacity(): Promise<void> {
-    return this.lanes.waitUntilBelow(this.options.maxOutstanding);
+    if (this.hasCapacity) return Promise.resolve();
+    return (this.capacity ??= Promise.withResolvers()).promise;
+  }
+
+  private wake(): void {
+    if (!this.capacity || !this.hasCapacity) return;
+    this.capacity.resolve();
+    this.capacity = undefined;
   }
 
   /**
    * The progress since the last commit. `databaseMs`: the time of the database (restores.ts). A commit is repeated once with a later time, because a backup
-   * that was made at its own time need not contain its effects.
+   * that was made at its own time need not contain its effects. `all`: of every partition, changed or not.
    */
-  uncommitted(databaseMs = 0): Uncommitted[] {
+  uncommitted(databaseMs = 0, all = false): Uncommitted[] {
     if (!this.isAssigned) return [];
     return [...this.partitions.values()]
-      .filter((assigned) => assigned.isUncommitted(databaseMs))
+      .filter((assigned) => all || assigned.isUncommitted(databaseMs))
       .map((assigned) => {
         const { topic, partition, watermark } = assigned;
         const { finished } = watermark;
@@ -261,6 +314,7 @@ export class LaneIntake {
   private ifDue(assigned: AssignedPartition, offset: number, task: Task): { task: Task; isDone(): boolean } {
     let begun = false;
     let left = false;
+    task.isOwn = () => begun || (!this.suspended && !this.closed && assigned.isDue(offset));
     const run = async (release: () => void) => {
       while (!begun && this.suspended) await this.suspended.promise;
       if (!begun && this.closed) left = true;
@@ -273,6 +327,6 @@ export class LaneIntake {
         left = true;
       }
     };
-    return { task: { lane: task.lane, group: task.group, run }, isDone: () => !left };
+    return { task: { ...task, run }, isDone: () => !left };
   }
 }

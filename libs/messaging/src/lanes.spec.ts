@@ -10,11 +10,12 @@ function stage(lanes: Lanes) {
   const ended: string[] = [];
   const release = new Map<string, () => void>();
   const free = new Map<string, () => void>();
-  const push = (name: string, lane: string, group?: string) =>
+  const push = (name: string, lane: string, group?: string, tenant?: string) =>
     lanes.push(
       {
         lane,
         group,
+        tenant,
         run: async (releasePlace) => {
           running.push(name);
           free.set(name, releasePlace);
@@ -51,6 +52,21 @@ describe('Lanes', () => {
     expect(running).toEqual(['slow-1', 'quick', 'slow-3']);
   });
 
+  it('limit the concurrency of a tenant with many groups, which take turns, without delaying other tenants', async () => {
+    const { running, push, end } = stage(new Lanes({ concurrency: 10, groupConcurrency: 2, tenantConcurrency: 3 }));
+    for (const group of ['a', 'b', 'c']) for (const n of [1, 2]) push(`${group}${n}`, `${group}${n}`, group, 'greedy');
+    push('quick', 'quick', 'd', 'other');
+    expect(running).toEqual(['a1', 'a2', 'b1', 'quick']);
+    await end('a1');
+    expect(running).toEqual(['a2', 'b1', 'quick', 'b2']);
+    await end('b1');
+    expect(running).toEqual(['a2', 'quick', 'b2', 'c1']);
+    for (const name of ['a2', 'b2', 'c1', 'c2', 'quick']) await end(name);
+    expect(running).toEqual([]);
+    push('a3', 'a3', 'a', 'greedy');
+    expect(running).toEqual(['a3']);
+  });
+
   it('start a task of a group that has none in progress from the reserve when others use up the concurrency', async () => {
     const { running, push, end } = stage(new Lanes({ concurrency: 2, reserve: 2 }));
     for (const n of [1, 2, 3]) push(`greedy-${n}`, `greedy-${n}`, 'greedy');
@@ -85,7 +101,7 @@ describe('Lanes', () => {
     const chosen = fc.array(fc.record({ lane: fc.nat(7), action: fc.constantFrom('push', 'release', 'end') }), { maxLength: 200 });
     await fc.assert(
       fc.asyncProperty(chosen, async (steps) => {
-        const lanes = new Lanes({ concurrency: 4, groupConcurrency: 2, reserve: 1 });
+        const lanes = new Lanes({ concurrency: 4, groupConcurrency: 2, tenantConcurrency: 3, reserve: 1 });
         const inProgress: { name: number; lane: number; counts: boolean; release(): void; end(): void }[] = [];
         const begun = new Map<number, number[]>();
         let pushed = 0;
@@ -97,12 +113,13 @@ describe('Lanes', () => {
               inProgress.push({ name, lane, counts: true, release, end });
             });
           };
-          lanes.push({ lane: `${lane}`, group: `${lane % 3}`, run }, () => {});
+          lanes.push({ lane: `${lane}`, group: `${lane % 3}`, tenant: lane % 3 === 0 ? undefined : 'both', run }, () => {});
         };
         const check = () => {
           const counted = inProgress.filter(({ counts }) => counts);
           expect(counted.length).toBeLessThanOrEqual(5);
           for (const group of [0, 1, 2]) expect(counted.filter(({ lane }) => lane % 3 === group).length).toBeLessThanOrEqual(2);
+          expect(counted.filter(({ lane }) => lane % 3 !== 0).length).toBeLessThanOrEqual(3);
           expect(new Set(inProgress.map(({ lane }) => lane)).size).toBe(inProgress.length);
         };
         const endFirst = async (lane?: number) => {

@@ -4,10 +4,14 @@ export interface Task {
   lane: string;
   /** The lanes of one group share a limit, so that a slow group does not use up the total concurrency. */
   group?: string;
+  /** The groups of one tenant share a limit, so that one with many slow groups does not use up the total concurrency either. */
+  tenant?: string;
   /** release: frees its place in the limits of concurrency, for instance while its outcome is stored. Its lane stays occupied until it ends. */
   run(release: () => void): Promise<void>;
   /** Called instead of `run` if the task no longer belongs to this process. */
   drop?(): void;
+  /** Set for the task of a record: whether this process may begin it now, or has begun it. Another process may have done it otherwise. */
+  isOwn?(): boolean;
 }
 
 export interface LanesOptions {
@@ -15,13 +19,25 @@ export interface LanesOptions {
   concurrency: number;
   /** The maximum number of tasks of one group in progress; without it, only `concurrency` applies. */
   groupConcurrency?: number;
+  /** The maximum number of tasks of one tenant in progress; without it, only the others apply. */
+  tenantConcurrency?: number;
   /** Additional tasks beyond `concurrency`, each for a group that has none in progress, so that a group need not wait for the tasks of others. */
   reserve?: number;
   /** Called for each failure of a task, before the task is retried. */
   onFailure?(error: unknown, lane: string): void;
 }
 
+interface Tenant {
+  /** The number of its groups; when it reaches zero, the tenant is removed. */
+  groups: number;
+  running: number;
+  /** Lanes with work that wait for the limit of the tenant. */
+  waiting: Lane[];
+}
+
 interface Group {
+  tenant: Tenant | undefined;
+  tenantKey: string | undefined;
   /** The number of its lanes that have work; when it reaches zero, the group is removed. */
   lanes: number;
   running: number;
@@ -40,13 +56,14 @@ interface Lane {
 /**
  * Keyed lanes: ordered within a lane, concurrent across lanes, with limits on concurrency. A lane exists while it has work.
  *
- *   push ──► lane idle? ──► group below its limit? ──► total below its limit? ──► runs ──► next task of the lane
- *              │ no: behind      │ no: waits in             │ no: waits
- *              ▼ the others      ▼ its group                ▼ in `ready`
+ *   push ──► lane idle? ──► group and tenant below their limits? ──► total below its limit? ──► runs ──► next task of the lane
+ *              │ no: behind      │ no: waits in                          │ no: waits
+ *              ▼ the others      ▼ its group or tenant                   ▼ in `ready`
  */
 export class Lanes {
   private readonly lanes = new Map<string, Lane>();
   private readonly groups = new Map<string, Group>();
+  private readonly tenants = new Map<string, Tenant>();
   private readonly ready: Lane[] = [];
   private running = 0;
   private count = 0;
@@ -64,7 +81,7 @@ export class Lanes {
     let lane = this.lanes.get(task.lane);
     if (!lane) {
       const groupKey = task.group ?? task.lane;
-      lane = { key: task.lane, group: this.group(groupKey), groupKey, tasks: [], running: false };
+      lane = { key: task.lane, group: this.group(groupKey, task.tenant), groupKey, tasks: [], running: false };
       this.lanes.set(task.lane, lane);
       lane.group.lanes += 1;
     }
@@ -78,14 +95,34 @@ export class Lanes {
     return new Promise((resolve) => this.waiters.push({ below, resolve }));
   }
 
-  private group(key: string): Group {
+  private group(key: string, tenantKey: string | undefined): Group {
     let group = this.groups.get(key);
-    if (!group) this.groups.set(key, (group = { lanes: 0, running: 0, waiting: [] }));
+    if (!group) {
+      const tenant = tenantKey === undefined ? undefined : this.tenant(tenantKey);
+      if (tenant) tenant.groups += 1;
+      this.groups.set(key, (group = { tenant, tenantKey, lanes: 0, running: 0, waiting: [] }));
+    }
     return group;
   }
 
+  private tenant(key: string): Tenant {
+    let tenant = this.tenants.get(key);
+    if (!tenant) this.tenants.set(key, (tenant = { groups: 0, running: 0, waiting: [] }));
+    return tenant;
+  }
+
+  private removeGroup(key: string, { tenant, tenantKey }: Group): void {
+    this.groups.delete(key);
+    if (!tenant || tenantKey === undefined) return;
+    tenant.groups -= 1;
+    if (tenant.groups === 0) this.tenants.delete(tenantKey);
+  }
+
   private offer(lane: Lane): void {
-    if (lane.group.running >= (this.options.groupConcurrency ?? Infinity)) lane.group.waiting.push(lane);
+    const { group } = lane;
+    const { groupConcurrency = Infinity, tenantConcurrency = Infinity } = this.options;
+    if (group.running >= groupConcurrency) group.waiting.push(lane);
+    else if (group.tenant && group.tenant.running >= tenantConcurrency) group.tenant.waiting.push(lane);
     else if (this.running >= this.limitFor(lane)) this.ready.push(lane);
     else void this.run(lane);
   }
@@ -100,6 +137,7 @@ export class Lanes {
     if (!task) throw new Error(`lane ${lane.key} has nothing to run`);
     lane.running = true;
     lane.group.running += 1;
+    if (lane.group.tenant) lane.group.tenant.running += 1;
     this.running += 1;
     let isReleased = false;
     const release = () => {
@@ -124,10 +162,17 @@ export class Lanes {
     this.next(lane, isReleased);
   }
 
-  /** A task of the group does not count any more; the next lane of the group that waits for it is ready. */
+  /** A task of the group does not count any more; the next lanes that wait for it are ready. */
   private release(group: Group): void {
+    const { tenant } = group;
     group.running -= 1;
     this.running -= 1;
+    if (tenant) {
+      tenant.running -= 1;
+      const { tenantConcurrency = Infinity } = this.options;
+      // before the group's own next lane: the groups of a tenant take turns
+      if (tenant.waiting.length > 0) this.ready.push(...tenant.waiting.splice(0, tenantConcurrency - tenant.running));
+    }
     const fellow = group.waiting.shift();
     if (fellow) this.ready.push(fellow);
   }
@@ -163,7 +208,7 @@ export class Lanes {
     if (!hasTasks) {
       this.lanes.delete(lane.key);
       group.lanes -= 1;
-      if (group.lanes === 0) this.groups.delete(lane.groupKey);
+      if (group.lanes === 0) this.removeGroup(lane.groupKey, group);
     }
     if (!isReleased) this.release(group);
     else if (hasTasks && group.waiting.length === 0) this.offer(lane);

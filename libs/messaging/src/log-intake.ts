@@ -73,7 +73,7 @@ class AssignedPartition {
 export class LogIntake {
   private partitions = new Map<number, AssignedPartition>();
   private generation = 0;
-  private waiters: (() => void)[] = [];
+  private capacity: PromiseWithResolvers<void> | undefined;
 
   /** refetch: requests that the partition is fetched from this offset on. */
   constructor(
@@ -110,7 +110,7 @@ export class LogIntake {
 
   /** Resolves when records may be accepted again. */
   waitForCapacity(): Promise<void> {
-    return new Promise((resolve) => this.waiters.push(resolve));
+    return (this.capacity ??= Promise.withResolvers()).promise;
   }
 
   /** Takes the records of a fetch. Returns false if they are not the next ones; then `refetch` has requested the right offset. */
@@ -214,7 +214,8 @@ export class LogIntake {
   }
 
   private wake(): void {
-    for (const resolve of this.waiters.splice(0)) resolve();
+    this.capacity?.resolve();
+    this.capacity = undefined;
   }
 }
 

@@ -54,10 +54,10 @@ export class LogReader {
   /**
    * Reads these ranges, each in order, until `take` returns false for its partition. Throws Unavailable when that takes too long.
    *
-   * @param service whose consumer groups the temporary one is among
+   * @param reader the service whose consumer groups the temporary one is among
    */
-  async read(service: Service, topic: string, ranges: LogRanges, take: Take, { withinMs = READ_MS } = {}): Promise<void> {
-    const group = kafkaName(`${service}.reader-${randomUUID()}`);
+  async read(reader: Service | 'operator', topic: string, ranges: LogRanges, take: Take, { withinMs = READ_MS } = {}): Promise<void> {
+    const group = kafkaName(`${reader}.reader-${randomUUID()}`);
     const consumer = this.kafka.consumer({ groupId: group, allowAutoTopicCreation: false, maxWaitTimeInMs: 200, ...FEW_RETRIES });
     const reading = new Reading(consumer, topic, ranges, take);
     if (reading.isComplete) return;

@@ -23,11 +23,11 @@ export class LogRecord {
     this.headers = message.headers ?? {};
   }
 
-  /** The text of a header; the first one, if the header occurs twice. */
+  /** The text of a header; the first one, if the header occurs twice. One without a value, which Kafka allows, counts as absent. */
   header(name: string): string | undefined {
-    const value = this.headers[name];
+    const value: Buffer | string | (Buffer | string | null)[] | null | undefined = this.headers[name];
     const first = Array.isArray(value) ? value[0] : value;
-    return first === undefined ? undefined : first.toString();
+    return first?.toString();
   }
 
   headerNames(): string[] {

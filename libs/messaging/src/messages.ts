@@ -15,23 +15,27 @@ import {
 import { counter, currentRequestId, type Log } from '#observability';
 import type { SecretBox } from '#secrets';
 import { deleteGroups, WatchedConsumer } from './consumer-life.js';
+import { isBrokerFailure } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
-import type { OutgoingRecord, Publisher } from './publisher.js';
+import { type OutgoingRecord, type Publisher, SEND_WITHIN_MS } from './publisher.js';
+import { ArrivedParts } from './reply-parts.js';
 import { errorFromWire, HEADER, replyContext, requestContext } from './wire.js';
 
 interface Pending {
   resolve(reply: unknown): void;
   reject(error: SluiceError): void;
   timer: NodeJS.Timeout;
+  /** Of a reply that is larger than a record. */
+  parts?: ArrivedParts;
 }
 
 const TIMEOUT_MS = 10_000;
 /** How long to wait for the late reply to a request whose caller accepts late replies. */
-const LATE_MS = 60_000;
+export const LATE_MS = 60_000;
 /** How long an announcement waits for the services that act on a fact. */
 const ANNOUNCE_MS = 2000;
-/** A broker that does not accept a request for this long is down. */
-const SEND_TIMEOUT_MS = 5000;
+/** The pause before the brokers are asked again. */
+const AGAIN_MS = 1000;
 const decoder = new TextDecoder();
 const lateAnnouncements = counter(
   'announcements_late_total',
@@ -44,6 +48,8 @@ export class Messages {
   private readonly pending = new Map<string, Pending>();
   private readonly repliesTo: string;
   private consumer: WatchedConsumer | undefined;
+  /** The next offset of each partition of the topic of replies. */
+  private readonly positions = new Map<number, string>();
   private isStopped = false;
 
   constructor(
@@ -57,26 +63,49 @@ export class Messages {
     this.repliesTo = repliesTopic(service);
   }
 
-  /** Resolves once replies can be received: a new group starts at the end of the topic that its first fetch finds. */
+  /** Resolves once replies can be received. */
   async connect(): Promise<void> {
     // one group per process: each process reads all replies to its service and takes its own
     const group = `${this.repliesTo}.${randomUUID()}`;
-    this.consumer = new WatchedConsumer(this.kafka, group, this.log, { ownGroup: true, config: { maxWaitTimeInMs: 1000 } });
+    this.consumer = new WatchedConsumer(this.kafka, group, this.log, { ownGroup: true });
     const { consumer } = this.consumer;
-    const fetched = new Promise<void>((resolve) => void consumer.on(consumer.events.FETCH, () => resolve()));
+    for (const { partition, high } of await this.ends()) this.positions.set(partition, high);
+    // The group has no committed offsets. Without this, it would begin at the end each time it is joined, and miss the replies before that.
+    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+      for (const partition of payload.memberAssignment[this.repliesTo] ?? []) {
+        const offset = this.positions.get(partition);
+        if (offset !== undefined) consumer.seek({ topic: this.repliesTo, partition, offset });
+      }
+    });
     await this.consumer.start([this.repliesTo], {
       fromBeginning: false,
       autoCommit: false,
       eachBatch: async ({ batch }) => {
         for (const message of batch.messages) {
           const header = (name: string) => message.headers?.[name]?.toString();
-          this.receive(header(HEADER.correlationId) ?? '', message.value, header(HEADER.error), header(HEADER.sealed) !== undefined);
+          const id = header(HEADER.correlationId) ?? '';
+          const pending = this.pending.get(id);
+          // without one, the reply belongs to another process, or came too late
+          if (pending) this.receive(id, pending, message.value ?? Buffer.alloc(0), header);
         }
+        this.positions.set(batch.partition, String(BigInt(batch.lastOffset()) + 1n));
       },
     });
-    await fetched;
     // groups of processes that were killed
     void deleteGroups(this.kafka, this.log, (other) => other.startsWith(`${this.repliesTo}.`) && other !== group);
+  }
+
+  /** The end of each partition of the topic of replies. Waits for brokers that are down. */
+  private async ends(): Promise<{ partition: number; high: string }[]> {
+    for (;;) {
+      try {
+        return await this.kafka.withAdmin((admin) => admin.fetchTopicOffsets(this.repliesTo));
+      } catch (error) {
+        if (!isBrokerFailure(error)) throw error;
+        this.log.warn({ topic: this.repliesTo, err: error }, 'replies.end-unknown');
+        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      }
+    }
   }
 
   /** The service stops: requests without a reply after `ms` fail, because the services that they wait for may be stopping, too. */
@@ -153,7 +182,6 @@ export class Messages {
         pending.timer = setTimeout(late, LATE_MS);
       };
       const pending: Pending = { resolve: resolve, reject, timer: setTimeout(late, timeoutMs) };
-      const notSent = setTimeout(() => fail(notAccepted()), Math.min(SEND_TIMEOUT_MS, timeoutMs));
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
         [HEADER.message]: message,
@@ -163,34 +191,33 @@ export class Messages {
         ...(secret ? { [HEADER.sealed]: '1' } : {}),
         ...requestIdHeader(),
       };
-      this.publisher.send([{ topic: requestsTopic(service), key, value, headers }]).then(
-        () => clearTimeout(notSent),
-        (error: Error) => {
-          clearTimeout(notSent);
-          this.log.warn({ message, err: error }, 'request.not-sent');
-          fail(notAccepted());
-        },
-      );
+      const withinMs = Math.min(SEND_WITHIN_MS, timeoutMs);
+      this.publisher.send([{ topic: requestsTopic(service), key, value, headers }], { withinMs }).catch((error: Error) => {
+        this.log.warn({ message, err: error }, 'request.not-sent');
+        fail(notAccepted());
+      });
     });
   }
 
   /**
-   * Publishes a fact or a queued command; resolves when Kafka has acknowledged it. One about a change of rows goes through the outbox instead.
+   * Publishes a fact or a queued command; resolves when Kafka has acknowledged it. Throws Unavailable if it does not in time. One about a change of rows
+   * goes through the outbox instead.
    */
   publish<Payload extends object>(contract: Fact<Payload> | QueuedCommand<Payload>, payload: Payload, key: string): Promise<void> {
-    return this.publisher.send([recordOf(contract, payload, key)]);
+    return this.publisher.send([recordOf(contract, payload, key)], { withinMs: SEND_WITHIN_MS });
   }
 
-  private receive(correlationId: string, value: Buffer | null, error: string | undefined, isSealed: boolean): void {
-    const pending = this.pending.get(correlationId);
-    // the reply belongs to another process, or came too late
-    if (!pending) return;
+  private receive(correlationId: string, pending: Pending, value: Buffer, header: (name: string) => string | undefined): void {
+    const part = header(HEADER.part);
+    const whole = part === undefined ? value : (pending.parts ??= new ArrivedParts()).add(part, value);
+    if (!whole) return;
     this.pending.delete(correlationId);
     clearTimeout(pending.timer);
+    const error = header(HEADER.error);
     try {
       if (error !== undefined) throw errorFromWire(error);
-      const text = value === null ? '' : decoder.decode(value);
-      const reply = isSealed ? this.box.open(text, replyContext(correlationId)) : text;
+      const text = decoder.decode(whole);
+      const reply = header(HEADER.sealed) === undefined ? text : this.box.open(text, replyContext(correlationId));
       pending.resolve(reply === '' ? undefined : JSON.parse(reply));
     } catch (reason) {
       pending.reject(reason as SluiceError);

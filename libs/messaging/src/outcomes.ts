@@ -6,7 +6,7 @@ import type { Task } from './lanes.js';
 import type { LogRecord } from './log-record.js';
 import { BadRecord } from './payload.js';
 import type { TransportOptions } from './transport.js';
-import type { Publisher } from './publisher.js';
+import type { OutgoingRecord } from './publisher.js';
 
 const handled = counter('records_handled_total', 'Records that a handler has finished with, by how it ended.', ['topic', 'outcome']);
 
@@ -53,7 +53,7 @@ export class Outcomes {
 
   private async reject(record: LogRecord, reason: string): Promise<void> {
     const { publisher, service, log } = this.options;
-    await sendToDeadLetter(publisher, service, record, reason);
+    await publisher.send([deadLetterRecord(service, record, reason)]);
     log.warn({ ...whereOf(record), reason }, 'record.rejected');
     handled.inc({ topic: record.topic, outcome: 'rejected' });
   }
@@ -81,21 +81,19 @@ const whereOf = ({ topic, partition, offset }: LogRecord) => ({ topic, partition
 
 const deadLetters = counter('dead_letters_total', 'Records that were copied to a dead-letter topic.', ['topic']);
 
-/** Copies a record that cannot be handled, byte for byte, with the reason and its position. */
-export async function sendToDeadLetter(publisher: Publisher, service: Service, record: LogRecord, reason: string): Promise<void> {
+/** The copy of a record that cannot be handled, byte for byte, with the reason and its position. */
+export function deadLetterRecord(service: Service, record: LogRecord, reason: string): OutgoingRecord {
   deadLetters.inc({ topic: record.topic });
-  await publisher.send([
-    {
-      topic: deadLetterTopic(service),
-      key: record.key ?? '',
-      value: record.value,
-      headers: {
-        ...record.headerEntries(),
-        'dead-letter-reason': reason.slice(0, 1000),
-        'dead-letter-topic': record.topic,
-        'dead-letter-partition': String(record.partition),
-        'dead-letter-offset': String(record.offset),
-      },
+  return {
+    topic: deadLetterTopic(service),
+    key: record.key ?? '',
+    value: record.value,
+    headers: {
+      ...record.headerEntries(),
+      'dead-letter-reason': reason.slice(0, 1000),
+      'dead-letter-topic': record.topic,
+      'dead-letter-partition': String(record.partition),
+      'dead-letter-offset': String(record.offset),
     },
-  ]);
+  };
 }

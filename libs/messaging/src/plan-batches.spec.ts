@@ -4,13 +4,15 @@ import { PlanBatches } from './plan-batches.js';
 import type { Task } from './lanes.js';
 import { LogRecord } from './log-record.js';
 
-const record = (topic: string, partition: number, offset: number) =>
-  new LogRecord(topic, partition, { key: null, value: null, offset: String(offset), timestamp: '1' } as KafkaMessage, 1);
+const record = (topic: string, partition: number, offset: number, bytes = 0) =>
+  new LogRecord(topic, partition, { key: null, value: Buffer.alloc(bytes), offset: String(offset), timestamp: '1' } as KafkaMessage, 1);
 
-const records = (topic: string, partition: number, count: number) =>
-  Array.from({ length: count }, (_, offset) => record(topic, partition, offset));
+const records = (topic: string, partition: number, count: number, bytes = 0) =>
+  Array.from({ length: count }, (_, offset) => record(topic, partition, offset, bytes));
 
 const nameOf = ({ topic, partition, offset }: LogRecord) => `${topic}/${partition}/${offset}`;
+
+const most = (records: number) => ({ records, bytes: Infinity });
 
 const taskOf = (each: LogRecord): Task[] => [{ lane: nameOf(each), run: () => Promise.resolve() }];
 
@@ -22,7 +24,7 @@ describe('PlanBatches', () => {
     const plans = new PlanBatches((given) => {
       calls.push(given.map(nameOf));
       return given.map(taskOf);
-    }, 100);
+    }, most(100));
     const [first, second] = await Promise.all([plans.plan('a', records('a', 0, 2)), plans.plan('a', records('a', 1, 1))]);
     expect(calls).toEqual([['a/0/0', 'a/0/1', 'a/1/0']]);
     expect(lanesOf(first)).toEqual(['a/0/0', 'a/0/1']);
@@ -34,7 +36,7 @@ describe('PlanBatches', () => {
     const plans = new PlanBatches((given) => {
       calls.push(given.map(nameOf));
       return given.map(taskOf);
-    }, 100);
+    }, most(100));
     await Promise.all([plans.plan('a', records('a', 0, 1)), plans.plan('b', records('b', 0, 1)), plans.plan('a', records('a', 1, 1))]);
     expect(calls).toEqual([['a/0/0', 'a/1/0'], ['b/0/0']]);
   });
@@ -47,7 +49,7 @@ describe('PlanBatches', () => {
       await new Promise((resolve) => setImmediate(resolve));
       order.push(`end ${name}`);
       return given.map(taskOf);
-    }, 1);
+    }, most(1));
     const planned = ['a/0', 'a/1', 'a/2'].map((_, partition) =>
       plans.plan('a', records('a', partition, 1)).then((tasks) => order.push(`push ${lanesOf(tasks)[0]}`)),
     );
@@ -55,14 +57,48 @@ describe('PlanBatches', () => {
     expect(order).toEqual(['a/0/0', 'a/1/0', 'a/2/0'].flatMap((name) => [`begin ${name}`, `end ${name}`, `push ${name}`]));
   });
 
-  it('passes no more records to a call than allowed, except for one large batch', async () => {
+  it('passes no more records and bytes to a call than allowed, except for one large record', async () => {
+    const sizes: number[] = [];
+    const plans = new PlanBatches(
+      (given) => {
+        sizes.push(given.length);
+        return given.map(taskOf);
+      },
+      { records: 10, bytes: 20 },
+    );
+    const planned = await Promise.all([25, 6, 5, 4].map((count, partition) => plans.plan('a', records('a', partition, count))));
+    expect(sizes).toEqual([10, 10, 5]);
+    expect(planned.map(({ length }) => length)).toEqual([10, 6, 5, 4]);
+    expect(await plans.plan('a', records('a', 0, 3, 9))).toHaveLength(2);
+    expect(await plans.plan('a', records('a', 0, 3, 99))).toHaveLength(1);
+  });
+
+  it('passes fewer records to the call after one that returned the tasks of some only, and more again later', async () => {
     const sizes: number[] = [];
     const plans = new PlanBatches((given) => {
       sizes.push(given.length);
-      return given.map(taskOf);
-    }, 10);
-    await Promise.all([25, 6, 5, 4].map((count, partition) => plans.plan('a', records('a', partition, count))));
-    expect(sizes).toEqual([25, 10, 5]);
+      return (sizes.length === 1 ? given.slice(0, 3) : given).map(taskOf);
+    }, most(10));
+    const first = await Promise.all([plans.plan('a', records('a', 0, 2)), plans.plan('a', records('a', 1, 4))]);
+    expect(first.map(lanesOf)).toEqual([['a/0/0', 'a/0/1'], ['a/1/0']]);
+    for (let n = 0; n < 3; n++) await plans.plan('a', records('a', 0, 20));
+    expect(sizes).toEqual([6, 3, 6, 10]);
+  });
+
+  it('plans nothing without capacity', async () => {
+    let hasCapacity = true;
+    const plans = new PlanBatches(
+      (given) => {
+        hasCapacity = false;
+        return given.map(taskOf);
+      },
+      most(2),
+      () => hasCapacity,
+    );
+    const planned = await Promise.all([0, 1].map((partition) => plans.plan('a', records('a', partition, 2))));
+    expect(planned.map(({ length }) => length)).toEqual([2, 0]);
+    hasCapacity = true;
+    expect(await plans.plan('a', records('a', 1, 2))).toHaveLength(2);
   });
 
   it('reports an error of a call to every partition that shared it, and continues', async () => {
@@ -71,7 +107,7 @@ describe('PlanBatches', () => {
       calls += 1;
       if (calls === 1) throw new Error('no database');
       return given.map(taskOf);
-    }, 100);
+    }, most(100));
     const shared = await Promise.allSettled([plans.plan('a', records('a', 0, 1)), plans.plan('a', records('a', 1, 1))]);
     expect(shared.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(lanesOf(await plans.plan('a', records('a', 0, 1)))).toEqual(['a/0/0']);

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Task } from './lanes.js';
 import type { LogRecord } from './log-record.js';
 
+/** Returns the tasks of each record; only of the first ones, at least one, if all of them would be too many tasks. */
 export type Plan = (records: LogRecord[]) => Task[][] | Promise<Task[][]>;
 
 /** Records of one partition that wait to be planned. */
@@ -15,39 +16,59 @@ interface Waiting {
 /**
  * Plans the records of several partitions in one call, so that one SQL statement serves a whole fetch. One call is in progress at a time: records
  * that come meanwhile share the next one.
+ *
+ * After a call that returned the tasks of some records only, the next ones get no more than those, and then twice as many, and so on.
  */
 export class PlanBatches {
   private waiting: Waiting[] = [];
-  private working: Promise<void> | undefined;
+  private isWorking = false;
+  /** The number of records in the next call. */
+  private together: number;
 
-  /** maxRecords: of records in a call, unless one partition has more. */
+  /**
+   * @param most the limits of a call; one record may be larger
+   * @param hasCapacity whether more tasks are accepted
+   */
   constructor(
     private readonly call: Plan,
-    private readonly maxRecords: number,
-  ) {}
+    private readonly most: { records: number; bytes: number },
+    private readonly hasCapacity: () => boolean = () => true,
+  ) {
+    this.together = most.records;
+  }
 
-  /** The tasks of each record. An error of the call reaches all partitions that share it. */
+  /**
+   * The tasks of each of the first records: of all, some or, without capacity, none. The caller requests those of the others again. An error of the call
+   * reaches all partitions that share it.
+   */
   plan(topic: string, records: LogRecord[]): Promise<Task[][]> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ topic, records, resolve, reject });
-      this.working ??= this.work().finally(() => (this.working = undefined));
+      if (!this.isWorking) void this.work();
     });
   }
 
   private async work(): Promise<void> {
+    this.isWorking = true;
     while (this.waiting.length > 0) {
       // the other partitions of the fetch arrive in this turn, and the tasks of the call before this one enter their lanes
       await nextTurn();
+      if (!this.hasCapacity()) {
+        for (const each of this.waiting.splice(0)) each.resolve([]);
+        break;
+      }
       const shared = this.next();
-      const records = shared.flatMap((each) => each.records);
+      const records = this.first(shared.flatMap((each) => each.records));
       try {
         const plans = await this.call(records);
+        this.together = plans.length < records.length ? plans.length : Math.min(2 * this.together, this.most.records);
         let start = 0;
         for (const each of shared) each.resolve(plans.slice(start, (start += each.records.length)));
       } catch (error) {
         for (const each of shared) each.reject(error);
       }
     }
+    this.isWorking = false;
   }
 
   /** The longest-waiting records, and those of other partitions of the topic that fit in. */
@@ -55,11 +76,22 @@ export class PlanBatches {
     const topic = this.waiting[0]?.topic;
     let size = 0;
     const shared = this.waiting.filter((each, index) => {
-      if (each.topic !== topic || (index > 0 && size + each.records.length > this.maxRecords)) return false;
+      if (each.topic !== topic || (index > 0 && size + each.records.length > this.together)) return false;
       size += each.records.length;
       return true;
     });
     this.waiting = this.waiting.filter((each) => !shared.includes(each));
     return shared;
+  }
+
+  /** The first records, as many as a call may have. */
+  private first(records: LogRecord[]): LogRecord[] {
+    let [count, bytes] = [0, 0];
+    for (const { value } of records) {
+      bytes += value?.length ?? 0;
+      if (count === this.together || (count > 0 && bytes > this.most.bytes)) break;
+      count += 1;
+    }
+    return records.slice(0, count);
   }
 }

@@ -17,7 +17,8 @@ function controlled() {
   return { publisher: new Publisher(kafka as unknown as KafkaClient), batches, begun: () => begun.promise };
 }
 
-const record = (key: string) => [{ topic: 'events', key, value: '1' }];
+const record = (key: string, value = '1') => [{ topic: 'events', key, value }];
+const MIB = 1024 * 1024;
 
 describe('a publisher', () => {
   it('sends what comes while a batch is under way in the next one, in order', async () => {
@@ -47,5 +48,31 @@ describe('a publisher', () => {
     batches[1]?.taken();
     await Promise.all([underWay, patient]);
     expect(batches.map(({ keys }) => keys)).toEqual([['a'], ['c']]);
+  });
+
+  it('refuses records with a time limit at once while many wait, all of a call or none, and others never', async () => {
+    const { publisher, batches, begun } = controlled();
+    const first = begun();
+    const large = 'x'.repeat(MIB);
+    const waiting = Array.from({ length: 63 }, (_, n) => publisher.send(record(`${n}`, large), { withinMs: 1000 }));
+    let rejected = false;
+    void Promise.race(waiting).catch(() => (rejected = true));
+    await first;
+    const two = [...record('63', large), ...record('64', large)];
+    await expect(publisher.send(two, { withinMs: 100_000 })).rejects.toMatchObject({
+      code: 'unavailable',
+      details: { reason: 'the message log does not accept records' },
+    });
+    expect(rejected).toBe(false);
+    const patient = publisher.send(two);
+    expect((await Promise.allSettled(waiting)).map(({ status }) => status)).toEqual(Array(63).fill('rejected'));
+    const again = publisher.send(record('again', large), { withinMs: 60_000 });
+    for (const batch of batches) {
+      const next = begun();
+      batch.taken();
+      if (batches.length < 4) await next;
+    }
+    await Promise.all([patient, again]);
+    expect(batches.map(({ keys }) => keys)).toEqual([['0'], ['63'], ['64'], ['again']]);
   });
 });

@@ -16,15 +16,22 @@ export interface OutgoingRecord {
 /** The bytes of a record in addition to its value and headers. */
 const RECORD_OVERHEAD = 100;
 
+/** A share of the records of one caller. */
 interface Waiting {
   records: OutgoingRecord[];
+  bytes: number;
   resolve(): void;
   reject(error: Error): void;
 }
 
+/** For callers whose clients wait: a broker that does not acknowledge records within this time, in ms, counts as unavailable. */
+export const SEND_WITHIN_MS = 5000;
+/** The most that may wait of the records with a time limit: clients repeat requests while the brokers are down. */
+const MOST_WAITING_BYTES = 64 * 1024 * 1024;
+
 const MAX_BATCH_BYTES = 512 * 1024;
-/** A smaller batch is not worth compressing. */
-const COMPRESS_FROM_BYTES = 1024;
+/** Compressing a smaller batch, and decompressing it in each consumer, takes more CPU time than its bytes. */
+const COMPRESS_FROM_BYTES = 16 * 1024;
 
 /**
  * Sends records in batches: kafkajs has no linger and sends a request for each `send`, which costs half a millisecond
@@ -33,7 +40,10 @@ const COMPRESS_FROM_BYTES = 1024;
  */
 export class Publisher {
   private readonly producer: Producer;
-  private waiting: Waiting[] = [];
+  /** In the order in which they were sent. */
+  private readonly waiting = new Set<Waiting>();
+  /** Of the records with a time limit. */
+  private limitedBytes = 0;
   private flushing = false;
   private timer: NodeJS.Immediate | undefined;
 
@@ -46,31 +56,45 @@ export class Publisher {
   }
 
   /**
-   * Resolves when the broker has all of the records (acks from all in-sync replicas); rejects if the broker refuses them. withinMs: rejects
-   * with Unavailable after this time; records whose batch has not begun by then are not sent any more.
+   * Resolves when the broker has all of the records (acks from all in-sync replicas); rejects if the broker refuses them.
+   *
+   * withinMs: rejects with Unavailable after this time, and at once while too many records with a time limit wait; records whose batch has not
+   * begun by then are not sent any more. Without it, records wait as long as kafkajs retries: for callers that limit and repeat their own work, such
+   * as consumers.
    */
-  send(records: OutgoingRecord[], { withinMs }: { withinMs?: number } = {}): Promise<void> {
-    if (records.length === 0) return Promise.resolve();
+  async send(records: OutgoingRecord[], { withinMs }: { withinMs?: number } = {}): Promise<void> {
+    const parts = shares(records).map((share) => ({ records: share, bytes: bytesOf(share) }));
+    const bytes = withinMs === undefined ? 0 : parts.reduce((sum, part) => sum + part.bytes, 0);
+    // all shares or none: a caller that repeats the records would send the others twice
+    if (this.limitedBytes + bytes > MOST_WAITING_BYTES) throw notTaken('too many records wait for Kafka');
+    this.limitedBytes += bytes;
+    try {
+      await Promise.all(parts.map((part) => this.add(part, withinMs)));
+    } finally {
+      this.limitedBytes -= bytes;
+    }
+  }
+
+  private add(part: Pick<Waiting, 'records' | 'bytes'>, withinMs: number | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { records, resolve, reject };
+      const waiting: Waiting = { ...part, resolve, reject };
       if (withinMs !== undefined) this.limit(waiting, withinMs);
-      this.waiting.push(waiting);
+      this.waiting.add(waiting);
       if (!this.flushing) this.timer ??= setImmediate(() => void this.flush());
     });
   }
 
   /** Sends the waiting records, then disconnects. */
   async close(): Promise<void> {
-    while (this.waiting.length > 0 || this.flushing) await new Promise((resolve) => setTimeout(resolve, 5));
+    while (this.waiting.size > 0 || this.flushing) await new Promise((resolve) => setTimeout(resolve, 5));
     await this.producer.disconnect();
   }
 
   private limit(waiting: Waiting, withinMs: number): void {
     const { resolve, reject } = waiting;
     const timer = setTimeout(() => {
-      const index = this.waiting.indexOf(waiting);
-      if (index >= 0) this.waiting.splice(index, 1);
-      reject(new Unavailable('Kafka does not take records'));
+      this.waiting.delete(waiting);
+      reject(notTaken('Kafka does not take records'));
     }, withinMs);
     waiting.resolve = () => {
       clearTimeout(timer);
@@ -85,7 +109,7 @@ export class Publisher {
   private async flush(): Promise<void> {
     this.timer = undefined;
     this.flushing = true;
-    while (this.waiting.length > 0) {
+    while (this.waiting.size > 0) {
       const { batch, bytes } = this.take();
       try {
         await this.producer.sendBatch({
@@ -106,17 +130,19 @@ export class Publisher {
   }
 
   private take(): { batch: Waiting[]; bytes: number } {
-    let bytes = 0;
-    let count = 0;
-    for (const { records } of this.waiting) {
-      const size = records.reduce((sum, record) => sum + sizeOf(record) + RECORD_OVERHEAD, 0);
-      if (count > 0 && bytes + size > MAX_BATCH_BYTES) break;
-      bytes += size;
-      count += 1;
+    const batch: Waiting[] = [];
+    let sum = 0;
+    for (const waiting of this.waiting) {
+      if (batch.length > 0 && sum + waiting.bytes > MAX_BATCH_BYTES) break;
+      sum += waiting.bytes;
+      batch.push(waiting);
+      this.waiting.delete(waiting);
     }
-    return { batch: this.waiting.splice(0, count), bytes };
+    return { batch, bytes: sum };
   }
 }
+
+const notTaken = (what: string): Unavailable => new Unavailable(what, 'the message log does not accept records');
 
 const batchTopics = (batch: Waiting[]): string =>
   `topics ${[...new Set(batch.flatMap(({ records }) => records.map(({ topic }) => topic)))].join(', ')}`;
@@ -139,6 +165,8 @@ function byTopic(batch: Waiting[]): { topic: string; messages: Message[] }[] {
 
 /** The size of the records that are sent together: the broker rejects a batch larger than the topic's `max.message.bytes`, on every retry. */
 const SHARE_BYTES = 256 * 1024;
+
+const bytesOf = (records: OutgoingRecord[]): number => records.reduce((sum, record) => sum + sizeOf(record) + RECORD_OVERHEAD, 0);
 
 /** About the bytes of a record's value and headers. */
 export function sizeOf({ value, headers }: Pick<OutgoingRecord, 'value' | 'headers'>): number {

@@ -1,6 +1,7 @@
 import { Invalid, SluiceError, Unavailable } from '#contracts';
 import type { LogRecord } from './log-record.js';
 import { BadRecord, jsonOf, parsed } from './payload.js';
+import { MAX_REPLY_BYTES, partHeader, partsOf } from './reply-parts.js';
 import type { Handler, TransportOptions } from './transport.js';
 import { errorToWire, HEADER, replyContext, requestContext } from './wire.js';
 
@@ -27,22 +28,34 @@ export class Requests {
     const headers: Record<string, string> = { [HEADER.correlationId]: correlationId };
     // a sealed request gets a sealed reply
     const isSealed = record.header(HEADER.sealed) !== undefined;
-    let value: string | Buffer = Buffer.alloc(0);
+    let value: Buffer;
     try {
       const handler = this.handlers.get(message);
       if (!handler) throw new BadRecord(`unknown message ${message}`);
       const payload = isSealed ? parsed(box.open(String(record.value), requestContext(correlationId))) : jsonOf(record);
       const result = await handler(payload, record);
-      if (result !== undefined) value = JSON.stringify(result);
-      if (isSealed) {
-        value = box.seal(String(value), replyContext(correlationId));
-        headers[HEADER.sealed] = '1';
-      }
+      const text = result === undefined ? '' : JSON.stringify(result);
+      value = Buffer.from(isSealed ? box.seal(text, replyContext(correlationId)) : text);
+      if (isSealed) headers[HEADER.sealed] = '1';
+      if (value.length > MAX_REPLY_BYTES)
+        throw new SluiceError('unprocessable', `the response would be larger than ${MAX_REPLY_BYTES} bytes`);
     } catch (error) {
       headers[HEADER.error] = errorToWire(this.replyError(error, fields));
+      value = Buffer.alloc(0);
     }
-    // a reply that Kafka does not accept is sent again: the handler does not run twice for it
-    await withRetries(() => publisher.send([{ topic: replyTo, key: correlationId, headers, value }]));
+    try {
+      for (const part of partsOf(value)) {
+        const header = partHeader(part);
+        const record = {
+          ...{ topic: replyTo, key: correlationId, value: part.value },
+          headers: header === undefined ? headers : { ...headers, [HEADER.part]: header },
+        };
+        await withRetries(() => publisher.send([record]));
+      }
+    } catch (err) {
+      // not thrown: the handler would run twice, for a caller that has given up
+      log.warn({ ...fields, err }, 'request.reply-not-sent');
+    }
   }
 
   /** The error that the caller receives. */

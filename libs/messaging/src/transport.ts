@@ -42,6 +42,8 @@ type Planner = (records: LogRecord[]) => Promise<Task[][]>;
 const REQUESTS_GROUP = 'requests';
 /** More than the long requests of each service, which it limits, can occupy together. */
 const REQUESTS: ConsumerSettings = { concurrency: 128 };
+/** Facts are rarer than events, and cost less when they are repeated. */
+const FACTS: ConsumerSettings = { commitEveryMs: 500 };
 const DEFAULTS = { concurrency: 32 };
 /** Waiting tasks per task in progress. */
 const WAITING = 4;
@@ -114,7 +116,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   /** One consumer per group, for all topics that its methods handle. */
   private recordConsumers(): LaneConsumer[] {
     const groups = new Map<string, { topics: Map<string, Planner>; settings: ConsumerSettings }>([
-      [FACTS_GROUP, { topics: new Map(), settings: {} }],
+      [FACTS_GROUP, { topics: new Map(), settings: FACTS }],
     ]);
     for (const { entry, handler } of this.entryPoints('consumes', 'consumes-batch')) {
       const settings = typeof entry.settings === 'function' ? entry.settings() : entry.settings;
@@ -138,13 +140,21 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
         ? await Promise.all(records.map((record) => payloadOf(payload, record).catch((error: BadRecord) => error)))
         : records;
       const valid = values.filter((value: object) => !(value instanceof BadRecord));
-      const planned = kind === 'consumes' || valid.length === 0 ? [] : (((await handler(valid)) as Task[][] | undefined) ?? []);
-      let next = 0;
-      return records.map((record, index) => {
+      const handled = kind === 'consumes-batch' && valid.length > 0 ? ((await handler(valid)) as Task[][] | undefined) : undefined;
+      const planned = (handled ?? valid.map((): Task[] => [])).values();
+      const plans: Task[][] = [];
+      for (const [index, record] of records.entries()) {
         const value = values[index];
-        if (value instanceof BadRecord) return [this.outcomes.deadLetterTask(record, value.message)];
-        return kind === 'consumes' ? [one(record, value)] : (planned[next++] ?? []);
-      });
+        if (value instanceof BadRecord) plans.push([this.outcomes.deadLetterTask(record, value.message)]);
+        else if (kind === 'consumes') plans.push([one(record, value)]);
+        else {
+          const { value: tasks, done } = planned.next();
+          // the handler has planned the first records only
+          if (done) break;
+          plans.push(tasks);
+        }
+      }
+      return plans;
     };
   }
 

@@ -14,6 +14,8 @@ export const HEADER = {
   requestId: 'request-id',
   /** On a request and on its reply: the value is encrypted. */
   sealed: 'sealed',
+  /** On a reply that is larger than a record: which part of it this is (reply-parts.ts). */
+  part: 'part',
   /** On a reply: the error instead of a result. */
   error: 'error',
 } as const;

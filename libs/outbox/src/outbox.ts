@@ -3,9 +3,9 @@ import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationB
 import type { PoolClient } from 'pg';
 import { Column, Entity, PrimaryGeneratedColumn } from 'typeorm';
 import { Database, Migration, type SchemaPart, type Session } from '#database';
-import { type OutgoingRecord, Publisher, shares } from '#messaging';
+import { isTooLarge, type OutgoingRecord, Publisher, shares } from '#messaging';
 import { EVENTS_TOPIC, OUTBOX_HEADER } from '#contracts';
-import { LOG, type Log } from '#observability';
+import { counter, gauge, LOG, type Log } from '#observability';
 
 /** The NOTIFY channel that wakes the relay. */
 export const CHANNEL = 'outbox';
@@ -56,6 +56,13 @@ export class OutboxRecord {
 
   @Column('bytea', { nullable: true })
   value!: Buffer | null;
+
+  @Column({ type: 'timestamptz', default: () => 'now()' })
+  added_at!: Date;
+
+  /** Kafka refuses it because of its size: it is sent again when a service starts. */
+  @Column('boolean', { default: false })
+  refused!: boolean;
 }
 
 class CreateOutbox1795305600000 extends Migration {
@@ -69,8 +76,19 @@ class CreateOutbox1795305600000 extends Migration {
     )`;
 }
 
+class AddTimesToOutbox1795910400001 extends Migration {
+  readonly sql = 'ALTER TABLE outbox ADD COLUMN added_at timestamptz NOT NULL DEFAULT now()';
+}
+
+class AddRefusalsToOutbox1796000000000 extends Migration {
+  readonly sql = 'ALTER TABLE outbox ADD COLUMN refused boolean NOT NULL DEFAULT false';
+}
+
 /** The table of the outbox, for the schema of an app that has one. */
-export const outboxSchema: SchemaPart = { entities: [OutboxRecord], migrations: [CreateOutbox1795305600000] };
+export const outboxSchema: SchemaPart = {
+  entities: [OutboxRecord],
+  migrations: [CreateOutbox1795305600000, AddTimesToOutbox1795910400001, AddRefusalsToOutbox1796000000000],
+};
 
 interface Row {
   id: number;
@@ -86,6 +104,16 @@ const POLL_MS = 1000;
 const LOCK_RETRY_MS = 1000;
 /** How long a record may wait for others after a batch was sent. One that follows a silence does not wait. */
 const GATHER_MS = 5;
+
+/** How often a replica looks for records that are not sent, whether or not its relay is the active one. */
+const LOOK_EVERY_MS = 10_000;
+const DELAYED_SECONDS = 30;
+
+const oldest = gauge(
+  'outbox_oldest_seconds',
+  'Age of the oldest record of the outbox that Kafka does not have. Refused records do not count.',
+);
+const refused = counter('outbox_refused_total', 'Records of the outbox that Kafka refuses because of their size. They stay in the table.');
 
 /** Marks an event's record as a possible copy, so that routing delivers it once. */
 const recordOf = ({ id, topic, key, headers, value }: Row): OutgoingRecord => ({
@@ -103,6 +131,8 @@ const recordOf = ({ id, topic, key, headers, value }: Row): OutgoingRecord => ({
 @Injectable()
 export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private stopping = false;
+  private delayed = false;
+  private looking: NodeJS.Timeout | undefined;
   private work: Promise<void> = Promise.resolve();
   private wake: () => void = () => {};
 
@@ -114,20 +144,42 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
 
   onApplicationBootstrap(): void {
     this.work = this.run();
+    this.looking = setInterval(() => void this.look(), LOOK_EVERY_MS).unref();
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     this.stopping = true;
+    clearInterval(this.looking);
     this.wake();
     await this.work;
   }
 
+  /** Reports records that no relay sends, whatever the cause; but a refused one is reported when it is refused, and would hide the others. */
+  async look(): Promise<void> {
+    try {
+      const { rows } = await this.database.query<{ age: number }>(
+        'SELECT extract(epoch FROM clock_timestamp() - added_at)::float8 AS age FROM outbox WHERE NOT refused ORDER BY id LIMIT 1',
+      );
+      const age = rows[0]?.age ?? 0;
+      oldest.set(age);
+      const delayed = age > DELAYED_SECONDS;
+      if (delayed && !this.delayed) this.log.warn({ seconds: Math.round(age) }, 'outbox.delayed');
+      this.delayed = delayed;
+    } catch {
+      // the database is down: readiness reports that
+    }
+  }
+
   private async run(): Promise<void> {
+    let isFirst = true;
     while (!this.stopping) {
       let client: PoolClient | undefined;
       try {
         client = await this.database.connect();
         client.on('error', () => this.wake());
+        // the limits of the topics may have been raised
+        if (isFirst) await client.query('UPDATE outbox SET refused = false WHERE refused');
+        isFirst = false;
         client.on('notification', () => this.wake());
         const { rows } = await client.query<{ locked: boolean }>("SELECT pg_try_advisory_lock(hashtext('sluice.outbox')) AS locked");
         if (rows[0]?.locked) await this.relay(client);
@@ -150,7 +202,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
       const woken = this.sleep(POLL_MS);
       const { rows } = await client.query<Row>({
         name: 'outbox-next',
-        text: 'SELECT id, topic, key, headers, value FROM outbox ORDER BY id LIMIT $1',
+        text: 'SELECT id, topic, key, headers, value FROM outbox WHERE NOT refused ORDER BY id LIMIT $1',
         values: [BATCH],
       });
       if (rows.length === 0) {
@@ -158,11 +210,33 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         continue;
       }
       for (const share of shares(rows)) {
-        await this.publisher.send(share.map(recordOf));
-        await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [share.map(({ id }) => id)] });
+        const sent = await this.send(share);
+        await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [sent.map(({ id }) => id)] });
       }
       if (rows.length < BATCH) await sleep(GATHER_MS);
     }
+  }
+
+  /** Returns those that Kafka has: all but the ones that are too large for their topic. */
+  private async send(rows: Row[]): Promise<Row[]> {
+    try {
+      await this.publisher.send(rows.map(recordOf));
+      return rows;
+    } catch (error) {
+      if (!isTooLarge(error)) throw error;
+    }
+    const [row] = rows;
+    if (rows.length > 1 || !row) {
+      const sent: Row[] = [];
+      for (const each of rows) sent.push(...(await this.send([each])));
+      return sent;
+    }
+    const { id, topic, key, value } = row;
+    // it must not hold up the others
+    await this.database.query('UPDATE outbox SET refused = true WHERE id = $1', [id]);
+    refused.inc();
+    this.log.error({ outbox_id: id, topic, key, bytes: value?.length }, 'outbox.record-refused');
+    return [];
   }
 
   private sleep(ms: number): Promise<void> {

@@ -42,6 +42,30 @@ describe('a sealed text', () => {
   });
 });
 
+describe('a signature', () => {
+  const text = Buffer.from('{"a":1}');
+  const box = new SecretBox([newer, older]);
+
+  it('is valid for its text, in its context, under every key of the list', () => {
+    expect(box.verifies(box.sign(text, 'deletion dc_1'), text, 'deletion dc_1')).toBe(true);
+    expect(box.verifies(new SecretBox([older]).sign(text, 'deletion dc_1'), text, 'deletion dc_1')).toBe(true);
+  });
+
+  it('is valid for a process that does not have the newest key yet, or has the old one no longer', () => {
+    expect(new SecretBox([older]).verifies(box.sign(text, 'p'), text, 'p')).toBe(true);
+    expect(new SecretBox([newer]).verifies(box.sign(text, 'p'), text, 'p')).toBe(true);
+  });
+
+  it.each<[string, string, Buffer, string]>([
+    ['another text', box.sign(text, 'p'), Buffer.from('{}'), 'p'],
+    ['another context', box.sign(text, 'p'), text, 'q'],
+    ['a context that ends elsewhere', box.sign(Buffer.from('bc'), 'a'), Buffer.from('c'), 'ab'],
+    ['an unknown key', new SecretBox([randomBytes(32)]).sign(text, 'p'), text, 'p'],
+    ['a short digest', new SecretBox([newer]).sign(text, 'p').slice(0, -6), text, 'p'],
+    ['no signature', '', text, 'p'],
+  ])('is not valid for %s', (_, signature, signed, context) => expect(box.verifies(signature, signed, context)).toBe(false));
+});
+
 describe('SLUICE_SECRETS_KEY', () => {
   it('takes hex, base64 and base64url, as a list', () => {
     const text = [newer.toString('hex'), ` ${older.toString('base64')}`, older.toString('base64url')].join(',');

@@ -9,7 +9,7 @@ export class SecretsConfig extends Config({
     secret: true,
     description:
       "Encrypts webhooks' signing secrets, props and credentials: 32 random bytes as base64, base64url or hex. A comma-separated list: the first key " +
-      'encrypts, all of them decrypt. `sluice secrets rotate` encrypts everything under the first key.',
+      'encrypts, all of them decrypt. It also signs deletions of events. `sluice secrets rotate` encrypts everything under the first key.',
     parse: (text) =>
       text.split(',').map((part) => {
         const key = keyOf(part.trim());

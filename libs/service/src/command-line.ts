@@ -1,5 +1,6 @@
-import type { Command } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import { explain } from './explain.js';
+import { printable } from './printable.js';
 
 /** A command with its resources. */
 export interface OpenCommand {
@@ -7,16 +8,33 @@ export interface OpenCommand {
   close(): Promise<void>;
 }
 
-/** Runs a command-line command. Prints an error on standard error, as one line if the reader can fix the cause, and exits with code 1. */
+export const WRONG_USAGE = 2;
+
+/**
+ * Runs a command-line command. Prints an error on standard error, as one line if the reader can fix the cause, and exits with code 1, or with 2 if the
+ * arguments are wrong.
+ */
 export async function runCommand(open: () => OpenCommand | Promise<OpenCommand>): Promise<void> {
   let command: OpenCommand | undefined;
   try {
     command = await open();
+    throwInsteadOfExiting(command.program);
     await command.program.parseAsync();
   } catch (error) {
-    console.error(explain(error)?.join('\n') ?? error);
+    if (error instanceof CommanderError) {
+      // commander has printed the usage
+      process.exitCode = error.exitCode === 0 ? 0 : WRONG_USAGE;
+      return;
+    }
+    const lines = explain(error)?.join('\n');
+    console.error(lines === undefined ? error : printable(lines));
     process.exitCode = 1;
   } finally {
     await command?.close();
   }
+}
+
+function throwInsteadOfExiting(command: Command): void {
+  command.exitOverride();
+  command.commands.forEach(throwInsteadOfExiting);
 }

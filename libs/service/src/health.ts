@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { consumerStates } from '#messaging';
 import { metrics } from '#observability';
+import type { ServiceConfig } from './service.config.js';
 
 /** A consumer without contact to the brokers for this long receives nothing. */
 const SILENT_MS = 20_000;
@@ -67,7 +68,10 @@ export class Readiness {
 export class HealthServer {
   private constructor(private readonly server: Server) {}
 
-  static async listen(port: number, readiness: Readiness): Promise<HealthServer> {
+  static async listen(
+    { healthPort, healthHost }: Pick<ServiceConfig, 'healthPort' | 'healthHost'>,
+    readiness: Readiness,
+  ): Promise<HealthServer> {
     const server = createServer((request, response) => {
       const json = (status: number, body: object) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`);
@@ -88,7 +92,7 @@ export class HealthServer {
           return json(404, { status: 'not found' });
       }
     });
-    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, resolve));
+    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(healthPort, healthHost || undefined, resolve));
     return new HealthServer(server);
   }
 

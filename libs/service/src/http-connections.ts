@@ -1,7 +1,12 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const EVERY_MS = 50;
+
+/** How long a client may take to send the headers of a request, and how often that is checked. Until then, anyone can occupy a connection. */
+export const HEADERS_MS = 10_000;
+export const CHECK_CONNECTIONS_MS = 5000;
 
 /**
  * While a server closes, closes each keep-alive connection as soon as it is idle. Node does so only once, at the beginning: a connection whose request
@@ -25,7 +30,7 @@ export async function letClientsLeave(server: Server, delayMs: number): Promise<
   }
 }
 
-/** How long a client may continue to send an unwanted body, in ms. */
+/** How long a client may continue to send after the response, in ms. */
 const LINGER_MS = 5000;
 
 /**
@@ -33,8 +38,30 @@ const LINGER_MS = 5000;
  * the client would see the reset instead of the response. So the rest is read and dropped, for a limited time.
  */
 export function dropUnreadBody(request: IncomingMessage): void {
-  if (request.complete) return;
-  const timer = setTimeout(() => request.destroy(), LINGER_MS).unref();
-  request.once('close', () => clearTimeout(timer));
-  request.resume();
+  if (!request.complete) lingerUntilClosed(request);
 }
+
+/** Reads and drops the rest of the client's data. Closes the connection after a limited time if the client does not. */
+export function lingerUntilClosed(from: IncomingMessage | Socket): void {
+  const timer = setTimeout(() => from.destroy(), LINGER_MS).unref();
+  from.once('close', () => clearTimeout(timer));
+  from.resume();
+}
+
+/** How long a client may receive nothing of a response that is waiting for it, in ms. */
+const UNREAD_MS = 30_000;
+
+/**
+ * Closes the connection of a client that does not read its response, which would stay in memory. A live stream writes to its connection more often than
+ * that, so it is never closed for this reason.
+ */
+export function closeUnreadConnections(server: Server, afterMs = UNREAD_MS): void {
+  // nothing was sent or received for that long, also when an idle connection has reached its keep-alive time-out
+  server.setTimeout(afterMs, (socket: ServerSocket) => {
+    const isServiceAtWork = Boolean(socket._httpMessage) && socket.writableLength === 0;
+    if (!isServiceAtWork) socket.destroy();
+  });
+}
+
+/** The socket, with the response that Node is writing to it. */
+type ServerSocket = Socket & { _httpMessage?: ServerResponse | null };

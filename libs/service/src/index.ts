@@ -1,8 +1,20 @@
-export { closeIdleConnections, dropUnreadBody, letClientsLeave } from './http-connections.js';
+export { BodyBuffer, BytesPerKey } from './body-buffer.js';
+export { limitConnections } from './connection-limits.js';
+export {
+  CHECK_CONNECTIONS_MS,
+  closeIdleConnections,
+  closeUnreadConnections,
+  dropUnreadBody,
+  HEADERS_MS,
+  letClientsLeave,
+  lingerUntilClosed,
+} from './http-connections.js';
 export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.js';
 export { LimitPerKey } from './limit-per-key.js';
-export { type OpenCommand, runCommand } from './command-line.js';
+export { type Place, QueuePerKey } from './queue-per-key.js';
+export { type OpenCommand, runCommand, WRONG_USAGE } from './command-line.js';
 export { CannotStart, explain, logFatal } from './explain.js';
+export { printable } from './printable.js';
 export { ProtectedBrokersModule } from './protected-brokers.js';
 export { ServiceConfig } from './service.config.js';
 export { ServiceModule, type Shared } from './service.module.js';

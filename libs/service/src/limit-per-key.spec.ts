@@ -1,4 +1,5 @@
 import { expect, it } from '@jest/globals';
+import { TooManyRequests } from '#contracts';
 import { LimitPerKey } from './limit-per-key.js';
 
 it('refuses a key that has reached the limit, and no other', () => {
@@ -25,4 +26,14 @@ it('refuses every key when all of them together have reached the total', () => {
   expect(limit.acquire('c')).toBeUndefined();
   release();
   expect(limit.acquire('c')).toBeDefined();
+});
+
+it('counts work until it has ended, also by an error', async () => {
+  const limit = new LimitPerKey<string>(1);
+  const { promise, reject } = Promise.withResolvers<void>();
+  const failing = limit.run('a', 'no more', () => promise);
+  await expect(limit.run('a', 'no more', async () => 1)).rejects.toEqual(new TooManyRequests('no more'));
+  reject(new Error('failed'));
+  await expect(failing).rejects.toThrow('failed');
+  expect(await limit.run('a', 'no more', async () => 1)).toBe(1);
 });

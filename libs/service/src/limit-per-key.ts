@@ -1,3 +1,5 @@
+import { TooManyRequests } from '#contracts';
+
 /** Counts what each key has in use, and refuses more than a limit. */
 export class LimitPerKey<Key> {
   private readonly used = new Map<Key, number>();
@@ -27,5 +29,16 @@ export class LimitPerKey<Key> {
       if (left > 0) this.used.set(key, left);
       else this.used.delete(key);
     };
+  }
+
+  /** Has one in use while it works. @throws TooManyRequests with this sentence if none is left */
+  async run<Result>(key: Key, refusal: string, work: () => Promise<Result>): Promise<Result> {
+    const release = this.acquire(key);
+    if (!release) throw new TooManyRequests(refusal);
+    try {
+      return await work();
+    } finally {
+      release();
+    }
   }
 }

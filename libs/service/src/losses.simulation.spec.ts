@@ -142,7 +142,7 @@ class Process {
     const continuation = this.intake.check(TOPIC, 0, { messages, fetchedOffset, highWatermark: records.length });
     if (continuation.kind === 'continues') {
       this.world.missed += continuation.missed;
-      await this.intake.take(TOPIC, 0, messages);
+      if (!(await this.intake.take(TOPIC, 0, messages))) return;
       this.fetchAt = fetchedOffset + messages.length;
     } else {
       if (continuation.kind === 'replaced') this.world.replaced += 1;

@@ -31,6 +31,7 @@ import { SecretBox, SecretsConfig } from '#secrets';
 import { DatabaseRestores } from './database-restores.js';
 import { CannotStart, logFatal } from './explain.js';
 import { HealthServer, Readiness } from './health.js';
+import { freeMemoryWhenIdle } from './idle-memory.js';
 import { recreateDeletedTopics } from './recreate-topics.js';
 import { ServiceConfig } from './service.config.js';
 import { ServiceModule, type Shared } from './service.module.js';
@@ -76,7 +77,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
     const config = ServiceConfig.read();
     const deadline = Date.now() + config.startupTimeoutMs;
     const readiness = new Readiness();
-    const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config.healthPort, readiness);
+    const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config, readiness);
     const box = settings.includes(SecretsConfig) ? SecretsConfig.read().box : new SecretBox([]);
     // for what is repeated anyway
     const kafkaWithoutRetries = new KafkaClient(KafkaConfig.read(), clientIdOf(name), createLog(name, 'silent'), { retries: 0 });
@@ -100,6 +101,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
       await publisher.close();
       await health?.close();
     });
+    freeMemoryWhenIdle();
     log.info({ pid: process.pid }, 'service.ready');
     process.send?.({ type: 'ready' });
   } catch (error) {

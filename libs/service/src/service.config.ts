@@ -1,4 +1,4 @@
-import { choice, Config, duration, integer } from '#config';
+import { choice, Config, duration, integer, text } from '#config';
 import { LOG_LEVELS } from '#observability';
 
 /** The lifecycle of a process. Durations are milliseconds. */
@@ -11,7 +11,12 @@ export class ServiceConfig extends Config({
   healthPort: integer('SLUICE_HEALTH_PORT', {
     fallback: 0,
     max: 65_535,
-    description: 'Port of `/health/live`, `/health/ready` and `/metrics` of each service; 0: none. 8080 in the image.',
+    description:
+      'Port of `/health/live`, `/health/ready` and `/metrics` of each service; 0: none. 8080 in the image. With `npm start` the services have five ports that begin with this one.',
+  }),
+  healthHost: text('SLUICE_HEALTH_HOST', {
+    fallback: '',
+    description: 'Address of that port; empty: all. `npm start` sets `SLUICE_HOST`.',
   }),
   startupTimeoutMs: duration('SLUICE_STARTUP_TIMEOUT', {
     fallback: '2m',
@@ -28,5 +33,12 @@ export class ServiceConfig extends Config({
     description:
       'How long the REST API and the endpoints keep responding after SIGTERM, with `Connection: close`, so that clients open their ' +
       'next connection elsewhere. Ends early when nobody is connected. `npm start` sets 0s.',
+  }),
+  maxConnections: integer('SLUICE_MAX_CONNECTIONS', {
+    fallback: 20_000,
+    min: 10,
+    description:
+      'HTTP connections that each gateway has open at a time, and each runtime for endpoints; never more than three quarters of the file descriptors ' +
+      'that the process may have. One address can have half of them. Further ones are closed at once.',
   }),
 }) {}

@@ -1,3 +1,4 @@
+export { cpuSeconds } from './cpu-seconds.js';
 export { FakeMessages, type Sent } from './fake-messages.js';
 export { type FreshDatabase, freshDatabase, schemaDifferences } from './fresh-database.js';
 export { type Random, seededRandom } from './seeded-random.js';

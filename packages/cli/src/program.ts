@@ -14,7 +14,8 @@ type AddCommand = (usage: string, description: string, load: () => Promise<Actio
 const PROP = ['-p, --prop <name=value>', 'the value of a prop: JSON, text, or @file; repeatable', collected] as const;
 const STREAM = ['--stream <name>', 'a custom stream, or * for all of them'] as const;
 const FILE = ['-f, --file <path>', 'a file, a folder, or - for standard input'] as const;
-const PRUNE = ['--prune', 'also delete what apply has created and the files no longer contain'] as const;
+const SET = ['--set <name>', 'the set that the files belong to; default: default'] as const;
+const PRUNE = ['--prune', 'also delete what apply has created in this set and the files no longer contain'] as const;
 
 /** The whole command line. */
 export function program(): Command {
@@ -50,7 +51,14 @@ export function program(): Command {
     return (session: Session, shell: string) => session.print(completion(root, shell));
   });
   addAdmin(root);
-  return root;
+  return root.addHelpText(
+    'after',
+    `
+Where Sluice is installed, without a running system:
+  component check <file>        validate a component
+  component run <file>          run a component in the sandbox
+  component preload <package>   download npm packages for components`,
+  );
 }
 
 function addProfileCommands(command: AddCommand): void {
@@ -172,10 +180,13 @@ function addManifestCommands(command: AddCommand): void {
   const manifests = () => import('./manifests/apply.js');
   command('apply', 'make the account what YAML files describe', async () => (await manifests()).apply)
     .requiredOption(...FILE)
+    .option(...SET)
     .option(...PRUNE)
+    .option('-y, --yes', 'do not ask before deleting')
     .option('--dry-run', 'only show what would change');
   command('diff', 'show what apply would change; exits with 1 if it is anything', async () => (await manifests()).diff)
     .requiredOption(...FILE)
+    .option(...SET)
     .option(...PRUNE);
   command('export [folder]', 'write the account as YAML for apply', async () => (await import('./manifests/export.js')).exportAll);
 }

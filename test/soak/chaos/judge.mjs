@@ -58,10 +58,10 @@ function judge(system, load, damages) {
           details.push(`lost ${line.name} ${n}, acknowledged at ${clock(line.acknowledgedAt[n])}, offset ${line.offsets[n]}`);
       }
     }
-    for (const { n, eventId } of line.late) {
+    for (const { n, eventId, at, after } of line.late) {
       if (system.failedAttempts.has(eventId)) continue;
       found.disordered += 1;
-      if (details.length < 50) details.push(`disordered ${line.name} ${n} ${eventId}`);
+      if (details.length < 50) details.push(`disordered ${line.name} ${n} ${eventId} at ${clock(at)}, after ${after}`);
     }
   }
   for (const [damage, count] of byDamage) {

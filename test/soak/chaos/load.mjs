@@ -29,7 +29,7 @@ const CHANGE_EVERY_MS = 500;
  * @property {number[]} arrived how often each has arrived at the webhook
  * @property {Set<number>} resent those that may be in the topic twice
  * @property {number} newest
- * @property {{ n: number, eventId: string }[]} late those that arrived behind later ones
+ * @property {{ n: number, eventId: string, at: number, after: number }[]} late those that arrived behind later ones
  * @property {EventStream} [stream]
  */
 
@@ -236,7 +236,7 @@ export class Load {
         this.lastArrivalAt = now;
       }
       if (line.arrived[n] > 1) return void this.repetitions.push(Date.now());
-      if (n < line.newest) line.late.push({ n, eventId: String(incoming.headers['ce-sluiceevent']) });
+      if (n < line.newest) line.late.push({ n, eventId: String(incoming.headers['ce-sluiceevent']), at: Date.now(), after: line.newest });
       line.newest = Math.max(line.newest, n);
     });
   }

@@ -23,7 +23,7 @@ export class System {
   reports = [];
   /** Other lines at level error and fatal. @type {Map<string, number>} */
   complaints = new Map();
-  /** The ids of events whose first attempt failed. @type {Set<string>} */
+  /** The ids of events whose first attempt failed, or may have died with its process. @type {Set<string>} */
   failedAttempts = new Set();
 
   /**
@@ -91,6 +91,8 @@ export class System {
       if (attempt === 1) this.failedAttempts.add(event_id);
       return;
     }
+    // later deliveries do not wait for it; if its process dies, it is repeated behind them
+    if (line.includes('"delivery.parked-in-flight"')) return void this.failedAttempts.add(JSON.parse(line).event_id);
     if (process.env.CHAOS_LOG) console.log(app, line.slice(0, 1000));
     const name = REPORTS.find((report) => line.includes(`"${report}"`));
     if (name) this.reports.push({ app, ...JSON.parse(line), msg: name, at: Date.now() });

@@ -36,8 +36,10 @@ export class Producer {
    * @param {import('../../../dist/libs/messaging/src/index.js').Publisher} publisher
    * @param {import('../../../dist/libs/database/src/index.js').Database} database
    * @param {() => number} random
+   * @param {import('../../../dist/libs/secrets/src/index.js').SecretBox} box
    */
-  constructor(publisher, database, random) {
+  constructor(publisher, database, random, box) {
+    this.box = box;
     this.publisher = publisher;
     this.database = database;
     this.random = random;
@@ -111,6 +113,7 @@ export class Producer {
     });
     /** @param {{ ms: number, seq: number } | undefined} row */
     const idOf = (row) => (row && parseEventId(`${row.ms}-${row.seq}`) ? `${row.ms}-${row.seq}` : undefined);
-    return { topic: 'events', ...deletionRecord({ emitterId: emitter.id, startId: idOf(range.start), endId: idOf(range.end) }) };
+    const record = deletionRecord({ emitterId: emitter.id, startId: idOf(range.start), endId: idOf(range.end) }, this.box);
+    return { topic: 'events', ...record };
   }
 }

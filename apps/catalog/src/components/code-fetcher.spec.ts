@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { rawUrl } from './remote-code.js';
+import { type AddressInfo, createServer } from 'node:net';
+import { CatalogConfig } from '../catalog.config.js';
+import { CodeFetcher, rawUrl } from './remote-code.js';
 
 describe('rawUrl', () => {
   it.each([
@@ -7,4 +9,24 @@ describe('rawUrl', () => {
     ['https://github.com/ORG/REPO/tree/main/sources', 'https://github.com/ORG/REPO/tree/main/sources'],
     ['https://example.com/ORG/REPO/blob/main/a.js', 'https://example.com/ORG/REPO/blob/main/a.js'],
   ])('of %s', (url, raw) => expect(rawUrl(new URL(url)).href).toBe(raw));
+});
+
+describe('a server that sends without end', () => {
+  it.each([
+    ['informational responses', '', 'HTTP/1.1 103 Early Hints\r\n\r\n', 'too many informational responses'],
+    ['extensions of chunks', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1', `;x=${'x'.repeat(4000)}`, 'RESPONSE_TOO_LONG'],
+  ])('%s is refused', async (_, begin, endless, why) => {
+    const server = createServer((socket) => {
+      const send = (): void => {
+        while (!socket.destroyed && socket.write(endless));
+      };
+      socket.once('data', () => (socket.write(begin), send()));
+      socket.on('drain', send).on('error', () => {});
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const fetcher = new CodeFetcher(Object.assign(CatalogConfig.read({}), { allowPrivateHosts: '127.0.0.1' }));
+    await expect(fetcher.fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/a.mjs`)).rejects.toThrow(why);
+    await fetcher.onApplicationShutdown();
+    server.close();
+  });
 });

@@ -74,6 +74,22 @@ export class ComponentRow {
   updated_at!: Date;
 }
 
+/** How much the components of an account take. Code that several accounts submit counts for the first one. */
+@Entity('stored_code')
+export class StoredCode {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  owner_id!: UserId;
+
+  @Column('bigint')
+  bytes!: number;
+}
+
+/** The part of a component that its sources need. */
+export interface DescribedComponent {
+  id: ComponentId;
+  description: ComponentDescription;
+}
+
 /** The fields of a new component. */
 export interface NewComponent {
   id: ComponentId;

@@ -1,5 +1,5 @@
 import type { ComponentDescription, UserId } from '#contracts';
-import type { ComponentRow, InspectedCode, NewComponent } from './component.entity.js';
+import type { ComponentRow, DescribedComponent, InspectedCode, NewComponent } from './component.entity.js';
 import type { ComponentsRepository } from './components.repository.js';
 
 /** Of the least component: what a test is about is added. */
@@ -17,7 +17,10 @@ export const describedAs = (changes: Partial<ComponentDescription> = {}): Compon
 });
 
 /** In place of ComponentsRepository. */
-export class ComponentsInMemory implements Pick<ComponentsRepository, 'findNewest' | 'findRegistered' | 'findUsable' | 'findCode' | 'add'> {
+export class ComponentsInMemory implements Pick<
+  ComponentsRepository,
+  'findNewest' | 'findRegistered' | 'findUsable' | 'describeUsable' | 'describeRegistered' | 'findCode' | 'storedBytes' | 'add'
+> {
   readonly rows: ComponentRow[] = [];
   readonly codes = new Map<string, InspectedCode>();
 
@@ -33,8 +36,20 @@ export class ComponentsInMemory implements Pick<ComponentsRepository, 'findNewes
     return this.rows.find((row) => (row.owner_id === ownerId || row.owner_id === null) && row.id === id);
   }
 
+  async describeUsable(ownerId: UserId, id: string): Promise<DescribedComponent | undefined> {
+    return described(await this.findUsable(ownerId, id));
+  }
+
+  async describeRegistered(key: string): Promise<DescribedComponent | undefined> {
+    return described(await this.findRegistered(key));
+  }
+
   async findCode(hash: string): Promise<InspectedCode | undefined> {
     return this.codes.get(hash);
+  }
+
+  async storedBytes(ownerId: UserId): Promise<number> {
+    return this.rows.filter(({ owner_id }) => owner_id === ownerId).reduce((sum, { inspected }) => sum + inspected.code.length, 0);
   }
 
   async add(_session: unknown, { id, owner_id, code, component_url }: NewComponent): Promise<void> {
@@ -56,3 +71,5 @@ export class ComponentsInMemory implements Pick<ComponentsRepository, 'findNewes
     Object.assign(row, { owner_id: null, registered: true });
   }
 }
+
+const described = (row?: ComponentRow): DescribedComponent | undefined => row && { id: row.id, description: row.inspected.description };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type ComponentDescription, newId } from '#contracts';
+import { type ComponentDescription, newId, type UserId } from '#contracts';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { RegistryRepository } from '../registry/registry.repository.js';
@@ -19,7 +19,7 @@ describe('the components', () => {
 
   beforeAll(async () => {
     db = await freshDatabase(schema);
-    components = new ComponentsRepository(db.database.rows(ComponentRow), db.database.rows(Code));
+    components = new ComponentsRepository(db.database, db.database.rows(ComponentRow), db.database.rows(Code));
     registry = new RegistryRepository(db.database, db.database.rows(ComponentRow), components);
   });
   afterAll(() => db.drop());
@@ -36,9 +36,25 @@ describe('the components', () => {
     expect(await components.findNewest(owner, 'mine')).toMatchObject({ id: second, inspected: { code: '// h2' } });
     expect(await components.findUsable(owner, first!)).toMatchObject({ code_hash: 'h1', inspected: { code: '// h1' } });
     expect(await components.findUsable(newId('user'), first!)).toBeUndefined();
+    expect(await components.describeUsable(owner, first!)).toEqual({ id: first, description: code('h1', 'mine').description });
+    expect(await components.describeUsable(newId('user'), first!)).toBeUndefined();
     expect(await components.findNewest(newId('user'), 'mine')).toBeUndefined();
     expect(await components.findCode('h3')).toEqual(code('h3', 'mine'));
     expect(await components.findCode('h4')).toBeUndefined();
+  });
+
+  it('count the bytes of their account: those of code for the first account that submits it', async () => {
+    const [one, other] = [newId('user'), newId('user')];
+    const add = (owner_id: UserId | null, hash: string, id = newId('component')) =>
+      components.add(db.database, { id, owner_id, code: code(hash, 'counted'), component_url: null });
+    const { bundle, description } = code('c1', 'counted');
+    const first = newId('component');
+    await add(one, 'c1', first);
+    const bytes = '// c1'.length + bundle!.length + JSON.stringify(description).length;
+    expect(await components.storedBytes(one)).toBe(1024 + bytes);
+    await add(one, 'c1', first);
+    await Promise.all([add(one, 'c1'), add(one, 'c2'), add(other, 'c1'), add(null, 'c1')]);
+    expect([await components.storedBytes(one), await components.storedBytes(other)]).toEqual([3 * 1024 + 2 * bytes, 1024]);
   });
 
   it('are one per key in the registry, also when two are registered at the same time', async () => {
@@ -48,7 +64,10 @@ describe('the components', () => {
     expect(Object.keys(listed[0]!)).toEqual(['key', 'name', 'version', 'id', 'code_hash']);
     expect((await components.findRegistered('shared'))?.id).toBe(listed[0]?.id);
     expect(await components.findUsable(owner, listed[0]!.id)).toBeDefined();
+    expect(await components.describeUsable(owner, listed[0]!.id)).toMatchObject({ id: listed[0]!.id });
+    expect(await components.describeRegistered('shared')).toMatchObject({ id: listed[0]!.id, description: { key: 'shared' } });
     expect([await registry.remove('shared'), await registry.remove('shared')]).toEqual([true, false]);
     expect(await components.findRegistered('shared')).toBeUndefined();
+    expect(await components.describeRegistered('shared')).toBeUndefined();
   });
 });

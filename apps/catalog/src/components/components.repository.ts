@@ -2,13 +2,17 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type SelectQueryBuilder } from 'typeorm';
 import type { ComponentId, UserId } from '#contracts';
-import type { Session } from '#database';
-import { Code, ComponentRow, type InspectedCode, type NewComponent } from './component.entity.js';
+import { Database, type Session } from '#database';
+import { Code, ComponentRow, type DescribedComponent, type InspectedCode, type NewComponent } from './component.entity.js';
 
-/** The only writer of the tables `component` and `code`. */
+/** The bytes that a component takes beside its code. */
+const ROW_BYTES = 1024;
+
+/** The only writer of the tables `component`, `code` and `stored_code`. */
 @Injectable()
 export class ComponentsRepository {
   constructor(
+    private readonly database: Database,
     @InjectRepository(ComponentRow) private readonly components: Repository<ComponentRow>,
     @InjectRepository(Code) private readonly codes: Repository<Code>,
   ) {}
@@ -35,6 +39,15 @@ export class ComponentsRepository {
     return (await usable.getOne()) ?? undefined;
   }
 
+  /** A component that the owner may create sources of. */
+  describeUsable(ownerId: UserId, id: string): Promise<DescribedComponent | undefined> {
+    return this.describe('component-usable', '(c.owner_id = $1 OR c.owner_id IS NULL) AND c.id = $2', [ownerId, id]);
+  }
+
+  describeRegistered(key: string): Promise<DescribedComponent | undefined> {
+    return this.describe('component-registered', 'c.registered AND c.key = $1', [key]);
+  }
+
   /** Code that has been inspected before, for any account. */
   async findCode(hash: string): Promise<InspectedCode | undefined> {
     return (
@@ -42,24 +55,33 @@ export class ComponentsRepository {
     );
   }
 
-  /** Writes the component and its code, unless its id exists. */
+  /** The bytes that the components of the account take. */
+  async storedBytes(ownerId: UserId): Promise<number> {
+    const { rows } = await this.database.query<{ bytes: number }>({
+      name: 'component-bytes',
+      text: 'SELECT bytes FROM stored_code WHERE owner_id = $1',
+      values: [ownerId],
+    });
+    return rows[0]?.bytes ?? 0;
+  }
+
+  /** Writes the component and its code, unless its id exists, and counts the bytes. */
   async add(session: Session, { id, owner_id, code, component_url }: NewComponent): Promise<void> {
-    const { hash, description, bundle } = code;
-    const { key, name, version } = description;
-    await session
-      .rows(Code)
-      .createQueryBuilder()
-      .insert()
-      .values({ hash, code: code.code, description: description as object, bundle })
-      .orIgnore()
-      .execute();
-    await session
-      .rows(ComponentRow)
-      .createQueryBuilder()
-      .insert()
-      .values({ id, owner_id, key, name, version, code_hash: hash, component_url })
-      .orIgnore()
-      .execute();
+    const { hash, bundle } = code;
+    const { key, name, version } = code.description;
+    const description = JSON.stringify(code.description);
+    const bytes = Buffer.byteLength(code.code) + Buffer.byteLength(description) + (bundle?.length ?? 0);
+    await session.query({
+      name: 'component-add',
+      text: `WITH accepted AS (INSERT INTO code (hash, code, description, bundle) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING RETURNING 1),
+             added AS (INSERT INTO component (id, owner_id, key, name, version, code_hash, component_url)
+                       VALUES ($5, $6, $7, $8, $9, $1, $10) ON CONFLICT DO NOTHING RETURNING 1)
+             INSERT INTO stored_code (owner_id, bytes)
+             SELECT $6, sum(bytes) FROM (SELECT $11::bigint AS bytes FROM accepted UNION ALL SELECT ${ROW_BYTES} FROM added) AS stored
+             WHERE $6 IS NOT NULL HAVING count(*) > 0
+             ON CONFLICT (owner_id) DO UPDATE SET bytes = stored_code.bytes + excluded.bytes`,
+      values: [hash, code.code, description, bundle, id, owner_id, key, name, version, component_url, bytes],
+    });
   }
 
   /** Makes a component the registry's one of its key. */
@@ -73,6 +95,16 @@ export class ComponentsRepository {
     const rows = session?.rows(ComponentRow) ?? this.components;
     const { affected } = await rows.update({ registered: true, key }, { registered: false });
     return affected === 1;
+  }
+
+  /** Prepared SQL without the code, which is large: each source that is created reads its component. */
+  private async describe(name: string, condition: string, values: unknown[]): Promise<DescribedComponent | undefined> {
+    const { rows } = await this.database.query<DescribedComponent>({
+      name,
+      text: `SELECT c.id, k.description FROM component c JOIN code k ON k.hash = c.code_hash WHERE ${condition}`,
+      values,
+    });
+    return rows[0];
   }
 
   private withCode(): SelectQueryBuilder<ComponentRow> {

@@ -33,7 +33,7 @@ describe('the components of an account', () => {
         { provide: ComponentsRepository, useValue: stored },
         { provide: Messages, useValue: messages },
         { provide: RemoteCode, useValue: remote },
-        { provide: CatalogConfig, useValue: Object.assign(CatalogConfig.read({}), { maxCodeBytes: 100 }) },
+        { provide: CatalogConfig, useValue: Object.assign(CatalogConfig.read({}), { maxCodeBytes: 100, maxStoredCodeBytes: 50 }) },
       ],
     })
       .useMocker(() => ({}))
@@ -68,6 +68,16 @@ describe('the components of an account', () => {
     ]);
   });
 
+  it('refuses another component of an account that has reached the limit, before its code is inspected', async () => {
+    await create(FIRST, `// ${'x'.repeat(60)}`);
+    await expect(create(SECOND, 'code')).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringMatching(/63 bytes; the limit is 50/),
+    });
+    expect(messages.requests).toHaveLength(1);
+    await create(THIRD, 'code', OTHER);
+  });
+
   it('keeps nothing of code that the runtime rejects', async () => {
     messages.replyTo(inspectComponent, () => {
       throw new Invalid('the code does not parse');
@@ -82,9 +92,11 @@ describe('the components of an account', () => {
     expect(stored.rows).toHaveLength(1);
   });
 
-  it.each(['name', 'key', 'version'] as const)('rejects a component whose %s contains a NUL character', async (field) => {
-    described = describedAs({ [field]: 'a\0b' });
-    await expect(create(FIRST, 'code')).rejects.toMatchObject({ code: 'invalid' });
+  it.each(['name', 'key', 'version'] as const)('rejects a component whose %s cannot be stored', async (field) => {
+    for (const text of ['a\0b', 'a\ud800']) {
+      described = describedAs({ [field]: text });
+      await expect(create(FIRST, 'code')).rejects.toMatchObject({ code: 'invalid' });
+    }
     expect(stored.rows).toEqual([]);
   });
 
@@ -106,6 +118,11 @@ describe('the components of an account', () => {
     expect(await service.create({ id: SECOND, owner_id: ME, component_url: url, component_code: 'own' })).toMatchObject({ code: 'own' });
     expect(fetched).toEqual([url]);
     expect(stored.rows.map(({ component_url }) => component_url)).toEqual([url, url]);
+  });
+
+  it.each([[6], [{ a: 1 }], ['a\0'], [null]])('stores no URL if the one beside code is %j', async (url) => {
+    await service.create({ id: FIRST, owner_id: ME, component_url: url as string, component_code: 'own' });
+    expect(stored.rows[0]?.component_url).toBeNull();
   });
 
   it('rejects a component that has neither code nor a URL', async () => {
@@ -142,7 +159,7 @@ describe('the components of an account', () => {
     it('finds a component of the registry for every account, by id and by its key', async () => {
       await expect(service.getRegistered('feed')).rejects.toMatchObject({ code: 'not_found' });
       stored.register(THIRD);
-      expect(await service.usable(ME, THIRD)).toMatchObject({ inspected: { code: 'theirs' } });
+      expect(await service.usable(ME, THIRD)).toMatchObject({ id: THIRD });
       expect(await service.getRegistered('feed')).toMatchObject({ code: 'theirs' });
       expect(await service.registered('feed')).toMatchObject({ id: THIRD });
     });

@@ -8,14 +8,24 @@ import {
   inspectComponent,
   Invalid,
   isId,
-  SOURCE_NAME_LENGTH,
+  isText,
+  NOT_TEXT,
   NotFound,
+  SluiceError,
+  SOURCE_NAME_LENGTH,
   type UserId,
 } from '#contracts';
 import { Database } from '#database';
 import { Messages } from '#messaging';
 import { CatalogConfig } from '../catalog.config.js';
-import { type ComponentRow, codeHash, componentOf, type InspectedCode, inspectedCode, type NewComponent } from './component.entity.js';
+import {
+  codeHash,
+  componentOf,
+  type DescribedComponent,
+  type InspectedCode,
+  inspectedCode,
+  type NewComponent,
+} from './component.entity.js';
 import { ComponentsRepository } from './components.repository.js';
 import { RemoteCode } from './remote-code.js';
 
@@ -34,7 +44,7 @@ export class ComponentsService {
 
   async create({ id, owner_id, ...from }: CreateComponent): Promise<Component> {
     const code = await this.submitted(owner_id, from);
-    await this.components.add(this.database, { id, owner_id, code, component_url: from.component_url ?? null });
+    await this.components.add(this.database, { id, owner_id, code, component_url: storedUrl(from) });
     return this.get(owner_id, id);
   }
 
@@ -60,16 +70,16 @@ export class ComponentsService {
   }
 
   /** A component of which the owner may create a source. */
-  async usable(ownerId: UserId, id: string): Promise<ComponentRow> {
-    const row = isId('component', id) ? await this.components.findUsable(ownerId, id) : undefined;
-    if (!row) throw new NotFound('component', id);
-    return row;
+  async usable(ownerId: UserId, id: string): Promise<DescribedComponent> {
+    const component = isId('component', id) ? await this.components.describeUsable(ownerId, id) : undefined;
+    if (!component) throw new NotFound('component', id);
+    return component;
   }
 
-  async registered(key: string): Promise<ComponentRow> {
-    const row = await this.components.findRegistered(key);
-    if (!row) throw new NotFound('component', key);
-    return row;
+  async registered(key: string): Promise<DescribedComponent> {
+    const component = await this.components.describeRegistered(key);
+    if (!component) throw new NotFound('component', key);
+    return component;
   }
 
   /** The given or fetched code, inspected. If the code is given, the URL is only stored. */
@@ -80,13 +90,16 @@ export class ComponentsService {
     if (bytes > this.config.maxCodeBytes) {
       throw new Invalid([{ field: 'component_code', message: `the code has ${bytes} bytes; the limit is ${this.config.maxCodeBytes}` }]);
     }
+    const stored = await this.components.storedBytes(ownerId);
+    const most = this.config.maxStoredCodeBytes;
+    if (stored >= most) throw new SluiceError('conflict', `the components of this account use ${stored} bytes; the limit is ${most}`);
     const known = await this.components.findCode(codeHash(code));
     if (known) return known;
     const question = { code, owner_id: ownerId, answer_by: Date.now() + INSPECT_TIMEOUT_MS };
     const inspected = await this.messages.request(inspectComponent, question, { key: ownerId, timeoutMs: INSPECT_TIMEOUT_MS });
     for (const field of ['name', 'key', 'version'] as const) {
       const text = inspected[field] ?? '';
-      if (text.includes('\0')) throw new Invalid(`the component's ${field} must not contain a NUL character`);
+      if (!isText(text)) throw new Invalid(`the component's ${field} ${NOT_TEXT}`);
       if (text.length > SOURCE_NAME_LENGTH)
         throw new Invalid(`the component's ${field} must be at most ${SOURCE_NAME_LENGTH} characters long`);
     }
@@ -95,10 +108,13 @@ export class ComponentsService {
 
   /** A component of code that came with a source: inspected, but not stored yet. */
   async prepare(ownerId: UserId, id: ComponentId, from: CodeSource): Promise<NewComponent> {
-    return { id, owner_id: ownerId, code: await this.submitted(ownerId, from), component_url: from.component_url ?? null };
+    return { id, owner_id: ownerId, code: await this.submitted(ownerId, from), component_url: storedUrl(from) };
   }
 
   keep(component: NewComponent): Promise<void> {
     return this.components.add(this.database, component);
   }
 }
+
+/** Beside code, the URL is not validated: anything that is not text counts as absent. */
+const storedUrl = ({ component_url }: CodeSource): string | null => (isText(component_url) ? component_url : null);

@@ -1,8 +1,9 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { bundleComponent, Invalid, Unavailable } from '#contracts';
 import { Messages } from '#messaging';
-import { FakeMessages } from '#testing';
+import { cpuSeconds, FakeMessages } from '#testing';
+import { CatalogConfig } from '../catalog.config.js';
 import { CodeFetcher, RemoteCode } from './remote-code.js';
 
 const ORIGIN = 'https://code.test';
@@ -12,6 +13,7 @@ describe('code from a URL', () => {
   let fetched: string[];
   let messages: FakeMessages;
   let remote: RemoteCode;
+  let fetcher: CodeFetcher;
 
   beforeEach(async () => {
     web = {};
@@ -27,9 +29,15 @@ describe('code from a URL', () => {
       return { code, url };
     };
     const module = await Test.createTestingModule({
-      providers: [RemoteCode, { provide: CodeFetcher, useValue: { fetch } }, { provide: Messages, useValue: messages }],
+      providers: [
+        RemoteCode,
+        { provide: CodeFetcher, useValue: { fetch } },
+        { provide: Messages, useValue: messages },
+        { provide: CatalogConfig, useValue: Object.assign(CatalogConfig.read({}), { maxCodeBytes: 1000 }) },
+      ],
     }).compile();
     remote = module.get(RemoteCode);
+    fetcher = module.get(CodeFetcher);
   });
 
   const read = (path: string) => remote.read('u_1', `${ORIGIN}${path}`);
@@ -56,6 +64,25 @@ describe('code from a URL', () => {
   it('finds neighbours without an ending, as Node does', async () => {
     Object.assign(web, { '/a.js': 'require("./lib"); require("./other")', '/lib/index.js': '', '/other.ts': '' });
     expect(await read('/a.js')).toBe('// a.js with a.js, lib/index.js, other.ts');
+  });
+
+  it.each([
+    ['keeps its source map', 100, true],
+    ['loses its source map if it would exceed the limit with it', 2000, false],
+  ])('%s', async (_, length, isKept) => {
+    const map = `\n//# sourceMappingURL=data:application/json;base64,${'A'.repeat(length)}\n`;
+    messages.replyTo(bundleComponent, () => ({ code: `export default {};${map}` }));
+    Object.assign(web, { '/a.mjs': 'import "./b.mjs";', '/b.mjs': '' });
+    expect(await read('/a.mjs')).toBe(`export default {};${isKept ? map : '\n'}`);
+  });
+
+  it('loses its source map in linear time, whatever the code contains', async () => {
+    const code = `export default \`\n//# sourceMappingURL=${' '.repeat(500_000)}x\`;`;
+    messages.replyTo(bundleComponent, () => ({ code: `${code}\n//# sourceMappingURL=data:,\n` }));
+    Object.assign(web, { '/a.mjs': 'import "./b.mjs";', '/b.mjs': '' });
+    let answer = '';
+    expect(await cpuSeconds(async () => (answer = await read('/a.mjs')))).toBeLessThan(2);
+    expect(answer).toBe(`${code}\n`);
   });
 
   it('comes to an end where files import each other', async () => {
@@ -95,12 +122,39 @@ describe('code from a URL', () => {
   });
 
   it('is refused after 200 requests, however many neighbours are missing', async () => {
-    web['/a.mjs'] = Array.from({ length: 5000 }, (_, n) => `import "./missing-${n}"`).join('\n');
+    web['/a.mjs'] = Array.from({ length: 1000 }, (_, n) => `import "./missing-${n}"`).join('\n');
     await expect(read('/a.mjs')).rejects.toMatchObject({
       code: 'invalid',
       details: { errors: [{ field: 'component_url', message: expect.stringContaining('too many files') }] },
     });
     expect(fetched).toHaveLength(200);
+  });
+
+  it('is refused if a file has more than 1000 imports', async () => {
+    Object.assign(web, { '/a.mjs': 'import "./b.mjs"', '/b.mjs': Array.from({ length: 1001 }, (_, n) => `import"./a.mjs?${n}"`).join('') });
+    await expect(read('/a.mjs')).rejects.toMatchObject({
+      details: { errors: [{ field: 'component_url', message: expect.stringContaining('more than 1000 imports') }] },
+    });
+  });
+
+  it('is read in no time if its files import each other under many names', async () => {
+    const imports = Array.from({ length: 990 }, (_, n) => `import"./${n % 2 ? 'x/../' : ''}a.mjs?${n}"`).join('');
+    for (let n = 1; n < 50; n++) web[`/${n}.mjs`] = imports;
+    web['/a.mjs'] = Array.from({ length: 49 }, (_, n) => `import "./${n + 1}.mjs"`).join(';');
+    let answer = '';
+    expect(await cpuSeconds(async () => (answer = await read('/a.mjs')))).toBeLessThan(2);
+    expect(answer).toContain('// a.mjs with 1.mjs');
+    expect(fetched).toHaveLength(50);
+  });
+
+  it('is fetched with the query of the import', async () => {
+    const urls: string[] = [];
+    Object.assign(web, { '/a.mjs': 'import "./b.mjs?v=2"; import "./b.mjs?v=3"', '/b.mjs': '' });
+    jest
+      .spyOn(fetcher, 'fetch')
+      .mockImplementation(async (text) => (urls.push(text), { code: web[new URL(text).pathname] as string, url: new URL(text) }));
+    expect(await read('/a.mjs')).toBe('// a.mjs with a.mjs, b.mjs');
+    expect(urls).toEqual([`${ORIGIN}/a.mjs`, `${ORIGIN}/b.mjs?v=2`]);
   });
 
   it('is read for at most four callers of an account at a time', async () => {

@@ -1,13 +1,14 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { type Agent, request } from 'undici';
-import { bundleComponent, Invalid, TooManyRequests, type UserId } from '#contracts';
-import { AddressGuard, EgressRefused, guardedAgent } from '#egress';
+import { bundleComponent, Invalid, type UserId } from '#contracts';
+import { AddressGuard, EgressRefused, guardedAgent, MAX_INFORMATIONAL } from '#egress';
 import { Messages } from '#messaging';
 import { LimitPerKey } from '#service';
 import { CatalogConfig } from '../catalog.config.js';
 
 const TIMEOUT_MS = 10_000;
 const MAX_REDIRECTS = 5;
+const HEADER_BYTES = 64 * 1024;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 /** The page of a file on GitHub is HTML; its code is in the raw file. */
@@ -23,7 +24,12 @@ export class CodeFetcher implements OnApplicationShutdown {
   private readonly agent: Agent;
 
   constructor(private readonly config: CatalogConfig) {
-    this.agent = guardedAgent(AddressGuard.fromConfig(config.allowPrivateHosts), { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
+    this.agent = guardedAgent(AddressGuard.fromConfig(config.allowPrivateHosts), {
+      headersTimeout: TIMEOUT_MS,
+      bodyTimeout: TIMEOUT_MS,
+      // in chunks, which add to the size of the code
+      maxResponseBytes: 2 * config.maxCodeBytes + HEADER_BYTES,
+    });
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -38,11 +44,16 @@ export class CodeFetcher implements OnApplicationShutdown {
     const refuse = (why: string) => new Invalid([{ field: 'component_url', message: `component_url ${why}` }]);
     if (!URL.canParse(text)) throw refuse('must be an http or https URL');
     let url = rawUrl(new URL(text));
-    const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(ending ? [ending] : [])]);
+    const rude = new AbortController();
+    const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), rude.signal, ...(ending ? [ending] : [])]);
+    let informational = 0;
+    const onInfo = (): void => {
+      if (++informational > MAX_INFORMATIONAL) rude.abort(refuse('cannot be read: its server sends too many informational responses'));
+    };
     try {
       for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
         if (url.protocol !== 'http:' && url.protocol !== 'https:') throw refuse('must be an http or https URL');
-        const { statusCode, headers, body } = await request(url, { dispatcher: this.agent, signal });
+        const { statusCode, headers, body } = await request(url, { dispatcher: this.agent, signal, onInfo });
         if (REDIRECTS.has(statusCode) && typeof headers.location === 'string' && URL.canParse(headers.location, url.href)) {
           await body.dump();
           url = rawUrl(new URL(headers.location, url));
@@ -72,6 +83,8 @@ export class CodeFetcher implements OnApplicationShutdown {
 }
 
 const MAX_FILES = 50;
+/** Different ones of one file, as it writes them. */
+const MAX_IMPORTS = 1000;
 /** A neighbour without an ending takes up to five. */
 const MAX_FETCHES = 200;
 /** All files together. A server that responds slowly must not keep the catalog busy. */
@@ -88,35 +101,17 @@ export class RemoteCode {
   constructor(
     private readonly fetcher: CodeFetcher,
     private readonly messages: Messages,
+    private readonly config: CatalogConfig,
   ) {}
 
   /** Throws Invalid, naming the code that cannot be fetched; TooManyRequests. */
-  async read(ownerId: UserId, componentUrl: string): Promise<string> {
-    const release = this.reads.acquire(ownerId);
-    if (!release) throw new TooManyRequests('too many components are being fetched from URLs; try again in a moment');
-    try {
-      const { entry, files } = await this.fetchAll(componentUrl);
-      return relativeImports(entry.code).length === 0 ? entry.code : await this.bundled(ownerId, entry.url, files);
-    } finally {
-      release();
-    }
-  }
-
-  /** The entry and the neighbours that it and they import, by path. */
-  private async fetchAll(componentUrl: string): Promise<{ entry: RemoteFile; files: Map<string, string> }> {
-    const fetches = new Fetches(this.fetcher);
-    const entry = await fetches.fetch(componentUrl);
-    const files = new Map([[entry.url.pathname, entry.code]]);
-    const neighboursOf = ({ code, url }: RemoteFile) => relativeImports(code).map((specifier) => ({ specifier, from: url }));
-    const waiting = neighboursOf(entry);
-    for (let next = waiting.shift(); next; next = waiting.shift()) {
-      const found = await neighbour(next.specifier, next.from, files, fetches);
-      if (!found) continue;
-      if (files.size >= MAX_FILES) throw new TooMuch(`imports more than ${MAX_FILES} files`);
-      files.set(found.url.pathname, found.code);
-      waiting.push(...neighboursOf(found));
-    }
-    return { entry, files };
+  read(ownerId: UserId, componentUrl: string): Promise<string> {
+    return this.reads.run(ownerId, 'too many components are being fetched from URLs; try again in a moment', async () => {
+      const fetches = new Fetches(this.fetcher);
+      const entry = await fetches.fetch(componentUrl);
+      const imports = relativeImports(entry.code);
+      return imports.length === 0 ? entry.code : this.bundled(ownerId, entry.url, await withNeighbours(entry, imports, fetches));
+    });
   }
 
   private async bundled(ownerId: UserId, entry: URL, files: ReadonlyMap<string, string>): Promise<string> {
@@ -127,13 +122,47 @@ export class RemoteCode {
       owner_id: ownerId,
       answer_by: Date.now() + BUNDLE_TIMEOUT_MS,
     };
-    return (await this.messages.request(bundleComponent, bundle, { key: ownerId, timeoutMs: BUNDLE_TIMEOUT_MS })).code;
+    const { code } = await this.messages.request(bundleComponent, bundle, { key: ownerId, timeoutMs: BUNDLE_TIMEOUT_MS });
+    return Buffer.byteLength(code) > this.config.maxCodeBytes ? withoutSourceMap(code) : code;
   }
+}
+
+/** The bundler's map is the last thing in the code. */
+function withoutSourceMap(code: string): string {
+  const at = code.lastIndexOf('\n//# sourceMappingURL=');
+  return at < 0 ? code : code.slice(0, at + 1);
 }
 
 interface RemoteFile {
   code: string;
   url: URL;
+}
+
+/** The code of the entry and of the neighbours that it and they import, by path. */
+async function withNeighbours(entry: RemoteFile, imports: string[], fetches: Fetches): Promise<Map<string, string>> {
+  const files = new Map([[entry.url.pathname, entry.code]]);
+  const seen = new Set<string>();
+  const waiting: URL[] = [];
+  /** Different specifiers may denote one file: by `?`, `#` or `..`. */
+  const expect = (specifiers: string[], from: URL): void => {
+    if (specifiers.length > MAX_IMPORTS) throw new TooMuch(`has a file with more than ${MAX_IMPORTS} imports`);
+    for (const specifier of specifiers) {
+      const url = new URL(specifier, from);
+      if (seen.has(url.pathname)) continue;
+      seen.add(url.pathname);
+      waiting.push(url);
+    }
+  };
+  expect(imports, entry.url);
+  // grows while it is read
+  for (const url of waiting) {
+    const found = await neighbour(url, files, fetches);
+    if (!found) continue;
+    if (files.size >= MAX_FILES) throw new TooMuch(`imports more than ${MAX_FILES} files`);
+    files.set(found.url.pathname, found.code);
+    expect(relativeImports(found.code), found.url);
+  }
+  return files;
 }
 
 /** The requests for one component, which are limited in number and in time. */
@@ -145,7 +174,7 @@ class Fetches {
 
   /** Throws Invalid if the file cannot be fetched, TooMuch if the component needs too many requests or too much time. */
   async fetch(text: string): Promise<RemoteFile> {
-    if (++this.count > MAX_FETCHES) throw new TooMuch(`imports too many files that do not exist`);
+    if (++this.count > MAX_FETCHES) throw new TooMuch('imports too many files that do not exist');
     try {
       return await this.fetcher.fetch(text, this.signal);
     } catch (error) {
@@ -162,15 +191,10 @@ class TooMuch extends Invalid {
 }
 
 /** Undefined if it has been fetched already or cannot be fetched: the bundler reports whether it is really needed, with file and line. */
-async function neighbour(
-  specifier: string,
-  from: URL,
-  files: ReadonlyMap<string, string>,
-  fetches: Fetches,
-): Promise<RemoteFile | undefined> {
-  for (const name of candidates(specifier)) {
-    const url = new URL(name, from);
-    if (files.has(url.pathname)) return undefined;
+async function neighbour(wanted: URL, files: ReadonlyMap<string, string>, fetches: Fetches): Promise<RemoteFile | undefined> {
+  for (const pathname of candidates(wanted.pathname)) {
+    if (files.has(pathname)) return undefined;
+    const url = Object.assign(new URL(wanted), { pathname });
     try {
       return { code: (await fetches.fetch(url.href)).code, url };
     } catch (error) {

@@ -1,18 +1,19 @@
 import { connectionContext, propsContext } from '#contracts';
 import { schemaOf } from '#database';
 import { outboxSchema } from '#outbox';
-import { Code, ComponentRow } from '../components/component.entity.js';
+import { Code, ComponentRow, StoredCode } from '../components/component.entity.js';
 import { ConnectionRow } from '../sources/connection.entity.js';
 import { SourceRow } from '../sources/source.entity.js';
 import { WorkflowRow } from '../workflows/workflows.repository.js';
 import { CreateCatalog1795305600002 } from './migrations/0001-create-catalog.js';
 import { BundlesOfPackages1795305600012 } from './migrations/0002-bundles-of-packages.js';
+import { CountStoredCode1795910400003 } from './migrations/0003-count-stored-code.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
-  entities: [Code, ComponentRow, ConnectionRow, SourceRow, WorkflowRow],
+  entities: [Code, ComponentRow, StoredCode, ConnectionRow, SourceRow, WorkflowRow],
   sealed: [
     { table: 'connection', key: ['id'], column: 'credentials', context: connectionContext },
     { table: 'source', key: ['id'], column: 'configured_props', json: true, context: propsContext },
   ],
-  migrations: [CreateCatalog1795305600002, BundlesOfPackages1795305600012],
+  migrations: [CreateCatalog1795305600002, BundlesOfPackages1795305600012, CountStoredCode1795910400003],
 });

@@ -1,8 +1,9 @@
-import { Cron } from 'croner';
-import type { FieldProblem, PropDefinition, Schedule } from '#contracts';
+import { type FieldProblem, type PropDefinition, type Schedule, unknownField } from '#contracts';
+import { CRON_LENGTH, nextCron } from '#schedules';
 
 export const TIMER = '$.interface.timer';
 export const HTTP = '$.interface.http';
+const DB = '$.service.db';
 
 /** The parts of a source that are derived from the user's values. */
 export interface PropValues {
@@ -35,8 +36,10 @@ export function checkPropValues(
   const bad = (name: string, message: string) =>
     problems.push({ field: `configured_props.${name}`, message: `configured_props.${name} ${message}` });
   const known = new Map(props.map((prop) => [prop.name, prop]));
-  if (Buffer.byteLength(JSON.stringify(values)) > MAX_BYTES)
+  if (Buffer.byteLength(JSON.stringify(values)) > MAX_BYTES) {
     problems.push({ field: 'configured_props', message: `configured_props must be at most ${MAX_BYTES} bytes of JSON` });
+    return { schedules, hasEndpoint: false, problems };
+  }
   for (const name of Object.keys(values)) if (!known.has(name)) bad(name, 'is not a prop of this component');
   for (const prop of props) {
     const value = Object.hasOwn(values, prop.name) ? values[prop.name] : undefined;
@@ -62,19 +65,57 @@ const VALUE_TYPE = /^(string|integer|boolean|object|any)(\[\])?$/;
 const isRequired = (prop: PropDefinition): boolean => VALUE_TYPE.test(prop.type) && prop.optional !== true && prop.default === undefined;
 
 function timerSchedule(prop: PropDefinition, value: unknown, minSeconds: number): Schedule | string | undefined {
-  const wanted = value ?? prop.default;
-  if (wanted !== undefined && wanted !== null) return readSchedule(wanted, minSeconds);
+  if (value !== undefined && value !== null) return timerProblem(value) ?? readSchedule(value, minSeconds);
+  if (prop.default !== undefined && prop.default !== null) return readSchedule(prop.default, minSeconds);
   return prop.optional === true ? undefined : 'is required';
+}
+
+const TIMER_FIELDS = ['intervalSeconds', 'interval_seconds', 'cron', 'timezone'];
+
+/** The problem of a field that would have no effect, or null. Defaults in the code are not checked for it, because the user cannot mend them. */
+function timerProblem(value: unknown): string | null {
+  if (!is('object', value)) return null;
+  const { cron, timezone } = value as Record<string, unknown>;
+  if (timezone && !cron) return 'must have a timezone only with cron';
+  return unknownIn(value as object, TIMER_FIELDS);
 }
 
 /** The problem of a value, or null. */
 function typeProblem(type: string, value: unknown): string | null {
+  if (type === DB) return 'is set by Sluice: omit it';
+  if (type === HTTP) return isEndpoint(value) ? null : 'is set by Sluice: omit it, or send the {endpoint_url} of a response';
+  if (type === 'app') return appProblem(value);
   const match = VALUE_TYPE.exec(type);
-  if (!match) return type === 'app' && (typeof value !== 'object' || Array.isArray(value)) ? 'must be an object' : null;
+  if (!match) return null;
   const [, item = '', isArray] = match;
   if (!isArray) return is(item, value) ? null : `must be ${article(item)}`;
   if (!Array.isArray(value)) return `must be an array`;
   return value.every((each) => is(item, each)) ? null : `must be an array whose items are each ${article(item)}`;
+}
+
+const APP_FIELDS = ['authProvisionId', '$auth'];
+
+/** The problem of the value of an app, which names a connection or contains credentials (see source-connections.ts), or null. */
+function appProblem(value: unknown): string | null {
+  if (!is('object', value)) return 'must be an object with authProvisionId or $auth';
+  const unknown = unknownIn(value as object, APP_FIELDS);
+  if (unknown !== null) return unknown;
+  const { $auth } = value as Record<string, unknown>;
+  return $auth === undefined || $auth === null || is('object', $auth) ? null : 'must have an object as $auth';
+}
+
+/** The problem of the first field that is not known, or null. */
+function unknownIn(value: object, known: readonly string[]): string | null {
+  const unknown = Object.keys(value).find((field) => !known.includes(field));
+  return unknown === undefined ? null : `has the ${unknownField(unknown, known)}`;
+}
+
+/** A value as responses show it, which a client may send back; it has no effect. */
+function isEndpoint(value: unknown): boolean {
+  if (!is('object', value)) return false;
+  const { endpoint_url, ...rest } = value as Record<string, unknown>;
+  // a key of scope `read` gets {}
+  return (typeof endpoint_url === 'string' || endpoint_url === null || endpoint_url === undefined) && Object.keys(rest).length === 0;
 }
 
 function is(type: string, value: unknown): boolean {
@@ -94,6 +135,9 @@ function is(type: string, value: unknown): boolean {
 
 const article = (type: string): string => (/^[aio]/.test(type) ? `an ${type}` : `a ${type}`);
 
+/** About 68 years. */
+const MAX_INTERVAL_SECONDS = 2 ** 31 - 1;
+
 /** Parses a timer's value as users write it (`{intervalSeconds}`, `{cron, timezone}`) or as responses show it (`{cron, interval_seconds}`). Returns a
  * sentence if it is neither. */
 export function readSchedule(value: unknown, minSeconds: number): Schedule | string {
@@ -107,6 +151,7 @@ export function readSchedule(value: unknown, minSeconds: number): Schedule | str
   if (cron !== undefined && cron !== null && cron !== '') return 'must have a string as cron, such as "0 9 * * 1-5"';
   if (seconds === undefined) return 'must be an object with intervalSeconds or cron';
   if (!Number.isSafeInteger(seconds)) return 'must have an integer as intervalSeconds';
+  if ((seconds as number) > MAX_INTERVAL_SECONDS) return `must have an intervalSeconds of at most ${MAX_INTERVAL_SECONDS}`;
   if ((seconds as number) < minSeconds) return `must have an intervalSeconds of at least ${minSeconds}`;
   return { interval_seconds: seconds as number, cron: null };
 }
@@ -114,9 +159,9 @@ export function readSchedule(value: unknown, minSeconds: number): Schedule | str
 function readCron(cron: string, timezone: unknown): Schedule | string {
   if (timezone !== undefined && timezone !== null && typeof timezone !== 'string')
     return 'must have a string as timezone, such as "Europe/Berlin"';
+  if (cron.length > CRON_LENGTH) return `must have a cron expression of at most ${CRON_LENGTH} characters`;
   try {
-    const next = new Cron(cron, { paused: true, timezone: timezone ?? 'UTC' }).nextRun();
-    if (!next) return `has a cron expression that never matches: ${cron}`;
+    if (!nextCron(cron, timezone, new Date())) return `has a cron expression that never matches: ${cron}`;
   } catch (error) {
     return `has an invalid cron expression or timezone; valid are, for example, "0 9 * * 1-5" and "Europe/Berlin" (${(error as Error).message})`;
   }

@@ -47,13 +47,26 @@ describe('a change', () => {
   });
 
   it.each<[string, PropDefinition, object | undefined, ReturnType<typeof before> | undefined, RegExp]>([
-    ['a mask in a new source', SECRET, { token: MASK }, undefined, /has no value that could be kept/],
-    ['a mask of a prop that was not secret', SECRET, { token: MASK }, before(OPEN, 'abc'), /has no value that could be kept/],
+    ['a mask in a new source', SECRET, { token: MASK }, undefined, /has no stored value/],
+    ['a mask of a prop that was not secret', SECRET, { token: MASK }, before(OPEN, 'abc'), /has no stored value/],
+    [
+      'a mask in a list',
+      { ...SECRET, type: 'string[]' },
+      { token: ['x', MASK] },
+      before({ ...SECRET, type: 'string[]' }, ['x', 'y']),
+      /among its items/,
+    ],
     ['a mask of unknown credentials', APP, { token: auth({ b: MASK }) }, before(APP, auth({ a: 'x' })), /send b of \$auth/],
-    ['a secret that would be shown', OPEN, undefined, before(SECRET, 'abc'), /must be given again/],
-    ['a masked secret that would be shown', OPEN, { token: MASK }, before(SECRET, 'abc'), /must be given again/],
-    ['credentials that would be shown', { ...OPEN, type: 'object' }, undefined, before(APP, auth({ a: 'x' })), /must be given again/],
-    ['a secret that would become credentials', APP, undefined, before(SECRET, 'abc'), /must be given again/],
+    ['a secret that would be shown', OPEN, undefined, before(SECRET, 'abc'), /is no longer secret: send its value again/],
+    ['a masked secret that would be shown', OPEN, { token: MASK }, before(SECRET, 'abc'), /is no longer secret: send its value again/],
+    [
+      'credentials that would be shown',
+      { ...OPEN, type: 'object' },
+      undefined,
+      before(APP, auth({ a: 'x' })),
+      /is no longer secret: send its value again/,
+    ],
+    ['a secret that would become credentials', APP, undefined, before(SECRET, 'abc'), /is no longer secret: send its value again/],
   ])('is refused for %s', (_, prop, given, old, message) => {
     const { problems } = keptSecrets([prop], given ? { given: given as Record<string, unknown> } : { given: {}, kept: old?.values }, old);
     expect(problems).toEqual([{ field: 'configured_props.token', message: expect.stringMatching(message) }]);

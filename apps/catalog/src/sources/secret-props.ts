@@ -3,7 +3,7 @@ import { type FieldProblem, MASK, type PropDefinition } from '#contracts';
 type Values = Record<string, unknown>;
 
 /** The credentials of an `app` prop are below this member. */
-const AUTH = '$auth';
+export const AUTH = '$auth';
 
 type Secrecy = 'open' | 'secret' | 'credentials';
 const secrecyOf = ({ type, secret }: PropDefinition): Secrecy => (type === 'app' ? 'credentials' : secret === true ? 'secret' : 'open');
@@ -22,7 +22,7 @@ export const maskedCredentials = (credentials: unknown): unknown =>
 
 /**
  * The new values of a source: the given ones, with the previous values in place of masks, and those that are kept without being sent. A secret value
- * that would be visible from now on must be given again.
+ * that would be visible from now on must be sent again.
  */
 export function keptSecrets(
   props: PropDefinition[],
@@ -45,13 +45,15 @@ export function keptSecrets(
       delete values[name];
     };
     const isKept = !Object.hasOwn(given, name) || sent === MASK;
-    if (was !== 'open' && was !== now && isKept) bad('must be given again: it was secret and is not any more');
+    if (was !== 'open' && was !== now && isKept) bad('is no longer secret: send its value again');
     else if (now === 'secret' && sent === MASK) {
       if (was === 'secret') values[name] = old;
-      else bad('has no value that could be kept: send the value itself');
+      else bad('has no stored value: send the value itself');
+    } else if (now === 'secret' && Array.isArray(sent) && sent.includes(MASK)) {
+      bad('has a mask among its items: send the items themselves');
     } else if (now === 'credentials' && isObject(sent) && isObject(sent[AUTH])) {
       const [credentials, missing] = keptCredentials(sent[AUTH], isObject(old) ? old[AUTH] : undefined);
-      if (missing.length > 0) bad(`has no values that could be kept: send ${missing.join(', ')} of ${AUTH}`);
+      if (missing.length > 0) bad(`has no stored values: send ${missing.join(', ')} of ${AUTH}`);
       else values[name] = { ...sent, [AUTH]: credentials };
     }
   }

@@ -48,6 +48,15 @@ describe('the app props of a source', () => {
     expect(connect(value).problems).toEqual([{ field: 'configured_props.chat', message: expect.stringMatching(message) }]);
   });
 
+  it('are at most 32 of a source, however large it is', () => {
+    const props = Array.from({ length: 33 }, (_, n) => ({ ...PROPS[0]!, name: `chat${n}` }));
+    const of = (count: number) => Object.fromEntries(props.slice(0, count).map(({ name }) => [name, { $auth: { a: 1 } }]));
+    expect(connected(props, of(32), { before: {}, known, box }).problems).toEqual([]);
+    expect(connected(props, of(33), { before: {}, known, box }).problems).toEqual([
+      { field: 'configured_props', message: 'configured_props use 33 connections; the limit is 32' },
+    ]);
+  });
+
   it.each([[{}], [{ $auth: {} }], [{ more: 1 }], [null], ['text']])('need no connection for %j', (value) => {
     expect(connect(value)).toEqual({ values: { chat: value }, uses: [], inline: [], problems: [] });
   });

@@ -1,7 +1,16 @@
-import { type ConnectionId, connectionContext, type FieldProblem, isId, newId, type PropDefinition } from '#contracts';
+import {
+  appOf,
+  type ConnectionId,
+  connectionContext,
+  connectionProblem,
+  type FieldProblem,
+  isId,
+  newId,
+  type PropDefinition,
+} from '#contracts';
 import type { SecretBox } from '#secrets';
 import type { ConnectionRow } from './connection.entity.js';
-import { isObject } from './secret-props.js';
+import { AUTH, isObject } from './secret-props.js';
 
 type Values = Record<string, unknown>;
 /** The credentials that a source uses, encrypted, by connection. */
@@ -10,7 +19,8 @@ export type UsedCredentials = Record<string, string>;
 export type InlineConnection = Pick<ConnectionRow, 'id' | 'app' | 'name' | 'credentials'>;
 
 const ID = 'authProvisionId';
-const AUTH = '$auth';
+/** The connections of a source. All their credentials, 64 KB each at most, are in the record that reports its state. */
+const MAX_CONNECTIONS = 32;
 
 /** How a source uses connections. */
 export interface Connected {
@@ -44,7 +54,7 @@ export function connected(
     const { name } = prop;
     const value = Object.hasOwn(values, name) ? values[name] : undefined;
     if (prop.type !== 'app' || !isObject(value)) continue;
-    const app = typeof prop.app === 'string' && prop.app !== '' ? prop.app : name;
+    const app = appOf(prop);
     const stored = Object.hasOwn(before, name) ? before[name] : undefined;
     const own = isObject(stored) && Object.hasOwn(stored, AUTH) ? stored[ID] : undefined;
     const bad = (message: string) =>
@@ -55,10 +65,9 @@ export function connected(
       if (!hasAuth) continue;
     } else if (given !== own) {
       const row = known.find(({ id }) => id === given);
-      if (hasAuth) bad(`must not have both ${ID} and ${AUTH}`);
-      else if (!row) bad(`names a connection that does not exist`);
-      else if (row.app !== app) bad(`names a connection of the app ${row.app}, not ${app}`);
-      else result.uses.push(row.id);
+      const problem = hasAuth ? `must not have both ${ID} and ${AUTH}` : connectionProblem(prop, row);
+      if (problem !== null) bad(problem);
+      else if (row) result.uses.push(row.id);
       continue;
     }
     const id = isId('connection', own) ? own : newId('connection');
@@ -67,6 +76,12 @@ export function connected(
     result.uses.push(id);
     result.values[name] = { ...rest, [ID]: id, [AUTH]: {} };
   }
+  const count = new Set(result.uses).size;
+  if (count > MAX_CONNECTIONS)
+    result.problems.push({
+      field: 'configured_props',
+      message: `configured_props use ${count} connections; the limit is ${MAX_CONNECTIONS}`,
+    });
   return result;
 }
 

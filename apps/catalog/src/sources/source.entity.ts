@@ -82,8 +82,8 @@ export const propsOf = (row: SourceRow): PropDefinition[] => row.component.inspe
 
 const endpointProp = (row: SourceRow): PropDefinition | undefined => propsOf(row).find(({ type }) => type === HTTP);
 
-/** The source as the API returns it; without the owner in lists. values: the configured ones, decrypted. */
-export function sourceOf(row: SourceRow, values: Record<string, unknown>, endpointsUrl: string, { inList = false } = {}): Source {
+/** The source as the API returns it; without the owner in lists. values: the configured ones, decrypted. endpointsUrl null: endpoints are not shown. */
+export function sourceOf(row: SourceRow, values: Record<string, unknown>, endpointsUrl: string | null, { inList = false } = {}): Source {
   return {
     id: row.id,
     ...(inList ? {} : { user_id: row.owner_id }),
@@ -99,12 +99,12 @@ export function sourceOf(row: SourceRow, values: Record<string, unknown>, endpoi
 }
 
 /** The user's values with masked secrets, timers and the endpoint as responses show them, in the order of the component's props. */
-function shownProps(row: SourceRow, values: Record<string, unknown>, endpointsUrl: string): Record<string, unknown> {
+function shownProps(row: SourceRow, values: Record<string, unknown>, endpointsUrl: string | null): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const prop of propsOf(row)) {
     const { name, type } = prop;
     const schedule = row.schedules[name];
-    if (type === HTTP) shown[name] = { endpoint_url: row.endpoint_key === null ? null : endpointUrl(endpointsUrl, row.endpoint_key) };
+    if (type === HTTP) shown[name] = endpointsUrl === null ? {} : endpointOf(row, endpointsUrl);
     else if (schedule)
       shown[name] = {
         cron: schedule.cron,
@@ -115,6 +115,10 @@ function shownProps(row: SourceRow, values: Record<string, unknown>, endpointsUr
   }
   return shown;
 }
+
+const endpointOf = ({ endpoint_key }: SourceRow, endpointsUrl: string) => ({
+  endpoint_url: endpoint_key === null ? null : endpointUrl(endpointsUrl, endpoint_key),
+});
 
 /** The state that the fact `catalog.emitter.changed` reports. */
 export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterState => ({
@@ -146,8 +150,25 @@ export function slugOf(name: string): string {
   return slug || 'source';
 }
 
-/** The slug, with the first free suffix `-1`, `-2`, … if it is taken. */
-export function freeSlug(slug: string, taken: ReadonlySet<string>): string {
-  if (!taken.has(slug)) return slug;
-  for (let n = 1; ; n++) if (!taken.has(`${slug}-${n}`)) return `${slug}-${n}`;
+/** Numbers of slugs that are looked up together. */
+const LOOKED_UP = 64;
+
+/**
+ * The slug, with a free suffix `-1`, `-2`, … if it is taken: the first one, unless it is above 64 and numbers were freed. `takenOf` returns those of the
+ * slugs that are taken; it is called a few times however many are.
+ */
+export async function freeSlug(slug: string, takenOf: (slugs: string[]) => Promise<ReadonlySet<string>>): Promise<string> {
+  const numbered = (n: number): string => (n === 0 ? slug : `${slug}-${n}`);
+  let numbers = [...Array(LOOKED_UP).keys(), ...Array.from({ length: 24 }, (_, power) => LOOKED_UP * 2 ** power)];
+  // the free number is above the one and not above the other
+  for (let [taken, free] = [-1, Infinity]; ;) {
+    const found = await takenOf(numbers.map(numbered));
+    const index = numbers.findIndex((n) => !found.has(numbered(n)));
+    if (index >= 0) free = numbers[index]!;
+    if (index !== 0) taken = numbers.at(index < 0 ? -1 : index - 1)!;
+    if (free - taken === 1) return numbered(free);
+    const step = Math.ceil((free - taken) / LOOKED_UP);
+    numbers = [];
+    for (let n = taken + step; n < free; n += step) numbers.push(n);
+  }
 }

@@ -36,7 +36,8 @@ export class SourcesInMemory implements Pick<
 
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
     const at = new Date(1_700_000_000_500);
-    const row = this.rows.get(id) ?? this.row(ownerId, id, change, { version: 1, endpoint_key: null, created_at: at, updated_at: at });
+    const row =
+      this.rows.get(id) ?? (await this.row(ownerId, id, change, { version: 1, endpoint_key: null, created_at: at, updated_at: at }));
     this.rows.set(id, row);
     return row;
   }
@@ -46,7 +47,7 @@ export class SourcesInMemory implements Pick<
     if (!before) return undefined;
     const change = decide(before);
     if (!change) return before;
-    const row = this.row(ownerId, id, change, { ...before, version: before.version + 1 });
+    const row = await this.row(ownerId, id, change, { ...before, version: before.version + 1 });
     this.rows.set(id, row);
     return row;
   }
@@ -74,18 +75,19 @@ export class SourcesInMemory implements Pick<
     return row && sourceState(row);
   }
 
-  private row(
+  private async row(
     owner_id: UserId,
     id: SourceId,
     { slug, endpoint_key, uses: _, inline = [], ...change }: SourceChange,
     before: Pick<SourceRow, 'version' | 'endpoint_key' | 'created_at' | 'updated_at'>,
-  ): SourceRow {
+  ): Promise<SourceRow> {
     const component = this.components.rows.find((row) => row.id === change.component_id);
     if (!component) throw new Error(`component ${change.component_id} does not exist`);
     const others = [...this.rows.values()].filter((row) => row.owner_id === owner_id && row.id !== id);
+    const slugs = new Set(others.map(({ name_slug }) => name_slug));
     return {
       ...{ id, owner_id, ...change, version: before.version, created_at: before.created_at, updated_at: before.updated_at },
-      name_slug: freeSlug(slug, new Set(others.map(({ name_slug }) => name_slug))),
+      name_slug: await freeSlug(slug, async () => slugs),
       endpoint_key: before.endpoint_key ?? endpoint_key,
       credentials: inline.length === 0 ? null : Object.fromEntries(inline.map((each) => [each.id, each.credentials])),
       component,

@@ -50,7 +50,7 @@ export class SourcesController {
   }
 
   @Handles(switchOffSource)
-  switchOff(@Payload() command: SwitchOffSource): Promise<void> {
+  switchOff(@Payload() command: SwitchOffSource): Promise<boolean> {
     return this.sources.switchOff(command);
   }
 

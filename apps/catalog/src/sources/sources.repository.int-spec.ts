@@ -20,7 +20,7 @@ const description: ComponentDescription = {
   has_run: true,
   configurable_props: [
     { name: 'z', type: 'string' },
-    { name: 'a', type: 'string', default: { deep: [1] } },
+    { name: 'a', type: 'string', default: { deep: [1] }, secret: true },
   ],
 };
 
@@ -43,7 +43,7 @@ describe('the sources', () => {
 
   async function addComponent(hash: string): Promise<ComponentId> {
     const id = newId('component');
-    const components = new ComponentsRepository(db.database.rows(ComponentRow), db.database.rows(Code));
+    const components = new ComponentsRepository(db.database, db.database.rows(ComponentRow), db.database.rows(Code));
     await components.add(db.database, {
       id,
       owner_id: owner,
@@ -157,7 +157,10 @@ describe('the sources', () => {
     for (let n = 0; n < 3; n++) ids.unshift((await create()).id);
     const { rows, total } = await sources.list(owner, { limit: 2 });
     expect([rows.map(({ id }) => id), total]).toEqual([ids.slice(0, 2), 3]);
-    expect(rows[0]?.component.inspected.description.configurable_props.map(({ name }) => name)).toEqual(['z', 'a']);
+    expect(rows[0]?.component.inspected.description.configurable_props).toEqual([
+      { name: 'z', type: 'string', secret: null },
+      { name: 'a', type: 'string', secret: true },
+    ]);
     expect((await sources.list(owner, { limit: 2, after: ids[1] })).rows.map(({ id }) => id)).toEqual([ids[2]]);
   });
 });

@@ -1,10 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, Not, Repository, type SelectQueryBuilder } from 'typeorm';
-import { type ConnectionId, emitterChanged, type EmitterState, Invalid, SluiceError, type SourceId, type UserId } from '#contracts';
+import {
+  type ComponentDescription,
+  type ConnectionId,
+  emitterChanged,
+  type EmitterState,
+  Invalid,
+  SluiceError,
+  type SourceId,
+  type UserId,
+} from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
+import type { Code } from '../components/component.entity.js';
 import { ConnectionRow } from './connection.entity.js';
 import type { UsedCredentials } from './source-connections.js';
 import { freeSlug, type SourceChange, SourceRow, sourceState } from './source.entity.js';
@@ -24,10 +34,32 @@ export class SourcesRepository {
     return this.findIn(this.database, ownerId, id);
   }
 
-  list(ownerId: UserId, page: KeysetPage, externalId?: string): Promise<{ rows: SourceRow[]; total: number }> {
+  /** A page of sources. Of the description of a component, a row has only what a list shows: names, types and secrecy of the props. */
+  async list(ownerId: UserId, page: KeysetPage, externalId?: string): Promise<{ rows: SourceRow[]; total: number }> {
     const owned = this.sources.createQueryBuilder('source').where('source.owner_id = :ownerId', { ownerId });
     if (externalId !== undefined) owned.andWhere('source.external_id = :externalId', { externalId });
-    return readKeysetPage(owned, page, withComponent);
+    const { rows, total } = await readKeysetPage(owned, page, withComponent);
+    return { rows: await this.described(rows), total };
+  }
+
+  /**
+   * Adds the descriptions to rows: the hooks, and the names, types and secrecy of the props. A whole description may have 256 KB, and a hundred rows may
+   * have the same one.
+   */
+  private async described(rows: SourceRow[]): Promise<SourceRow[]> {
+    if (rows.length === 0) return rows;
+    const found = await this.database.query<Pick<ComponentDescription, 'hooks' | 'configurable_props'> & { hash: string }>({
+      name: 'descriptions-in-short',
+      text: `SELECT hash, description->'hooks' AS hooks, coalesce((
+               SELECT json_agg(json_build_object('name', prop->'name', 'type', prop->'type', 'secret', prop->'secret') ORDER BY nth)
+               FROM json_array_elements(description->'configurable_props') WITH ORDINALITY AS props (prop, nth)
+             ), '[]') AS configurable_props
+             FROM code WHERE hash = ANY($1)`,
+      values: [[...new Set(rows.map(({ component }) => component.code_hash))]],
+    });
+    const descriptions = new Map(found.rows.map(({ hash, ...description }) => [hash, description]));
+    for (const { component } of rows) component.inspected = { description: descriptions.get(component.code_hash) } as Code;
+    return rows;
   }
 
   /** Throws a conflict if another source of the owner has the external id. The index decides; this check avoids work for a source that it would refuse. */
@@ -146,15 +178,15 @@ export class SourcesRepository {
 
   /** The states of the existing sources among these ids, of any account. Only for other services: users must not see them. */
   async states(ids: string[]): Promise<EmitterState[]> {
-    const rows = await withComponent(this.sources.createQueryBuilder('source')).where('source.id = ANY(:ids)', { ids }).getMany();
-    return rows.map((row) => sourceState(row));
+    const found = withComponent(this.sources.createQueryBuilder('source')).where('source.id = ANY(:ids)', { ids });
+    return (await this.described(await found.getMany())).map((row) => sourceState(row));
   }
 
   /** The source with an endpoint, of any owner: the key is the secret. */
   async stateByEndpoint(endpointKey: string): Promise<EmitterState | undefined> {
     const found = withComponent(this.sources.createQueryBuilder('source')).where('source.endpoint_key = :endpointKey', { endpointKey });
-    const row = await found.getOne();
-    return row ? sourceState(row) : undefined;
+    const [row] = await this.described(await found.getMany());
+    return row && sourceState(row);
   }
 
   /**
@@ -210,15 +242,17 @@ export class SourcesRepository {
     }
   }
 
-  /** The slug, with the first suffix `-1`, `-2`, … that is free in the account. Creates that need a number wait for each other here. */
+  /** The slug, with a suffix `-1`, `-2`, … that is free in the account. Creates that need a number wait for each other here. */
   private async reserveSlug(transaction: Transaction, ownerId: UserId, id: SourceId, slug: string): Promise<string> {
     await transaction.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`slug ${ownerId}`]);
-    const { rows } = await transaction.query<{ name_slug: string }>(
-      // SQL, for the range of the index: '.' follows '-'
-      'SELECT name_slug FROM source WHERE owner_id = $1 AND id <> $2 AND (name_slug = $3 OR (name_slug > $3 AND name_slug < $4))',
-      [ownerId, id, slug, `${slug}.`],
-    );
-    return freeSlug(slug, new Set(rows.map(({ name_slug }) => name_slug)));
+    return freeSlug(slug, async (slugs) => {
+      const { rows } = await transaction.query<{ name_slug: string }>({
+        name: 'source-slugs-taken',
+        text: 'SELECT name_slug FROM source WHERE owner_id = $1 AND name_slug = ANY($2) AND id <> $3',
+        values: [ownerId, slugs, id],
+      });
+      return new Set(rows.map(({ name_slug }) => name_slug));
+    });
   }
 
   /**
@@ -290,4 +324,4 @@ const NOW = (): string => 'now()';
 const externalIdTaken = (): SluiceError => new SluiceError('conflict', 'another of your sources has this external_id');
 
 const withComponent = (query: SelectQueryBuilder<SourceRow>): SelectQueryBuilder<SourceRow> =>
-  query.innerJoinAndSelect('source.component', 'component').innerJoinAndSelect('component.inspected', 'inspected');
+  query.innerJoinAndSelect('source.component', 'component');

@@ -270,6 +270,11 @@ describe('the sources of an account', () => {
       expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 60 }, http: expect.anything() });
     });
 
+    it('cannot remove the component, but null counts as absent beside another way to choose one', async () => {
+      await expect(patch({ component_id: null as never })).rejects.toMatchObject({ details: { errors: [{ field: 'component_id' }] } });
+      expect(await patch({ component_id: null as never, component_code: 'other' })).toMatchObject({ name: 'Before' });
+    });
+
     it('a null removes the external id', async () => {
       expect(await patch({ external_id: null })).not.toHaveProperty('external_id');
     });

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
 import {
   type ComponentChoice,
-  type ComponentDescription,
   type ComponentId,
   type CreateSource,
   cursorOf,
@@ -10,6 +9,7 @@ import {
   type EmitterState,
   idOfCursor,
   Invalid,
+  type GetSource,
   type ListSources,
   NotFound,
   type Page,
@@ -30,7 +30,7 @@ import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
 import { CatalogConfig } from '../catalog.config.js';
-import type { ComponentRow, NewComponent } from '../components/component.entity.js';
+import type { DescribedComponent, NewComponent } from '../components/component.entity.js';
 import { ComponentsService } from '../components/components.service.js';
 import type { ConnectionRow } from './connection.entity.js';
 import { checkPropValues } from './prop-values.js';
@@ -43,13 +43,9 @@ import { SourcesRepository } from './sources.repository.js';
 const ENDPOINT_KEY_LENGTH = 24;
 
 /** The component that a source will run. `fresh`: it was created from the request's code, and is stored if the rest of the request is valid. */
-interface ChosenComponent {
-  id: ComponentId;
-  description: ComponentDescription;
+interface ChosenComponent extends DescribedComponent {
   fresh?: NewComponent;
 }
-
-const chosen = ({ id, inspected }: ComponentRow): ChosenComponent => ({ id, description: inspected.description });
 
 /** The component that a source runs already. */
 const currentOf = ({ component_id: id, component }: SourceRow): ChosenComponent => ({ id, description: component.inspected.description });
@@ -119,6 +115,8 @@ export class SourcesService {
 
   /** Changes only the given fields. A patch without an effect changes nothing, so no hook runs for it. */
   async patch({ id, owner_id, new_component_id, ...patch }: PatchSource): Promise<Source> {
+    // a source cannot be without a component
+    if (componentFields(patch).includes(null)) requireComponent(patch);
     const found = await this.found(owner_id, id);
     const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch) : undefined;
     // code that the source runs already is not a new component
@@ -130,20 +128,24 @@ export class SourcesService {
     });
   }
 
-  async get({ owner_id, id }: SourceReference): Promise<Source> {
-    return this.toSource(await this.found(owner_id, id));
+  async get({ owner_id, id, without_endpoints }: GetSource): Promise<Source> {
+    return this.toSource(await this.found(owner_id, id), this.endpointsUrl(without_endpoints));
   }
 
-  async switchOff({ owner_id, id, reason }: SwitchOffSource): Promise<void> {
+  /** Returns whether it was on. */
+  async switchOff({ owner_id, id, reason }: SwitchOffSource): Promise<boolean> {
     const state = await this.sources.switchOff(owner_id, id);
-    if (state) await this.announce(state);
+    if (!state) return false;
+    await this.announce(state);
     this.log.warn({ source_id: id, owner_id, reason }, 'source.switched-off');
+    return true;
   }
 
-  async list({ owner_id, limit, after, before, external_id }: ListSources): Promise<Page<Source>> {
+  async list({ owner_id, limit, after, before, external_id, without_endpoints }: ListSources): Promise<Page<Source>> {
     const page = { limit, after: idOfCursor('source', 'after', after), before: idOfCursor('source', 'before', before) };
     const { rows, total } = await this.sources.list(owner_id, page, external_id || undefined);
-    const sources = rows.map((row) => sourceOf(row, this.values(row), this.config.endpointsUrl, { inList: true }));
+    const endpointsUrl = this.endpointsUrl(without_endpoints);
+    const sources = rows.map((row) => sourceOf(row, this.values(row), endpointsUrl, { inList: true }));
     return pageOf(sources, total, ({ id }) => cursorOf(id));
   }
 
@@ -155,12 +157,12 @@ export class SourcesService {
 
   /** Fields without precedence are ignored. */
   private async component(ownerId: UserId, newId: ComponentId, choice: ComponentChoice): Promise<ChosenComponent> {
-    if (isGiven(choice.component_id)) return chosen(await this.components.usable(ownerId, choice.component_id));
+    if (isGiven(choice.component_id)) return this.components.usable(ownerId, choice.component_id);
     if (isGiven(choice.component_code) || isGiven(choice.component_url)) {
       const fresh = await this.components.prepare(ownerId, newId, choice);
       return { id: newId, description: fresh.code.description, fresh };
     }
-    return chosen(await this.components.registered(choice.key ?? ''));
+    return this.components.registered(choice.key ?? '');
   }
 
   /** Runs before a component is fetched or inspected: a source of another account must cost nothing and reveal nothing. */
@@ -272,16 +274,25 @@ export class SourcesService {
       : configured_props;
   }
 
-  private toSource(row: SourceRow): Source {
-    return sourceOf(row, this.values(row), this.config.endpointsUrl);
+  private endpointsUrl(hidden = false): string | null {
+    return hidden ? null : this.config.endpointsUrl;
+  }
+
+  private toSource(row: SourceRow, endpointsUrl = this.endpointsUrl()): Source {
+    return sourceOf(row, this.values(row), endpointsUrl);
   }
 }
 
 /** null counts as absent. */
 const isGiven = (text: string | null | undefined): text is string => text !== undefined && text !== null;
 
-const givesComponent = ({ component_id, component_code, component_url, key }: ComponentChoice): boolean =>
-  [component_id, component_code, component_url, key].some(isGiven);
+const componentFields = ({ component_id, component_code, component_url, key }: ComponentChoice): (string | null | undefined)[] => [
+  component_id,
+  component_code,
+  component_url,
+  key,
+];
+const givesComponent = (choice: ComponentChoice): boolean => componentFields(choice).some(isGiven);
 
 /** Checked before anything is looked up: a malformed request is always 400. */
 function requireComponent(choice: ComponentChoice): void {

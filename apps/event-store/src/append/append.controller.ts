@@ -1,17 +1,23 @@
 import { Controller, Inject } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { EVENTS_TOPIC, getStoredPositions, type StoredPosition } from '#contracts';
+import { type EmitterId, EVENTS_TOPIC, getStoredPositions, type StoredPosition } from '#contracts';
 import { readEventRecord } from '#events';
-import { Batch, Follows, Handles, type LogRecord, type Position, PositionsOf, Publisher, sendToDeadLetter } from '#messaging';
+import { Batch, deadLetterRecord, Follows, Handles, type LogRecord, type Position, PositionsOf, Publisher, shares } from '#messaging';
 import { counter, histogram, LOG, type Log } from '#observability';
+import { SecretBox } from '#secrets';
 import { EventStoreConfig } from '../event-store.config.js';
-import { AppendRepository } from './append.repository.js';
+import { AppendRepository, KEPT_STREAMS } from './append.repository.js';
 import { AppendService } from './append.service.js';
 import type { Operation } from './replay.js';
+import { streamsRemoved } from './streams-removed.js';
 
 const stored = counter('events_stored_total', 'Events stored.');
 const repeated = counter('events_repeated_total', 'Emits that were skipped because they are already stored.');
 const malformed = counter('events_malformed_total', 'Malformed records of the topic events.');
+const crowded = counter(
+  'events_streams_limited_total',
+  'Times at which an emitter had too many streams, and its oldest ones were removed.',
+);
 const seconds = histogram('events_append_seconds', 'Time from reading a batch to its commit.');
 
 const GROUP = 'events';
@@ -28,6 +34,7 @@ export class AppendController {
     private readonly appending: AppendService,
     private readonly events: AppendRepository,
     private readonly config: EventStoreConfig,
+    private readonly box: SecretBox,
   ) {}
 
   /** Throws Fenced if the position of the partition is not `before`, because another process has moved it. */
@@ -36,16 +43,19 @@ export class AppendController {
   async append(@Payload() { partition, records, before, after }: Batch): Promise<void> {
     const start = performance.now();
     const operations: Operation[] = [];
+    const rejected: { record: LogRecord; reason: string }[] = [];
     // another log
     if ((records[0]?.offset ?? before.offset) < before.offset) this.deadLetteredBelow.delete(partition);
     for (const record of records) {
-      const read = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
-      if (read.kind === 'malformed') await this.deadLetter(record, read.reason);
+      const read = readEventRecord(record, { maxBytes: this.config.maxEventBytes, signer: this.box });
+      if (read.kind === 'malformed') rejected.push({ record, reason: read.reason });
       else operations.push(read);
     }
+    await this.deadLetter(partition, rejected);
     const appended = await this.appending.append(partition, operations, before, after);
     stored.inc(appended.stored);
     repeated.inc(appended.repeated);
+    if (appended.crowded) await this.reportCrowded(appended.crowded);
     const duration = performance.now() - start;
     seconds.observe(duration / 1000);
     this.log.debug(
@@ -65,11 +75,24 @@ export class AppendController {
     return this.events.storedPositions();
   }
 
-  private async deadLetter(record: LogRecord, reason: string): Promise<void> {
-    if (record.offset < (this.deadLetteredBelow.get(record.partition) ?? 0)) return;
-    await sendToDeadLetter(this.publisher, 'event-store', record, reason);
-    malformed.inc();
-    this.log.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason }, 'event.malformed');
-    this.deadLetteredBelow.set(record.partition, record.offset + 1);
+  /** The batch is stored: a report that cannot be sent must not repeat it. */
+  private async reportCrowded(emitterIds: EmitterId[]): Promise<void> {
+    crowded.inc(emitterIds.length);
+    this.log.warn({ emitter_ids: emitterIds, limit: KEPT_STREAMS }, 'streams.removed');
+    const reports = emitterIds.map((emitterId) => ({ topic: EVENTS_TOPIC, ...streamsRemoved(emitterId, new Date()) }));
+    await this.publisher.send(reports).catch((error: unknown) => this.log.warn({ err: error }, 'streams.not-reported'));
+  }
+
+  private async deadLetter(partition: number, rejected: { record: LogRecord; reason: string }[]): Promise<void> {
+    const below = this.deadLetteredBelow.get(partition) ?? 0;
+    const fresh = rejected.filter(({ record }) => record.offset >= below);
+    const last = fresh.at(-1);
+    if (!last) return;
+    const copies = fresh.map(({ record, reason }) => deadLetterRecord('event-store', record, reason));
+    await Promise.all(shares(copies).map((share) => this.publisher.send(share)));
+    malformed.inc(fresh.length);
+    const { record, reason } = last;
+    this.log.warn({ partition, offset: record.offset, key: record.key?.slice(0, 100), reason, records: fresh.length }, 'event.malformed');
+    this.deadLetteredBelow.set(partition, record.offset + 1);
   }
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { EmitterId } from '#contracts';
 import { type EmittedEvent, type EventPlace, eventPlace } from '#events';
+import { LOCK_NOT_AVAILABLE } from '#database';
 import { Fenced } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
@@ -67,6 +68,75 @@ describe('the store', () => {
     return rows.map(({ emit_id }) => emit_id);
   };
   const names = (from: number, to: number): string[] => Array.from({ length: to - from + 1 }, (_, index) => `e${from + index}`);
+
+  it('keeps the 1000 custom streams of an emitter that have the newest events, however many it names', async () => {
+    const streams = async (emitter: EmitterId): Promise<string[]> => {
+      const { rows } = await db.database.query<{ stream: string }>('SELECT DISTINCT stream FROM event WHERE emitter_id = $1', [emitter]);
+      return rows.map(({ stream }) => stream);
+    };
+    await append([event('d'), event('e', { stream: '$errors' }), event('o', { emitterId: 'dc_2', stream: 's0' })]);
+    const crowded: unknown[] = [];
+    // the last batch is large enough to be replayed
+    for (const [from, count] of [...Array.from({ length: 11 }, (_, n) => [n * 100, 100] as const), [1100, 400] as const])
+      crowded.push((await append(Array.from({ length: count }, (_, n) => event(`s${from + n}`, { stream: `s${from + n}` })))).crowded);
+    expect(crowded).toEqual([...Array<undefined>(11).fill(undefined), [EMITTER]]);
+    const left = await streams(EMITTER);
+    expect(left.filter((stream) => stream === '' || stream.startsWith('$')).sort()).toEqual(['', '$errors']);
+    expect(new Set(left)).toEqual(new Set(['', '$errors', ...Array.from({ length: 1000 }, (_, n) => `s${500 + n}`)]));
+    expect(await streams('dc_2')).toEqual(['s0']);
+  });
+
+  it('stores small batches of several partitions together, and fails only for those whose position has moved', async () => {
+    const partitions = [4, 2, 3, 5];
+    await new AppendRepository(db.database).positions(partitions);
+    await append([event('stored')]);
+    const batch = (partition: number, emitId: string, before: number) => {
+      const emitted = event(emitId, { place: eventPlace({ clock: 2000, offset: before, partition }), emitterId: `dc_${partition}` });
+      return service.append(partition, [emitted], { offset: before, clock: 0 }, { offset: before + 1, clock: 2000 });
+    };
+    const transactions = async () =>
+      (
+        await db.database.query<{ count: number }>(
+          'SELECT count(DISTINCT xmin::text)::int AS count FROM event_progress WHERE next_offset > 0',
+        )
+      ).rows[0]?.count;
+    const before = (await transactions()) ?? 0;
+    expect(await Promise.all(partitions.map((partition) => batch(partition, 'a', 0)))).toEqual(
+      partitions.map(() => ({ stored: 1, repeated: 0 })),
+    );
+    expect(await transactions()).toBe(before + 1);
+    const again = await Promise.allSettled([batch(4, 'a', 1), batch(2, 'b', 7), batch(3, 'c', 1)]);
+    expect(again).toMatchObject([
+      { value: { stored: 0, repeated: 1 } },
+      { reason: expect.any(Fenced) },
+      { value: { stored: 1, repeated: 0 } },
+    ]);
+    expect(await Promise.all(partitions.map((partition) => kept('', `dc_${partition}`)))).toEqual([['a'], ['a'], ['a', 'c'], ['a']]);
+  });
+
+  it('stores the batches of other partitions while a frozen process has locked one', async () => {
+    const partitions = [2, 3, 4];
+    await new AppendRepository(db.database).positions(partitions);
+    const batch = (partition: number, offset: number) => {
+      const emitted = event(`e${offset}`, { place: eventPlace({ clock: 2000, offset, partition }), emitterId: `dc_${partition}` });
+      return service.append(partition, [emitted], { offset, clock: 0 }, { offset: offset + 1, clock: 2000 });
+    };
+    const frozen = await db.database.connect();
+    await frozen.query('BEGIN');
+    await frozen.query('UPDATE event_progress SET last_ms = 1 WHERE partition = 2');
+    expect(await Promise.allSettled(partitions.map((partition) => batch(partition, 0)))).toMatchObject([
+      { reason: { code: LOCK_NOT_AVAILABLE } },
+      { value: { stored: 1 } },
+      { value: { stored: 1 } },
+    ]);
+    // the locked partition is retried without the others
+    const [retried, others] = [batch(2, 0).catch((error: unknown) => error), Promise.all([batch(3, 1), batch(4, 1)])];
+    expect(await Promise.race([retried, others])).toEqual([expect.anything(), expect.anything()]);
+    expect(await retried).toMatchObject({ code: LOCK_NOT_AVAILABLE });
+    await frozen.query('ROLLBACK');
+    frozen.release();
+    expect(await Promise.all([batch(2, 0), batch(3, 2)])).toMatchObject([{ stored: 1 }, { stored: 1 }]);
+  });
 
   it('stores an event byte for byte, with the attributes of its emitter', async () => {
     const json = Buffer.from(' {"text": "€ \\u0041", "big": 12345678901234567890} ');

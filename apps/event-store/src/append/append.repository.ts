@@ -30,6 +30,13 @@ export interface WithdrawnEmit {
 const FIRST: EventPlace = { ms: 0, seq: 0 };
 const LAST: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
+/** A process that is frozen keeps its locks for as long as the server lets it: meanwhile, a transaction that waits occupies a connection. */
+const LOCK_TIMEOUT_MS = 500;
+/** Custom streams of an emitter. */
+export const KEPT_STREAMS = 1000;
+/** At a time: the transaction that removes them holds up its partition. */
+const REMOVED_STREAMS = 1000;
+
 /** An emit waits at most a year, and the runtime may be late. */
 const WITHDRAWN_KEPT = '400 days';
 
@@ -75,13 +82,13 @@ export class AppendRepository {
 
   /**
    * Moves the partition's position; false if it has changed, because another process owns the partition now. The first statement of the transaction: until
-   * its end, no other process can move the position.
+   * its end, no other process can move the position. From here on, the transaction fails with LOCK_NOT_AVAILABLE instead of waiting for another one.
    */
   async advance(transaction: Transaction, partition: number, before: Position, after: Position): Promise<boolean> {
     const { rowCount } = await transaction.query({
       name: 'progress-advance',
       // the offset alone could belong to another log
-      text: `UPDATE event_progress SET next_offset = $5, last_ms = $6, record_ms = $7
+      text: `UPDATE event_progress SET next_offset = $5, last_ms = $6, record_ms = $7 FROM set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true)
              WHERE topic = $1 AND partition = $2 AND next_offset = $3 AND record_ms IS NOT DISTINCT FROM $4`,
       values: [
         ...[EVENTS_TOPIC, partition, before.offset, before.timestamp ?? null],
@@ -144,6 +151,31 @@ export class AppendRepository {
              WHERE event.emitter_id = last.emitter_id AND event.stream = last.stream AND (event.ms, event.seq) < (last.ms, last.seq)`,
       values: keyArrays(streams),
     });
+  }
+
+  /**
+   * Deletes the custom streams of an emitter beyond the 1000 that have the newest events: anyone who may emit can name streams without end. Returns whether
+   * there were more.
+   */
+  async limitStreams(transaction: Transaction, emitterId: EmitterId): Promise<boolean> {
+    const { rowCount } = await transaction.query({
+      name: 'streams-limit',
+      // steps from stream to stream, because DISTINCT would read every event
+      text: `WITH RECURSIVE named (stream) AS (
+               (SELECT stream FROM event WHERE emitter_id = $1 AND stream > '' ORDER BY stream LIMIT 1)
+               UNION ALL
+               SELECT (SELECT stream FROM event WHERE emitter_id = $1 AND stream > named.stream ORDER BY stream LIMIT 1) FROM named WHERE named.stream IS NOT NULL
+             ), surplus AS MATERIALIZED (
+               SELECT named.stream FROM named CROSS JOIN LATERAL (
+                 SELECT ms, seq FROM event WHERE emitter_id = $1 AND event.stream = named.stream ORDER BY ms DESC, seq DESC LIMIT 1
+               ) AS newest
+               WHERE named.stream NOT LIKE '$%'
+               ORDER BY ms DESC, seq DESC OFFSET ${KEPT_STREAMS} LIMIT ${REMOVED_STREAMS}
+             )
+             DELETE FROM event USING surplus WHERE event.emitter_id = $1 AND event.stream = surplus.stream`,
+      values: [emitterId],
+    });
+    return (rowCount ?? 0) > 0;
   }
 
   /** The last 100 events of each of these streams. */

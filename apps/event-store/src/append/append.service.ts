@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EmitterId } from '#contracts';
-import { type EmittedEvent, eventPlace, type EventPlace, logPlaceOf, type Stream, WAITING_STREAM } from '#events';
-import { type Transaction, UNIQUE_VIOLATION } from '#database';
+import { DEFAULT_STREAM, type EmittedEvent, eventPlace, type EventPlace, logPlaceOf, type Stream, WAITING_STREAM } from '#events';
+import { JointWrites, LOCK_NOT_AVAILABLE, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { AHEAD_MS, Fenced, type Position } from '#messaging';
 import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';
 import { type Operation, replay, splitBatch } from './replay.js';
@@ -11,6 +11,8 @@ export interface Appended {
   stored: number;
   /** Emits that were already stored. */
   repeated: number;
+  /** Emitters that had too many streams, of which the oldest were removed; absent: none. */
+  crowded?: EmitterId[];
 }
 
 /** How many surplus events a stream may have before they are deleted. Deleting them one by one costs three times as much. */
@@ -46,15 +48,72 @@ export class TrimCounter {
   }
 }
 
+/** How many new streams an emitter may have before its streams are counted. Counting takes about 30 ms for a thousand. */
+const NEW_STREAMS = 500;
+
+/** Decides when the streams of an emitter are counted: after every 500 custom streams that it has not seen. An emitter without custom streams costs nothing. */
+export class StreamCounter {
+  private readonly seen = new Set<string>();
+  private readonly unseen = new Map<EmitterId, number>();
+
+  constructor(private readonly capacity = COUNTED_STREAMS) {}
+
+  /** The emitters whose streams should be counted now. */
+  due(events: StreamKey[]): EmitterId[] {
+    const due: EmitterId[] = [];
+    for (const { emitterId, stream } of events)
+      if (stream !== DEFAULT_STREAM && !stream.startsWith('$') && this.isDue(emitterId, stream)) due.push(emitterId);
+    return [...new Set(due)];
+  }
+
+  private isDue(emitterId: EmitterId, stream: Stream): boolean {
+    const key = `${emitterId} ${stream}`;
+    if (this.seen.has(key)) return false;
+    if (this.seen.size >= this.capacity) {
+      this.seen.clear();
+      this.unseen.clear();
+    }
+    this.seen.add(key);
+    const unseen = (this.unseen.get(emitterId) ?? 0) + 1;
+    this.unseen.set(emitterId, unseen % NEW_STREAMS);
+    return unseen === NEW_STREAMS;
+  }
+}
+
+/** The records of a partition, and its position before and after them. */
+interface PartitionBatch {
+  partition: number;
+  operations: Operation[];
+  before: Position;
+  after: Position;
+}
+
+/** A batch that only has new events to append. */
+interface PlainBatch extends PartitionBatch {
+  plain: EmittedEvent[];
+}
+
+/** With fewer events, a transaction costs more than its events. */
+const FEW_EVENTS = 250;
+/** As many partitions share a transaction. */
+const PARTITIONS_TOGETHER = 16;
+
 /** The number of emitters whose stored events are in memory at a time. */
 const REPLAYED_TOGETHER = 200;
 
 /**
  * Stores a batch of a partition in one transaction with the partition's position. Events are appended without reading stored ones; where that is not
- * enough, the emitter's operations are replayed over its stored events.
+ * enough, the emitter's operations are replayed over its stored events. Small batches of several partitions share a transaction, unless one of them is
+ * locked: a frozen process that owned a partition must not stop the others.
  */
 @Injectable()
 export class AppendService {
+  private readonly together = new JointWrites<PlainBatch, Appended>((batches) => this.appendTogether(batches), PARTITIONS_TOGETHER);
+  /** Partitions that may be locked: they do not share a transaction until a batch is stored. */
+  private readonly locked = new Set<number>();
+
+  private readonly streams = new StreamCounter();
+
   constructor(
     private readonly events: AppendRepository,
     private readonly trims: TrimCounter,
@@ -62,19 +121,54 @@ export class AppendService {
 
   /** Throws Fenced if the position of the partition is not `before`, because another process has moved it. */
   async append(partition: number, operations: Operation[], before: Position, after: Position): Promise<Appended> {
+    const batch = { partition, operations, before, after };
+    const plain = operations.length <= FEW_EVENTS && !this.locked.has(partition) ? plainBatch(batch) : undefined;
+    if (plain) {
+      try {
+        return await this.together.add(plain);
+      } catch (error) {
+        if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
+        this.locked.add(partition);
+      }
+    }
+    const appended = await this.appendAlone(batch);
+    this.locked.delete(partition);
+    return appended;
+  }
+
+  private async appendTogether(batches: PlainBatch[]): Promise<Appended[]> {
+    const [only] = batches;
+    if (batches.length === 1 && only) return [await this.appendAlone(only)];
+    return this.events.transaction(async (transaction) => {
+      // in the order of the partitions: two processes would otherwise wait for each other
+      for (const batch of [...batches].sort((a, b) => a.partition - b.partition)) await this.advance(transaction, batch);
+      const events = batches.flatMap(({ plain }) => plain);
+      await this.events.add(transaction, events);
+      await this.events.trim(transaction, this.dueStreams(events));
+      const crowded = await this.limitStreams(transaction, events);
+      return batches.map(({ plain }, index) => ({ stored: plain.length, repeated: 0, ...(index === 0 && crowded) }));
+    });
+  }
+
+  private async advance(transaction: Transaction, { partition, before, after }: PartitionBatch): Promise<void> {
+    if (!(await this.events.advance(transaction, partition, before, after)))
+      throw new Fenced(`partition ${partition} is not at ${before.offset}`);
+  }
+
+  private async appendAlone(batch: PartitionBatch): Promise<Appended> {
     try {
-      return await this.attempt(partition, operations, before, after, false);
+      return await this.attempt(batch, false);
     } catch (error) {
       if ((error as { code?: unknown }).code !== UNIQUE_VIOLATION) throw error;
       // an emit is already stored, which has made the whole transaction fail
-      return this.attempt(partition, operations, before, after, true);
+      return this.attempt(batch, true);
     }
   }
 
-  private attempt(partition: number, operations: Operation[], before: Position, after: Position, repeats: boolean): Promise<Appended> {
+  private attempt(batch: PartitionBatch, repeats: boolean): Promise<Appended> {
+    const { partition, operations, before, after } = batch;
     return this.events.transaction(async (transaction) => {
-      if (!(await this.events.advance(transaction, partition, before, after)))
-        throw new Fenced(`partition ${partition} is not at ${before.offset}`);
+      await this.advance(transaction, batch);
       const late = lateEvents(before, firstOf(operations, partition, after), Date.now());
       if (late) await this.events.moveBack(transaction, partition, late);
       const emitted = operations.filter((operation) => operation.kind === 'event');
@@ -87,7 +181,7 @@ export class AppendService {
       const events = [...plain, ...added];
       await this.events.add(transaction, events);
       await this.events.trim(transaction, this.dueStreams(plain));
-      return { stored: events.length, repeated };
+      return { stored: events.length, repeated, ...(await this.limitStreams(transaction, events)) };
     });
   }
 
@@ -129,9 +223,23 @@ export class AppendService {
     return withdrawn;
   }
 
+  private async limitStreams(transaction: Transaction, events: EmittedEvent[]): Promise<Pick<Appended, 'crowded'>> {
+    const crowded: EmitterId[] = [];
+    for (const emitterId of this.streams.due(events)) if (await this.events.limitStreams(transaction, emitterId)) crowded.push(emitterId);
+    return crowded.length > 0 ? { crowded } : {};
+  }
+
   private dueStreams(events: EmittedEvent[]): StreamKey[] {
     return events.filter(({ emitterId, stream }) => this.trims.isDue(`${emitterId} ${stream}`));
   }
+}
+
+/** Undefined if the batch has more than new events to append. */
+function plainBatch(batch: PartitionBatch): PlainBatch | undefined {
+  const { partition, operations, before, after } = batch;
+  if (lateEvents(before, firstOf(operations, partition, after), Date.now())) return undefined;
+  const { plain, toReplay } = splitBatch(operations);
+  return toReplay.size === 0 ? { ...batch, plain } : undefined;
 }
 
 /**

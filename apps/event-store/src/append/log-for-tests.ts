@@ -2,6 +2,7 @@ import type { KafkaMessage } from 'kafkajs';
 import type { EmitterId } from '#contracts';
 import { deletionRecord, eventIdOf, eventPlace, type EventPlace, eventRecord, type EventToProduce, readEventRecord } from '#events';
 import { LogRecord } from '#messaging';
+import { SecretBox } from '#secrets';
 import type { Random } from '#testing';
 import type { Operation } from './replay.js';
 
@@ -14,6 +15,8 @@ interface Produced {
 /** By partition. */
 export const EMITTERS: EmitterId[][] = [['dc_a'], ['dc_b', 'dc_c']];
 const STREAMS = ['', '', '', 'x'];
+/** Signs the deletions. */
+export const BOX = new SecretBox([Buffer.alloc(32)]);
 
 /**
  * A log of two partitions that contains everything: repeated emits, floods, every kind of deletion, waiting events, a clock that steps back, and
@@ -92,7 +95,8 @@ export class TestLog {
     const [one, other] = [this.pick(recent), this.pick(recent)];
     const startId = one && this.random() < 0.6 ? eventIdOf(one) : undefined;
     const endId = other && this.random() < 0.6 ? eventIdOf(other) : undefined;
-    return deletionRecord({ emitterId, startId, endId, stream: this.random() < 0.5 ? this.pick([...STREAMS, '$in', '*']) : undefined });
+    const stream = this.random() < 0.5 ? this.pick([...STREAMS, '$in', '*']) : undefined;
+    return deletionRecord({ emitterId, startId, endId, stream }, BOX);
   }
 
   private append(partition: number, emitterId: EmitterId, { key, value, headers }: EventToProduce): void {

@@ -185,6 +185,11 @@ export class MemoryAppendRepository extends AppendRepository {
     }
   }
 
+  /** The simulation has one custom stream. */
+  override async limitStreams(): Promise<boolean> {
+    return false;
+  }
+
   override async kept(handle: Transaction, streams: StreamKey[]): Promise<(KeptEvent & StreamKey)[]> {
     await this.step('kept');
     return streams.flatMap(({ emitterId, stream }) => streamRows(memory(handle).rows.values(), emitterId, stream));

@@ -5,7 +5,7 @@ import { type Random, seededRandom } from '#testing';
 import { EventStoreConfig } from '../event-store.config.js';
 import { AppendService, TrimCounter } from './append.service.js';
 import { AppendController } from './append.controller.js';
-import { EMITTERS, TestLog } from './log-for-tests.js';
+import { BOX, EMITTERS, TestLog } from './log-for-tests.js';
 import { MemoryAppendRepository, MemoryTables, type Mutant as RepositoryMutant } from './memory-append-repository-for-tests.js';
 import { apply, type Model, stepBack } from './model-for-tests.js';
 import type { Operation } from './replay.js';
@@ -51,7 +51,7 @@ class Process {
     const service = new MutantService(this.repository, new TrimCounter(world.random), world, mutant);
     const nobody = undefined as unknown as Publisher;
     const config = Object.assign(EventStoreConfig.read({}), { maxEventBytes: 1000 });
-    const events = new AppendController(silent, nobody, service, this.repository, config);
+    const events = new AppendController(silent, nobody, service, this.repository, config, BOX);
     this.intake = new LogIntake(
       silent,
       {
@@ -103,7 +103,7 @@ class MutantService extends AppendService {
       return [...operations].sort((a, b) => Number(b.kind === 'delete') - Number(a.kind === 'delete'));
     if (this.mutant !== 'deletion bounded by its time') return operations;
     return operations.map((each) => {
-      if (each.kind === 'event' || each.end) return each;
+      if (each.kind === 'event' || (each.end && each.end.ms <= each.place.ms)) return each;
       const record = this.world.log.partitions[partition]?.[Math.floor(each.place.seq / 4096)];
       return { ...each, end: { ms: Number(record?.message.timestamp), seq: Number.MAX_SAFE_INTEGER } };
     });

@@ -64,6 +64,16 @@ describe('a page of events', () => {
     await db.database.query('DELETE FROM event WHERE emitter_id = $1', [emitter]);
   });
 
+  it('has the deletions after a place, because only these can include its event', async () => {
+    const emitter: EmitterId = 'dc_8';
+    await db.database.query("INSERT INTO deleted_range (emitter_id, ms, seq) VALUES ('dc_8', 5, 1), ('dc_8', 5, 2), ('dc_8', 6, 0)");
+    const at = async (...args: [{ ms: number; seq: number }?]) => (await pages.deletions(emitter, ...args)).map(({ at_id }) => at_id);
+    expect([await at(), await at({ ms: 5, seq: 1 })]).toEqual([
+      ['5-1', '5-2', '6-0'],
+      ['5-2', '6-0'],
+    ]);
+  });
+
   it('of a stream without events is empty', async () => {
     expect(await page({}, 'none')).toEqual({ total: 0, events: [], cut: false });
   });

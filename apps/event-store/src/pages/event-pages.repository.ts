@@ -21,6 +21,8 @@ export interface ShownPage {
   cut: boolean;
 }
 
+export const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
+
 type Row = { total: number } & ((ShownEvent & { cut: boolean }) | { ms: null });
 
 /** The newest 100 events of the stream, from the index alone. */
@@ -122,11 +124,12 @@ export class EventPagesRepository {
     return rows;
   }
 
-  async deletions(emitterId: EmitterId): Promise<EventDeletion[]> {
+  /** @param after only deletions that follow this place in the log, because others do not include its event */
+  async deletions(emitterId: EmitterId, after: EventPlace = BEFORE_ALL): Promise<EventDeletion[]> {
     const { rows } = await this.database.query<EventDeletion>({
       name: 'event-deletions',
-      text: "SELECT stream, start_id, end_id, ms || '-' || seq AS at_id FROM deleted_range WHERE emitter_id = $1",
-      values: [emitterId],
+      text: "SELECT stream, start_id, end_id, ms || '-' || seq AS at_id FROM deleted_range WHERE emitter_id = $1 AND (ms, seq) > ($2, $3)",
+      values: [emitterId, after.ms, after.seq],
     });
     return rows;
   }
@@ -135,7 +138,7 @@ export class EventPagesRepository {
   async withdrawn(emits: WaitingEmitKey[]): Promise<WaitingEmitKey[]> {
     const { rows } = await this.database.query<WaitingEmitKey>({
       name: 'emits-withdrawn',
-      text: `SELECT emitter_id, emit_id FROM unnest($1::text[], $2::text[]) AS asked (emitter_id, emit_id)
+      text: `SELECT emitter_id, emit_id FROM unnest($1::text[], $2::text[]) AS requested (emitter_id, emit_id)
              JOIN withdrawn_emit USING (emitter_id, emit_id)`,
       values: [emits.map(({ emitter_id }) => emitter_id), emits.map(({ emit_id }) => emit_id)],
     });

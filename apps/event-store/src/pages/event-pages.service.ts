@@ -18,7 +18,7 @@ import {
 } from '#contracts';
 import { coversPlace, eventIdOf, type EventPlace, eventSummaryJson, parseEventId } from '#events';
 import { EmitterDirectory } from '#emitters';
-import { EventPagesRepository, type PageWindow } from './event-pages.repository.js';
+import { BEFORE_ALL, EventPagesRepository, type PageWindow } from './event-pages.repository.js';
 
 /** A reply is one message, in which a JSON text can grow to twice its size; it has to stay below the topic's limit. */
 const PAGE_BYTES = 1024 * 1024;
@@ -43,7 +43,7 @@ export class EventPagesService {
     const place = parseEventId(event_id);
     if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
     await this.requireOwned(owner_id, emitter_id);
-    const [found, deletions] = await Promise.all([this.pages.find(emitter_id, place), this.pages.deletions(emitter_id)]);
+    const [found, deletions] = await Promise.all([this.pages.find(emitter_id, place), this.pages.deletions(emitter_id, place)]);
     return {
       event: found ? { stream: found.stream, emit_id: found.emit_id, json: found.event.toString('utf8') } : null,
       deletions: deletions.filter((deletion) => coversPlace(deletion, place)),
@@ -66,7 +66,6 @@ export class EventPagesService {
   }
 }
 
-const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
 const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
 /**

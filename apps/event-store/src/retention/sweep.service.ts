@@ -1,7 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import type { EmitterState } from '#contracts';
 import type { Transaction } from '#database';
-import { EmitterChangeHandler, EmitterDirectory } from '#emitters';
+import { type EmitterChange, EmitterChangeHandler, EmitterDirectory } from '#emitters';
 import { counter, LOG, type Log } from '#observability';
 import { EventStoreConfig } from '../event-store.config.js';
 import { AppendRepository } from '../append/append.repository.js';
@@ -94,9 +93,11 @@ export class DeletedEmitters extends EmitterChangeHandler {
     super();
   }
 
-  async emitterChanged(transaction: Transaction, state: EmitterState): Promise<void> {
-    if (!state.deleted) return;
-    const events = await this.events.deleteAll([state.emitter_id], transaction);
-    this.log.info({ emitter_id: state.emitter_id, events }, 'emitter.events-deleted');
+  async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
+    for (const { state } of changes) {
+      if (!state.deleted) continue;
+      const events = await this.events.deleteAll([state.emitter_id], transaction);
+      this.log.info({ emitter_id: state.emitter_id, events }, 'emitter.events-deleted');
+    }
   }
 }

@@ -22,6 +22,9 @@ export const Me = createParamDecorator((_: unknown, context: ExecutionContext): 
   return caller;
 });
 
+/** Whether the caller's key may read secrets. */
+export const mayReadSecrets = ({ scope }: Caller): boolean => scope === 'write';
+
 /** The account's id: the first argument of every query. */
 export const OwnerId = createParamDecorator((_: unknown, context: ExecutionContext): string => {
   const { caller } = context.switchToHttp().getRequest<FastifyRequest>();

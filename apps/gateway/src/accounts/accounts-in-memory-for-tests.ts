@@ -15,6 +15,7 @@ export class AccountsInMemory implements Pick<
   | 'findByEmail'
   | 'setErrorMail'
   | 'addKey'
+  | 'replaceKey'
   | 'listKeys'
   | 'validHashes'
   | 'revokeKey'
@@ -63,9 +64,15 @@ export class AccountsInMemory implements Pick<
   }
 
   async addKey(_session: unknown, key: Pick<StoredKey, 'id' | 'account_id' | 'prefix' | 'name' | 'scope' | 'hash'>): Promise<boolean> {
-    if (this.keys.some(({ hash }) => hash.equals(key.hash))) return false;
+    if (this.keys.some(({ id, hash }) => id === key.id || hash.equals(key.hash))) return false;
     this.keys.push({ ...key, created_at: new Date(), last_used_at: null, revoked_at: null });
     return true;
+  }
+
+  async replaceKey(accountId: UserId, id: Id<'apiKey'>, { hash, prefix }: { hash: Buffer; prefix: string }): Promise<boolean> {
+    const key = this.keys.find((each) => each.account_id === accountId && each.id === id && each.revoked_at === null);
+    if (key) Object.assign(key, { hash, prefix });
+    return key !== undefined;
   }
 
   async listKeys(accountId: UserId): Promise<ApiKeyRow[]> {

@@ -75,6 +75,19 @@ describe('the accounts', () => {
     expect(await addKey(await account(), key)).toBe(false);
   });
 
+  it('may replace a key under its id', async () => {
+    const [id, other, key, next] = [await account(), await account(), randomUUID(), randomUUID()];
+    await addKey(id, key);
+    const [listed] = await accounts.listKeys(id);
+    const replace = (accountId: UserId) => accounts.replaceKey(accountId, listed!.id, { hash: hashOf(next), prefix: next.slice(0, 4) });
+    expect(await replace(other)).toBe(false);
+    expect(await byKey(key)).toMatchObject({ id });
+    expect(await replace(id)).toBe(true);
+    expect([await byKey(key), await byKey(next)]).toMatchObject([undefined, { id, key_id: listed!.id }]);
+    await accounts.revokeKey(listed!.id);
+    expect(await replace(id)).toBe(false);
+  });
+
   it('are listed with every column in a fixed order', async () => {
     const id = await account();
     const found = await accounts.find(id);

@@ -54,11 +54,17 @@ export class AccountsRepository {
     return affected === 1;
   }
 
-  /** Returns false if the key exists already, perhaps for another account. */
+  /** Returns false if the key or its id exists already, perhaps for another account. */
   async addKey(session: Session, key: Pick<ApiKeyRow, 'id' | 'account_id' | 'hash' | 'prefix' | 'name' | 'scope'>): Promise<boolean> {
     const insert = session.rows(ApiKeyRow).createQueryBuilder().insert().values(key).orIgnore().returning('id');
     const inserted = await insert.execute();
     return (inserted.raw as object[]).length === 1;
+  }
+
+  /** Gives the id another key, which has the name and scope of the former one. Returns false if the account does not have the id, or it is revoked. */
+  async replaceKey(accountId: UserId, id: Id<'apiKey'>, key: { hash: Buffer; prefix: string }): Promise<boolean> {
+    const { affected } = await this.keys.update({ id, account_id: accountId, revoked_at: IsNull() }, key);
+    return affected === 1;
   }
 
   listKeys(accountId: UserId): Promise<ApiKeyRow[]> {

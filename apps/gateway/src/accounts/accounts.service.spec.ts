@@ -77,6 +77,18 @@ describe('accounts and their API keys', () => {
     expect(stored.keys.map(({ last_used_at }) => last_used_at)).toEqual([null, expect.any(Date)]);
   });
 
+  it('replaces the key that nobody has received when its creation is repeated', async () => {
+    const { id } = await service.create({ email: 'ada@example.com' });
+    const lost = await service.issueKey(id, { name: 'ci', scope: 'read' }, 'key_1');
+    const received = await service.issueKey(id, { name: 'ci', scope: 'read' }, 'key_1');
+    expect(received).toMatchObject({ id: 'key_1', scope: 'read', prefix: received.key.slice(0, 8) });
+    expect(await service.authenticate(received.key)).toMatchObject({ id, scope: 'read' });
+    expect(await service.authenticate(lost.key)).toBeUndefined();
+    expect(stored.keys).toHaveLength(2);
+    await service.revokeKey('key_1');
+    await expect(service.issueKey(id, {}, 'key_1')).rejects.toMatchObject({ code: 'not_found' });
+  });
+
   it('stores the uses of keys later if the database fails', async () => {
     const { id, api_key } = await service.create({ email: 'ada@example.com' });
     await service.authenticate(api_key);

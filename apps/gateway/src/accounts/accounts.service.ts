@@ -111,11 +111,15 @@ export class AccountsService {
   }
 
   /** Issues another key of the account; only this result contains the key itself. */
-  async issueKey(accountId: UserId, { name: givenName, scope: givenScope }: CreateKeyBody): Promise<NewApiKey> {
+  async issueKey(
+    accountId: UserId,
+    { name: givenName, scope: givenScope }: CreateKeyBody,
+    id: Id<'apiKey'> = newId('apiKey'),
+  ): Promise<NewApiKey> {
     const [name, scope] = [givenName ?? null, givenScope ?? 'write'];
     const key = newApiKey();
-    const id = newId('apiKey');
-    await this.addKey(accountId, key, name, this.database, { id, scope });
+    // a repeated request whose first attempt failed after all: nobody has received that key
+    if (!(await this.addKey(accountId, key, name, this.database, { id, scope }))) await this.replaceKey(accountId, id, key);
     return { ...apiKeyOf({ id, name, scope, prefix: apiKeyPrefix(key), created_at: new Date(), last_used_at: null }), key };
   }
 
@@ -160,6 +164,11 @@ export class AccountsService {
 
   private accountOf(key: string): Promise<OpenedAccount | undefined> {
     return this.byKeyHash.get(apiKeyHash(key).toString('hex'));
+  }
+
+  private async replaceKey(accountId: UserId, id: Id<'apiKey'>, key: string): Promise<void> {
+    const replaced = await this.accounts.replaceKey(accountId, id, { hash: apiKeyHash(key), prefix: apiKeyPrefix(key) });
+    if (!replaced) throw new NotFound('API key', id);
   }
 
   private addKey(

@@ -1,9 +1,7 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
-import { IsIn, IsOptional, MaxLength } from 'class-validator';
-import { type Id, IsText } from '#contracts';
+import { IsIn, IsOptional } from 'class-validator';
+import { type Id, IsText, NAME_LENGTH } from '#contracts';
 import { type ApiKeyRow, KEY_SCOPES, type KeyScope } from './account.entity.js';
-
-const NAME_LENGTH = 255;
 
 /** A key as the API returns it. Times are Unix seconds. */
 export class ApiKey {
@@ -23,8 +21,7 @@ export class NewApiKey extends ApiKey {
 export class CreateKeyBody {
   @ApiPropertyOptional({ type: String, nullable: true, maxLength: NAME_LENGTH, example: 'dashboard' })
   @IsOptional()
-  @IsText()
-  @MaxLength(NAME_LENGTH, { message: `name must be at most ${NAME_LENGTH} characters long` })
+  @IsText(NAME_LENGTH)
   name?: string | null;
 
   @ApiPropertyOptional({ enum: KEY_SCOPES, default: 'write', description: '`read`: only GET, and no secrets.' })

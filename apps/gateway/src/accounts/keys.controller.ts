@@ -5,6 +5,7 @@ import { type Id, type Page, type UserId } from '#contracts';
 import { OwnerId } from './account.decorator.js';
 import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
+import { NewId } from '../idempotency/new-ids.js';
 import { PageQuery } from '../http/page.dto.js';
 import { SECRET_RESPONSE } from '../idempotency/idempotent-posts.js';
 import { AccountsService } from './accounts.service.js';
@@ -39,8 +40,8 @@ export class KeysController {
   @Takes(CreateKeyBody, KEY_EXAMPLES)
   @RespondsWith(NewApiKey)
   @Problems(400, 409, 413, 415, 422)
-  async create(@OwnerId() owner: UserId, @Body() body: CreateKeyBody): Promise<{ data: NewApiKey }> {
-    return { data: await this.accounts.issueKey(owner, body) };
+  async create(@OwnerId() owner: UserId, @NewId('apiKey') id: Id<'apiKey'>, @Body() body: CreateKeyBody): Promise<{ data: NewApiKey }> {
+    return { data: await this.accounts.issueKey(owner, body, id) };
   }
 
   @Delete(':id')

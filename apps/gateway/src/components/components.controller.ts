@@ -1,9 +1,13 @@
 import { Body, Controller, Get, HttpCode, Injectable, Param, type PipeTransform, Post } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation } from '@nestjs/swagger';
-import { createComponent, getComponent, getRegisteredComponent, newId, NotFound, type UserId } from '#contracts';
+import { type ComponentId, createComponent, getComponent, getRegisteredComponent, NotFound, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { Documented, Problems, RespondsWith, Takes } from '../http/api-docs.js';
+import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
+import { NewId } from '../idempotency/new-ids.js';
+import { SLOW } from '../limits/request-queues.js';
 import { CodeSource, Component } from './component.dto.js';
 
 /** A component key or id in a path. One with a NUL character does not exist: PostgreSQL cannot store it, nor compare with it. */
@@ -14,9 +18,6 @@ export class KeyPipe implements PipeTransform<string> {
     return value;
   }
 }
-
-/** Fetching code, installing its packages and inspecting it takes longer than the default timeout of requests. */
-export const CODE_TIMEOUT_MS = 60_000;
 
 const CODE_EXAMPLES = {
   byCode: {
@@ -32,6 +33,7 @@ export class ComponentsController {
   constructor(private readonly messages: Messages) {}
 
   @Post()
+  @RouteConfig(SLOW)
   @HttpCode(200)
   @ApiOperation({
     operationId: 'createComponent',
@@ -42,8 +44,12 @@ export class ComponentsController {
   @Takes(CodeSource, CODE_EXAMPLES)
   @RespondsWith(Component)
   @Problems(400, 409, 413, 415, 422)
-  async create(@OwnerId() owner_id: UserId, @Body() { component_code, component_url }: CodeSource): Promise<{ data: Component }> {
-    const command = { id: newId('component'), owner_id, component_code, component_url };
+  async create(
+    @OwnerId() owner_id: UserId,
+    @NewId('component') id: ComponentId,
+    @Body() { component_code, component_url }: CodeSource,
+  ): Promise<{ data: Component }> {
+    const command = { id, owner_id, component_code, component_url };
     return { data: await this.messages.request(createComponent, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }
 

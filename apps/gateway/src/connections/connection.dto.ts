@@ -1,8 +1,7 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import type * as contracts from '#contracts';
-import { ConnectionPatch, NewConnection } from '#contracts';
+import { ConnectionPatch, NAME_LENGTH, NewConnection } from '#contracts';
 
-const MAX_NAME = 255;
 const CREDENTIALS = { type: 'object', additionalProperties: true, example: { api_key: 'abc' } } as const;
 
 /** A connection as the API returns it. Times are Unix seconds. */
@@ -16,10 +15,10 @@ export class Connection implements contracts.Connection {
 }
 
 export class CreateConnectionBody extends NewConnection {
-  @ApiProperty({ minLength: 1, maxLength: MAX_NAME, example: 'slack' })
+  @ApiProperty({ minLength: 1, maxLength: NAME_LENGTH, example: 'slack' })
   override app!: string;
 
-  @ApiPropertyOptional({ type: String, nullable: true, maxLength: MAX_NAME, description: 'Default: the app.' })
+  @ApiPropertyOptional({ type: String, nullable: true, maxLength: NAME_LENGTH, description: 'Default: the app.' })
   override name?: string | null;
 
   @ApiProperty({ ...CREDENTIALS, minProperties: 1, description: 'At least one value. They are encrypted and never returned.' })
@@ -27,7 +26,7 @@ export class CreateConnectionBody extends NewConnection {
 }
 
 export class PatchConnectionBody extends ConnectionPatch {
-  @ApiPropertyOptional({ type: String, nullable: true, maxLength: MAX_NAME, description: 'null resets it to the app.' })
+  @ApiPropertyOptional({ type: String, nullable: true, maxLength: NAME_LENGTH, description: 'null resets it to the app.' })
   override name?: string | null;
 
   @ApiPropertyOptional({ ...CREDENTIALS, description: 'Merged by name; null removes a value, and a mask keeps it.' })

@@ -6,7 +6,6 @@ import {
   deleteConnection,
   getConnection,
   listConnections,
-  newId,
   type Page,
   patchConnection,
   type UserId,
@@ -15,6 +14,7 @@ import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
+import { NewId } from '../idempotency/new-ids.js';
 import { MERGE_PATCH_TYPES } from '../http/request-bodies.js';
 import { PageQuery } from '../http/page.dto.js';
 import { Connection, CreateConnectionBody, PatchConnectionBody } from './connection.dto.js';
@@ -41,8 +41,12 @@ export class ConnectionsController {
   @Takes(CreateConnectionBody, NEW_EXAMPLES)
   @RespondsWith(Connection)
   @Problems(400, 409, 413, 415, 422)
-  async create(@OwnerId() owner_id: UserId, @Body() { app, name, credentials }: CreateConnectionBody): Promise<{ data: Connection }> {
-    const command = { id: newId('connection'), owner_id, app, name, credentials };
+  async create(
+    @OwnerId() owner_id: UserId,
+    @NewId('connection') id: ConnectionId,
+    @Body() { app, name, credentials }: CreateConnectionBody,
+  ): Promise<{ data: Connection }> {
+    const command = { id, owner_id, app, name, credentials };
     return { data: await this.messages.request(createConnection, command, { key: owner_id }) };
   }
 

@@ -45,7 +45,12 @@ export interface DueMail {
 const ONE_MAIL_IN_HOURS = 24;
 /** Of one account in that time: code may throw errors with ever new codes. */
 const MOST_MAILS = 100;
-const KEEP_MS = 8 * 24 * 3_600_000;
+const DAY_MS = 24 * 3_600_000;
+const KEEP_SEEN_MS = 8 * DAY_MS;
+/** The next mail does not mention errors before that. */
+const KEEP_NOTICES_MS = 90 * DAY_MS;
+/** Sending a mail takes several steps of up to ten seconds each. */
+const MAIL_SECONDS = 120;
 
 @Injectable()
 export class ErrorNoticesRepository {
@@ -79,7 +84,9 @@ export class ErrorNoticesRepository {
            since = CASE WHEN $4 THEN error_notice.since + 1 ELSE 0 END, mailed_at = CASE WHEN $4 THEN error_notice.mailed_at ELSE now() END`,
         [owner_id, subject_id, code, mailedRecently],
       );
-      if (!mailedRecently) await mail({ email: account.email, since: before[0]?.since ?? 0 });
+      if (mailedRecently) return;
+      await transaction.query(`SET LOCAL idle_in_transaction_session_timeout = '${MAIL_SECONDS}s'`);
+      await mail({ email: account.email, since: before[0]?.since ?? 0 });
     });
   }
 
@@ -92,6 +99,7 @@ export class ErrorNoticesRepository {
   }
 
   async deleteOld(): Promise<void> {
-    await this.seen.delete({ seen_at: LessThan(new Date(Date.now() - KEEP_MS)) });
+    await this.seen.delete({ seen_at: LessThan(new Date(Date.now() - KEEP_SEEN_MS)) });
+    await this.database.rows(ErrorNotice).delete({ mailed_at: LessThan(new Date(Date.now() - KEEP_NOTICES_MS)) });
   }
 }

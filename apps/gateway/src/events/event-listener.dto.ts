@@ -11,8 +11,8 @@ export class EventListener implements contracts.EventListener {
   @ApiProperty({ enum: KINDS }) kind!: contracts.EventListener['kind'];
   @ApiProperty({ type: String, nullable: true, description: 'Of a webhook; null until the delivery is stored.' })
   delivery_id!: contracts.Id<'delivery'> | null;
-  @ApiProperty({ type: String, nullable: true, description: 'Of a source: its last attempt that has ended.' }) run_id!: string | null;
-  @ApiProperty({ enum: STATUSES, description: '`skipped`: the listener is inactive, or the account is over its quota.' })
+  @ApiProperty({ type: String, nullable: true, description: 'Of a source: its last run that has ended.' }) run_id!: string | null;
+  @ApiProperty({ enum: STATUSES, description: '`skipped`: the listener was inactive, or the account was over its quota.' })
   status!: contracts.EventListener['status'];
   @ApiProperty({
     type: [DeliveryAttempt],

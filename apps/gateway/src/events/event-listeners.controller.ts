@@ -1,6 +1,6 @@
 import { Controller, Get, Param } from '@nestjs/common';
 import { ApiOperation, ApiParam } from '@nestjs/swagger';
-import { type EmitterId, type EndedRun, findRuns, listEventListeners, type SourceId, type UserId, type WorkflowId } from '#contracts';
+import { type EmitterId, type EventRun, findRuns, listEventListeners, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsWithList, Documented, Problems } from '../http/api-docs.js';
@@ -11,7 +11,10 @@ import { EventListener } from './event-listener.dto.js';
 /** Reading an event from the log takes longer than the default timeout of requests. */
 const LOG_TIMEOUT_MS = 30_000;
 const DESCRIPTION =
-  'Every listener that the event went to, or goes to now: webhooks with their attempts, sources with their runs, workflows.';
+  'Every listener that the event went to, or is on its way to: webhooks with their attempts, sources with their runs, including those of replays, ' +
+  'and workflows. A later change of a subscription or of `active` does not change the list, but a workflow is listed only while it is subscribed. ' +
+  'Known are the last 100 deliveries of a webhook that succeeded, failed ones for 7 days, and runs of a source for 8 days: a run that is not among ' +
+  'the last 100 of its source is `succeeded`, without attempts. A listener of which nothing is known any more is left out.';
 
 const EventIdParam = (): MethodDecorator => ApiParam({ name: 'eventId', schema: { type: 'string', example: '1763715600123-40960' } });
 
@@ -56,21 +59,33 @@ export class EventListenersController {
 
   private async list(owner_id: UserId, emitter_id: EmitterId, event_id: string): Promise<{ data: EventListener[] }> {
     const query = { owner_id, emitter_id, event_id };
-    const listeners = await this.messages.request(listEventListeners, query, { key: emitter_id, timeoutMs: LOG_TIMEOUT_MS });
-    const run_ids = listeners.flatMap(({ run_id }) => run_id ?? []);
-    const ended = run_ids.length === 0 ? [] : await this.messages.request(findRuns, { owner_id, run_ids }, { key: owner_id });
-    const runs = new Map(ended.map((run) => [run.id, run]));
-    return {
-      data: listeners.map((listener) => {
-        const run = listener.run_id === null ? undefined : runs.get(listener.run_id);
-        return run ? { ...listener, run_id: run.last_id, status: deliveryStatus(run), attempts: run.attempts } : listener;
-      }),
-    };
+    const { listeners, runs } = await this.messages.request(listEventListeners, query, { key: emitter_id, timeoutMs: LOG_TIMEOUT_MS });
+    return { data: withRuns(listeners, await this.messages.request(findRuns, { owner_id, ...runs }, { key: owner_id })) };
   }
 }
 
+/** The listeners of an event with its runs: a source that has some is listed with them, whatever its subscriptions are now. */
+export function withRuns(listeners: EventListener[], runs: EventRun[]): EventListener[] {
+  const sources = Map.groupBy(runs, ({ source_id }) => source_id);
+  const others = listeners.filter(({ listener_id }) => !sources.has(listener_id as SourceId));
+  return [...others, ...[...sources].map(([id, ofSource]) => listenerOf(id, ofSource))];
+}
+
+/** @param runs of the event itself and then of replays; at least one */
+function listenerOf(listener_id: SourceId, runs: EventRun[]): EventListener {
+  const last = (runs.findLast(({ status }) => status !== 'skipped') ?? runs.at(-1))!;
+  return {
+    listener_id,
+    kind: 'source',
+    delivery_id: null,
+    run_id: last.last_id ?? runs.findLast(({ last_id }) => last_id !== null)?.last_id ?? null,
+    status: deliveryStatus(last),
+    attempts: runs.flatMap(({ attempts }) => attempts),
+  };
+}
+
 /** The status of the event at a source. A run that has left the list counts as successful. */
-function deliveryStatus({ status }: EndedRun): EventListener['status'] {
+function deliveryStatus({ status }: EventRun): EventListener['status'] {
   if (status === null || status === 'succeeded') return 'succeeded';
   return status === 'skipped' || status === 'pending' ? status : 'failed';
 }

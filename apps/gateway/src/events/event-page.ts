@@ -1,7 +1,8 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { EventPage } from '#contracts';
 import { summaryFields } from '#events';
-import type { FieldSelection } from '../http/fields.js';
+import { type FieldSelection, selectFields } from '../http/fields.js';
+import { readableOf } from '../http/list-body.js';
 
 /** The JSON text of an event in a page, from that of its summary. */
 type Shown = (summary: string) => string;
@@ -22,9 +23,10 @@ export const polledEvent =
 
 /** @param fields the JSON text of each */
 function objectOf(fields: Record<string, string>, selection: FieldSelection | null): string {
-  const { include, exclude } = selection ?? { include: null, exclude: null };
-  const chosen = Object.entries(fields).filter(([name]) => (include === null || include.has(name)) && !exclude?.has(name));
-  return `{${chosen.map(([name, json]) => `"${name}":${json}`).join(',')}}`;
+  const chosen = selection === null ? fields : selectFields(fields, selection);
+  return `{${Object.entries(chosen)
+    .map(([name, json]) => `"${name}":${json}`)
+    .join(',')}}`;
 }
 
 /**
@@ -40,19 +42,17 @@ export async function eventPageBody(
 ): Promise<string | Readable> {
   const first = (await chunks.next()).value as EventPage;
   const second = await chunks.next();
-  const info = (page: EventPage['page_info']) => (withInfo ? `"page_info":${JSON.stringify(page)},` : '');
-  const dataOf = ({ items }: EventPage) => items.map(shown).join(',');
-  if (second.done) return `{${info(first.page_info)}"data":[${dataOf(first)}]}`;
+  const dataOf = ({ items }: EventPage): string => items.map(shown).join(',');
+  if (second.done) return `{${withInfo ? `"page_info":${JSON.stringify(first.page_info)},` : ''}"data":[${dataOf(first)}]}`;
 
-  async function* text(): AsyncGenerator<string> {
-    let { count, end_cursor } = first.page_info;
-    yield `{"data":[${dataOf(first)}`;
-    for (let next: IteratorResult<EventPage> = second; !next.done; next = await chunks.next()) {
-      count += next.value.items.length;
-      end_cursor = next.value.page_info.end_cursor;
-      yield `,${dataOf(next.value)}`;
-    }
-    yield `]${withInfo ? `,"page_info":${JSON.stringify({ ...first.page_info, count, end_cursor })}` : ''}}\n`;
-  }
-  return Readable.from(text(), { objectMode: false });
+  let info = { ...first.page_info, count: 0 };
+  let separator = '';
+  const textOf = (page: EventPage): string => {
+    info = { ...info, count: info.count + page.items.length, end_cursor: page.page_info.end_cursor };
+    const text = separator + dataOf(page);
+    separator = ',';
+    return text;
+  };
+  const end = (): string => `]${withInfo ? `,"page_info":${JSON.stringify(info)}` : ''}}\n`;
+  return readableOf([first, second.value], chunks, { begin: '{"data":[', textOf, end });
 }

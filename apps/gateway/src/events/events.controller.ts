@@ -1,5 +1,5 @@
 import { Controller, Delete, Get, Header, HttpCode, Param, Query, Req } from '@nestjs/common';
-import { ApiOperation } from '@nestjs/swagger';
+import { ApiOperation, ApiQuery } from '@nestjs/swagger';
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { type EmitterId, type SourceId, type UserId, type WorkflowId } from '#contracts';
@@ -8,11 +8,11 @@ import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsAccepted, AnswersInline, RespondsWithList, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
+import { JSON_TYPE } from '../http/list-body.js';
+import { Parameters } from '../http/request.pipe.js';
 import { eventPageBody, polledEvent, selectedSummary } from './event-page.js';
 import { DeleteEventsQuery, EmitterStream, EventPageQuery, EventSummary, StreamPageQuery } from './event.dto.js';
 import { EventsService } from './events.service.js';
-
-const JSON_TYPE = 'application/json; charset=utf-8';
 
 @Documented('events')
 @Controller('v1')
@@ -130,16 +130,17 @@ export class EventsController {
     operationId: 'deleteSourceEvents',
     summary: 'Delete events of a source',
     description:
-      'Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Deleting a waiting event from `$in` cancels it.',
+      'Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Deleting a waiting event from `$in` cancels it. The parameters can also be fields of a JSON body; the query wins.',
   })
+  @ApiQuery({ type: DeleteEventsQuery })
   @RespondsAccepted('AcceptedDeletion', 'The deletion is queued durably.')
   @Problems(400, 404)
   async delete(
     @OwnerId() owner: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
-    @Query() query: DeleteEventsQuery,
+    @Parameters(DeleteEventsQuery) range: DeleteEventsQuery,
   ): Promise<{ data: object }> {
-    await this.events.delete(owner, id, query);
+    await this.events.delete(owner, id, range);
     return { data: {} };
   }
 

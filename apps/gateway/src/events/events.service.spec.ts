@@ -3,6 +3,7 @@ import { Test } from '@nestjs/testing';
 import { EVENTS_TOPIC, type EventPage, getSource, listEvents, NotFound, type PageRequest } from '#contracts';
 import { Messages, type OutgoingRecord, Publisher } from '#messaging';
 import { FakeMessages } from '#testing';
+import { SecretBox } from '#secrets';
 import { EventsService } from './events.service.js';
 
 const ME = 'u_000000000000000001';
@@ -38,6 +39,7 @@ describe('the events of an emitter', () => {
       providers: [
         EventsService,
         { provide: Messages, useValue: messages },
+        { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32)]) },
         { provide: Publisher, useValue: { send: async (records: OutgoingRecord[]) => void sent.push(...records) } },
       ],
     })
@@ -89,7 +91,7 @@ describe('the events of an emitter', () => {
     messages.replyTo(getSource, () => ({}) as never);
     await service.delete(ME, SOURCE, { start_id: '100-1', end_id: '100-2', event_name: '$errors' });
     expect(messages.requests).toMatchObject([{ name: getSource.name, payload: { owner_id: ME, id: SOURCE } }]);
-    expect(sent).toMatchObject([{ topic: EVENTS_TOPIC, key: SOURCE }]);
+    expect(sent).toMatchObject([{ topic: EVENTS_TOPIC, key: SOURCE, headers: { ce_sluicesignature: expect.stringContaining(':') } }]);
   });
 
   it.each([

@@ -13,7 +13,8 @@ import {
   type UserId,
 } from '#contracts';
 import { comparePlaces, deletionRecord, parseEventId, streamOf } from '#events';
-import { Messages, Publisher } from '#messaging';
+import { Messages, Publisher, SEND_WITHIN_MS } from '#messaging';
+import { SecretBox } from '#secrets';
 import type { DeleteEventsQuery, EventPageQuery } from './event.dto.js';
 
 @Injectable()
@@ -21,6 +22,7 @@ export class EventsService {
   constructor(
     private readonly messages: Messages,
     private readonly publisher: Publisher,
+    private readonly box: SecretBox,
   ) {}
 
   /** A page of a stream, as a whole: for a few events. */
@@ -76,8 +78,8 @@ export class EventsService {
       throw new Invalid([{ field: 'end_id', message: 'end_id must not be before start_id' }]);
     const stream = event_name === undefined ? undefined : streamOf(event_name);
     await this.messages.request(getSource, { owner_id: ownerId, id }, { key: ownerId });
-    const record = deletionRecord({ emitterId: id, startId: start_id, endId: end_id, stream });
-    await this.publisher.send([{ topic: EVENTS_TOPIC, ...record }]);
+    const record = deletionRecord({ emitterId: id, startId: start_id, endId: end_id, stream }, this.box);
+    await this.publisher.send([{ topic: EVENTS_TOPIC, ...record }], { withinMs: SEND_WITHIN_MS });
   }
 }
 

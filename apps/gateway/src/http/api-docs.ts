@@ -28,16 +28,27 @@ export const READABLE_EVENT_NAME = { maxLength: MAX_EVENT_NAME, pattern: String.
 
 export const EVENT_ID = { pattern: String.raw`^\d+-\d+$`, example: '1763715600123-40960' };
 
-/** `include` and `exclude` make every field optional. */
-const fieldsParameter = (name: 'include' | 'exclude', description: string) =>
-  ApiQuery({ name, required: false, description, schema: { type: 'string' } });
+const fieldNames = (description: string) => ({
+  type: 'string',
+  // counts as absent
+  default: '',
+  description: `${description} The response may then lack required fields.`,
+});
+
+/** `include` and `exclude`, which every query and body may have. */
+export const SELECTED_FIELDS = {
+  include: fieldNames('Comma-separated names of the fields to return; default: all.'),
+  exclude: fieldNames('Comma-separated names of the fields to omit; applied after include.'),
+};
+
+const fieldsParameter = (name: keyof typeof SELECTED_FIELDS) => {
+  const { type, description } = SELECTED_FIELDS[name];
+  return ApiQuery({ name, required: false, description, schema: { type } });
+};
 
 /** `include` and `exclude`, which apply to every response that has `data`. */
 export const SelectsFields = (): MethodDecorator & ClassDecorator =>
-  applyDecorators(
-    fieldsParameter('include', 'Comma-separated names of the fields to return; default: all.'),
-    fieldsParameter('exclude', 'Comma-separated names of the fields to omit; applied after include.'),
-  );
+  applyDecorators(fieldsParameter('include'), fieldsParameter('exclude'));
 
 /** `{data: …}`. The title becomes the name of the schema (see openapi.ts). */
 const dataOf = (title: string, data: Schema): Schema => ({ title, type: 'object', required: ['data'], properties: { data } });
@@ -100,7 +111,7 @@ const PROBLEMS: Record<number, string> = {
   413: 'The body is too large.',
   415: 'The body is not JSON.',
   422: 'This Idempotency-Key was used with a different request.',
-  429: 'Too many requests; Retry-After states when to retry.',
+  429: 'Too many requests; Retry-After states when to retry, RateLimit which limit was reached.',
   500: 'Internal error.',
   503: 'Temporarily unavailable; retry later.',
   504: 'The request timed out. It may still take effect.',

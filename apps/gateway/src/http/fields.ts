@@ -8,6 +8,8 @@ export interface FieldSelection {
   exclude: ReadonlySet<string> | null;
 }
 
+type Resource = Record<string, unknown>;
+
 /** The top-level fields of a resource to return; null: all. */
 export function fieldSelection(include: unknown, exclude: unknown): FieldSelection | null {
   const selection = { include: names('include', include), exclude: names('exclude', exclude) };
@@ -25,7 +27,7 @@ function names(parameter: string, value: unknown): ReadonlySet<string> | null {
 }
 
 /** Include first, then exclude; unknown names are ignored. */
-export function selectFields(resource: object, { include, exclude }: FieldSelection): object {
+export function selectFields<Value>(resource: Record<string, Value>, { include, exclude }: FieldSelection): Record<string, Value> {
   return Object.fromEntries(Object.entries(resource).filter(([name]) => (include === null || include.has(name)) && !exclude?.has(name)));
 }
 
@@ -46,10 +48,10 @@ export class FieldsInterceptor implements NestInterceptor {
     return next.handle().pipe(
       map((response: unknown) => {
         if (response === null || typeof response !== 'object' || !('data' in response)) return response;
-        const { data } = response as { data: object | object[] };
+        const { data } = response as { data: Resource | Resource[] };
         return {
           ...response,
-          data: Array.isArray(data) ? data.map((item: object) => selectFields(item, selection)) : selectFields(data, selection),
+          data: Array.isArray(data) ? data.map((item) => selectFields(item, selection)) : selectFields(data, selection),
         };
       }),
     );

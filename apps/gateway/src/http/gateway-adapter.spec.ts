@@ -1,10 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import fastify from 'fastify';
+import { createLog } from '#observability';
 import { GatewayAdapter, KnownRoutes } from './gateway-adapter.js';
 
-it('a client that sends its request slowly is disconnected after a minute', () => {
-  const { server } = new GatewayAdapter(1024).getInstance();
-  expect([server.requestTimeout, server.headersTimeout]).toEqual([60_000, 60_000]);
+it('a client that sends its headers slowly is disconnected after ten seconds, and one that sends its body slowly after a minute', () => {
+  const { server } = new GatewayAdapter(1024, createLog('test', 'silent')).getInstance();
+  expect([server.requestTimeout, server.headersTimeout]).toEqual([60_000, 10_000]);
 });
 
 describe('known routes', () => {

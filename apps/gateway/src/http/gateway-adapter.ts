@@ -2,6 +2,9 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Log } from '#observability';
+import { CHECK_CONNECTIONS_MS, HEADERS_MS } from '#service';
+import { respondToClientError } from './client-errors.js';
 import { sendProblem } from './problem.js';
 
 /** Node's maximum. */
@@ -18,7 +21,7 @@ const LISTS = new Map(
 export class GatewayAdapter extends FastifyAdapter {
   private readonly routes: KnownRoutes;
 
-  constructor(bodyLimit: number) {
+  constructor(bodyLimit: number, log: Log) {
     super({
       bodyLimit,
       requestTimeout: REQUEST_MS,
@@ -30,8 +33,27 @@ export class GatewayAdapter extends FastifyAdapter {
       },
       forceCloseConnections: 'idle',
       return503OnClosing: false,
+      // Node would respond without a body; see below
+      http: { requireHostHeader: false, headersTimeout: HEADERS_MS, connectionsCheckingInterval: CHECK_CONNECTIONS_MS },
+      clientErrorHandler: (error, socket) => respondToClientError(error, socket, log),
     });
     this.routes = new KnownRoutes(this.getInstance());
+    // Node would respond without a body
+    const { server } = this.getInstance();
+    server.on('checkExpectation', (request, response) => server.emit('request', request, response));
+  }
+
+  /** RFC 9112, 3.2: a request by HTTP/1.1 names its host. */
+  refuseWithoutHost(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+    if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return undefined;
+    return sendProblem(reply, { status: 400, detail: 'the header Host is required' });
+  }
+
+  /** RFC 9110, 10.1.1: the only expectation is `100-continue`, which Node meets. */
+  refuseExpectation(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+    const { expect } = request.headers;
+    if (expect === undefined || /^100-continue$/i.test(expect)) return undefined;
+    return sendProblem(reply, { status: 417, detail: 'the header Expect can only be 100-continue' });
   }
 
   override setNotFoundHandler(): ReturnType<FastifyAdapter['setNotFoundHandler']> {

@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
+import { fastify } from 'fastify';
 import { load } from 'js-yaml';
+import { serveText } from './openapi.js';
 
 const document = load(readFileSync(new URL('../../../../docs/openapi.yaml', import.meta.url), 'utf8')) as any;
 const operations: any[] = Object.values<object>(document.paths).flatMap((path) => Object.values(path));
@@ -29,6 +31,23 @@ describe('docs/openapi.yaml', () => {
     },
   );
 
+  it('says that bodies have no other fields, except that they may select those of the response', () => {
+    const names = operations.flatMap(({ requestBody }) =>
+      mediaOf(requestBody?.content).map(([, { schema }]) => String(schema.$ref).split('/').at(-1)!),
+    );
+    const bodies = [...new Set(names)]
+      .map((name) => [name, document.components.schemas[name]])
+      .filter(([, body]) => body?.properties && !body.properties.specversion);
+    expect(bodies.length).toBeGreaterThan(8);
+    for (const [name, { additionalProperties, properties }] of bodies)
+      expect([name, additionalProperties, properties]).toEqual([name, false, expect.objectContaining({ include: expect.anything() })]);
+  });
+
+  it('requires the URL of a new webhook', () => {
+    const { parameters } = operations.find(({ operationId }) => operationId === 'createWebhook');
+    expect(parameters.find(({ name }: any) => name === 'url')).toMatchObject({ in: 'query', required: true });
+  });
+
   it('names the schema of each response, and describes nothing that no operation uses', () => {
     const schemas = operations.flatMap(({ responses }) =>
       Object.values<any>(responses).flatMap(({ content }) => mediaOf(content).map(([type, { schema }]) => ({ type, schema }))),
@@ -39,4 +58,14 @@ describe('docs/openapi.yaml', () => {
       [],
     );
   });
+});
+
+it('writes a text that anyone may request once, however often it is requested', async () => {
+  let written = 0;
+  const server = fastify();
+  serveText(server, '/text', 'text/yaml; charset=utf-8', () => `n: ${++written}\n`);
+  for (let n = 0; n < 3; n++) {
+    const { headers, body } = await server.inject('/text');
+    expect([headers['content-type'], body]).toEqual(['text/yaml; charset=utf-8', 'n: 1\n']);
+  }
 });

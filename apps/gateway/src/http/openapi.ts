@@ -1,13 +1,15 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance } from 'fastify';
-import { problemResponse } from './api-docs.js';
+import { dump } from 'js-yaml';
+import { problemResponse, SELECTED_FIELDS } from './api-docs.js';
+import { JSON_TYPE } from './list-body.js';
 import { sendProblem } from './problem.js';
 
 const DESCRIPTION = `Sluice routes events: sources, workflows and Kafka producers emit them; webhooks, sources and workflows receive them.
 
 Every path accepts a trailing slash. Lists are newest first. Errors are RFC 9457 problems; \`error\` repeats \`detail\` for older clients.
-A POST that is repeated with the same \`Idempotency-Key\` within 24 hours returns the first response and has no further effect.`;
+A POST that is repeated with the same \`Idempotency-Key\` within 24 hours returns the first response and has no further effect. After a 400, a 429 or a 5xx, the key can be used again, also with a corrected request.`;
 
 /** The OpenAPI document, generated from the controllers. */
 export function openApiDocument(app: INestApplication): OpenAPIObject {
@@ -37,7 +39,17 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
       schema: { type: 'string', minLength: 1, maxLength: 255 },
     });
   }
+  closeBodies(document);
   return withoutUnusedSchemas(withNamedSchemas(withSharedProblems(document)));
+}
+
+/** The classes of bodies have no fields but those that they name, and `include` and `exclude` (see RequestPipe). */
+function closeBodies({ paths, components }: OpenAPIObject): void {
+  const text = JSON.stringify(Object.values(paths).flatMap((item) => [item.post, item.put, item.patch].map((each) => each?.requestBody)));
+  for (const [, name = ''] of text.matchAll(/#\/components\/schemas\/(\w+)/g)) {
+    const schema = components!.schemas![name] as { properties: object };
+    Object.assign(schema, { properties: { ...schema.properties, ...SELECTED_FIELDS }, additionalProperties: false });
+  }
 }
 
 /** Defines each kind of problem once, instead of at every route. */
@@ -101,11 +113,17 @@ export function showDocsToBrowsers(fastify: FastifyInstance): void {
   );
 }
 
-/** Serves the document at `/openapi.json`, and a page that shows it at `/docs`. Neither loads anything from the internet. */
-export function serveDocs(app: INestApplication): void {
-  SwaggerModule.setup('docs', app, () => openApiDocument(app), {
-    jsonDocumentUrl: 'openapi.json',
-    yamlDocumentUrl: 'openapi.yaml',
-    customSiteTitle: 'Sluice API',
-  });
+/** Serves the document at `/openapi.json` and `/openapi.yaml`, and a page that shows it at `/docs`. None of them loads anything from the internet. */
+export function serveDocs(app: INestApplication, fastify: FastifyInstance): void {
+  let document: OpenAPIObject | undefined;
+  const built = () => (document ??= openApiDocument(app));
+  SwaggerModule.setup('docs', app, built, { raw: false, customSiteTitle: 'Sluice API' });
+  serveText(fastify, '/openapi.json', JSON_TYPE, () => JSON.stringify(built()));
+  serveText(fastify, '/openapi.yaml', 'text/yaml; charset=utf-8', () => dump(built(), { skipInvalid: true, noRefs: true }));
+}
+
+/** Serves a text that is written once, at its first request: these paths need no key, and writing the YAML takes as long as many requests of accounts. */
+export function serveText(fastify: FastifyInstance, path: string, type: string, write: () => string): void {
+  let bytes: Buffer | undefined;
+  fastify.get(path, (_, reply) => reply.type(type).send((bytes ??= Buffer.from(write()))));
 }

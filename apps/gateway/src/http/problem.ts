@@ -64,13 +64,35 @@ export const problemBody = ({ status, detail, errors }: Shown, requestId: string
   errors,
 });
 
+export const PROBLEM_TYPE = 'application/problem+json';
+
 export function sendProblem(reply: FastifyReply, shown: Shown): FastifyReply {
   const problem = problemBody(shown, reply.request.id);
   // bytes: to a string, Fastify would add a charset, which this type does not have
   return reply
     .status(shown.status)
-    .header('content-type', 'application/problem+json')
+    .header('content-type', PROBLEM_TYPE)
     .send(Buffer.from(JSON.stringify(problem)));
+}
+
+/** When a client should repeat what the service could not do for now. */
+const RETRY_S = 5;
+
+/**
+ * Sends 429 because too much work is in progress, which is another policy than the limit of requests per key: nothing of it is left until the client
+ * may retry. The headers are those of draft-ietf-httpapi-ratelimit-headers.
+ */
+export function sendBusy(reply: FastifyReply, detail: string): FastifyReply {
+  addTo(reply, 'ratelimit-policy', `"busy";q=0;w=${RETRY_S}`);
+  addTo(reply, 'ratelimit', `"busy";r=0;t=${RETRY_S}`);
+  reply.header('retry-after', String(RETRY_S));
+  return sendProblem(reply, { status: 429, detail });
+}
+
+/** Adds an item to a header that is a list. */
+function addTo(reply: FastifyReply, header: string, item: string): void {
+  const given = reply.getHeader(header);
+  reply.header(header, given === undefined ? item : `${String(given)}, ${item}`);
 }
 
 /** Handles the errors of all routes. An unexpected error is a bug: it is logged with its stack, and the client gets only a 500. */
@@ -85,7 +107,8 @@ export class ProblemFilter implements ExceptionFilter {
     if (exception instanceof SluiceError) {
       const problem = problemOf(exception);
       if (problem.status >= 500) log.warn({ request_id: id, method, url, err: exception }, 'request.failed');
-      if (problem.status === 503 || problem.status === 429) reply.header('retry-after', '5');
+      if (problem.status === 429) return void sendBusy(reply, problem.detail);
+      if (problem.status === 503) reply.header('retry-after', String(RETRY_S));
       return void sendProblem(reply, problem);
     }
     if (exception instanceof HttpException) return void sendProblem(reply, { status: exception.getStatus(), detail: exception.message });
@@ -96,7 +119,7 @@ export class ProblemFilter implements ExceptionFilter {
     }
     if (isTransient(exception)) {
       log.warn({ request_id: id, method, url, err: exception }, 'request.failed');
-      reply.header('retry-after', '5');
+      reply.header('retry-after', String(RETRY_S));
       return void sendProblem(reply, problemOf(new Unavailable('', outageOf(exception))));
     }
     log.error({ request_id: id, method, url, err: exception }, 'request.failed');

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
+import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { IsOptional, IsString } from 'class-validator';
-import { nearestName, RequestPipe } from './request.pipe.js';
+import { Parameters, RequestPipe } from './request.pipe.js';
 
 class Body {
   @IsOptional() @IsString() name?: string;
@@ -29,14 +30,21 @@ describe('a request body', () => {
   });
 });
 
-it.each([
-  ['nmae', 'name'],
-  ['componentId', 'component_id'],
-  ['component-code', 'component_code'],
-  ['configured_prop', 'configured_props'],
-  ['emitter', undefined],
-  ['', undefined],
-  ['x'.repeat(5000), undefined],
-])('suggests for %j the field %j', (name, nearest) => {
-  expect(nearestName(name, ['component_id', 'component_code', 'name', 'configured_props'])).toBe(nearest);
+describe('parameters', () => {
+  class Route {
+    read(@Parameters(Body) _: Body): void {}
+  }
+  const [{ factory, data }] = Object.values<any>(Reflect.getMetadata(ROUTE_ARGS_METADATA, Route, 'read') as object) as [any];
+  const read = (request: object): unknown => factory(data, { switchToHttp: () => ({ getRequest: () => request }) });
+
+  it('come in the query or in the body, and the query wins', () => {
+    expect(read({ method: 'POST', query: { name: 'q' }, body: { name: 'b', include: 'id' } })).toEqual({ name: 'q', include: 'id' });
+  });
+
+  it('have unknown names that are ignored in a query, but not in that of a DELETE, which would delete more', () => {
+    expect(read({ method: 'POST', query: { nmae: 'a' } })).toEqual({ nmae: 'a' });
+    expect(() => read({ method: 'DELETE', query: { nmae: 'a' } })).toThrow('unknown field "nmae"; did you mean name?');
+    expect(() => read({ method: 'DELETE', query: {}, body: { nmae: 'a' } })).toThrow('unknown field "nmae"; did you mean name?');
+    expect(read({ method: 'DELETE', query: { name: 'a', exclude: 'b' } })).toEqual({ name: 'a', exclude: 'b' });
+  });
 });

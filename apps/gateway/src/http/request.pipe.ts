@@ -1,6 +1,6 @@
 import { type ArgumentMetadata, createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { type FieldProblem, Invalid } from '#contracts';
+import { type FieldProblem, Invalid, unknownField } from '#contracts';
 import { fieldsOf, PayloadPipe } from '#messaging';
 
 type Contract = abstract new (...args: never[]) => unknown;
@@ -32,56 +32,20 @@ function unknownFields(contract: Contract, body: unknown): FieldProblem[] {
   return Object.keys(body)
     .filter((name) => !known.includes(name))
     .slice(0, MOST_PROBLEMS)
-    .map((name) => {
-      const shown = name.slice(0, 100);
-      const nearest = nearestName(name, known);
-      const hint = nearest === undefined ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`;
-      return { field: shown, message: `unknown field ${JSON.stringify(shown)}; ${hint}` };
-    });
+    .map((name) => ({ field: name.slice(0, 100), message: unknownField(name, known) }));
 }
 
 /**
- * Parameters that come in the query string and are accepted in a JSON body too: the query wins. Unknown names are refused in the body and ignored in the
- * query.
+ * Parameters that come in the query string and are accepted in a JSON body too: the query wins. Unknown names are refused in the body. In the
+ * query they are ignored, except by a DELETE, which would delete more than the client meant.
  *
  * @param contract the class of the parameters
  */
 export const Parameters = createParamDecorator(
   (contract: abstract new (...args: never[]) => unknown, context: ExecutionContext): Record<string, unknown> => {
-    const { body, query } = context.switchToHttp().getRequest<FastifyRequest>();
-    const unknown = unknownFields(contract, body);
+    const { method, body, query } = context.switchToHttp().getRequest<FastifyRequest>();
+    const unknown = [body, method === 'DELETE' && query].flatMap((fields) => unknownFields(contract, fields));
     if (unknown.length > 0) throw new Invalid(unknown);
     return { ...(body as object | undefined), ...(query as object) };
   },
 );
-
-/** If the edits exceed this share of the length, the names are different words, not typos. */
-const TYPO = 0.5;
-
-/** The known name that was most likely meant by a mistyped one, or undefined. */
-export function nearestName(name: string, known: readonly string[]): string | undefined {
-  if (name.length > 64) return undefined;
-  const plain = plainOf(name);
-  const [nearest] = known
-    .map((each) => ({ each, distance: editDistance(plain, plainOf(each)) / Math.max(plain.length, each.length) }))
-    .filter(({ distance }) => distance <= TYPO)
-    .sort((a, b) => a.distance - b.distance);
-  return nearest?.each;
-}
-
-/** `componentId` means `component_id`. */
-const plainOf = (name: string): string => name.replace(/[^A-Za-z0-9]/g, '').toLowerCase();
-
-/** How many characters must be inserted, deleted or replaced to turn one text into the other (Levenshtein). */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
-    }
-    row = next;
-  }
-  return row[b.length]!;
-}

@@ -1,25 +1,27 @@
-import type { Claim, IdempotencyRepository, StoredResponse } from './idempotency.repository.js';
+import type { Claim, HeldKey, IdempotencyRepository, StoredResponse } from './idempotency.repository.js';
 
 /** In place of IdempotencyRepository; keys do not expire. */
 export class IdempotencyInMemory implements Pick<IdempotencyRepository, 'claim' | 'keep' | 'release'> {
-  private readonly requests = new Map<string, { fingerprint: Buffer; response?: StoredResponse }>();
+  private readonly requests = new Map<string, { held: HeldKey; isFree?: boolean; response?: StoredResponse }>();
 
-  async claim(accountId: string, key: string, fingerprint: Buffer): Promise<Claim> {
+  async claim(...[accountId, key, fingerprint]: Parameters<IdempotencyRepository['claim']>): Promise<Claim> {
     const first = this.requests.get(`${accountId} ${key}`);
-    if (!first) {
-      this.requests.set(`${accountId} ${key}`, { fingerprint });
-      return 'claimed';
+    if (!first || first.isFree) {
+      const held: HeldKey = { accountId, key, fingerprint, claimedAt: '', firstAt: first?.held.firstAt ?? new Date() };
+      this.requests.set(`${accountId} ${key}`, { held });
+      return { held };
     }
-    if (!first.fingerprint.equals(fingerprint)) return 'other payload';
-    return first.response ?? 'in flight';
+    if (!first.held.fingerprint.equals(fingerprint)) return 'other payload';
+    return first.response ? { stored: first.response } : 'in flight';
   }
 
-  async keep(accountId: string, key: string, response: StoredResponse): Promise<void> {
+  async keep({ accountId, key }: HeldKey, response: StoredResponse): Promise<void> {
     const first = this.requests.get(`${accountId} ${key}`);
     if (first) first.response = response;
   }
 
-  async release(accountId: string, key: string): Promise<void> {
-    this.requests.delete(`${accountId} ${key}`);
+  async release({ accountId, key }: HeldKey): Promise<void> {
+    const first = this.requests.get(`${accountId} ${key}`);
+    if (first) first.isFree = true;
   }
 }

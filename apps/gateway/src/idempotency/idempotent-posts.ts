@@ -3,16 +3,16 @@ import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestI
 import { HTTP_CODE_METADATA } from '@nestjs/common/constants.js';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { from, lastValueFrom, type Observable } from 'rxjs';
-import { SluiceError, type UserId } from '#contracts';
+import { SluiceError } from '#contracts';
 import { withLateReplies } from '#messaging';
 import { LOG, type Log } from '#observability';
-import { problemBody, problemOf, sendProblem } from '../http/problem.js';
-import { IdempotencyRepository, type StoredResponse } from './idempotency.repository.js';
+import { PROBLEM_TYPE, problemBody, problemOf, sendProblem } from '../http/problem.js';
+import { type HeldKey, IdempotencyRepository, type StoredResponse } from './idempotency.repository.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set while this request is the first with its key. */
-    idempotencyKey?: string;
+    /** Set while this request is the first with its `Idempotency-Key`. */
+    heldKey?: HeldKey;
     /** The work continues after the response: its result is stored with the key (see LateResponses). */
     continuesAfterResponse?: boolean;
   }
@@ -22,7 +22,7 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
 
 /**
  * A POST with an `Idempotency-Key` that is repeated within 24 h returns the response of the first one and has no effect. With another payload it is
- * 422; while the first one is in progress it is 409, even after a 504. Other 5xx responses are not stored: the repeat runs again.
+ * 422; while the first one is in progress it is 409, even after a 504. After a response that shows that nothing was done, the key is free again.
  */
 export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyRepository): void {
   fastify.addHook('preHandler', async (request, reply) => {
@@ -32,34 +32,35 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
       return sendProblem(reply, { status: 400, detail: 'the header Idempotency-Key must be 1 to 255 visible ASCII characters' });
     }
     const claim = await requests.claim(request.caller.account.id, key, fingerprint(request));
-    if (claim === 'claimed') {
-      request.idempotencyKey = key;
-      return;
-    }
     if (claim === 'other payload')
       return sendProblem(reply, { status: 422, detail: 'this Idempotency-Key was used with a different request' });
     if (claim === 'in flight') {
       reply.header('retry-after', '1');
       return sendProblem(reply, { status: 409, detail: 'the first request with this Idempotency-Key is still in progress' });
     }
-    const body = claim.body !== null && hasSecretResponse(request) ? unseal(claim.body, request.caller.apiKey) : claim.body;
+    if ('held' in claim) {
+      request.heldKey = claim.held;
+      return;
+    }
+    const { stored } = claim;
+    const body = stored.body !== null && hasSecretResponse(request) ? unseal(stored.body, request.caller.apiKey) : stored.body;
     if (body === undefined) return sendProblem(reply, { status: 422, detail: 'this Idempotency-Key was used with a different API key' });
     reply.header('idempotency-replayed', 'true');
-    if (claim.content_type) reply.header('content-type', claim.content_type);
-    return reply.status(claim.status).send(body === null ? undefined : Buffer.from(body));
+    if (stored.content_type) reply.header('content-type', stored.content_type);
+    return reply.status(stored.status).send(body === null ? undefined : Buffer.from(body));
   });
 
   fastify.addHook('onSend', async (request, reply, payload) => {
-    const { idempotencyKey: key, caller } = request;
-    if (key === undefined || !caller) return payload;
-    request.idempotencyKey = undefined;
+    const { heldKey, caller } = request;
+    if (!heldKey || !caller) return payload;
+    request.heldKey = undefined;
     if (request.continuesAfterResponse) return payload;
-    if (reply.statusCode >= 500) {
-      await requests.release(caller.account.id, key);
+    if (hadNoEffect(reply.statusCode)) {
+      await requests.release(heldKey);
     } else {
       const contentType = reply.getHeader('content-type');
       const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : null;
-      await requests.keep(caller.account.id, key, {
+      await requests.keep(heldKey, {
         status: reply.statusCode,
         content_type: typeof contentType === 'string' ? contentType : null,
         body: body !== null && hasSecretResponse(request) ? seal(body, caller.apiKey) : body,
@@ -69,9 +70,15 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
   });
 }
 
+/** The client may use the key again: to correct an invalid request (400), to wait for its turn (429) and after a failure of the service. */
+const hadNoEffect = (status: number): boolean => status === 400 || status === 429 || status >= 500;
+
 /** Identifies equal requests. For events, it includes headers: those beginning with `ce-`, and the content type, which determines how to read the body. */
 function fingerprint({ method, url, body, headers }: FastifyRequest): Buffer {
-  const hash = createHash('sha256').update(`${method} ${url}\n`);
+  const end = url.includes('?') ? url.indexOf('?') : url.length;
+  // the router ignores a slash at the end
+  const path = url.slice(0, url[end - 1] === '/' ? end - 1 : end);
+  const hash = createHash('sha256').update(`${method} ${path}${url.slice(end)}\n`);
   if (!Buffer.isBuffer(body)) return hash.update(JSON.stringify(body ?? null)).digest();
   const names = Object.keys(headers).filter((name) => name === 'content-type' || name.startsWith('ce-'));
   return hash
@@ -96,8 +103,8 @@ export class LateResponses implements NestInterceptor {
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const request = context.switchToHttp().getRequest<FastifyRequest>();
-    const { idempotencyKey: key, caller } = request;
-    if (key === undefined || !caller) return next.handle();
+    const { heldKey, caller } = request;
+    if (!heldKey || !caller) return next.handle();
     const status = (Reflect.getMetadata(HTTP_CODE_METADATA, context.getHandler()) as number | undefined) ?? 201;
     return from(
       new Promise((resolve, reject) => {
@@ -107,7 +114,7 @@ export class LateResponses implements NestInterceptor {
           request.continuesAfterResponse = true;
           reject(error);
         };
-        const store = (response: StoredResponse | null) => (isLate ? this.store(caller.account.id, key, response) : undefined);
+        const store = (response: StoredResponse | null) => (isLate ? this.store(heldKey, response) : undefined);
         withLateReplies(onLate, () => lastValueFrom(next.handle(), { defaultValue: undefined })).then(
           (body) => {
             resolve(body);
@@ -125,12 +132,12 @@ export class LateResponses implements NestInterceptor {
   }
 
   /** null: the work failed, and a repeat may run again. */
-  private async store(accountId: UserId, key: string, response: StoredResponse | null): Promise<void> {
+  private async store(held: HeldKey, response: StoredResponse | null): Promise<void> {
     try {
-      if (response) await this.requests.keep(accountId, key, response);
-      else await this.requests.release(accountId, key);
+      if (response) await this.requests.keep(held, response);
+      else await this.requests.release(held);
     } catch (err) {
-      this.log.warn({ account_id: accountId, err }, 'request.late-response-not-stored');
+      this.log.warn({ account_id: held.accountId, err }, 'request.late-response-not-stored');
     }
   }
 }
@@ -138,9 +145,9 @@ export class LateResponses implements NestInterceptor {
 function storedProblem(error: Error, requestId: string): StoredResponse | null {
   if (!(error instanceof SluiceError)) return null;
   const problem = problemOf(error);
-  return problem.status >= 500
+  return hadNoEffect(problem.status)
     ? null
-    : { status: problem.status, content_type: 'application/problem+json', body: JSON.stringify(problemBody(problem, requestId)) };
+    : { status: problem.status, content_type: PROBLEM_TYPE, body: JSON.stringify(problemBody(problem, requestId)) };
 }
 
 /** The configuration of a route whose response contains a secret that is stored nowhere else. */

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { type EmitterId, listEvents, SluiceError, Unavailable, type UserId } from '#contracts';
+import { EmitterDirectory } from '#emitters';
 import { type EventPlace, streamOf } from '#events';
 import { Messages } from '#messaging';
 import { counter, gauge, LOG, type Log } from '#observability';
@@ -29,7 +30,7 @@ const cutOff = counter('live_cut_off_total', 'Live streams that were closed beca
 /** Live streams: send the events of an emitter over HTTP as they are emitted. */
 @Injectable()
 export class LiveStreamsService implements BeforeApplicationShutdown {
-  private readonly open = new Map<SseConnection, Caller>();
+  private readonly open = new Map<SseConnection, { apiKey: string; emitterId: EmitterId }>();
   private heartbeat: NodeJS.Timeout | undefined;
   /** The number of streams of each account, including those that are starting. */
   private readonly taken: LimitPerKey<UserId>;
@@ -42,6 +43,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     private readonly store: StorePositions,
     private readonly config: LiveConfig,
     private readonly accounts: AccountsService,
+    private readonly emitters: EmitterDirectory,
     @Inject(LOG) private readonly log: Log,
   ) {
     this.taken = new LimitPerKey(config.maxPerAccount);
@@ -76,7 +78,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
       );
       throw error;
     }
-    this.enter(connection, caller);
+    this.enter(connection, { apiKey: caller.apiKey, emitterId });
     void connection.closed.then(() => this.leave(connection, client, owner, reply));
     // only after it has joined, so that the client gets every event emitted after it has received the headers
     connection.begin();
@@ -98,24 +100,29 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     void closed.then(release);
   }
 
-  private enter(connection: SseConnection, caller: Caller): void {
-    this.open.set(connection, caller);
+  private enter(connection: SseConnection, stream: { apiKey: string; emitterId: EmitterId }): void {
+    this.open.set(connection, stream);
     clients.set(this.open.size);
     this.heartbeat ??= setInterval(() => void this.beat(), this.config.heartbeatMs);
   }
 
-  /** Ends the streams whose key was revoked, and sends a comment to the others to keep them open. */
+  /** Ends the streams whose key was revoked or whose emitter was deleted, and sends a comment to the others to keep them open. */
   private async beat(): Promise<void> {
     for (const connection of this.open.keys()) connection.beat(HEARTBEAT);
     try {
       const looked = new Map(this.open);
-      const valid = await this.accounts.stillValid(new Set([...looked.values()].map(({ apiKey }) => apiKey)));
-      for (const [connection, { apiKey }] of looked) {
-        if (!valid.has(apiKey) && !connection.isClosed) void connection.endWithin(GOODBYE_MS);
+      const streams = [...looked.values()];
+      const [valid, emitters] = await Promise.all([
+        this.accounts.stillValid(new Set(streams.map(({ apiKey }) => apiKey))),
+        this.emitters.known([...new Set(streams.map(({ emitterId }) => emitterId))]),
+      ]);
+      for (const [connection, { apiKey, emitterId }] of looked) {
+        const isOver = !valid.has(apiKey) || emitters.get(emitterId)?.deleted;
+        if (isOver && !connection.isClosed) void connection.endWithin(GOODBYE_MS);
       }
     } catch (error) {
       // the next heartbeat checks again
-      this.log.warn({ err: error }, 'live.keys-not-checked');
+      this.log.warn({ err: error }, 'live.not-checked');
     }
   }
 

@@ -1,10 +1,12 @@
 import { applyDecorators, Controller, Get, Headers, Param, Query, Res } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiHeader, ApiOperation, ApiResponse } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
 import type { SourceId, WorkflowId } from '#contracts';
 import { type Caller, Me } from '../accounts/account.decorator.js';
 import { Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
+import { UNQUEUED } from '../limits/request-queues.js';
 import { LiveQuery, resumePlace } from './live-query.js';
 import { LiveStreamsService } from './live-streams.service.js';
 
@@ -41,6 +43,7 @@ export class LiveController {
   constructor(private readonly streams: LiveStreamsService) {}
 
   @Get('sources/:id/sse')
+  @RouteConfig(UNQUEUED)
   @RespondsWithStream('streamSourceEvents', 'Stream the events of a source as they are emitted')
   ofSource(
     @Me() caller: Caller,
@@ -53,6 +56,7 @@ export class LiveController {
   }
 
   @Get('workflows/:id/sse')
+  @RouteConfig(UNQUEUED)
   @RespondsWithStream('streamWorkflowEvents', 'Stream the events of a workflow as they are emitted')
   ofWorkflow(
     @Me() caller: Caller,

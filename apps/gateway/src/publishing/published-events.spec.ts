@@ -1,13 +1,29 @@
 import { describe, expect, it } from '@jest/globals';
 import { Invalid } from '#contracts';
 import { eventRecord, MAX_EVENT_BYTES, readEventRecord } from '#events';
+import type { HeldKey } from '../idempotency/idempotency.repository.js';
+import { repeatableKsuid } from '../idempotency/new-ids.js';
 import { type PublishedEvent, publishedEvents, type PublishRequest } from './published-events.js';
 
-type Request = { headers?: PublishRequest['headers']; body?: unknown; bytes?: Buffer; event_name?: unknown; id?: unknown };
+type Request = {
+  heldKey?: HeldKey;
+  headers?: PublishRequest['headers'];
+  rawHeaders?: string[];
+  body?: unknown;
+  bytes?: Buffer;
+  event_name?: unknown;
+  id?: unknown;
+};
 
-const publish = ({ headers, body, bytes, ...query }: Request): PublishedEvent[] =>
+const publish = ({ heldKey, headers, rawHeaders = [], body, bytes, ...query }: Request): PublishedEvent[] =>
   publishedEvents(
-    { headers: { 'content-type': 'application/json', ...headers }, body: bytes ?? Buffer.from(JSON.stringify(body)), query },
+    {
+      headers: { 'content-type': 'application/json', ...headers },
+      rawHeaders,
+      body: bytes ?? Buffer.from(JSON.stringify(body)),
+      query,
+      heldKey,
+    },
     { maxEventBytes: MAX_EVENT_BYTES },
   );
 const problemsOf = (request: Request) => {
@@ -89,6 +105,38 @@ describe('a JSON body', () => {
   });
 });
 
+describe('with an Idempotency-Key', () => {
+  const heldKey: HeldKey = {
+    accountId: 'u_1',
+    key: 'k',
+    fingerprint: Buffer.from('f'),
+    claimedAt: '2026-01-02 00:00:09',
+    firstAt: new Date('2026-01-02'),
+  };
+  const ids = (held?: HeldKey): string[] => publish({ body: 1, heldKey: held }).map(({ emitId }) => emitId);
+
+  it('an event has the same emit id at each attempt', () => {
+    const [id] = ids(heldKey);
+    expect(id).toMatch(/^[0-9A-Za-z]{27}$/);
+    expect(ids({ ...heldKey, claimedAt: '2026-01-02 00:05:00' })).toEqual([id]);
+    expect(new Set([0, 1, undefined].map((index) => repeatableKsuid(heldKey, index))).size).toBe(2);
+  });
+
+  it.each<[string, Partial<HeldKey>]>([
+    ['of another account', { accountId: 'u_2' }],
+    ['with another key', { key: 'l' }],
+    ['with another payload', { fingerprint: Buffer.from('g') }],
+    ['that uses the key again after a day', { firstAt: new Date('2026-01-03') }],
+  ])('a request %s has other emit ids', (_, other) => {
+    expect(ids({ ...heldKey, ...other })).not.toEqual(ids(heldKey));
+  });
+
+  it('an id of the producer takes precedence', () => {
+    expect(publish({ body: 1, id: 'mine', heldKey })[0]?.emitId).toBe('mine');
+    expect(publish({ headers: batch, body: [EVENT, { ...EVENT, id: 'b' }], heldKey }).map(({ emitId }) => emitId)).toEqual(['a', 'b']);
+  });
+});
+
 describe('ce- headers', () => {
   const headers = {
     'content-type': 'application/json; charset=utf-8',
@@ -143,9 +191,17 @@ describe('ce- headers', () => {
     ['bytes that are not UTF-8', { 'ce-subject': '%FF' }, 'ce-subject'],
     ['a NUL character', { 'ce-subject': '%00' }, 'body'],
     ['a bad name', { 'ce-my_name': '1' }, 'ce-my_name'],
+    ['too many headers', Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`ce-x${n}`, '1'])), 'body'],
     ['too many bytes for record headers', { 'ce-subject': 'x'.repeat(9000) }, 'body'],
   ])('with %s are refused', (_, more, field) => {
     expect(problemsOf({ body: 1, headers: more }).errors).toEqual([{ field, message: expect.any(String) }]);
+  });
+  it('that are repeated are refused, because their values would be joined', () => {
+    const request = { body: 1, headers: { 'ce-id': 'b5, b6', 'ce-subject': 's' } };
+    const once = ['CE-ID', 'b5, b6', 'ce-subject', 's'];
+    expect(publish({ ...request, rawHeaders: once })[0]?.emitId).toBe('b5, b6');
+    const rawHeaders = ['CE-ID', 'b5', 'ce-subject', 's', 'x', 'ce-id', 'ce-id', 'b6'];
+    expect(problemsOf({ ...request, rawHeaders }).errors).toEqual([{ field: 'ce-id', message: 'ce-id must be sent once' }]);
   });
 });
 
@@ -169,6 +225,18 @@ describe('a structured CloudEvent', () => {
     expect(event?.json.toString()).toBe('"AAEC"');
     expect(inLog(event!).context?.attributes).toMatchObject({ datacontentencoding: 'base64', datacontenttype: 'image/png' });
   });
+  it.each(['{"n": 1.0}', '12345678901234567890', '[1e400, -0]', '{"b":1,"1":2,"b":3}', '"\\u00fc}"'])(
+    'has the data %s as it was sent',
+    (data) => {
+      const event = `{"specversion":"1.0","id":"a","source":"/s","data":1,"d\\u0061ta" : ${data} ,"type":"t","n":12345678901234567890}`;
+      const events = [
+        ...publish({ headers: structured, bytes: Buffer.from(`\uFEFF ${event}`) }),
+        ...publish({ headers: batch, bytes: Buffer.from(`[\n${JSON.stringify(EVENT)}, ${event}]`) }),
+      ];
+      expect(events.map(({ json }) => json.toString())).toEqual([data, '{"n":1}', data]);
+      expect(events.map(({ context }) => context?.attributes?.n)).toEqual(['12345678901234567890', undefined, '12345678901234567890']);
+    },
+  );
   it('without data is null', () => {
     const { data: _, ...bare } = EVENT;
     expect(publish({ headers: structured, body: bare })[0]?.json.toString()).toBe('null');

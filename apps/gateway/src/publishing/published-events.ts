@@ -1,34 +1,43 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import { type FieldProblem, Invalid, ksuid, MAX_JSON_DEPTH, nestsTooDeeply } from '#contracts';
+import { type FieldProblem, Invalid, isText, ksuid, MAX_JSON_DEPTH, nestsTooDeeply, NOT_TEXT } from '#contracts';
 import {
   attributesProblem,
+  batchTexts,
   emittedStreamProblem,
   type EventContext,
   isAttributeName,
   isOwnAttribute,
   MAX_EMIT_ID_LENGTH,
   percentDecoded,
+  type SourceTexts,
   type Stream,
   STREAM_ATTRIBUTE,
   streamOf,
   structuredAttributes,
+  structuredTexts,
 } from '#events';
+import type { HeldKey } from '../idempotency/idempotency.repository.js';
+import { repeatableKsuid } from '../idempotency/new-ids.js';
 import { BATCH_TYPE, mediaTypeOf, STRUCTURED_TYPE } from '../http/request-bodies.js';
 
 /** A request to publish. `event_name` and `id` of the query win over the CloudEvents attributes. */
 export interface PublishRequest {
   headers: IncomingHttpHeaders;
+  /** Names and values in turn, as received. */
+  rawHeaders: string[];
   body: Buffer;
   /** As the server has parsed it: an array if a parameter is repeated. */
   query: { event_name?: unknown; id?: unknown };
+  /** Of a request with an `Idempotency-Key`. */
+  heldKey?: HeldKey;
 }
 
 /** An event that a request publishes. */
 export interface PublishedEvent {
   emitId: string;
   stream: Stream;
-  /** Its JSON; for a request with one event, the bytes as sent. */
+  /** Its JSON as sent, byte for byte (of a structured CloudEvent: its `data`). */
   json: Buffer;
   time?: string;
   context?: EventContext;
@@ -59,8 +68,8 @@ export function publishedEvents(request: PublishRequest, { maxEventBytes }: { ma
   const reader = new EventReader(request, maxEventBytes);
   const events =
     mediaType === BATCH_TYPE
-      ? reader.batch(value)
-      : [mediaType === STRUCTURED_TYPE ? reader.structured(value) : reader.single(value, body)];
+      ? reader.batch(value, body)
+      : [mediaType === STRUCTURED_TYPE ? reader.structured(value, structuredTexts(body)) : reader.single(value, body)];
   if (reader.problems.length > 0) throw new Invalid(reader.problems);
   return events;
 }
@@ -99,36 +108,35 @@ class EventReader {
 
   /** Any JSON value, with the attributes that are in `ce-` headers. */
   single(value: unknown, json: Buffer): PublishedEvent {
-    return this.event(value, json, binaryAttributes(this.request.headers));
+    return this.event(value, json, binaryAttributes(this.request));
   }
 
-  structured(value: unknown, index?: number): PublishedEvent {
+  structured(value: unknown, texts: SourceTexts, index?: number): PublishedEvent {
     const at = index === undefined ? '' : `[${index}]`;
     if (value === null || typeof value !== 'object' || Array.isArray(value)) {
       this.problems.push({ index, field: at || 'body', message: `${at || 'the body'} must be a CloudEvent: a JSON object` });
       return EMPTY;
     }
     const members = value as Record<string, unknown>;
-    const attributes: Attributes = { values: structuredAttributes(members), problems: structuredProblems(members) };
-    let data = members.data ?? null;
+    const attributes: Attributes = { values: structuredAttributes(members, texts), problems: structuredProblems(members) };
+    let json = texts.data ?? NULL;
     if (members.data_base64 !== undefined && members.data_base64 !== null) {
       if (members.data !== undefined) attributes.problems.push({ field: 'data_base64', message: 'data_base64 must not stand beside data' });
       else if (!isBase64(members.data_base64))
         attributes.problems.push({ field: 'data_base64', message: 'data_base64 must be a string in base64' });
-      data = members.data_base64;
+      else json = Buffer.from(JSON.stringify(members.data_base64));
       attributes.values.datacontentencoding = 'base64';
     }
-    // JSON that is nested too deeply could not be serialised
-    const json = Buffer.from(nestsTooDeeply(data) ? '' : JSON.stringify(data));
-    return this.event(data, json, attributes, index);
+    return this.event(members.data, json, attributes, index);
   }
 
-  batch(value: unknown): PublishedEvent[] {
+  batch(value: unknown, json: Buffer): PublishedEvent[] {
     if (!Array.isArray(value)) throw new Invalid('the body must be a JSON array of CloudEvents');
     if (value.length > MAX_EVENTS) throw new Invalid(`the body has ${value.length} events; the limit is ${MAX_EVENTS}`);
     if (this.id !== undefined && value.length > 1)
       this.problems.push({ field: 'id', message: 'id names one event, not a batch of several' });
-    return value.map((event, index) => this.structured(event, index));
+    const texts = batchTexts(json);
+    return value.map((event, index) => this.structured(event, texts[index]!, index));
   }
 
   private parameter(name: 'event_name' | 'id'): string | undefined {
@@ -142,8 +150,8 @@ class EventReader {
     const add = (field: string, message: string) => problems.push({ field, message });
     if (json.length > this.maxEventBytes) add('', `the event has ${json.length} bytes of JSON; the limit is ${this.maxEventBytes}`);
     // a level takes at least two bytes: most events are too short to need the check
-    else if ((json.length === 0 || json.length > 2 * MAX_JSON_DEPTH) && nestsTooDeeply(value))
-      add('', `the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
+    else if (json.length > 2 * MAX_JSON_DEPTH && nestsTooDeeply(value)) add('', `the event is nested deeper than ${MAX_JSON_DEPTH} levels`);
+    const { heldKey } = this.request;
     const { id: givenId, time } = values;
     if (givenId) problems.push(...idProblems(givenId));
     if (time !== undefined && !(TIME.test(time) && !Number.isNaN(Date.parse(time)))) add('time', 'time must be a time by RFC 3339');
@@ -160,21 +168,18 @@ class EventReader {
       if (index === undefined) this.problems.push({ field: field || 'body', message });
       else this.problems.push({ index, field: `[${index}]${field && `.${field}`}`, message: `[${index}] ${message}` });
     }
-    const emitId = attributes?.id ?? ksuid();
+    const emitId = attributes?.id ?? (heldKey ? repeatableKsuid(heldKey, index) : ksuid());
     return { emitId, stream, json, time, context: attributes || this.trace ? { attributes, ...this.trace } : undefined };
   }
 }
 
 function idProblems(id: string): FieldProblem[] {
   const message =
-    id.length > MAX_EMIT_ID_LENGTH
-      ? `id must be at most ${MAX_EMIT_ID_LENGTH} characters long`
-      : id.includes('\0')
-        ? 'id must not contain a NUL character'
-        : !id.isWellFormed() && 'id must not contain half a character';
+    id.length > MAX_EMIT_ID_LENGTH ? `id must be at most ${MAX_EMIT_ID_LENGTH} characters long` : !isText(id) && `id ${NOT_TEXT}`;
   return message ? [{ field: 'id', message }] : [];
 }
 
+const NULL = Buffer.from('null');
 const EMPTY: PublishedEvent = { emitId: '', stream: '', json: Buffer.alloc(0) };
 
 /** An explicit stream name must be valid; a type that cannot be a stream is only a type. */
@@ -199,12 +204,12 @@ function givenAttributes(values: Record<string, string>, id: string | undefined)
 }
 
 /** CloudEvents HTTP binding, 3.1: `ce-` headers; the content type is that of the data. */
-function binaryAttributes(headers: IncomingHttpHeaders): Attributes {
+function binaryAttributes({ headers, rawHeaders }: PublishRequest): Attributes {
   const attributes: Attributes = { values: {}, problems: [] };
-  let any = false;
+  let count = 0;
   for (const header in headers) {
     if (!header.startsWith('ce-')) continue;
-    any = true;
+    count++;
     const name = header.slice(3);
     const value = percentDecoded(String(headers[header]));
     if (!isAttributeName(name)) attributes.problems.push({ field: header, message: `${header}: ${NAME_RULE}` });
@@ -214,8 +219,14 @@ function binaryAttributes(headers: IncomingHttpHeaders): Attributes {
   const { specversion } = attributes.values;
   if (specversion !== undefined && specversion !== '1.0')
     attributes.problems.push({ field: 'ce-specversion', message: 'ce-specversion must be 1.0' });
+  if (count > 0) {
+    const sent = rawHeaders.filter((text, at) => at % 2 === 0 && /^ce-/i.test(text)).map((name) => name.toLowerCase());
+    // Node joins the values
+    const repeated = sent.length > count && sent.find((name, at) => sent.indexOf(name) !== at);
+    if (repeated) attributes.problems.push({ field: repeated, message: `${repeated} must be sent once` });
+  }
   const type = headers['content-type'];
-  if (any && type !== undefined && type !== 'application/json') attributes.values.datacontenttype ??= type;
+  if (count > 0 && type !== undefined && type !== 'application/json') attributes.values.datacontenttype ??= type;
   return attributes;
 }
 

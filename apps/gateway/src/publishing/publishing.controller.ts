@@ -6,6 +6,7 @@ import type { UserId } from '#contracts';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsAccepted, Documented, EVENT_NAME, Problems } from '../http/api-docs.js';
 import { BATCH_TYPE, EVENT_BODY, STRUCTURED_TYPE } from '../http/request-bodies.js';
+import { UNQUEUED } from '../limits/request-queues.js';
 import { type Acknowledged, PublishingService } from './publishing.service.js';
 
 const CLOUD_EVENT = {
@@ -46,13 +47,13 @@ const parameter = (name: string, description: string, constraints: object): Meth
 const Publishes = (operationId: string, summary: string): MethodDecorator =>
   applyDecorators(
     HttpCode(202),
-    RouteConfig(EVENT_BODY),
+    RouteConfig({ ...EVENT_BODY, ...UNQUEUED }),
     ApiParam({ name: 'id', schema: { type: 'string' } }),
     ApiOperation({
       operationId,
       summary,
       description:
-        'Events go to the topic `events` without running any code; the emitter may be inactive. A batch is published as a whole or not at all. Repeating an emit id is harmless: an event that is kept is not stored again, and its deliveries have the same `webhook-id`. With `application/json`, headers `ce-…` are CloudEvents attributes (binary mode, percent-encoded).',
+        'Events go to the topic `events` without running any code; the emitter may be inactive. A batch is published as a whole or not at all. Repeating an emit id on the same stream is harmless: an event that is kept is not stored again, and its deliveries have the same `webhook-id`. With an `Idempotency-Key`, a repeated request has the same emit ids, also after a 503. With `application/json`, headers `ce-…` are CloudEvents attributes (binary mode, percent-encoded).',
       requestBody: BODY,
     }),
     // parsed by hand: validating a class would cost as much as the rest of a request
@@ -97,9 +98,10 @@ export class PublishingController {
     owner: UserId,
     kind: 'source' | 'workflow',
     id: string,
-    { headers, body, query }: FastifyRequest,
+    { headers, raw, body, query, heldKey }: FastifyRequest,
   ): Promise<{ data: Acknowledged[] }> {
     const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
-    return { data: await this.publishing.publish(owner, kind, id, { headers, body: bytes, query: query as object }) };
+    const { rawHeaders } = raw;
+    return { data: await this.publishing.publish(owner, kind, id, { headers, rawHeaders, body: bytes, query: query as object, heldKey }) };
   }
 }

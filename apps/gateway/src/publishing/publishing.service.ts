@@ -3,6 +3,7 @@ import { type EmitterId, isId, NotFound, type UserId } from '#contracts';
 import { Lookups } from '#database';
 import { type Emitter, EmitterDirectory } from '#emitters';
 import { eventRecord } from '#events';
+import { AccountPace, EVENT_UNITS } from '#fairness';
 import { counter } from '#observability';
 import { LiveConfig } from '../live/live.config.js';
 import { EventLog } from './event-log.js';
@@ -14,7 +15,6 @@ import { publishedEvents, type PublishRequest } from './published-events.js';
  */
 @Injectable()
 export class EmitterOwners {
-  private readonly known = new Lookups<string, Emitter>((ids) => this.directory.known(ids));
   /** Queries the catalog, in a separate lane: an unknown id must not delay other requests. */
   private readonly unknown = new Lookups<string, Emitter>((ids) => this.directory.find(ids));
 
@@ -23,7 +23,7 @@ export class EmitterOwners {
   /** The id of the owner's emitter, active or not. Throws NotFound. */
   async emitterOf(ownerId: UserId, kind: 'source' | 'workflow', id: string): Promise<EmitterId> {
     if (isId(kind, id)) {
-      const emitter = (await this.known.get(id)) ?? (await this.unknown.get(id));
+      const emitter = (await this.directory.look(id)) ?? (await this.unknown.get(id));
       if (emitter && !emitter.deleted && emitter.owner_id === ownerId) return id;
     }
     throw new NotFound(kind, id);
@@ -44,6 +44,7 @@ export class PublishingService {
     private readonly owners: EmitterOwners,
     private readonly log: EventLog,
     private readonly config: LiveConfig,
+    private readonly pace: AccountPace,
   ) {}
 
   /** Returns when Kafka has acknowledged every event. Malformed input is reported before an unknown emitter. */
@@ -52,6 +53,7 @@ export class PublishingService {
     const emitterId = await this.owners.emitterOf(ownerId, kind, id);
     await this.log.append(events.map((event) => eventRecord({ ...event, emitterId })));
     published.inc(events.length);
+    this.pace.spend(ownerId, events.length * EVENT_UNITS);
     return events.map(({ emitId }) => ({ emit_id: emitId }));
   }
 }

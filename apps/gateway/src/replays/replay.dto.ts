@@ -4,7 +4,7 @@ import { type FieldProblem, Invalid, isEmitterId, isListenerId, type ReplayId, t
 import { DEFAULT_STREAM, EVERY_STREAM, emittedStreamProblem, parseEventId, comparePlaces, streamOf } from '#events';
 import { sinceMs } from '../http/times.js';
 
-const END = 'An event id, or a time: ISO 8601 or Unix seconds. Inclusive.';
+const END = 'An event id, or a time: ISO 8601 or Unix seconds. Inclusive: a time without a fraction includes its whole second.';
 const NUMBER_OR_TEXT = [{ type: 'string' }, { type: 'number' }];
 
 export class CreateReplayBody {
@@ -57,22 +57,25 @@ export function replayedPart({ emitter_id, event_name, from, to, listener_id }: 
   const stream = streamOf(event_name ?? DEFAULT_STREAM);
   const streamProblem = stream === EVERY_STREAM ? null : emittedStreamProblem(stream);
   if (streamProblem) bad('event_name', streamProblem);
-  const [from_id, to_id] = [placeText('from', from, 0, bad), placeText('to', to, Number.MAX_SAFE_INTEGER, bad)];
+  const [from_id, to_id] = [placeText('from', from, bad), placeText('to', to, bad)];
   const [first, last] = [parseEventId(from_id), parseEventId(to_id)];
   if (problems.length === 0 && first && last && comparePlaces(first, last) > 0) bad('to', 'to must not be before from');
   if (problems.length > 0) throw new Invalid(problems);
   return { stream, from_id, to_id };
 }
 
-/** The event id of one end of the range. @param seq used for a time, so that the range includes all events of that millisecond */
-function placeText(field: string, value: unknown, seq: number, bad: (field: string, message: string) => unknown): string {
+/** The event id of one end of the range. A time is the first or the last position in the millisecond or second that it names. */
+function placeText(end: 'from' | 'to', value: unknown, bad: (field: string, message: string) => unknown): string {
   const text = typeof value === 'number' && value >= 0 ? String(value) : value;
   if (typeof text === 'string' && parseEventId(text)) return text;
   try {
-    if (typeof text === 'string') return `${sinceMs(text)}-${seq}`;
+    if (typeof text === 'string') return end === 'from' ? `${sinceMs(text)}-0` : `${lastMs(text)}-${Number.MAX_SAFE_INTEGER}`;
   } catch {
     // reported below
   }
-  bad(field, `${field} must be an event id or a time: ISO 8601 or Unix seconds`);
+  bad(end, `${end} must be an event id or a time: ISO 8601 or Unix seconds`);
   return '0-0';
 }
+
+/** The API returns times in whole seconds: such a time as an end must include the event that it comes from. */
+const lastMs = (text: string): number => sinceMs(text) + (text.includes('.') ? 0 : 999);

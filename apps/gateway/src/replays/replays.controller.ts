@@ -1,11 +1,14 @@
 import { Body, Controller, Delete, Get, HttpStatus, Param, Post, Res } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
-import { cancelReplay, createReplay, type EmitterId, getReplay, type ListenerId, newId, type ReplayId, type UserId } from '#contracts';
+import { cancelReplay, createReplay, type EmitterId, getReplay, type ListenerId, type ReplayId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsAccepted, AnswersInline, RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
+import { NewId } from '../idempotency/new-ids.js';
+import { SLOW } from '../limits/request-queues.js';
 import { CreateReplayBody, Replay, replayedPart } from './replay.dto.js';
 
 /** Counting the events reads that part of the log. */
@@ -25,6 +28,7 @@ export class ReplaysController {
   constructor(private readonly messages: Messages) {}
 
   @Post()
+  @RouteConfig(SLOW)
   @ApiOperation({
     operationId: 'createReplay',
     summary: 'Deliver past events once more to one listener',
@@ -41,10 +45,10 @@ export class ReplaysController {
   @Problems(400, 404, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
+    @NewId('replay') id: ReplayId,
     @Body() body: CreateReplayBody,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<{ data: { id?: ReplayId; events: number } }> {
-    const id = newId('replay');
     const ends = { emitter_id: body.emitter_id as EmitterId, listener_id: body.listener_id as ListenerId };
     const command = { id, owner_id, ...ends, ...replayedPart(body), dry_run: body.dry_run ?? false };
     const { events } = await this.messages.request(createReplay, command, { key: owner_id, timeoutMs: LOG_TIMEOUT_MS });

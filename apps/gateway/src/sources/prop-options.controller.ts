@@ -1,12 +1,15 @@
 import { Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation, ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsInt, IsObject, IsOptional, IsString, Max, Min } from 'class-validator';
 import { componentOptions, getComponent, type PropOptions, type SourceId, sourceOptions, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { CODE_TIMEOUT_MS, KeyPipe } from '../components/components.controller.js';
+import { KeyPipe } from '../components/components.controller.js';
 import { RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
+import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
+import { SLOW } from '../limits/request-queues.js';
 
 const MOST_PAGES = 1_000_000;
 const PAGE = `page must be an integer from 0 to ${MOST_PAGES}`;
@@ -78,6 +81,7 @@ export class PropOptionsController {
   constructor(private readonly messages: Messages) {}
 
   @Post('sources/:id/props/:name/options')
+  @RouteConfig(SLOW)
   @HttpCode(200)
   @ApiOperation({
     operationId: 'listSourcePropOptions',
@@ -98,6 +102,7 @@ export class PropOptionsController {
   }
 
   @Post('components/:keyOrId/props/:name/options')
+  @RouteConfig(SLOW)
   @HttpCode(200)
   @ApiOperation({
     operationId: 'listComponentPropOptions',

@@ -1,7 +1,7 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
-import { Allow, IsBoolean, IsOptional } from 'class-validator';
+import { Allow, IsBoolean } from 'class-validator';
 import type * as contracts from '#contracts';
-import { SOURCE_NAME_LENGTH, NewSource, SourcePatch } from '#contracts';
+import { MayBeAbsent, NewSource, SOURCE_NAME_LENGTH, SourcePatch } from '#contracts';
 import { ANY_JSON } from '../http/api-docs.js';
 import { DescribesExternalId } from '../http/page.dto.js';
 
@@ -54,7 +54,7 @@ export class CreateSourceBody extends NewSource {
 
 export class UpdateSourceBody extends CreateSourceBody {
   @ApiPropertyOptional({ type: Boolean, default: true, description: 'false disables the source, true enables it.' })
-  @IsOptional()
+  @MayBeAbsent()
   @IsBoolean({ message: 'active must be true or false' })
   active?: boolean;
 }

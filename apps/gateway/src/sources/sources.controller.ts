@@ -1,11 +1,12 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiConsumes, ApiOperation } from '@nestjs/swagger';
 import {
+  type ComponentId,
   createSource,
   deleteSource,
   executeRun,
   getSource,
-  ksuid,
   listSources,
   newId,
   type Page,
@@ -16,12 +17,14 @@ import {
   type UserId,
 } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../accounts/account.decorator.js';
-import { CODE_TIMEOUT_MS } from '../components/components.controller.js';
+import { type Caller, mayReadSecrets, Me, OwnerId } from '../accounts/account.decorator.js';
 import { RespondsAccepted, RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/page.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/request-bodies.js';
+import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
+import { SLOW } from '../limits/request-queues.js';
+import { NewId, NewKsuid } from '../idempotency/new-ids.js';
 import { CreateSourceBody, PatchSourceBody, RunSourceBody, Source, UpdateSourceBody } from './source.dto.js';
 
 /** One of each way to choose the component. */
@@ -58,11 +61,12 @@ export class SourcesController {
   @ApiOperation({ operationId: 'listSources', summary: 'List your sources' })
   @RespondsWithPage(Source)
   @Problems(400)
-  list(@OwnerId() owner_id: UserId, @Query() page: ExternalIdQuery): Promise<Page<Source>> {
-    return this.messages.request(listSources, { ...page, owner_id }, { key: owner_id });
+  list(@OwnerId() owner_id: UserId, @Me() caller: Caller, @Query() page: ExternalIdQuery): Promise<Page<Source>> {
+    return this.messages.request(listSources, { ...page, owner_id, without_endpoints: !mayReadSecrets(caller) }, { key: owner_id });
   }
 
   @Post('sources')
+  @RouteConfig(SLOW)
   @HttpCode(200)
   @ApiOperation({
     operationId: 'createSource',
@@ -73,8 +77,13 @@ export class SourcesController {
   @Takes(CreateSourceBody, COMPONENT_EXAMPLES)
   @RespondsWith(Source)
   @Problems(400, 404, 409, 413, 415, 422)
-  async create(@OwnerId() owner_id: UserId, @Body() body: CreateSourceBody): Promise<{ data: Source }> {
-    const command = { ...body, owner_id, id: newId('source'), new_component_id: newId('component') };
+  async create(
+    @OwnerId() owner_id: UserId,
+    @NewId('source') id: SourceId,
+    @NewId('component') new_component_id: ComponentId,
+    @Body() body: CreateSourceBody,
+  ): Promise<{ data: Source }> {
+    const command = { ...body, owner_id, id, new_component_id };
     return { data: await this.messages.request(createSource, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }
 
@@ -82,11 +91,13 @@ export class SourcesController {
   @ApiOperation({ operationId: 'getSource', summary: 'Get a source' })
   @RespondsWith(Source)
   @Problems(404)
-  async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<{ data: Source }> {
-    return { data: await this.messages.request(getSource, { owner_id, id }, { key: owner_id }) };
+  async get(@OwnerId() owner_id: UserId, @Me() caller: Caller, @Param('id', new IdPipe('source')) id: SourceId): Promise<{ data: Source }> {
+    const query = { owner_id, id, without_endpoints: !mayReadSecrets(caller) };
+    return { data: await this.messages.request(getSource, query, { key: owner_id }) };
   }
 
   @Put('sources/:id')
+  @RouteConfig(SLOW)
   @ApiOperation({
     operationId: 'updateSource',
     summary: 'Update a source',
@@ -106,6 +117,7 @@ export class SourcesController {
   }
 
   @Patch('sources/:id')
+  @RouteConfig(SLOW)
   @ApiConsumes(...MERGE_PATCH_TYPES)
   @ApiOperation({
     operationId: 'patchSource',
@@ -147,13 +159,14 @@ export class SourcesController {
   async run(
     @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
+    @NewKsuid() run_id: string,
     @Body() { event }: RunSourceBody,
   ): Promise<{ data: { id: string } }> {
     const source = await this.messages.request(getSource, { owner_id, id }, { key: owner_id });
     if (!source.active) throw new SluiceError('conflict', `source ${id} is not active`);
-    const run = { run_id: ksuid(), owner_id, source_id: id, trigger: 'manual' as const, due_at_ms: Date.now() };
+    const run = { run_id, owner_id, source_id: id, trigger: 'manual' as const, due_at_ms: Date.now() };
     // returns when Kafka has acknowledged the request
     await this.messages.publish(executeRun, event === undefined ? run : { ...run, event: JSON.stringify(event) }, owner_id);
-    return { data: { id: run.run_id } };
+    return { data: { id: run_id } };
   }
 }

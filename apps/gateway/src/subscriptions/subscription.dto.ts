@@ -1,5 +1,5 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
-import { IsOptional, IsString } from 'class-validator';
+import { IsNotEmpty, IsOptional, IsString } from 'class-validator';
 import type * as contracts from '#contracts';
 import { EVENT_NAME } from '../http/api-docs.js';
 
@@ -38,6 +38,7 @@ export class SubscriptionParameters {
   event_name?: string;
 }
 
+/** Selects an auto-subscription. Its event name may be empty: earlier versions stored such ones. */
 export class AutoSubscriptionParameters {
   @ApiProperty({ description: 'The id of a source, workflow or webhook.' })
   @IsString({ message: 'listener_id is required' })
@@ -46,4 +47,10 @@ export class AutoSubscriptionParameters {
   @ApiProperty({ ...EVENT_NAME, description: '`$errors`, `$logs`, `default` or a custom stream.' })
   @IsString({ message: 'event_name is required' })
   event_name!: string;
+}
+
+export class NewAutoSubscription extends AutoSubscriptionParameters {
+  @ApiProperty({ ...EVENT_NAME, description: '`$errors`, `$logs`, `default` or a custom stream; not empty.' })
+  @IsNotEmpty({ message: 'event_name is required; the default stream is `default`' })
+  override event_name!: string;
 }

@@ -1,5 +1,7 @@
-import { Controller, Delete, Get, HttpCode, Post } from '@nestjs/common';
+import type { Readable } from 'node:stream';
+import { Controller, Delete, Get, Header, HttpCode, Post, Req } from '@nestjs/common';
 import { ApiOperation, ApiQuery } from '@nestjs/swagger';
+import type { FastifyRequest } from 'fastify';
 import {
   createAutoSubscription,
   createSubscription,
@@ -7,13 +9,22 @@ import {
   deleteSubscription,
   listAutoSubscriptions,
   listSubscriptions,
+  SUBSCRIPTIONS_PER_REPLY,
   type UserId,
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsWithList, RespondsWith, Documented, Problems } from '../http/api-docs.js';
+import { requestedFields } from '../http/fields.js';
+import { JSON_TYPE, listBody } from '../http/list-body.js';
 import { Parameters } from '../http/request.pipe.js';
-import { AutoSubscription, AutoSubscriptionParameters, Subscription, SubscriptionParameters } from './subscription.dto.js';
+import {
+  AutoSubscription,
+  AutoSubscriptionParameters,
+  NewAutoSubscription,
+  Subscription,
+  SubscriptionParameters,
+} from './subscription.dto.js';
 
 @Documented('subscriptions')
 @Controller('v1')
@@ -25,7 +36,7 @@ export class SubscriptionsController {
   @ApiOperation({
     operationId: 'createSubscription',
     summary: 'Subscribe a listener to an emitter',
-    description: 'Idempotent: returns the existing subscription.',
+    description: 'Idempotent: returns the existing subscription. The parameters can also be fields of a JSON body; the query wins.',
   })
   @ApiQuery({ type: SubscriptionParameters })
   @RespondsWithList(Subscription)
@@ -42,7 +53,8 @@ export class SubscriptionsController {
   @ApiOperation({
     operationId: 'deleteSubscription',
     summary: 'Delete a subscription',
-    description: 'event_name must be the stored one; omitted and empty are equivalent. Returns the deleted subscriptions.',
+    description:
+      'event_name must be the stored one; omitted and empty are equivalent. Returns the deleted subscriptions. The parameters can also be fields of a JSON body; the query wins.',
   })
   @ApiQuery({ type: SubscriptionParameters })
   @RespondsWithList(Subscription)
@@ -57,20 +69,25 @@ export class SubscriptionsController {
 
   @Get('users/me/subscriptions')
   @ApiOperation({ operationId: 'listSubscriptions', summary: 'List your subscriptions' })
+  @Header('content-type', JSON_TYPE)
   @RespondsWithList(Subscription)
-  async list(@OwnerId() owner_id: UserId): Promise<{ data: Subscription[] }> {
-    return { data: await this.messages.request(listSubscriptions, { owner_id }, { key: owner_id }) };
+  list(@OwnerId() owner_id: UserId, @Req() request: FastifyRequest): Promise<string | Readable> {
+    return listBody(this.all(owner_id), requestedFields(request));
   }
 
   @Post('auto_subscriptions')
   @HttpCode(200)
-  @ApiOperation({ operationId: 'createAutoSubscription', summary: 'Subscribe a listener to every emitter created later' })
-  @ApiQuery({ type: AutoSubscriptionParameters })
+  @ApiOperation({
+    operationId: 'createAutoSubscription',
+    summary: 'Subscribe a listener to every emitter created later',
+    description: 'The parameters can also be fields of a JSON body; the query wins.',
+  })
+  @ApiQuery({ type: NewAutoSubscription })
   @RespondsWith(AutoSubscription)
   @Problems(400, 404, 409, 413, 415, 422)
   async createAuto(
     @OwnerId() owner_id: UserId,
-    @Parameters(AutoSubscriptionParameters) { listener_id, event_name }: AutoSubscriptionParameters,
+    @Parameters(NewAutoSubscription) { listener_id, event_name }: NewAutoSubscription,
   ): Promise<{ data: AutoSubscription }> {
     return { data: await this.messages.request(createAutoSubscription, { owner_id, listener_id, event_name }, { key: owner_id }) };
   }
@@ -96,5 +113,16 @@ export class SubscriptionsController {
   @RespondsWithList(AutoSubscription)
   async listAuto(@OwnerId() owner_id: UserId): Promise<{ data: AutoSubscription[] }> {
     return { data: await this.messages.request(listAutoSubscriptions, { owner_id }, { key: owner_id }) };
+  }
+
+  private async *all(owner_id: UserId): AsyncGenerator<Subscription[]> {
+    for (let before: Subscription['id'] | undefined; ;) {
+      const chunk: Subscription[] = await this.messages.request(listSubscriptions, { owner_id, before }, { key: owner_id });
+      // a routing service of an earlier version returns all of them each time
+      if (before !== undefined && chunk[0] && chunk[0].id >= before) return;
+      yield chunk;
+      if (chunk.length < SUBSCRIPTIONS_PER_REPLY) return;
+      before = chunk.at(-1)?.id;
+    }
   }
 }

@@ -1,4 +1,5 @@
 import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation, getSchemaPath } from '@nestjs/swagger';
 import { type Id, listDeliveries, type Page, recoverDeliveries, retryDelivery, testWebhook, type UserId, type WebhookId } from '#contracts';
 import { Messages } from '#messaging';
@@ -8,6 +9,7 @@ import { sinceMs } from '../http/times.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { DeliveryAttempt, RecoverParameters, WebhookDelivery } from './delivery.dto.js';
 import { PageQuery } from '../http/page.dto.js';
+import { SLOW } from '../limits/request-queues.js';
 
 /** An attempt may take as long as the operator allows, by default 15 seconds. */
 const TEST_TIMEOUT_MS = 30_000;
@@ -30,6 +32,7 @@ export class DeliveriesController {
   }
 
   @Post('deliveries/:deliveryId/retry')
+  @RouteConfig(SLOW)
   @HttpCode(202)
   @ApiOperation({
     operationId: 'retryDelivery',
@@ -50,6 +53,7 @@ export class DeliveriesController {
   }
 
   @Post('test')
+  @RouteConfig(SLOW)
   @HttpCode(200)
   @ApiOperation({
     operationId: 'testWebhook',

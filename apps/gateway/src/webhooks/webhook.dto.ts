@@ -1,7 +1,7 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
-import { IsBoolean, IsOptional } from 'class-validator';
+import { IsBoolean } from 'class-validator';
 import type * as contracts from '#contracts';
-import { DESCRIPTION_LENGTH, NAME_LENGTH, WebhookFields } from '#contracts';
+import { DESCRIPTION_LENGTH, MayBeAbsent, NAME_LENGTH, WebhookFields } from '#contracts';
 import { DescribesExternalId } from '../http/page.dto.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
@@ -18,11 +18,13 @@ export class Webhook implements contracts.Webhook {
   @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
 }
 
+const URL = {
+  pattern: '^[Hh][Tt][Tt][Pp][Ss]?:',
+  description: 'An http or https URL with a host name; a port and a path are allowed.',
+};
+
 export class WebhookParameters extends WebhookFields {
-  @ApiPropertyOptional({
-    pattern: '^[Hh][Tt][Tt][Pp][Ss]?:',
-    description: 'An http or https URL with a host name; a port and a path are allowed.',
-  })
+  @ApiPropertyOptional(URL)
   override url?: string;
 
   @ApiPropertyOptional({ type: String, nullable: true, maxLength: NAME_LENGTH })
@@ -44,15 +46,23 @@ export class WebhookParameters extends WebhookFields {
   override external_id?: string | null;
 }
 
+export class NewWebhookParameters extends WebhookParameters {
+  @ApiProperty({ ...URL, required: true })
+  override url!: string;
+}
+
 export class UpdateWebhookBody extends WebhookParameters {
   @ApiPropertyOptional({ type: Boolean, description: 'Events are not delivered to an inactive webhook.' })
-  @IsOptional()
+  @MayBeAbsent()
   @IsBoolean({ message: 'active must be true or false' })
   active?: boolean;
 }
 
-/** `previous_expires_at` (Unix seconds): until then, the previous secret signs, too. */
 export class WebhookSecret implements contracts.WebhookSecret {
   @ApiProperty({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=' }) secret!: string;
-  @ApiPropertyOptional({ type: 'integer', description: 'Unix seconds; only after a rotation.' }) previous_expires_at?: number;
+}
+
+export class RotatedWebhookSecret extends WebhookSecret implements contracts.RotatedWebhookSecret {
+  @ApiProperty({ type: 'integer', description: 'Unix seconds: until then, deliveries are also signed with the previous secret.' })
+  previous_expires_at!: number;
 }

@@ -6,9 +6,7 @@ import {
   deleteWebhook,
   getWebhook,
   getWebhookSecret,
-  ksuid,
   listWebhooks,
-  newId,
   type Page,
   rotateWebhookSecret,
   updateWebhook,
@@ -20,10 +18,11 @@ import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/page.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
+import { NewId, NewKsuid } from '../idempotency/new-ids.js';
 import { MERGE_PATCH_TYPES } from '../http/request-bodies.js';
 import { SHOWS_SECRET } from '../http/scopes.js';
 import { Parameters } from '../http/request.pipe.js';
-import { UpdateWebhookBody, Webhook, WebhookParameters, WebhookSecret } from './webhook.dto.js';
+import { NewWebhookParameters, RotatedWebhookSecret, UpdateWebhookBody, Webhook, WebhookSecret } from './webhook.dto.js';
 
 const CHANGE_EXAMPLES = {
   url: { summary: 'a new address', value: { url: 'https://example.com/hooks' } },
@@ -38,15 +37,20 @@ export class WebhooksController {
 
   @Post('webhooks')
   @HttpCode(200)
-  @ApiOperation({ operationId: 'createWebhook', summary: 'Create a webhook' })
-  @ApiQuery({ type: WebhookParameters })
+  @ApiOperation({
+    operationId: 'createWebhook',
+    summary: 'Create a webhook',
+    description: 'The parameters can also be fields of a JSON body; the query wins.',
+  })
+  @ApiQuery({ type: NewWebhookParameters })
   @RespondsWith(Webhook)
   @Problems(400, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
-    @Parameters(WebhookParameters) { url, name, description, rate_limit, external_id }: WebhookParameters,
+    @NewId('webhook') id: WebhookId,
+    @Parameters(NewWebhookParameters) { url, name, description, rate_limit, external_id }: NewWebhookParameters,
   ): Promise<{ data: Webhook }> {
-    const command = { id: newId('webhook'), owner_id, url, name, description, rate_limit, external_id };
+    const command = { id, owner_id, url, name, description, rate_limit, external_id };
     return { data: await this.messages.request(createWebhook, command, { key: owner_id }) };
   }
 
@@ -124,11 +128,16 @@ export class WebhooksController {
   @ApiOperation({
     operationId: 'rotateWebhookSecret',
     summary: 'Rotate the signing secret',
-    description: 'For 24 hours, deliveries are signed with both the old and the new secret.',
+    description:
+      'For 24 hours, deliveries are also signed with the old secret. If there are more than five old secrets, the oldest ones no longer sign.',
   })
-  @RespondsWith(WebhookSecret)
+  @RespondsWith(RotatedWebhookSecret)
   @Problems(404, 409, 413, 415, 422)
-  async rotate(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: WebhookSecret }> {
-    return { data: await this.messages.request(rotateWebhookSecret, { owner_id, id, rotation_id: ksuid() }, { key: owner_id }) };
+  async rotate(
+    @OwnerId() owner_id: UserId,
+    @Param('id', new IdPipe('webhook')) id: WebhookId,
+    @NewKsuid() rotation_id: string,
+  ): Promise<{ data: RotatedWebhookSecret }> {
+    return { data: await this.messages.request(rotateWebhookSecret, { owner_id, id, rotation_id }, { key: owner_id }) };
   }
 }

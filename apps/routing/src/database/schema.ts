@@ -8,11 +8,25 @@ import { ParkedDelivery } from '../deliveries/store/parked-delivery.entity.js';
 import { ReplayRow } from '../replays/replays.repository.js';
 import { AutoSubscriptionRow } from '../subscriptions/auto-subscriptions.repository.js';
 import { SubscriptionRow } from '../subscriptions/subscriptions.repository.js';
-import { secretContext, WebhookRow } from '../webhooks/webhook.entity.js';
+import { PreviousSecret, secretContext, WebhookRow } from '../webhooks/webhook.entity.js';
 import { CreateRouting1795305600005 } from './migrations/0001-create-routing.js';
+import { IndexSubscriptionsOfOwner1795651200000 } from './migrations/0002-index-subscriptions-of-owner.js';
+import { IndexReplaysOfEmitter1795737600005 } from './migrations/0003-index-replays-of-emitter.js';
+import { KeepPreviousSecrets1795996800000 } from './migrations/0004-keep-previous-secrets.js';
+import { GiveUpInBatches1796256000000 } from './migrations/0005-give-up-in-batches.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, {
-  entities: [WebhookRow, SubscriptionRow, AutoSubscriptionRow, ParkedDelivery, Backlog, Delivered, ReplayRow],
-  sealed: ['secret', 'previous_secret'].map((column) => ({ table: 'webhook', key: ['id'], column, context: secretContext })),
-  migrations: [CreateRouting1795305600005],
+  entities: [WebhookRow, PreviousSecret, SubscriptionRow, AutoSubscriptionRow, ParkedDelivery, Backlog, Delivered, ReplayRow],
+  // in this order: a rotation moves a secret from the first table to the second
+  sealed: [
+    { table: 'webhook', key: ['id'], column: 'secret', context: secretContext },
+    { table: 'previous_secret', key: ['webhook_id', 'rotation_id'], column: 'secret', context: secretContext },
+  ],
+  migrations: [
+    CreateRouting1795305600005,
+    IndexSubscriptionsOfOwner1795651200000,
+    IndexReplaysOfEmitter1795737600005,
+    KeepPreviousSecrets1795996800000,
+    GiveUpInBatches1796256000000,
+  ],
 });

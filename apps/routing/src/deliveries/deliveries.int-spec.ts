@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { newId, type SluiceError, type UserId, type WebhookDelivery, type WebhookId } from '#contracts';
-import type { EmittedEvent, EventPlace } from '#events';
+import { type EmitterId, newId, type SluiceError, type UserId, type WebhookDelivery, type WebhookId } from '#contracts';
+import type { DeletedRange, EmittedEvent, EventPlace } from '#events';
 import type { RecordedEvents } from './history/recorded-events.js';
-import { createLog } from '#observability';
+import { createLog, metrics } from '#observability';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { DeliveredLog, DeliveredRepository, KEPT } from './history/delivered.repository.js';
 import { DeliveriesService } from './history/deliveries.service.js';
@@ -11,7 +11,7 @@ import { messageId } from './attempt/delivery-headers.js';
 import { ParkedDeliveriesRepository } from './store/parked-deliveries.repository.js';
 import type { PostgresDeliveryStore } from './store/delivery-store.js';
 import { postgresDeliveryStore } from './store/postgres-delivery-store-for-tests.js';
-import { OwnerAlerts } from './alerts/alerts.js';
+import { OwnerNotices } from './notices.js';
 import { Targets } from './receivers/targets.js';
 
 const LONG = 3_600_000;
@@ -21,34 +21,37 @@ const SUCCESS: Attempt = { ...ATTEMPT, status_code: 200 };
 
 let routing: RoutingFixture;
 let store: PostgresDeliveryStore;
+let parked: ParkedDeliveriesRepository;
 let delivered: DeliveredLog;
 let service: DeliveriesService;
 let owner: UserId;
 let webhook: WebhookId;
 let seq = 0;
+/** In how many ms backlogs are due that users have woken. */
+let woken: number[] = [];
 /** The events that the log has. */
 let events: EmittedEvent[] = [];
+/** The events that their owner has deleted. */
+const deleted = new Set<number>();
 const recorded = {
   find: async (_: UserId, emitterId: string, place: EventPlace) =>
     events.find((event) => event.emitterId === emitterId && event.place.seq === place.seq),
+  isDeleted: async (_: UserId, __: string, ___: string, place: EventPlace) => deleted.has(place.seq),
 } as RecordedEvents;
 beforeAll(async () => {
   routing = await RoutingFixture.open();
   store = postgresDeliveryStore(routing.database, routing.webhooks);
-  const deliveredRepository = new DeliveredRepository(routing.database, routing.webhooks);
+  const deliveredRepository = new DeliveredRepository(routing.database, routing.webhooks, Math.random);
   delivered = new DeliveredLog(deliveredRepository, log);
-  service = new DeliveriesService(
-    routing.webhooks,
-    new ParkedDeliveriesRepository(routing.database),
-    deliveredRepository,
-    delivered,
-    recorded,
-  );
+  routing.backlogs.listen((inMs) => woken.push(inMs));
+  parked = new ParkedDeliveriesRepository(routing.database, routing.backlogs);
+  service = new DeliveriesService(routing.webhooks, parked, deliveredRepository, delivered, recorded);
 });
 afterAll(() => routing.close());
 beforeEach(async () => {
   owner = newId('user');
   webhook = await routing.webhook(owner);
+  woken = [];
 });
 
 const delivery = (change: Partial<Delivery> = {}): Delivery => {
@@ -172,6 +175,29 @@ describe('what succeeded', () => {
     expect((await routing.database.query('SELECT FROM delivered WHERE webhook_id = $1', [webhook])).rowCount).toBe(1);
   });
 
+  it('is written for a webhook that is locked for a moment, and does not wait for one that is being deleted', async () => {
+    const [locked, going] = [webhook, await routing.webhook(owner)];
+    await Promise.all([locked, going].map((id) => store.markFailing(id)));
+    const place = deliver();
+    deliver(delivery({ webhookId: going }));
+    let release = () => {};
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const deletion = routing.database.transaction(async (transaction) => {
+      await transaction.query('DELETE FROM webhook WHERE id = $1', [going]);
+      await released;
+    });
+    const change = routing.database.transaction(async (transaction) => {
+      await routing.webhooks.lock(transaction, locked);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await delivered.flush();
+    release();
+    await Promise.all([deletion, change]);
+    expect((await list()).data.map(({ id }) => id)).toEqual([idOf(place)]);
+    expect(await store.disable(locked, -1000)).toBe(false);
+  });
+
   it('shows that the endpoint does not fail any more', async () => {
     await store.markFailing(webhook);
     deliver();
@@ -180,13 +206,86 @@ describe('what succeeded', () => {
   });
 });
 
+const withdraw = (emitterId: EmitterId, change: Partial<DeletedRange> = {}) =>
+  parked.withdraw({ kind: 'delete', place: { ms: Date.now(), seq: 0 }, emitterId, start: null, end: null, stream: null, ...change });
+
+describe('the deletion of events', () => {
+  let emitter: EmitterId;
+  const states = async () => new Map((await list()).data.map(({ id, status, attempts }) => [id, [status, attempts.at(-1)?.error]]));
+
+  beforeEach(async () => {
+    emitter = await routing.source(owner);
+  });
+
+  it('ends the retries of their deliveries, which cannot be recovered either, and deletes their data', async () => {
+    const mine = await park(LONG, delivery({ emitterId: emitter }));
+    const [others, later] = [
+      await park(LONG),
+      await park(LONG, delivery({ emitterId: emitter, place: { ms: Date.now() + LONG, seq: (seq += 1) } })),
+    ];
+    expect(await withdraw(emitter)).toBe(1);
+    expect(await states()).toEqual(
+      new Map([
+        [idOf(later), ['pending', null]],
+        [idOf(others), ['pending', null]],
+        [idOf(mine), ['failed', 'the event was deleted']],
+      ]),
+    );
+    expect(await service.recover({ owner_id: owner, webhook_id: webhook, since_ms: 0 })).toEqual({ count: 0 });
+    const { rows } = await routing.database.query('SELECT body FROM parked_delivery WHERE webhook_id = $1 AND ms = $2', [webhook, mine.ms]);
+    expect(rows).toEqual([{ body: Buffer.alloc(0) }]);
+    expect(await withdraw(emitter)).toBe(0);
+  });
+
+  it('is not undone by an attempt that was in progress', async () => {
+    const each = delivery({ emitterId: emitter });
+    const place = await park(0, each);
+    await withdraw(emitter);
+    await store.settle(webhook, [{ delivery: each, delivered: false, attempts: [ATTEMPT, ATTEMPT], tries: 2, pauseMs: 0 }]);
+    expect((await states()).get(idOf(place))).toEqual(['failed', 'the event was deleted']);
+    expect((await store.take(webhook, 10)).parked).toEqual([]);
+  });
+
+  it.each<[string, Partial<DeletedRange>, string[]]>([
+    ['of one stream', { stream: 'x' }, ['x']],
+    ['of all streams that users name', { stream: '*' }, ['', 'x']],
+    ['of every stream', { stream: null }, ['', 'x', '$errors']],
+    ['that ends earlier', { end: { ms: 1, seq: 1 } }, []],
+    ['that begins later', { start: { ms: Date.now() + LONG, seq: 1 } }, []],
+    ['of another emitter', { emitterId: 'dc_1' }, []],
+  ])('concerns the range that it names: one %s', async (_, range, expected) => {
+    const places: [string, EventPlace][] = [];
+    for (const stream of ['', 'x', '$errors']) places.push([stream, await park(LONG, delivery({ emitterId: emitter, stream }))]);
+    await withdraw(emitter, range);
+    const found = await states();
+    expect(places.filter(([, place]) => found.get(idOf(place))?.[0] === 'failed').map(([stream]) => stream)).toEqual(expected);
+  });
+});
+
 describe('retrying', () => {
   it('makes a failed delivery due, with a new schedule', async () => {
     const place = await park(null);
     const retried = await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) });
+    expect(woken).toEqual([0]);
     expect(retried).toMatchObject({ status: 'pending', attempts: [ATTEMPT] });
     expect((await store.take(webhook, 10)).parked).toMatchObject([{ fresh: false, tries: 0, attempts: [ATTEMPT] }]);
     expect((await store.claim(100, 'x', 1000)).map(({ webhookId }) => webhookId)).toContain(webhook);
+  });
+
+  it('is refused if the event was deleted', async () => {
+    const place = await park(LONG);
+    deleted.add(place.seq);
+    expect((await errorOf(service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) })))?.code).toBe('conflict');
+    expect(await due()).toEqual([]);
+  });
+
+  it('of one that succeeded shows one delivery, and counts one', async () => {
+    const place = deliver();
+    events = [{ kind: 'event', place, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1'), hops: 0 }];
+    await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) });
+    deliver();
+    const { data, page_info } = await list();
+    expect([data.length, page_info.total_count]).toEqual([2, 2]);
   });
 
   it('makes a pending one due at once', async () => {
@@ -199,6 +298,7 @@ describe('retrying', () => {
     const place = deliver();
     events = [{ kind: 'event', place, emitterId: 'dc_1', stream: 'mine', emitId: 'same', json: Buffer.from('{"b":2}'), hops: 0 }];
     const retried = await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) });
+    expect(woken).toEqual([0]);
     expect(retried).toMatchObject({ id: idOf(place), status: 'pending', attempts: [SUCCESS] });
     const [parked] = (await store.take(webhook, 10)).parked;
     expect(parked).toMatchObject({ fresh: false, tries: 0, delivery: { emitId: 'same', json: Buffer.from('{"b":2}') } });
@@ -217,6 +317,65 @@ describe('retrying', () => {
   });
 });
 
+describe('the metric of spilled webhooks', () => {
+  const spills = async () => {
+    const { values } = await metrics.getSingleMetric('sluice_webhooks_spilled_total')!.get();
+    return values.map(({ labels, value }) => [labels.reason, value] as const);
+  };
+
+  it('counts a webhook once, whatever is parked in flight', async () => {
+    metrics.resetMetrics();
+    for (let n = 0; n < 3; n++) await store.parkInFlight(delivery(), LONG);
+    await store.spill(webhook, { probeInMs: LONG });
+    expect(await spills()).toEqual([['slow', 1]]);
+    await store.spill(await routing.webhook(owner), { probeInMs: LONG });
+    expect(new Map(await spills()).get('failing')).toBe(1);
+  });
+});
+
+describe('activating a webhook', () => {
+  it('makes the deliveries that wait for it due at once', async () => {
+    const update = (change: { active: boolean }) => routing.webhooksService.update({ id: webhook, owner_id: owner, ...change });
+    await update({ active: true });
+    await park(LONG);
+    await update({ active: false });
+    expect(woken).toEqual([]);
+    await update({ active: true });
+    expect(woken).toEqual([0]);
+  });
+});
+
+/** More than fit into a batch. */
+const MANY = 6000;
+const parkMany = async (emitterId: EmitterId): Promise<void> => {
+  await park(null, delivery({ emitterId, place: { ms: 1, seq: 0 } }));
+  await routing.database.query(
+    `INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, body, fresh, attempts, tries, due_at, failed_at)
+     SELECT webhook_id, ms, n, emitter_id, stream, emit_id, body, fresh, attempts, tries, due_at, failed_at
+     FROM parked_delivery, generate_series(1, $2::int - 1) AS n WHERE webhook_id = $1 AND ms = 1`,
+    [webhook, MANY],
+  );
+};
+
+describe('a large backlog', () => {
+  it('is recovered, given up and withdrawn as a whole', async () => {
+    const emitter = await routing.source(owner);
+    await parkMany(emitter);
+    const waiting = async () =>
+      (await routing.database.query('SELECT FROM parked_delivery WHERE webhook_id = $1 AND due_at IS NOT NULL', [webhook])).rowCount;
+    expect(await service.recover({ owner_id: owner, webhook_id: webhook, since_ms: 0 })).toEqual({ count: MANY });
+    expect(await waiting()).toBe(MANY);
+    await store.disable(webhook);
+    let batches = 0;
+    while (await store.giveUp(webhook)) batches += 1;
+    expect(batches).toBeGreaterThan(1);
+    expect(await waiting()).toBe(0);
+    expect(await withdraw(emitter)).toBe(MANY);
+    // other tests delete a batch
+    while ((await parked.deleteGivenUp(-1000)) > 0);
+  });
+});
+
 describe('recovering', () => {
   it('makes all due that has failed since, and nothing else', async () => {
     const places = [await park(null), await park(null)];
@@ -225,30 +384,29 @@ describe('recovering', () => {
     expect(await due()).toEqual([]);
     expect(await service.recover({ owner_id: owner, webhook_id: webhook, since_ms: Date.now() - 60_000 })).toEqual({ count: 2 });
     expect(await due()).toEqual(places.map((place) => place.seq));
+    expect(woken).toEqual([0]);
     expect(await service.recover({ owner_id: owner, webhook_id: webhook, since_ms: 0 })).toEqual({ count: 0 });
   });
 });
 
 describe('sweeping', () => {
-  const sweeper = () => new ParkedDeliveriesRepository(routing.database);
-
   it('gives up what has waited too long, and shows an example of each webhook', async () => {
     const other = await routing.webhook(owner);
     const places = [await park(LONG), await park(LONG)];
     await park(LONG, delivery({ webhookId: other }));
-    const { count, examples } = await sweeper().giveUpExpired(-1000);
+    const { count, examples } = await parked.giveUpExpired(-1000);
     expect(count).toBeGreaterThanOrEqual(3);
     expect(examples.filter(({ webhookId }) => webhookId === webhook).map(({ place }) => place)).toEqual([places[1]]);
     expect((await list()).data.map(({ status }) => status)).toEqual(['failed', 'failed']);
-    expect(await sweeper().giveUpExpired(-1000)).toEqual({ count: 0, examples: [] });
+    expect(await parked.giveUpExpired(-1000)).toEqual({ count: 0, examples: [] });
   });
 
   it('deletes deliveries that were given up long ago', async () => {
     await park(null);
     const pending = await park(LONG);
-    await sweeper().deleteGivenUp(LONG);
+    await parked.deleteGivenUp(LONG);
     expect((await list()).data).toHaveLength(2);
-    expect(await sweeper().deleteGivenUp(-1000)).toBeGreaterThanOrEqual(1);
+    expect(await parked.deleteGivenUp(-1000)).toBeGreaterThanOrEqual(1);
     expect((await list()).data.map(({ id }) => id)).toEqual([idOf(pending)]);
   });
 });
@@ -267,7 +425,7 @@ describe('the owner', () => {
   };
 
   it('gets an event on $errors about a delivery that was given up, once per webhook and hour', async () => {
-    const notices = new OwnerAlerts(log, routing.database, routing.webhooks);
+    const notices = new OwnerNotices(log, routing.database, routing.webhooks);
     await outbox();
     const each = delivery({ emitterId: 'p_1', stream: 'x' });
     await notices.gaveUp(await target(), each, ATTEMPT);
@@ -286,7 +444,7 @@ describe('the owner', () => {
   });
 
   it('gets no event about the failed delivery of such an event', async () => {
-    const notices = new OwnerAlerts(log, routing.database, routing.webhooks);
+    const notices = new OwnerNotices(log, routing.database, routing.webhooks);
     await outbox();
     await notices.gaveUp(
       await target(),
@@ -299,7 +457,7 @@ describe('the owner', () => {
   });
 
   it('gets a fact about a webhook that was disabled', async () => {
-    const notices = new OwnerAlerts(log, routing.database, routing.webhooks);
+    const notices = new OwnerNotices(log, routing.database, routing.webhooks);
     await outbox();
     await notices.disabled(await target(), 'failing');
     expect(await outbox()).toEqual([

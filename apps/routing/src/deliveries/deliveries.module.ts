@@ -10,14 +10,14 @@ import { DeliveredLog, DeliveredRepository } from './history/delivered.repositor
 import { DeliveriesController } from './deliveries.controller.js';
 import { DeliveriesService } from './history/deliveries.service.js';
 import { DeliveryStore, PostgresDeliveryStore } from './store/delivery-store.js';
-import { BacklogsRepository } from './store/backlogs.repository.js';
 import { ParkedDeliveriesRepository } from './store/parked-deliveries.repository.js';
 import { Dispatcher } from './direct/dispatcher.js';
 import { Drainer } from './backlog/drainer.js';
 import { HttpPoster, Poster } from './attempt/http-poster.js';
 import { ReceiverStates } from './receivers/receiver-states.js';
-import { Alerts, OwnerAlerts } from './alerts/alerts.js';
+import { Notices, OwnerNotices } from './notices.js';
 import { RANDOM } from './attempt/retry-schedule.js';
+import { RunningClock } from './attempt/running-clock.js';
 import { Sweeper } from './backlog/sweeper.js';
 import { Targets } from './receivers/targets.js';
 import { WebhookTest } from './direct/webhook-test.js';
@@ -27,15 +27,16 @@ import { WebhookTest } from './direct/webhook-test.js';
   controllers: [DeliveriesController],
   providers: [
     { provide: DeliveryStore, useClass: PostgresDeliveryStore },
-    { provide: Alerts, useClass: OwnerAlerts },
+    { provide: Notices, useClass: OwnerNotices },
     {
       provide: Poster,
-      inject: [RoutingConfig],
-      useFactory: ({ guard, attemptTimeoutMs, connectTimeoutMs }: RoutingConfig) =>
-        new HttpPoster({ guard, timeoutMs: attemptTimeoutMs, connectTimeoutMs }),
+      inject: [RoutingConfig, RunningClock],
+      useFactory: ({ guard, attemptTimeoutMs, connectTimeoutMs }: RoutingConfig, clock: RunningClock) =>
+        new HttpPoster({ guard, clock, timeoutMs: attemptTimeoutMs, connectTimeoutMs }),
     },
     { provide: RANDOM, useValue: Math.random },
     { provide: ReceiverStates, useFactory: () => new ReceiverStates() },
+    RunningClock,
     Targets,
     Attempts,
     Dispatcher,
@@ -45,7 +46,6 @@ import { WebhookTest } from './direct/webhook-test.js';
     DeliveredRepository,
     DeliveriesService,
     ParkedDeliveriesRepository,
-    BacklogsRepository,
     Sweeper,
     WebhookTest,
     LogReader,

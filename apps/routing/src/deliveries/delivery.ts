@@ -27,6 +27,18 @@ export const deliveryOf = ({ place, emitterId, stream, emitId, json, time, conte
   context,
 });
 
+/** From this size on, a buffer of which a slice is used is worth a copy of the slice: a fetch has up to 16 MiB. */
+const LARGE_BUFFER = 256 * 1024;
+const copies = new WeakMap<Buffer, Buffer>();
+
+/** The same bytes, which do not keep a much larger buffer in memory. Deliveries of one event share the copy. */
+export function detached(json: Buffer): Buffer {
+  if (json.buffer.byteLength < Math.max(LARGE_BUFFER, 2 * json.length)) return json;
+  let copy = copies.get(json);
+  if (!copy) copies.set(json, (copy = Buffer.from(json)));
+  return copy;
+}
+
 /** One attempt, as the API returns it. */
 export interface Attempt {
   /** When it began, in ms. */
@@ -44,8 +56,12 @@ export interface Outcome {
   /** `gone`: the receiver will never return (410). */
   verdict: 'delivered' | 'failed' | 'gone';
   timeout: boolean;
+  /** The number of attempts in the retry schedule so far. */
+  tries: number;
   /** Until the next attempt, in ms; null: there is none. */
   pauseMs: number | null;
+  /** The pause that the receiver requested, in ms. */
+  retryAfterMs: number | null;
 }
 
 /** As in `base62`. */

@@ -2,26 +2,30 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import {
   type EventListener,
+  type EventListeners,
   Invalid,
   isId,
   type ListenerId,
   listEventListeners,
   ListenersOfEvent,
   NotFound,
-  type SourceId,
-  type WebhookId,
+  timeOfId,
 } from '#contracts';
-import { type EmittedEvent, parseEventId } from '#events';
+import { comparePlaces, coversStream, type EmittedEvent, logPlaceOf, parseEventId, runKeyOf } from '#events';
 import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
 import { DeliveredLog } from '../deliveries/history/delivered.repository.js';
 import { deliveryIdOf } from '../deliveries/delivery.js';
-import { runIdOf } from '../routes/triggers.js';
-import { EventListenersRepository, type StoredDelivery, type Subscriber } from './event-listeners.repository.js';
+import { replayRunId } from '../replays/replayer.js';
+import { type EmitterReplay, EventListenersRepository, type StoredDelivery, type Subscriber } from './event-listeners.repository.js';
 import { RecordedEvents } from '../deliveries/history/recorded-events.js';
 
-/** An event this old that has no stored delivery to a webhook was delivered long ago, or before the webhook subscribed. */
-const UNDER_WAY_MS = 60_000;
+/** An event this old that has no stored delivery to a webhook was delivered long ago. */
+const DELIVERY_UNDER_WAY_MS = 60_000;
+/** An event this old that has neither run nor waits for one does not get one any more: it was part of a loop, or its run is forgotten. */
+const RUN_UNDER_WAY_MS = 3_600_000;
+/** Until then the runtime knows of each run whether it has ended. */
+const RUNS_KNOWN_MS = 7 * 24 * 3_600_000;
 
 /** Where an event went. */
 @Controller()
@@ -34,7 +38,7 @@ export class EventListenersController {
   ) {}
 
   @Handles(listEventListeners)
-  async list(@Payload() { owner_id, emitter_id, event_id }: ListenersOfEvent): Promise<EventListener[]> {
+  async list(@Payload() { owner_id, emitter_id, event_id }: ListenersOfEvent): Promise<EventListeners> {
     const place = parseEventId(event_id);
     if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
     if (!(await this.directory.findOwned(owner_id, emitter_id)))
@@ -43,32 +47,77 @@ export class EventListenersController {
     if (!event) throw new NotFound('event', event_id);
     // what this process has delivered a moment ago
     await this.log.flush();
-    const [deliveries, subscribers] = await Promise.all([
+    const [deliveries, subscribers, replays] = await Promise.all([
       this.repository.deliveries(owner_id, emitter_id, place),
       this.repository.subscribers(owner_id, emitter_id, event.stream),
+      this.repository.replays(owner_id, emitter_id),
     ]);
-    return listenersOf(event, deliveries, subscribers, Date.now());
+    return listenersOf(event, { deliveries, subscribers, replays }, Date.now());
   }
 }
 
-/** A delivery that is stored as succeeded and as parked is parked again. */
-export function listenersOf(event: EmittedEvent, deliveries: StoredDelivery[], subscribers: Subscriber[], now: number): EventListener[] {
+/** The traces that an event has left in routing. */
+export interface Traces {
+  deliveries: StoredDelivery[];
+  subscribers: Subscriber[];
+  /** Newest first. */
+  replays: EmitterReplay[];
+}
+
+/**
+ * Where the event went: first what happened (deliveries, replays), then what follows from the subscriptions of that time, as far as they are known.
+ * A delivery that is stored as succeeded and as parked is parked again.
+ */
+export function listenersOf(event: EmittedEvent, { deliveries, subscribers, replays }: Traces, now: number): EventListeners {
+  const { place } = event;
   const listeners = new Map<ListenerId, EventListener>();
-  const webhook = (id: WebhookId, status: EventListener['status'], more: Partial<EventListener> = {}) =>
-    listeners.set(id, { listener_id: id, kind: 'webhook', delivery_id: null, run_id: null, status, attempts: [], ...more });
+  const add = (id: ListenerId, status: EventListener['status'], more: Partial<EventListener> = {}) =>
+    listeners.set(id, { listener_id: id, kind: kindOf(id), delivery_id: null, run_id: null, status, attempts: [], ...more });
   for (const { webhook_id, status, attempts } of deliveries)
-    webhook(webhook_id, status, { delivery_id: deliveryIdOf(event.place, webhook_id), attempts });
-  for (const { listener_id: id, active } of subscribers) {
-    if (isId('webhook', id)) {
-      if (listeners.has(id)) continue;
-      if (!active) webhook(id, 'skipped');
-      else if (now - event.place.ms < UNDER_WAY_MS) webhook(id, 'pending');
-    } else {
-      const kind = isId('source', id) ? 'source' : 'workflow';
-      const run_id = active && kind === 'source' ? runIdOf(event, id as SourceId) : null;
-      const status = !active ? 'skipped' : kind === 'source' ? 'pending' : 'succeeded';
-      listeners.set(id, { listener_id: id, kind, delivery_id: null, run_id, status, attempts: [] });
-    }
+    add(webhook_id, status, { delivery_id: deliveryIdOf(place, webhook_id), attempts });
+  const replayed: EventListeners['runs']['replayed'] = [];
+  for (const replay of replays.filter((each) => covers(each, event)).reverse()) {
+    const { id, listener_id } = replay;
+    if (isId('source', listener_id)) replayed.push({ run_id: replayRunId(id, place), source_id: listener_id });
+    else if (isBehind(replay, event)) add(listener_id, 'succeeded');
   }
-  return [...listeners.values()];
+  for (const subscriber of subscribers) {
+    const status = listeners.has(subscriber.listener_id) ? undefined : supposedStatus(subscriber, place.ms, now - place.ms);
+    if (status) add(subscriber.listener_id, status);
+  }
+  return { listeners: [...listeners.values()], runs: { run_key: runKeyOf(event), replayed } };
+}
+
+const kindOf = (id: ListenerId): EventListener['kind'] => (isId('webhook', id) ? 'webhook' : isId('source', id) ? 'source' : 'workflow');
+
+const covers = ({ stream, from_id, to_id }: EmitterReplay, event: EmittedEvent): boolean => {
+  const [from, to] = [parseEventId(from_id), parseEventId(to_id)];
+  if (!from || !to || !coversStream(stream, event.stream)) return false;
+  return comparePlaces(from, event.place) <= 0 && comparePlaces(event.place, to) <= 0;
+};
+
+/** Whether the replay has delivered the event. */
+function isBehind({ offsets }: EmitterReplay, { place }: EmittedEvent): boolean {
+  const { partition, offset } = logPlaceOf(place);
+  return (offsets[partition] ?? 0) > offset;
+}
+
+/** The status at a listener of which nothing is stored. Undefined: it did not get the event, or that is not known any more. */
+function supposedStatus(subscriber: Subscriber, at: number, age: number): EventListener['status'] | undefined {
+  const { listener_id: id, subscription_id, active } = subscriber;
+  if (timeOfId(subscription_id) > at) return undefined;
+  const wasActive = wasActiveAt(subscriber, at);
+  if (wasActive === false) return 'skipped';
+  if (wasActive === undefined) return undefined;
+  if (isId('workflow', id)) return 'succeeded';
+  if (isId('webhook', id)) return age < DELIVERY_UNDER_WAY_MS ? 'pending' : undefined;
+  // the runs that wait for a source are dropped when it is deactivated
+  if (!active) return age < RUNS_KNOWN_MS ? 'skipped' : undefined;
+  return age < RUN_UNDER_WAY_MS ? 'pending' : undefined;
+}
+
+/** Undefined: it has been switched too often since then. */
+function wasActiveAt({ active, activated_at_ms: on, deactivated_at_ms: off }: Subscriber, at: number): boolean | undefined {
+  if (at >= Math.max(on, off)) return active;
+  return at >= Math.min(on, off) && on !== off ? !active : undefined;
 }

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterId, ListenerId, UserId, WebhookId } from '#contracts';
+import type { EmitterId, ListenerId, SourceId, SubscriptionId, UserId, WebhookId, WorkflowId } from '#contracts';
 import type { EventPlace, Stream } from '#events';
 import { EVERY_STREAM } from '#events';
 import { Database } from '#database';
 import type { Attempt } from '../deliveries/delivery.js';
+import type { ReplayRow } from '../replays/replays.repository.js';
 
 /** A delivery of an event that is stored. */
 export interface StoredDelivery {
@@ -12,11 +13,24 @@ export interface StoredDelivery {
   attempts: Attempt[];
 }
 
-/** The current listeners of an emitter's stream, including inactive ones. */
+/** A current listener of an emitter's stream, active or not. */
 export interface Subscriber {
   listener_id: ListenerId;
+  /** Its oldest subscription. */
+  subscription_id: SubscriptionId;
   active: boolean;
+  /** When it last became active, and inactive; of a webhook both are the time of its last change, whatever that was. */
+  activated_at_ms: number;
+  deactivated_at_ms: number;
 }
+
+/** A replay of events of an emitter to a source or workflow. */
+export interface EmitterReplay extends Pick<ReplayRow, 'id' | 'stream' | 'from_id' | 'to_id' | 'offsets'> {
+  listener_id: SourceId | WorkflowId;
+}
+
+/** The number of replays of an emitter that are looked through, the newest ones. */
+const REPLAYS = 1000;
 
 /** SQL: joins over the tables of several features, for a rare request of a user. */
 @Injectable()
@@ -50,10 +64,15 @@ export class EventListenersRepository {
   async subscribers(ownerId: UserId, emitterId: EmitterId, stream: Stream): Promise<Subscriber[]> {
     const { rows } = await this.database.query<Subscriber>({
       name: 'event-subscribers',
-      text: `SELECT DISTINCT s.listener_id, coalesce(webhook.active, listener.active AND NOT listener.deleted) AS active
-             FROM subscription s LEFT JOIN webhook ON webhook.id = s.listener_id LEFT JOIN emitter AS listener ON listener.id = s.listener_id
+      text: `SELECT s.listener_id, min(s.id) AS subscription_id, coalesce(webhook.active, listener.active) AS active,
+                    coalesce(changed.at_ms, listener.activated_at_ms) AS activated_at_ms,
+                    coalesce(changed.at_ms, listener.deactivated_at_ms) AS deactivated_at_ms
+             FROM subscription s LEFT JOIN webhook ON webhook.id = s.listener_id
+             LEFT JOIN emitter AS listener ON listener.id = s.listener_id AND NOT listener.deleted
+             CROSS JOIN LATERAL (SELECT ceil(extract(epoch FROM webhook.updated_at) * 1000)::bigint AS at_ms) AS changed
              WHERE s.owner_id = $1 AND s.emitter_id = ANY (ARRAY[$2, $3, $1]) AND s.stream = ANY ($4)
                AND (s.emitter_id = $2 OR s.listener_id <> $2) AND (webhook.id IS NOT NULL OR listener.id IS NOT NULL)
+             GROUP BY s.listener_id, webhook.active, changed.at_ms, listener.id
              ORDER BY s.listener_id`,
       values: [
         ownerId,
@@ -61,6 +80,18 @@ export class EventListenersRepository {
         emitterId.startsWith('dc_') ? 'dc_*' : 'p_*',
         stream.startsWith('$') ? [stream] : [stream, EVERY_STREAM],
       ],
+    });
+    return rows;
+  }
+
+  /** Newest first. */
+  async replays(ownerId: UserId, emitterId: EmitterId): Promise<EmitterReplay[]> {
+    const { rows } = await this.database.query<EmitterReplay>({
+      name: 'event-replays',
+      text: `SELECT r.id, r.listener_id, r.stream, r.from_id, r.to_id, r.offsets
+             FROM replay r JOIN emitter AS listener ON listener.id = r.listener_id AND NOT listener.deleted
+             WHERE r.owner_id = $1 AND r.emitter_id = $2 ORDER BY r.id DESC LIMIT ${REPLAYS}`,
+      values: [ownerId, emitterId],
     });
     return rows;
   }

@@ -4,6 +4,7 @@ import {
   comparePlaces,
   coversStream,
   type EmittedEvent,
+  emitterOf,
   type EventPlace,
   isDeleted,
   parseEventId,
@@ -11,6 +12,7 @@ import {
   WAITING_STREAM,
 } from '#events';
 import { type LogRanges, LogReader, type LogRecord, Messages } from '#messaging';
+import { detached } from '../deliveries/delivery.js';
 import { RoutingConfig } from '../routing.config.js';
 
 /** The events that a replay delivers. */
@@ -34,6 +36,8 @@ export interface ReplayedChunk {
 
 /** As many records are read before the part, because an event's clock never falls behind that of the records before it. */
 const RECORDS_BEFORE = 200;
+/** Read at once, and one event more. */
+const READ_BYTES = 8 * 1024 * 1024;
 const FIRST: EventPlace = { ms: 0, seq: 0 };
 
 /** Reads the events to replay from the log: whether or not they are stored or were matched, but none that was deleted. */
@@ -49,7 +53,7 @@ export class ReplayLog {
     return (await this.read(part, Infinity, { keep: false })).count;
   }
 
-  /** The next events, in the order of the log, at most `limit`. */
+  /** The next events, in the order of the log, at most `limit`, and no more after 8 MiB. */
   next(part: ReplayedPart, limit: number): Promise<ReplayedChunk> {
     return this.read(part, limit, { keep: true });
   }
@@ -60,7 +64,8 @@ export class ReplayLog {
     const deletions = await this.messages.request(listDeletions, { owner_id, emitter_id }, { key: emitter_id });
     const offsets = { ...part.offsets };
     const events: EmittedEvent[] = [];
-    let count = 0;
+    let [count, bytes] = [0, 0];
+    const isFull = (): boolean => count >= limit || bytes >= READ_BYTES;
     const isMeant = (event: EmittedEvent): boolean =>
       event.stream !== WAITING_STREAM &&
       coversStream(stream, event.stream) &&
@@ -69,17 +74,20 @@ export class ReplayLog {
       !isDeleted(deletions, event.stream, event.place);
     const take = (partition: number, records: LogRecord[]): boolean => {
       for (const record of records) {
-        if (count >= limit) return false;
-        const event = record.key === emitter_id && record.offset >= (part.offsets[partition] ?? 0) ? this.eventOf(record) : undefined;
+        if (isFull()) return false;
+        const event =
+          emitterOf(record) === emitter_id && record.offset >= (part.offsets[partition] ?? 0) ? this.eventOf(record) : undefined;
         offsets[partition] = Math.max(offsets[partition] ?? 0, record.offset + 1);
         if (!event || !isMeant(event)) continue;
         count += 1;
-        if (keep) events.push(event);
+        if (!keep) continue;
+        bytes += event.json.length;
+        events.push({ ...event, json: detached(event.json) });
       }
-      return count < limit;
+      return !isFull();
     };
     await this.reader.read('routing', EVENTS_TOPIC, await this.ranges(from, to, part.offsets), take);
-    return { events, offsets, count, last: count < limit };
+    return { events, offsets, count, last: !isFull() };
   }
 
   private eventOf(record: LogRecord): EmittedEvent | undefined {

@@ -1,7 +1,7 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isId } from '#contracts';
-import { type EmittedEvent, eventIdOf, logPlaceOf } from '#events';
+import { isId, type ReplayId } from '#contracts';
+import { type EmittedEvent, eventIdOf, type EventPlace, logPlaceOf } from '#events';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { deliveryOf } from '../deliveries/delivery.js';
@@ -84,7 +84,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     const until = Date.now() + TURN_MS;
     while (!this.stopping && isRunning(row) && Date.now() < until) {
       if (await this.step(work)) await sleep(PAUSE_MS);
-      // false: it was cancelled
+      // false: it was cancelled, or another replica continues it
       if (!(await this.replays.save(row, { release: !isRunning(row) }))) return;
     }
     if (isRunning(row)) await this.replays.save(row, { release: true });
@@ -109,6 +109,8 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
       return false;
     }
     if (isId('webhook', listener) && (await this.replays.hasDue(listener))) return true;
+    // this process may have stood still, and another replica may have delivered the batch
+    if (!(await this.replays.save(row))) return true;
     const batch = work.ahead.slice(0, BATCH);
     await this.deliver(
       row,
@@ -138,12 +140,15 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     }
     const records = events.map((event) =>
       isId('source', listener)
-        ? runRecord(event, owner_id, listener, { runId: `${id}-${eventIdOf(event.place)}` })
+        ? runRecord(event, owner_id, listener, { runId: replayRunId(id, event.place) })
         : workflowRecord(event, listener),
     );
     await this.publisher.send(records);
     row.delivered += events.length;
   }
 }
+
+/** The id of the run that a replay makes of a source for an event. */
+export const replayRunId = (id: ReplayId, place: EventPlace): string => `${id}-${eventIdOf(place)}`;
 
 const isRunning = ({ status }: ReplayRow): boolean => status === 'running';

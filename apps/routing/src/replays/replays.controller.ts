@@ -45,15 +45,11 @@ export class ReplaysController {
     await this.requireActive(owner_id, listener_id);
     if (dry_run !== true && (await this.replays.countRunning(owner_id)) >= RUNNING_PER_ACCOUNT)
       throw new TooManyRequests(`at most ${RUNNING_PER_ACCOUNT} replays of an account can run at a time`);
-    const release = this.counts.acquire(owner_id);
-    if (!release) throw new TooManyRequests('too many replays are being created; try again in a moment');
-    try {
+    return this.counts.run(owner_id, 'too many replays are being created; try again in a moment', async () => {
       const events = await this.log.count({ ...request, offsets: {} });
       if (dry_run !== true) await this.replays.add({ id, ...request, events });
       return { events };
-    } finally {
-      release();
-    }
+    });
   }
 
   @Handles(getReplay)

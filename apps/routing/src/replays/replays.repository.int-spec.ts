@@ -33,6 +33,21 @@ it('replays take turns, the one that waits longest first', async () => {
   expect(turns.slice(3)).toEqual(turns.slice(0, 3));
 });
 
+it('keeps its progress when a replica that has lost the lease stores an older one', async () => {
+  await db.database.query('TRUNCATE replay');
+  const owner = newId('user');
+  const id = await add(owner);
+  const frozen = (await replays.claim())!;
+  expect(await replays.save(frozen)).toBe(true);
+  await db.database.query("UPDATE replay SET leased_until = now() - interval '1 s'");
+  const next = (await replays.claim())!;
+  expect(await replays.save(Object.assign(next, { offsets: { 0: 5 } }))).toBe(true);
+  expect(await replays.save(frozen)).toBe(false);
+  expect(await replays.save(frozen, { release: true })).toBe(false);
+  expect((await replays.find(owner, id))?.offsets).toEqual({ 0: 5 });
+  expect(await replays.save(next, { release: true })).toBe(true);
+});
+
 it('counts the replays of an account that have not ended', async () => {
   const [owner, other] = [newId('user'), newId('user')];
   const id = await add(owner);

@@ -7,6 +7,7 @@ import { parseEventId } from '#events';
 
 /** Events of the log that are delivered once more to one listener. */
 @Entity('replay')
+@Index('replay_of_emitter', ['emitter_id', 'id'])
 @Index('replay_running', ['leased_until'], { where: "status = 'running'" })
 export class ReplayRow {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -67,7 +68,8 @@ export const progressOf = ({ id, status, events, delivered, failed }: ReplayRow)
   failed,
 });
 
-const LEASE = "interval '30 s'";
+/** The end of a lease, which identifies it: in ms, the precision of a Date. */
+const LEASED_UNTIL = "date_trunc('milliseconds', now()) + interval '30 s'";
 /** How long a replay is listed after its end. */
 const KEPT_MS = 30 * 24 * 3_600_000;
 
@@ -101,7 +103,7 @@ export class ReplaysRepository {
   async claim(): Promise<ReplayRow | undefined> {
     const { rows } = await this.database.query<ReplayRow>({
       name: 'replay-claim',
-      text: `UPDATE replay SET leased_until = now() + ${LEASE} WHERE id = (
+      text: `UPDATE replay SET leased_until = ${LEASED_UNTIL} WHERE id = (
                SELECT id FROM replay WHERE status = 'running' AND leased_until < now() ORDER BY leased_until LIMIT 1 FOR UPDATE SKIP LOCKED
              ) RETURNING *`,
       values: [],
@@ -109,16 +111,19 @@ export class ReplaysRepository {
     return rows[0];
   }
 
-  /** Stores how far it is and keeps the lease, or ends it. False if it was cancelled. */
-  async save({ id, status, delivered, failed, offsets, parked }: ReplayRow, { release = false } = {}): Promise<boolean> {
-    const { rowCount } = await this.database.query({
+  /** Stores how far it is and renews the lease, or ends it. False if it was cancelled, or if the lease is lost. */
+  async save(row: ReplayRow, { release = false } = {}): Promise<boolean> {
+    const { id, status, delivered, failed, offsets, parked, leased_until } = row;
+    const { rows } = await this.database.query<Pick<ReplayRow, 'leased_until'>>({
       name: 'replay-save',
       text: `UPDATE replay SET status = $2, delivered = $3, failed = $4, offsets = $5, parked = $6,
-               leased_until = CASE WHEN $7 THEN now() ELSE now() + ${LEASE} END
-             WHERE id = $1 AND status = 'running'`,
-      values: [id, status, delivered, failed, JSON.stringify(offsets), JSON.stringify(parked), release],
+               leased_until = CASE WHEN $7 THEN now() ELSE ${LEASED_UNTIL} END
+             WHERE id = $1 AND status = 'running' AND leased_until = $8
+             RETURNING leased_until`,
+      values: [id, status, delivered, failed, JSON.stringify(offsets), JSON.stringify(parked), release, leased_until],
     });
-    return rowCount === 1;
+    Object.assign(row, rows[0]);
+    return rows.length === 1;
   }
 
   /** The state of parked deliveries: how many wait for their first attempt, and how many have failed it. The others were delivered. */

@@ -141,6 +141,34 @@ describe('a batch of events', () => {
   });
 });
 
+describe('very many listeners', () => {
+  const emitterWith = async (count: number): Promise<EmitterId> => {
+    const [source, id] = [await routing.source(owner), newId('webhook').slice(0, -5)];
+    await routing.database.query(
+      `INSERT INTO emitter (id, kind, owner_id, active, deleted, version, created_at_ms)
+       SELECT 'dc_' || $2::text || n, 'source', $1, true, false, 1, 0 FROM generate_series(10000, 9999 + $3::int) n`,
+      [owner, id, count],
+    );
+    await routing.database.query(
+      `INSERT INTO subscription (id, owner_id, emitter_id, event_name, stream, listener_id)
+       SELECT 'sub_' || $3::text || n, $1, $2, '', '', 'dc_' || $3::text || n FROM generate_series(10000, 9999 + $4::int) n`,
+      [owner, source, id, count],
+    );
+    return source;
+  };
+  const counts = async (events: EmittedEvent[]) => (await matching.match(events)).map((match) => match?.listeners.length);
+
+  it('are found for the first events only, but of one at least', async () => {
+    const [few, many, most] = [await emitterWith(3), await emitterWith(12_000), await emitterWith(21_000)];
+    expect(await counts([few, many, few, most, few].map((id) => event(id)))).toEqual([3, 12_000, 3]);
+    expect(await counts([few, most].map((id) => event(id)))).toEqual([3]);
+    expect(await counts([most, few].map((id) => event(id)))).toEqual([21_000]);
+    expect((await matching.introduce([most, few, many].map((id) => event(id)))).map((match) => match?.listeners.length)).toEqual([
+      21_000, 3, 12_000,
+    ]);
+  });
+});
+
 describe('an event of an emitter that is not known yet', () => {
   it('is matched when the catalog knows it: globs and auto-subscriptions reach it', async () => {
     const [webhook, auto] = [await routing.webhook(owner), await routing.webhook(owner)];

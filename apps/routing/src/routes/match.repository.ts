@@ -9,6 +9,8 @@ import { counter, LOG, type Log } from '#observability';
 const unknownEmitters = counter('events_of_unknown_emitters_total', 'Events that were not routed because their emitter does not exist.');
 /** An unknown emitter is logged once in this time. */
 const LOG_EVERY_MS = 60_000;
+/** The listeners that one statement returns. */
+const MAX_ROWS = 20_000;
 
 export interface Match {
   ownerId: UserId;
@@ -41,29 +43,47 @@ export class MatchRepository {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** The match of each event, in order; undefined if its emitter is not known yet. */
+  /**
+   * The match of each event, in order; undefined if its emitter is not known yet. If the events have very many listeners together, only those of the
+   * first ones, at least of one.
+   */
   async match(events: EmittedEvent[]): Promise<(Match | undefined)[]> {
     // events of one emitter and stream have the same listeners: one lookup
-    const pairs = new Map<string, Pair>();
-    for (const event of events) pairs.set(keyOf(event), event);
-    if (pairs.size === 0) return [];
-    const asked = [...pairs.values()];
-    const matches = new Map<string, Match>();
-    for (const { n, owner_id, listener_id, version } of await this.find(asked)) {
-      const key = keyOf(asked[n] as Pair);
-      let match = matches.get(key);
-      if (!match) matches.set(key, (match = { ownerId: owner_id, listeners: [] }));
+    const numbers = new Map<string, number>();
+    const pairs: Pair[] = [];
+    const numberOf = events.map((event) => {
+      const key = keyOf(event);
+      let n = numbers.get(key);
+      if (n === undefined) numbers.set(key, (n = pairs.push(event) - 1));
+      return n;
+    });
+    if (pairs.length === 0) return [];
+    const { rows, complete } = await this.findFirst(pairs);
+    const matches: Match[] = [];
+    for (const { n, owner_id, listener_id, version } of rows) {
+      const match = (matches[n] ??= { ownerId: owner_id, listeners: [] });
       if (listener_id !== null) match.listeners.push({ id: listener_id, version });
     }
-    return events.map((event) => matches.get(keyOf(event)));
+    const end = numberOf.findIndex((n) => n >= complete);
+    return (end < 0 ? numberOf : numberOf.slice(0, end)).map((n) => matches[n]);
   }
 
   /** The same for events of emitters that are not known yet. An event can arrive before the fact of its emitter, so the catalog is queried first. */
   async introduce(events: EmittedEvent[]): Promise<(Match | undefined)[]> {
     await this.emitters.find(events.map(({ emitterId }) => emitterId));
-    const matches = await this.match(events);
+    const matches: (Match | undefined)[] = [];
+    while (matches.length < events.length) matches.push(...(await this.match(events.slice(matches.length))));
     events.forEach((event, index) => matches[index] ?? this.logUnknown(event));
     return matches;
+  }
+
+  /** The rows of the first pairs: of as many as have few enough listeners together, at least of one. */
+  private async findFirst(pairs: Pair[]): Promise<{ rows: MatchRow[]; complete: number }> {
+    const rows = await this.find(pairs, `${MAX_ROWS}`);
+    if (rows.length < MAX_ROWS) return { rows, complete: pairs.length };
+    // the rows of the last pair may be incomplete
+    const complete = rows.at(-1)?.n ?? 0;
+    return complete > 0 ? { rows, complete } : { rows: await this.find(pairs.slice(0, 1), 'ALL'), complete: 1 };
   }
 
   /**
@@ -71,9 +91,9 @@ export class MatchRepository {
    * unknown emitter. Always current: a subscription applies from the moment its request returns, because there is no cache to keep consistent between
    * replicas.
    */
-  private async find(pairs: Pair[]): Promise<MatchRow[]> {
+  private async find(pairs: Pair[], limit: string): Promise<MatchRow[]> {
     const { rows } = await this.database.query<MatchRow>({
-      name: 'match',
+      name: `match ${limit}`,
       text: `
         SELECT asked.n::int - 1 AS n, emitter.owner_id, found.listener_id, found.version
         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (emitter_id, stream, n)
@@ -92,7 +112,8 @@ export class MatchRepository {
             -- a glob does not make an emitter trigger itself
             AND (s.emitter_id = asked.emitter_id OR s.listener_id <> asked.emitter_id)
         ) AS found ON NOT emitter.deleted
-        ORDER BY asked.n, found.listener_id`,
+        ORDER BY asked.n, found.listener_id
+        LIMIT ${limit}`,
       values: [pairs.map(({ emitterId }) => emitterId), pairs.map(({ stream }) => stream)],
     });
     return rows;

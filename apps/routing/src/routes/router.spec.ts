@@ -1,46 +1,61 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
-import type { EmitterId, ListenerId } from '#contracts';
-import type { EmittedEvent } from '#events';
+import type { EmitterId, ListenerId, UserId } from '#contracts';
+import { type DeletedRange, deletionRecord, type EmittedEvent } from '#events';
 import { LogRecord, type OutgoingRecord, type Publisher, type Task } from '#messaging';
 import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
 import type { Stats } from '#stats';
 import type { Delivery } from '../deliveries/delivery.js';
 import type { Dispatcher } from '../deliveries/direct/dispatcher.js';
+import type { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { CONFIG } from '../deliveries/simulation/replica-for-tests.js';
 import type { Match, MatchRepository } from './match.repository.js';
 import { Router } from './router.js';
 
 const OWNER = 'u_1';
+const box = new SecretBox([Buffer.alloc(32, 1)]);
 let sent: OutgoingRecord[];
 let attempted: string[];
 /** The emitters of the events that were counted. */
 let counted: EmitterId[];
 /** The listeners of an emitter. */
 let listeners: Record<string, ListenerId[]>;
+/** The owners of emitters of other accounts. */
+const owners: Record<string, UserId> = {};
+let dispatcher: { firstAttempt(delivery: Delivery, version: number, ownerId: UserId): Task };
 /** Emitters that only the catalog knows. */
 let unknown: Set<string>;
 let introduced: string[][];
+/** The deletions of events. */
+let withdrawn: DeletedRange[];
+/** The number of records in each request to Kafka. */
+let requests: number[];
 let kafkaIsAway: boolean;
 let catalogIsAway: boolean;
+/** Of how many events the listeners are found at once. */
+let mostMatches: number;
 let router: Router;
 
 const match = (event: EmittedEvent): Match | undefined =>
   listeners[event.emitterId] && {
-    ownerId: OWNER,
+    ownerId: owners[event.emitterId] ?? OWNER,
     listeners: listeners[event.emitterId]?.map((id) => ({ id, version: id.startsWith('wh_') ? 1 : null })) ?? [],
   };
 
 beforeEach(() => {
   [sent, attempted, counted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], [], {}, new Set(), [], false, false];
+  [withdrawn, requests, mostMatches] = [[], [], Infinity];
   const publisher = {
     send: async (records: OutgoingRecord[]) => {
       if (kafkaIsAway) throw new Error('Kafka is down');
       sent.push(...records);
+      requests.push(records.length);
     },
   } as unknown as Publisher;
   const matching = {
-    match: async (events: EmittedEvent[]) => events.map((event) => (unknown.has(event.emitterId) ? undefined : match(event))),
+    match: async (events: EmittedEvent[]) =>
+      events.slice(0, mostMatches).map((event) => (unknown.has(event.emitterId) ? undefined : match(event))),
     introduce: async (events: EmittedEvent[]) => {
       introduced.push(events.map(({ emitterId }) => emitterId));
       if (catalogIsAway) throw new Error('the catalog is down');
@@ -48,14 +63,15 @@ beforeEach(() => {
       return events.map(match);
     },
   } as unknown as MatchRepository;
-  const dispatcher = {
+  dispatcher = {
     firstAttempt: ({ webhookId, emitterId, json }: Delivery): Task => ({
       lane: `${webhookId} ${emitterId}`,
       run: async () => void attempted.push(`${json.toString()} to ${webhookId}`),
     }),
-  } as unknown as Dispatcher;
+  };
   const stats = { countEvent: (id: EmitterId) => void counted.push(id) } as unknown as Stats;
-  router = new Router(createLog('test', 'silent'), publisher, matching, dispatcher, CONFIG, stats);
+  const parked = { withdraw: async (range: DeletedRange) => withdrawn.push(range) } as unknown as ParkedDeliveriesRepository;
+  router = new Router(createLog('test', 'silent'), publisher, matching, dispatcher as unknown as Dispatcher, CONFIG, stats, parked, box);
 });
 
 let offset = 0;
@@ -93,6 +109,14 @@ describe('an event that a relay has sent twice', () => {
     await run(await router.plan([record('dc_1', '1', outbox), ...others, ...outside]));
     expect(attempted).toEqual(['1 to wh_1', '2 to wh_2', '3 to wh_1', '4 to wh_1', '4 to wh_1']);
   });
+});
+
+it('the deletion of events withdraws their deliveries that wait for another attempt', async () => {
+  const { headers, value } = deletionRecord({ emitterId: 'dc_1', endId: '1700000000000-5', stream: 'x' }, box);
+  await run(await router.plan([record('dc_1', value.toString(), headers)]));
+  const unsigned = record('dc_1', value.toString(), { ...headers, ce_sluicesignature: 'x' });
+  await run(await router.plan([unsigned]));
+  expect(withdrawn).toMatchObject([{ emitterId: 'dc_1', start: null, end: { ms: 1_700_000_000_000, seq: 5 }, stream: 'x' }]);
 });
 
 describe('an event is counted', () => {
@@ -149,15 +173,11 @@ describe('an event goes', () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  it('nowhere when nobody listens, when it waits, when it is a deletion', async () => {
+  it('nowhere when nobody listens, and when it waits', async () => {
     listeners.dc_1 = [];
     listeners.dc_2 = ['wh_1'];
-    const plans = await router.plan([
-      record('dc_1', '1'),
-      record('dc_2', '1', { ce_type: '$in', ce_sluicedueat: '5' }),
-      record('dc_2', '{}', { ce_type: '$delete' }),
-    ]);
-    expect(plans).toEqual([[], [], []]);
+    const plans = await router.plan([record('dc_1', '1'), record('dc_2', '1', { ce_type: '$in', ce_sluicedueat: '5' })]);
+    expect(plans).toEqual([[], []]);
   });
 
   it('to the dead-letter topic when it is none', async () => {
@@ -220,6 +240,20 @@ describe('an event whose cause has become too many events and runs', () => {
     expect(headers).toMatchObject({ ce_type: '$errors', ce_sluiceroot: 'a' });
   });
 
+  it('triggers nothing after 160 000 runs of its cause, whatever its own spread', async () => {
+    listeners.dc_1 = Array.from({ length: 10_000 }, (_, n): ListenerId => `dc_${n + 2}`);
+    const narrow = (root: string) => record('dc_1', '1', { ce_hops: '3', ce_sluiceroot: root, ce_sluicespread: '1' });
+    const topicsOf = async (root: string) => {
+      sent = [];
+      await run(await router.plan([narrow(root)]));
+      return new Set(sent.map(({ topic }) => topic));
+    };
+    for (let n = 0; n < 16; n++) expect(await topicsOf('d')).toEqual(new Set(['runtime.run.execute']));
+    expect(await topicsOf('d')).toEqual(new Set(['events']));
+    expect(JSON.parse(String(sent[0]?.value))).toMatchObject({ error: { code: 'LoopDetected' } });
+    expect(await topicsOf('e')).toEqual(new Set(['runtime.run.execute']));
+  });
+
   it('triggers those that are few enough', async () => {
     listeners.dc_1 = ['dc_2'];
     await run(await router.plan([wide('c')]));
@@ -227,7 +261,48 @@ describe('an event whose cause has become too many events and runs', () => {
   });
 });
 
+describe('a producer of malformed records', () => {
+  it('costs one request for a batch, and is reported 100 times a minute', async () => {
+    listeners.dc_1 = [];
+    await run(await router.plan(Array.from({ length: 150 }, () => record('dc_1', '{'))));
+    expect(requests).toEqual([250]);
+    expect(sent.filter(({ topic }) => topic === 'routing.dead-letter')).toHaveLength(150);
+    const reports = sent.filter(({ topic }) => topic === 'events').map(({ value }) => String(value));
+    expect(reports).toHaveLength(100);
+    expect(reports.map((report) => report.includes('more malformed records follow')).indexOf(true)).toBe(99);
+    await run(await router.plan([record('dc_2', '{')]));
+    expect(sent.at(-1)).toMatchObject({ topic: 'events', key: 'dc_2' });
+  });
+});
+
+describe('events with very many listeners', () => {
+  it('are planned a few at a time, but one at least', async () => {
+    listeners.dc_1 = Array.from({ length: 8000 }, (_, n): ListenerId => `wh_${n}`);
+    listeners.dc_2 = Array.from({ length: 30_000 }, (_, n): ListenerId => `wh_${n}`);
+    const plan = async (...keys: string[]) => (await router.plan(keys.map((key) => record(key, '1')))).map(({ length }) => length);
+    expect(await plan('dc_1', 'dc_1', 'dc_1', 'dc_1')).toEqual([8000, 8000]);
+    expect(await plan('dc_2', 'dc_1')).toEqual([30_000]);
+    listeners.dc_3 = Array.from({ length: 100 }, (_, n): ListenerId => `dc_${n + 4}`);
+    const large = JSON.stringify('x'.repeat(500_000));
+    expect(await router.plan([record('dc_3', '1'), record('dc_3', large), record('dc_3', large)])).toHaveLength(2);
+    mostMatches = 1;
+    expect(await plan('x', 'dc_1', 'x', 'dc_1')).toEqual([1, 8000, 1]);
+  });
+});
+
 describe('what goes to Kafka', () => {
+  it('is sent in one lane, whatever the partition, and together with what waits behind it', async () => {
+    listeners.dc_1 = ['p_1'];
+    const plans = [...(await router.plan([record('dc_1', '1')])), ...(await router.plan([record('dc_1', '2'), record('dc_1', '3')]))];
+    expect(new Set(plans.flat().map(({ lane }) => lane))).toEqual(new Set(['triggers']));
+    plans[1]![0]!.isOwn = () => false;
+    plans[2]![0]!.drop?.();
+    await plans[0]![0]!.run(() => {});
+    expect(sent.map(({ value }) => String(value))).toEqual(['1']);
+    await plans[1]![0]!.run(() => {});
+    expect(sent.map(({ value }) => String(value))).toEqual(['1', '2']);
+  });
+
   it('is sent once for a batch, in order, and again after Kafka was down', async () => {
     listeners.dc_1 = ['p_1'];
     const plans = await router.plan([record('dc_1', '1'), record('dc_1', '2'), record('dc_1', '3')]);
@@ -259,6 +334,24 @@ describe('an event of an unknown emitter', () => {
     expect(attempted.filter((each) => !each.startsWith('2'))).toEqual(['1 to wh_1', '3 to wh_1', '4 to wh_1']);
     expect(introduced).toEqual([['dc_1', 'dc_1']]);
     expect((await router.plan([record('dc_1', '5')])).flat().map(({ lane }) => lane)).toEqual(['wh_1 dc_1']);
+  });
+
+  it('leaves deliveries in progress for other accounts', async () => {
+    const begun = new Map<string, number>();
+    dispatcher.firstAttempt = ({ webhookId }: Delivery, _: number, tenant: UserId): Task => ({
+      ...{ lane: webhookId, group: webhookId, tenant },
+      run: () => {
+        begun.set(tenant, (begun.get(tenant) ?? 0) + 1);
+        return new Promise(() => {});
+      },
+    });
+    [listeners.dc_1, listeners.dc_2] = [Array.from({ length: 60 }, (_, n): ListenerId => `wh_${n}`), ['wh_other']];
+    owners.dc_2 = 'u_2';
+    for (const id of ['dc_1', 'dc_2']) unknown.add(id);
+    void run(await router.plan([record('dc_1', '1')]));
+    void run(await router.plan([record('dc_2', '1')]));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(Object.fromEntries(begun)).toEqual({ [OWNER]: 48, u_2: 1 });
   });
 
   it('is looked up again after the catalog was down', async () => {

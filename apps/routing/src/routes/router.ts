@@ -1,15 +1,26 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { EVENTS_TOPIC, isId, OUTBOX_HEADER } from '#contracts';
-import { coversStream, type EmittedEvent, eventIdOf, EVERY_STREAM, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
-import { Lanes, type LanesOptions, type LogRecord, Publisher, sendToDeadLetter, type Task } from '#messaging';
+import {
+  coversStream,
+  type DeletedRange,
+  type EmittedEvent,
+  eventIdOf,
+  EVERY_STREAM,
+  type MalformedRecord,
+  readEventRecord,
+  WAITING_STREAM,
+} from '#events';
+import { deadLetterRecord, Lanes, type LanesOptions, type LogRecord, type OutgoingRecord, Publisher, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
+import { SecretBox } from '#secrets';
 import { Stats } from '#stats';
 import { deliveryOf } from '../deliveries/delivery.js';
 import { Dispatcher } from '../deliveries/direct/dispatcher.js';
-import { RoutingConfig } from '../routing.config.js';
-import { errorFact, malformedReport } from '../error-records.js';
-import { isTooWide, loopReport, mayTrigger, runRecord, TriggerBatch, workflowRecord } from './triggers.js';
+import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
+import { accountShareOf, RoutingConfig } from '../routing.config.js';
+import { errorFact, MalformedCounts, malformedReport, REPORTED_PER_MINUTE } from '../error-records.js';
+import { isTooWide, loopReport, MAX_RUNS, MAX_SPREAD, mayTrigger, runRecord, SendLane, workflowRecord } from './triggers.js';
 import { type Match, MatchRepository } from './match.repository.js';
 
 const routed = counter('events_routed_total', 'Events that were matched with listeners.');
@@ -22,13 +33,25 @@ const loops = counter(
   'Events that triggered nothing because they had passed through too many sources and workflows.',
 );
 
+/** The size of what is planned together: a listener counts once, and once more for each 4 KiB of the event, because the run of a source has a copy of it. */
+const PLANNED = { size: 20_000, bytes: 4096 };
+
+/** The matches of the events of unknown emitters in a batch. */
+type Introduction = () => Promise<Map<EmittedEvent, Match | undefined>>;
+
 /** Turns records of the topic `events` into tasks for their listeners. */
 @Injectable()
 export class Router {
   private readonly unknownEmitters: UnknownEmitters;
   private readonly repeated = new RepeatedEmits();
-  /** Those that were reported. */
+  /** One lane for all partitions, so that the events of each keep their order. */
+  private readonly triggers: SendLane;
+  private readonly deadLetters: SendLane;
+  private readonly malformedCounts = new MalformedCounts();
+  /** Trees that were reported as too wide. */
   private readonly wideTrees = new LRUCache<string, true>({ max: 10_000 });
+  /** The runs of each cause, until it has had none for an hour. */
+  private readonly runs = new LRUCache<string, number>({ max: 10_000, ttl: 3_600_000 });
 
   constructor(
     @Inject(LOG) private readonly log: Log,
@@ -37,45 +60,61 @@ export class Router {
     private readonly dispatcher: Dispatcher,
     private readonly config: RoutingConfig,
     private readonly stats: Stats,
+    private readonly parked: ParkedDeliveriesRepository,
+    private readonly box: SecretBox,
   ) {
+    this.triggers = new SendLane(publisher, 'triggers');
+    this.deadLetters = new SendLane(publisher, 'malformed');
     this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
       onFailure: (error, lane) => log.error({ lane, err: error }, 'lane.task-failed'),
     });
   }
 
-  /** The tasks of records of one partition, in order. */
+  /**
+   * The tasks of records of one topic, in order within each partition: of all of them, or only of the first ones if they have very many listeners
+   * together.
+   */
   async plan(records: LogRecord[]): Promise<Task[][]> {
-    const tasks: Task[][] = records.map(() => []);
-    const events: { event: EmittedEvent; tasks: Task[] }[] = [];
-    records.forEach((record, index) => {
-      const read = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
-      const own = tasks[index] as Task[];
-      if (read.kind === 'malformed') own.push(this.deadLetter(record, read));
-      // a waiting emit is not emitted yet
-      else if (read.kind === 'event' && read.stream !== WAITING_STREAM) {
-        if (this.repeated.isRepeated(record, read)) repeats.inc();
-        else events.push({ event: read, tasks: own });
-      }
-    });
-    const matches = await this.matching.match(events.map(({ event }) => event));
-    const triggers = new TriggerBatch(this.publisher);
-    const introduce = this.introduction(events.filter((_, index) => !matches[index]).map(({ event }) => event));
-    // one lane per partition, so that batches keep their order
-    const triggerLane = `triggers ${records[0]?.partition}`;
-    events.forEach(({ event, tasks: own }, index) => {
-      const match = matches[index];
-      if (match && !this.unknownEmitters.has(event.emitterId)) own.push(...this.tasksOf(event, match, triggers, triggerLane));
-      else
-        own.push(
-          this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, match ?? (await introduce()).get(event))),
-        );
-    });
-    return tasks;
+    const reads = records.map((record) => this.read(record));
+    const events = reads.filter((read) => read?.kind === 'event');
+    const matches = await this.matching.match(events);
+    const introduce = this.introduction(matches.flatMap((match, index) => (match ? [] : [events[index] as EmittedEvent])));
+    const plans: Task[][] = [];
+    let [matched, size] = [0, 0];
+    for (const [index, read] of reads.entries()) {
+      const record = records[index] as LogRecord;
+      if (read?.kind === 'event') {
+        if (matched === matches.length) break;
+        const match = matches[matched++];
+        size += (match?.listeners.length ?? 1) * (1 + read.json.length / PLANNED.bytes);
+        if (size > PLANNED.size && plans.length > 0) break;
+        plans.push(this.tasksOfRead(read, match, introduce));
+      } else if (read?.kind === 'malformed') {
+        plans.push([this.deadLetter(record, read)]);
+      } else plans.push(read ? [this.withdrawal(read)] : []);
+    }
+    return plans;
+  }
+
+  /** The content of a record; undefined if there is nothing to do, because it waits or was read before. */
+  private read(record: LogRecord): ReturnType<typeof readEventRecord> | undefined {
+    const read = readEventRecord(record, { maxBytes: this.config.maxEventBytes, signer: this.box });
+    if (read.kind !== 'event') return read;
+    // a waiting emit is not emitted yet
+    if (read.stream === WAITING_STREAM) return undefined;
+    if (!this.repeated.isRepeated(record, read)) return read;
+    repeats.inc();
+    return undefined;
+  }
+
+  private tasksOfRead(event: EmittedEvent, match: Match | undefined, introduce: Introduction): Task[] {
+    if (match && !this.unknownEmitters.has(event.emitterId)) return this.tasksOf(event, match, this.triggers);
+    return [this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, match ?? (await introduce()).get(event)))];
   }
 
   /** Looks up all unknown emitters of a batch at once, when the first of their events has its turn; again after a failure. */
-  private introduction(events: EmittedEvent[]): () => Promise<Map<EmittedEvent, Match | undefined>> {
+  private introduction(events: EmittedEvent[]): Introduction {
     let asking: Promise<Map<EmittedEvent, Match | undefined>> | undefined;
     const ask = async () => {
       try {
@@ -90,56 +129,76 @@ export class Router {
   }
 
   private tasksOfUnknown(event: EmittedEvent, match: Match | undefined): Task[] {
-    return match ? this.tasksOf(event, match, new TriggerBatch(this.publisher), `triggers ${event.emitterId}`) : [];
+    return match ? this.tasksOf(event, match, new SendLane(this.publisher, `triggers ${event.emitterId}`)) : [];
   }
 
   /** The tasks of an event: one per webhook, and one for all records to Kafka. */
-  private tasksOf(event: EmittedEvent, match: Match, triggers: TriggerBatch, triggerLane: string): Task[] {
+  private tasksOf(event: EmittedEvent, match: Match, triggers: SendLane): Task[] {
     routed.inc();
     if (coversStream(EVERY_STREAM, event.stream)) this.stats.countEvent(event.emitterId);
     const tasks: Task[] = [];
-    if (this.trigger(event, match, triggers)) tasks.push({ lane: triggerLane, run: () => triggers.send() });
+    const records = this.recordsOf(event, match);
+    if (records.length > 0) tasks.push(triggers.task(records));
     for (const { id, version } of match.listeners) {
-      if (isId('webhook', id) && version !== null) tasks.push(this.dispatcher.firstAttempt(deliveryOf(event, id), version));
+      if (isId('webhook', id) && version !== null) tasks.push(this.dispatcher.firstAttempt(deliveryOf(event, id), version, match.ownerId));
     }
     return tasks;
   }
 
-  /** Adds the event's records for sources, workflows and the mail. Returns false if there are none. */
-  private trigger(event: EmittedEvent, { ownerId, listeners }: Match, batch: TriggerBatch): boolean {
+  /** The event's records for sources, workflows and the mail. */
+  private recordsOf(event: EmittedEvent, { ownerId, listeners }: Match): OutgoingRecord[] {
+    const records: OutgoingRecord[] = [];
     const fact = errorFact(event, ownerId);
-    if (fact) batch.add(fact);
+    if (fact) records.push(fact);
     const triggered = listeners.filter(({ id }) => !isId('webhook', id));
-    if (triggered.length === 0) return fact !== undefined;
-    if (mayTrigger(event, triggered.length)) {
+    if (triggered.length === 0) return records;
+    const branches = this.hasUsedUp(event, triggered.length) ? MAX_SPREAD + 1 : triggered.length;
+    if (mayTrigger(event, branches)) {
       for (const { id } of triggered) {
-        if (isId('source', id)) batch.add(runRecord(event, ownerId, id, { triggered: triggered.length }));
-        else if (isId('workflow', id)) batch.add(workflowRecord(event, id, triggered.length));
+        if (isId('source', id)) records.push(runRecord(event, ownerId, id, { triggered: triggered.length }));
+        else if (isId('workflow', id)) records.push(workflowRecord(event, id, triggered.length));
       }
-      return true;
+      return records;
     }
     loops.inc();
     // of a wide tree, one event of each emitter is enough: its events come through one partition, and so to one replica
-    const tree = isTooWide(event, triggered.length) && event.cause ? `${event.cause.root} ${event.emitterId}` : undefined;
-    const report = tree !== undefined && this.wideTrees.has(tree) ? undefined : loopReport(event, ownerId, triggered.length);
-    if (!report) return fact !== undefined;
+    const tree = isTooWide(event, branches) && event.cause ? `${event.cause.root} ${event.emitterId}` : undefined;
+    const report = tree !== undefined && this.wideTrees.has(tree) ? undefined : loopReport(event, ownerId, branches);
+    if (!report) return records;
     if (tree !== undefined) this.wideTrees.set(tree, true);
     this.log.warn({ emitter_id: event.emitterId, event_id: eventIdOf(event.place), hops: event.hops }, 'event.loop-detected');
-    batch.add({ topic: EVENTS_TOPIC, ...report });
-    return true;
+    records.push({ topic: EVENTS_TOPIC, ...report });
+    return records;
+  }
+
+  /** Deleted events are not delivered by retries. */
+  private withdrawal(range: DeletedRange): Task {
+    return {
+      lane: `deleted ${range.emitterId}`,
+      run: async () => {
+        const deliveries = await this.parked.withdraw(range);
+        if (deliveries > 0) this.log.info({ emitter_id: range.emitterId, deliveries }, 'deliveries.withdrawn');
+      },
+    };
+  }
+
+  /** Counts the runs of the event's cause. Returns true if it has had too many. */
+  private hasUsedUp({ cause }: EmittedEvent, triggered: number): boolean {
+    if (!cause) return false;
+    const runs = this.runs.get(cause.root) ?? 0;
+    if (runs + triggered > MAX_RUNS) return true;
+    this.runs.set(cause.root, runs + triggered);
+    return false;
   }
 
   private deadLetter(record: LogRecord, malformed: MalformedRecord): Task {
     const { reason } = malformed;
-    const report = malformedReport(record, malformed);
-    return {
-      lane: `malformed ${record.partition}`,
-      run: async () => {
-        await sendToDeadLetter(this.publisher, 'routing', record, reason);
-        if (report) await this.publisher.send([{ topic: EVENTS_TOPIC, ...report }]);
-        this.log.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason }, 'event.malformed');
-      },
-    };
+    const copy = deadLetterRecord('routing', record, reason);
+    const count = this.malformedCounts.count(malformed);
+    if (count > REPORTED_PER_MINUTE) return this.deadLetters.task([copy]);
+    this.log.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason }, 'event.malformed');
+    const report = malformedReport(record, malformed, count === REPORTED_PER_MINUTE);
+    return this.deadLetters.task(report ? [copy, { topic: EVENTS_TOPIC, ...report }] : [copy]);
   }
 }
 
@@ -177,7 +236,7 @@ class UnknownEmitters {
   private readonly lanes: Lanes;
 
   constructor(options: Pick<LanesOptions, 'groupConcurrency' | 'onFailure'>) {
-    this.lanes = new Lanes({ concurrency: UNKNOWN_CONCURRENCY, ...options });
+    this.lanes = new Lanes({ concurrency: UNKNOWN_CONCURRENCY, tenantConcurrency: accountShareOf(UNKNOWN_CONCURRENCY), ...options });
   }
 
   has(emitterId: string): boolean {

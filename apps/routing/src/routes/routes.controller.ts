@@ -3,13 +3,15 @@ import { Payload } from '@nestjs/microservices';
 import { EVENTS_TOPIC } from '#contracts';
 import { Consumers, ConsumesBatch, type LogRecord, type Task } from '#messaging';
 import { Dispatcher } from '../deliveries/direct/dispatcher.js';
-import { RoutingConfig } from '../routing.config.js';
+import { accountShareOf, RoutingConfig } from '../routing.config.js';
 import { MissedEvents } from './missed-events.js';
 import { Router } from './router.js';
 
 const EVENTS_GROUP = 'events';
 /** Above this many outstanding deliveries no more events are read. This bounds the memory. */
 const MAX_OUTSTANDING = 3000;
+/** From this load on, receivers that are slow are spilled. */
+const PRESSED = 0.5;
 
 /** Reads the topic `events` and routes each event to its listeners. */
 @Controller()
@@ -21,7 +23,7 @@ export class RoutesController implements BeforeApplicationShutdown {
     missed: MissedEvents,
   ) {
     consumers.watchMissed(EVENTS_GROUP, (records) => void missed.report(records));
-    dispatcher.watchPressure(() => consumers.outstanding(EVENTS_GROUP) > MAX_OUTSTANDING / 2);
+    dispatcher.watchPressure(() => consumers.load(EVENTS_GROUP) > PRESSED);
   }
 
   @ConsumesBatch({ topic: EVENTS_TOPIC }, EVENTS_GROUP, () => {
@@ -29,6 +31,7 @@ export class RoutesController implements BeforeApplicationShutdown {
     return {
       concurrency,
       groupConcurrency: webhookConcurrency,
+      tenantConcurrency: accountShareOf(concurrency),
       maxOutstanding: MAX_OUTSTANDING,
       commitEveryMs: 50,
       // halves the number of fetches, for one or two milliseconds

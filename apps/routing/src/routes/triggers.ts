@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { executeRun, type SourceId, type UserId, WORKFLOW_TRIGGERS_TOPIC, type WorkflowId } from '#contracts';
 import {
   type Cause,
@@ -9,16 +8,23 @@ import {
   type EventToProduce,
   isErrorEvent,
   originalEvent,
+  runIdOf,
   spreadOver,
 } from '#events';
-import { type OutgoingRecord, type Publisher, recordOf, shares } from '#messaging';
+import { type OutgoingRecord, type Publisher, recordOf, shares, type Task } from '#messaging';
 import { errorReport, reportEmitId } from '../error-records.js';
 
 /** The number of sources and workflows that an event may have passed through and still trigger another one. */
 export const MAX_HOPS = 16;
 
-/** How many events and runs one cause may become and still trigger sources and workflows: a tree as wide as it is deep would be 10 000^16. */
+/** How many events and runs one cause can have become and still trigger sources and workflows: without it, 16 hops of 10 000 listeners would be 10 000^16 runs. */
 export const MAX_SPREAD = 10_000;
+
+/**
+ * How many runs one cause may have in a replica. The spread of an event does not count the other streams of the runs on its way: a source that listens to
+ * its own events, logs and errors would run 3^16 times.
+ */
+export const MAX_RUNS = MAX_HOPS * MAX_SPREAD;
 
 const CODE = 'LoopDetected';
 
@@ -27,7 +33,7 @@ type Path = Pick<EmittedEvent, 'hops' | 'cause'>;
 /** Whether the event may trigger these sources and workflows. */
 export const mayTrigger = (event: Path, triggered = 1): boolean => event.hops <= MAX_HOPS && !isTooWide(event, triggered);
 
-/** Whether its cause would become too many runs. */
+/** Whether its cause could become too many runs. */
 export const isTooWide = ({ cause }: Path, triggered: number): boolean => (cause?.spread ?? 1) * triggered > MAX_SPREAD;
 
 /**
@@ -42,22 +48,18 @@ export function loopReport(event: EmittedEvent, ownerId: UserId, triggered = 1):
     emitterId,
     code: CODE,
     message: isTooWide(event, triggered)
-      ? `one cause has become more than ${MAX_SPREAD} events and runs; its events trigger no more sources and workflows`
+      ? `one cause may have become more than ${MAX_SPREAD} events and runs; its events trigger no more sources and workflows`
       : `the event passed through ${hops} sources and workflows; it triggers no more of them`,
     ts,
     emitId: reportEmitId(CODE, place),
     originalEvent: originalEvent(json),
-    context: { id: emitId, ts, event_id: eventIdOf(place), event_name: stream },
+    context: { event_id: eventIdOf(place), emit_id: emitId, event_name: stream },
     ownerId,
     // the hops of the event, so that the report triggers nothing either
     hops,
     ...(isTooWide(event, triggered) ? { cause: spreadOver(event.cause, MAX_SPREAD + 1, emitId) } : {}),
   });
 }
-
-/** The id of the run that an event makes of a source: the same one also when a producer's retry put the emit into the log twice. */
-export const runIdOf = ({ emitterId, stream, emitId }: EmittedEvent, sourceId: SourceId): string =>
-  `event-${createHash('sha256').update(`${emitterId}\n${stream}\n${emitId}\n${sourceId}`).digest('hex').slice(0, 40)}`;
 
 /** The cause of the runs of sources and workflows that an event triggers. */
 const causeOf = (event: EmittedEvent, triggered: number): Cause => spreadOver(event.cause, triggered, event.emitId);
@@ -99,29 +101,39 @@ export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId, trig
   return { topic: WORKFLOW_TRIGGERS_TOPIC, key: workflowId, value, headers: { ...ofEvent, ...own } };
 }
 
+/** The tasks whose records are sent together: a failure repeats all of them. */
+const SENT_TOGETHER = 500;
+
 /**
- * The records that a batch of events causes, sent together and in order. Each event waits for all of them, which costs nothing because they are sent in
- * one request anyway.
+ * Tasks that send records, in one lane and in their order. The first task of the lane sends the records of all tasks that wait behind it, too, which costs
+ * nothing because they are sent in one request anyway.
  */
-export class TriggerBatch {
-  private readonly records: OutgoingRecord[] = [];
-  private sending: Promise<void> | undefined;
+export class SendLane {
+  private readonly waiting = new Map<Task, OutgoingRecord[]>();
 
-  constructor(private readonly publisher: Publisher) {}
+  constructor(
+    private readonly publisher: Publisher,
+    private readonly lane: string,
+  ) {}
 
-  add(record: OutgoingRecord): void {
-    this.records.push(record);
+  /** Its `run` resolves when Kafka has stored the records. If it throws, they are sent again with the next call. */
+  task(records: OutgoingRecord[]): Task {
+    const task: Task = { lane: this.lane, run: () => this.send(task), drop: () => void this.waiting.delete(task) };
+    this.waiting.set(task, records);
+    return task;
   }
 
-  /** Resolves when Kafka has stored all records. A call after a failure sends all of them again. */
-  send(): Promise<void> {
-    this.sending ??= Promise.all(shares(this.records).map((share) => this.publisher.send(share))).then(
-      () => undefined,
-      (error: Error) => {
-        this.sending = undefined;
-        throw error;
-      },
-    );
-    return this.sending;
+  private async send(first: Task): Promise<void> {
+    const records = this.waiting.get(first);
+    // an earlier task has sent them
+    if (!records) return;
+    const sent = new Map([[first, records]]);
+    for (const [task, others] of this.waiting) {
+      if (sent.size === SENT_TOGETHER) break;
+      // another process may send the others
+      if (task.isOwn?.() ?? true) sent.set(task, others);
+    }
+    await Promise.all(shares([...sent.values()].flat()).map((share) => this.publisher.send(share)));
+    for (const task of sent.keys()) this.waiting.delete(task);
   }
 }

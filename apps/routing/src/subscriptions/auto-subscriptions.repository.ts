@@ -25,6 +25,8 @@ export class AutoSubscriptionRow {
   created_at_ms!: number;
 }
 
+export type CoveringSubscription = Pick<AutoSubscriptionRow, 'id' | 'event_name' | 'listener_id' | 'created_at_ms'>;
+
 const COLUMNS = ['id', 'event_name', 'listener_id'];
 /** The advisory lock of an account's auto-subscriptions. */
 const TURN = "hashtext('auto-subscription'), hashtext($1)";
@@ -65,15 +67,15 @@ export class AutoSubscriptionsRepository {
   }
 
   /**
-   * Those that cover an emitter created at this time. Learning of an emitter and creating an auto-subscription take turns, so that none falls between
-   * the two. Prepared SQL: it runs for each new emitter.
+   * Those that cover emitters created until this time, and since when. Learning of an emitter and creating an auto-subscription take turns, so that none
+   * falls between the two. Prepared SQL: it runs for new emitters.
    */
-  async covering(transaction: Transaction, ownerId: UserId, createdAtMs: number): Promise<AutoSubscription[]> {
+  async covering(transaction: Transaction, ownerId: UserId, createdAtMs: number): Promise<CoveringSubscription[]> {
     // with other emitters, but not with an auto-subscription that is being made
     await transaction.query({ name: 'auto-cover-turn', text: `SELECT pg_advisory_xact_lock_shared(${TURN})`, values: [ownerId] });
-    const { rows } = await transaction.query<AutoSubscription>({
+    const { rows } = await transaction.query<CoveringSubscription>({
       name: 'auto-covering',
-      text: 'SELECT id, event_name, listener_id FROM auto_subscription WHERE owner_id = $1 AND created_at_ms <= $2',
+      text: 'SELECT id, event_name, listener_id, created_at_ms FROM auto_subscription WHERE owner_id = $1 AND created_at_ms <= $2',
       values: [ownerId, createdAtMs],
     });
     return rows;

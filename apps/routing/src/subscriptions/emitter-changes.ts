@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterState } from '#contracts';
+import type { EmitterState, UserId } from '#contracts';
 import type { Transaction } from '#database';
-import { EmitterChangeHandler, updateCreation } from '#emitters';
+import { type EmitterChange, EmitterChangeHandler, updateCreation } from '#emitters';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
@@ -18,17 +18,33 @@ export class EmitterChanges extends EmitterChangeHandler {
     super();
   }
 
-  async emitterChanged(transaction: Transaction, state: EmitterState, first: boolean): Promise<void> {
-    const { owner_id, emitter_id, deleted, created_at_ms } = state;
-    // a workflow that was removed and registered again is a new emitter, even if the fact of its removal has not arrived
-    const revived = !first && !deleted && (await updateCreation(transaction, state));
-    if (deleted || revived) {
-      await this.subscriptions.deleteOf(transaction, owner_id, emitter_id);
-      await this.autoSubscriptions.deleteOf(transaction, owner_id, emitter_id);
+  async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
+    const created: EmitterState[] = [];
+    for (const { state, first } of changes) {
+      const { owner_id, emitter_id, deleted } = state;
+      // a workflow that was removed and registered again is a new emitter, even if the fact of its removal has not arrived
+      const revived = !first && !deleted && (await updateCreation(transaction, state));
+      if (deleted || revived) {
+        await this.subscriptions.deleteOf(transaction, owner_id, emitter_id);
+        await this.autoSubscriptions.deleteOf(transaction, owner_id, emitter_id);
+      }
+      if (!deleted && (first || revived)) created.push(state);
     }
-    if (deleted || !(first || revived)) return;
-    const covering = await this.autoSubscriptions.covering(transaction, owner_id, created_at_ms);
-    const others = covering.filter(({ listener_id }) => listener_id !== emitter_id);
-    if (others.length > 0) await this.subscriptions.add(transaction, owner_id, emitter_id, others);
+    const byOwner = [...Map.groupBy(created, ({ owner_id }) => owner_id)];
+    // in one order: replicas would otherwise wait for each other
+    for (const [ownerId, emitters] of byOwner.sort(([a], [b]) => (a < b ? -1 : 1))) await this.subscribe(transaction, ownerId, emitters);
+  }
+
+  /** Subscribes the listeners of the account's older auto-subscriptions to new emitters. */
+  private async subscribe(transaction: Transaction, ownerId: UserId, emitters: EmitterState[]): Promise<void> {
+    const found = await this.autoSubscriptions.covering(
+      transaction,
+      ownerId,
+      Math.max(...emitters.map(({ created_at_ms }) => created_at_ms)),
+    );
+    for (const { emitter_id, created_at_ms } of emitters) {
+      const covering = found.filter((each) => each.created_at_ms <= created_at_ms && each.listener_id !== emitter_id);
+      if (covering.length > 0) await this.subscriptions.add(transaction, ownerId, emitter_id, covering);
+    }
   }
 }

@@ -8,6 +8,7 @@ import {
   deleteAutoSubscription,
   deleteSubscription,
   listAutoSubscriptions,
+  ListSubscriptions,
   listSubscriptions,
   OwnerReference,
   type Subscription,
@@ -31,8 +32,8 @@ export class SubscriptionsController {
   }
 
   @Handles(listSubscriptions)
-  list(@Payload() { owner_id }: OwnerReference): Promise<Subscription[]> {
-    return this.subscriptions.list(owner_id);
+  list(@Payload() query: ListSubscriptions): Promise<Subscription[]> {
+    return this.subscriptions.list(query);
   }
 }
 

@@ -18,7 +18,9 @@ const codeOf = (promise: Promise<unknown>) =>
     (error: SluiceError) => error.code,
   );
 const names = async () =>
-  (await routing.service.list(owner)).map(({ emitter_id, listener_id, event_name }) => `${emitter_id} ${listener_id} ${event_name}`);
+  (await routing.service.list({ owner_id: owner })).map(
+    ({ emitter_id, listener_id, event_name }) => `${emitter_id} ${listener_id} ${event_name}`,
+  );
 const soon = () => Date.now() + 1000;
 
 describe('a subscription', () => {
@@ -29,8 +31,9 @@ describe('a subscription', () => {
     const alias = await routing.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook, event_name: 'default' });
     expect(alias.id).not.toBe(first.id);
     expect(await routing.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook, event_name: '' })).toEqual(first);
-    expect(await routing.service.list(owner)).toEqual([alias, first]);
-    expect(await routing.service.list(newId('user'))).toEqual([]);
+    expect(await routing.service.list({ owner_id: owner })).toEqual([alias, first]);
+    expect(await routing.service.list({ owner_id: owner, before: alias.id })).toEqual([first]);
+    expect(await routing.service.list({ owner_id: newId('user') })).toEqual([]);
   });
 
   it('takes sources, workflows, globs and the account itself as emitters, and sources, workflows and webhooks as listeners', async () => {
@@ -38,7 +41,7 @@ describe('a subscription', () => {
     for (const emitter_id of [source, workflow, 'dc_*', 'p_*', owner]) {
       for (const listener_id of [source, workflow, webhook]) await routing.service.create({ owner_id: owner, emitter_id, listener_id });
     }
-    expect(await routing.service.list(owner)).toHaveLength(15);
+    expect(await routing.service.list({ owner_id: owner })).toHaveLength(15);
   });
 
   it('is refused for what does not exist or is not the own', async () => {

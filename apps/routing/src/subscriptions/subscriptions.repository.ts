@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Column, Entity, type FindOptionsWhere, Index, PrimaryColumn, Repository, Unique } from 'typeorm';
-import { newId, type Subscription, type UserId, type WebhookId } from '#contracts';
+import { Column, Entity, type FindOptionsWhere, Index, LessThan, PrimaryColumn, Repository, Unique } from 'typeorm';
+import { newId, type Subscription, type SubscriptionId, type UserId, type WebhookId } from '#contracts';
 import { streamOf } from '#events';
 import { BYTEWISE_TEXT, type Transaction } from '#database';
 
@@ -11,6 +11,7 @@ import { BYTEWISE_TEXT, type Transaction } from '#database';
 @Index('subscription_match', { synchronize: false })
 @Index('subscription_of_listener', ['listener_id'])
 @Index('subscription_of_emitter', ['emitter_id'])
+@Index('subscription_of_owner', ['owner_id', 'id'])
 export class SubscriptionRow {
   @PrimaryColumn(BYTEWISE_TEXT)
   id!: Subscription['id'];
@@ -71,8 +72,10 @@ export class SubscriptionsRepository {
     );
   }
 
-  async list(ownerId: UserId): Promise<Subscription[]> {
-    return this.subscriptions.find({ where: { owner_id: ownerId }, order: { id: 'DESC' } });
+  /** Newest first. @param before the id of the last one that the caller has */
+  async list(ownerId: UserId, before: SubscriptionId | undefined, limit: number): Promise<Subscription[]> {
+    const where = { owner_id: ownerId, ...(before === undefined ? {} : { id: LessThan(before) }) };
+    return this.subscriptions.find({ where, order: { id: 'DESC' }, take: limit });
   }
 
   /** Deletes the subscription with these names, and returns it. */

@@ -5,9 +5,11 @@ import {
   type FieldProblem,
   Invalid,
   isId,
+  type ListSubscriptions,
   NotFound,
   type Subscription,
   type SubscriptionReference,
+  SUBSCRIPTIONS_PER_REPLY,
   type UserId,
 } from '#contracts';
 import { Database, type Transaction } from '#database';
@@ -47,8 +49,8 @@ export class SubscriptionsService {
     return removed;
   }
 
-  list(ownerId: UserId): Promise<Subscription[]> {
-    return this.subscriptions.list(ownerId);
+  list({ owner_id, before }: ListSubscriptions): Promise<Subscription[]> {
+    return this.subscriptions.list(owner_id, before, SUBSCRIPTIONS_PER_REPLY);
   }
 
   async createAuto({ owner_id, listener_id, event_name = '' }: AutoSubscriptionReference): Promise<AutoSubscription> {

@@ -1,6 +1,6 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { UserId, Webhook, WebhookId, WebhookSecret } from '#contracts';
+import type { RotatedWebhookSecret, UserId, Webhook, WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 import { isSealed, type SecretBox } from '#secrets';
 
@@ -45,13 +45,6 @@ export class WebhookRow {
   @Column('text', { select: false })
   secret!: string;
 
-  /** Encrypted. Signs in addition to the secret until it expires. */
-  @Column('text', { nullable: true, select: false })
-  previous_secret!: string | null;
-
-  @Column('timestamptz', { nullable: true, select: false })
-  previous_secret_expires_at!: Date | null;
-
   /** Of the last rotation: a repeated request rotates once. */
   @Column('text', { nullable: true, select: false })
   rotation_id!: string | null;
@@ -72,15 +65,40 @@ export class WebhookRow {
   @Column('timestamptz', { nullable: true, select: false })
   failing_since!: Date | null;
 
+  /** The deliveries that wait for it are being given up, because its receiver has failed for too long or is gone. */
+  @Column('boolean', { default: false, select: false })
+  giving_up!: boolean;
+
   /** When `$errors` last reported a delivery that was given up. */
   @Column('timestamptz', { nullable: true, select: false })
   failure_told_at!: Date | null;
 }
 
+/** A secret of a webhook that signs in addition to the current one until it expires. */
+@Entity('previous_secret')
+export class PreviousSecret {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  webhook_id!: WebhookId;
+
+  /** The rotation that replaced it. */
+  @PrimaryColumn(BYTEWISE_TEXT)
+  rotation_id!: string;
+
+  /** Encrypted. */
+  @Column('text')
+  secret!: string;
+
+  @Column('timestamptz')
+  expires_at!: Date;
+}
+
 export interface SecretRow {
   secret: string;
-  /** Only while it signs, too. */
-  previous_secret_expires_at: Date | null;
+}
+
+/** Of a webhook whose secret has been rotated. */
+export interface RotatedSecretRow extends SecretRow {
+  previous_secret_expires_at: Date;
 }
 
 const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
@@ -99,9 +117,9 @@ export const webhookOf = (row: WebhookRow, { inList = false } = {}): Webhook => 
   updated_at: unixSeconds(row.updated_at),
 });
 
-export const secretOf = (row: SecretRow): WebhookSecret => ({
-  secret: row.secret,
-  ...(row.previous_secret_expires_at === null ? {} : { previous_expires_at: unixSeconds(row.previous_secret_expires_at) }),
+export const rotatedSecretOf = (box: SecretBox, id: WebhookId, row: RotatedSecretRow): RotatedWebhookSecret => ({
+  secret: openedSecret(box, id, row.secret),
+  previous_expires_at: unixSeconds(row.previous_secret_expires_at),
 });
 
 const PREFIX = 'whsec_';

@@ -9,6 +9,7 @@ import {
   ListWebhooks,
   listWebhooks,
   type Page,
+  type RotatedWebhookSecret,
   RotateWebhookSecret,
   rotateWebhookSecret,
   UpdateWebhook,
@@ -55,7 +56,7 @@ export class WebhooksController {
   }
 
   @Handles(rotateWebhookSecret)
-  rotateSecret(@Payload() command: RotateWebhookSecret): Promise<WebhookSecret> {
+  rotateSecret(@Payload() command: RotateWebhookSecret): Promise<RotatedWebhookSecret> {
     return this.webhooks.rotateSecret(command);
   }
 }

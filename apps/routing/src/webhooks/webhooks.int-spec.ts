@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { cursorOf, newId, type SluiceError, type UserId, type WebhookId } from '#contracts';
+import { targetOf } from '../deliveries/receivers/targets.js';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
+import { keyOfSecret } from './webhook.entity.js';
 
 let routing: RoutingFixture;
 let owner: UserId;
@@ -77,12 +79,48 @@ describe('its secret', () => {
     expect(rest).toEqual({});
     const rotated = await routing.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r1' });
     expect(rotated.secret).not.toBe(secret);
-    expect(Math.abs((rotated.previous_expires_at ?? 0) - Date.now() / 1000 - 86_400)).toBeLessThan(60);
+    expect(Math.abs(rotated.previous_expires_at - Date.now() / 1000 - 86_400)).toBeLessThan(60);
     expect(await routing.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r1' })).toEqual(rotated);
-    expect(await routing.webhooksService.getSecret({ owner_id: owner, id })).toEqual(rotated);
+    expect(await routing.webhooksService.getSecret({ owner_id: owner, id })).toEqual({ secret: rotated.secret });
     expect((await routing.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r2' })).secret).not.toBe(rotated.secret);
     const theirs = routing.webhooksService.rotateSecret({ owner_id: newId('user'), id, rotation_id: 'r3' });
     expect((await errorOf(theirs))?.code).toBe('not_found');
+  });
+});
+
+describe('its previous secrets', () => {
+  const keysOf = async (id: WebhookId) => {
+    const [row] = await routing.webhooks.findTargets([id]);
+    return targetOf(row!, routing.box).keys;
+  };
+
+  it('all sign for a day, however often it is rotated, but only the last five', async () => {
+    const { id } = await create();
+    const rotate = (rotation_id: string) => routing.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id });
+    const secrets = [(await routing.webhooksService.getSecret({ owner_id: owner, id })).secret];
+    for (let n = 0; n < 2; n++) secrets.unshift((await rotate(`r${n}`)).secret);
+    expect((await rotate('r0')).secret).toBe(secrets[0]);
+    expect((await keysOf(id)).map(({ key }) => key.export())).toEqual(secrets.map((secret) => keyOfSecret(secret).export()));
+    const [, newest, oldest] = await keysOf(id);
+    expect(oldest!.until).toBeLessThan(newest!.until);
+    expect(Math.abs(oldest!.until - Date.now() - 86_400_000)).toBeLessThan(60_000);
+
+    for (let n = 2; n < 8; n++) secrets.unshift((await rotate(`r${n}`)).secret);
+    const kept = secrets.slice(0, 6).map((secret) => keyOfSecret(secret).export());
+    expect((await keysOf(id)).map(({ key }) => key.export())).toEqual(kept);
+  });
+
+  it('go when they expire or the webhook is deleted', async () => {
+    const { id } = await create();
+    const count = async () =>
+      (await routing.database.query<{ n: number }>('SELECT count(*)::int AS n FROM previous_secret WHERE webhook_id = $1', [id])).rows[0]!
+        .n;
+    await routing.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r1' });
+    await routing.database.query("UPDATE previous_secret SET expires_at = now() - interval '1 s' WHERE webhook_id = $1", [id]);
+    await routing.webhooksService.rotateSecret({ owner_id: owner, id, rotation_id: 'r2' });
+    expect(await count()).toBe(1);
+    await routing.webhooksService.delete({ owner_id: owner, id });
+    expect(await count()).toBe(0);
   });
 });
 

@@ -3,7 +3,8 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { SluiceError, type UserId, type WebhookId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIOLATION } from '#database';
-import { type SecretRow, WebhookRow } from './webhook.entity.js';
+import { counter } from '#observability';
+import { PreviousSecret, type RotatedSecretRow, type SecretRow, WebhookRow } from './webhook.entity.js';
 
 /** The actions of other features when a webhook changes; it keeps this feature independent of them. */
 export abstract class WebhookDependents {
@@ -13,9 +14,11 @@ export abstract class WebhookDependents {
   abstract webhookDeleted(transaction: Transaction, id: WebhookId): Promise<void>;
 }
 
-const MS = "interval '1 ms'";
-const SECRET = 'secret, CASE WHEN previous_secret_expires_at > now() THEN previous_secret_expires_at END AS previous_secret_expires_at';
+const spills = counter('webhooks_spilled_total', 'Changes of a webhook to delivery from its backlog.', ['reason']);
 
+const MS = "interval '1 ms'";
+/** Of a webhook: each is a signature of every delivery. */
+const MOST_PREVIOUS_SECRETS = 5;
 /**
  * How a new delivery to a webhook is handled:
  * - `direct`: it is attempted at once, from memory
@@ -30,12 +33,13 @@ export interface TargetRow {
   owner_id: UserId;
   version: number;
   active: boolean;
+  giving_up: boolean;
   mode: Mode;
   rate_limit: number | null;
   url: string;
   secret: string;
-  previous_secret: string | null;
-  previous_secret_expires_at: Date | null;
+  /** The newest first; null: none. */
+  previous_secrets: { secret: string; until_ms: number }[] | null;
 }
 
 /** SQL: what happens to new deliveries, see Mode. */
@@ -102,7 +106,7 @@ export class WebhooksRepository {
       const row = await webhooks.findOneByOrFail(found);
       // only one replica can enforce the rate: every delivery goes through the backlog, which one replica leases at a time
       if (row.rate_limit !== null) await webhooks.update(found, { spilled: true });
-      if (change.active) await webhooks.update(found, { failing_since: null });
+      if (change.active) await webhooks.update(found, { failing_since: null, giving_up: false });
       if (change.url !== undefined || change.active || change.rate_limit !== undefined)
         await this.dependents.webhookChanged(transaction, id);
       return row;
@@ -114,26 +118,45 @@ export class WebhooksRepository {
     return this.database.transaction(async (transaction) => {
       const { affected } = await transaction.rows(WebhookRow).delete({ owner_id: ownerId, id });
       if (affected !== 1) return false;
+      await transaction.rows(PreviousSecret).delete({ webhook_id: id });
+      // its backlog may have millions of deliveries
+      transaction.takeLong();
       await this.dependents.webhookDeleted(transaction, id);
       return true;
     });
   }
 
-  /** SQL: the database's clock decides whether the previous secret still signs. */
   async findSecret(ownerId: UserId, id: WebhookId): Promise<SecretRow | undefined> {
-    const { rows } = await this.database.query<SecretRow>(`SELECT ${SECRET} FROM webhook WHERE owner_id = $1 AND id = $2`, [ownerId, id]);
-    return rows[0];
+    return (await this.webhooks.findOne({ select: { id: true, secret: true }, where: { owner_id: ownerId, id } })) ?? undefined;
   }
 
-  /** Replaces the secret and keeps the old one for a while, unless this rotation has already happened. SQL, for the old secret and the clock. */
-  async rotateSecret(ownerId: UserId, id: WebhookId, secret: string, rotationId: string, keepMs: number): Promise<SecretRow | undefined> {
+  /** Replaces the secret and keeps the old one for a while, unless this rotation has already happened. SQL: one statement, for the old secret and the clock. */
+  async rotateSecret(
+    ownerId: UserId,
+    id: WebhookId,
+    secret: string,
+    rotationId: string,
+    keepMs: number,
+  ): Promise<RotatedSecretRow | undefined> {
     await this.database.query(
-      `UPDATE webhook SET secret = $3, previous_secret = secret, previous_secret_expires_at = now() + $5 * interval '1 ms', rotation_id = $4,
-         updated_at = now(), version = version + 1
-       WHERE owner_id = $1 AND id = $2 AND rotation_id IS DISTINCT FROM $4`,
-      [ownerId, id, secret, rotationId, keepMs],
+      `WITH before AS (
+         SELECT id, secret FROM webhook WHERE owner_id = $1 AND id = $2 AND rotation_id IS DISTINCT FROM $4
+           AND NOT EXISTS (SELECT FROM previous_secret WHERE webhook_id = $2 AND rotation_id = $4) FOR UPDATE
+       ), kept AS (
+         INSERT INTO previous_secret (webhook_id, rotation_id, secret, expires_at) SELECT id, $4, secret, now() + $5 * ${MS} FROM before
+       ), surplus AS (
+         DELETE FROM previous_secret WHERE webhook_id = (SELECT id FROM before) AND (expires_at <= now() OR rotation_id IN (
+           SELECT rotation_id FROM previous_secret WHERE webhook_id = $2 ORDER BY expires_at DESC OFFSET $6))
+       )
+       UPDATE webhook SET secret = $3, rotation_id = $4, updated_at = now(), version = version + 1 WHERE id = (SELECT id FROM before)`,
+      [ownerId, id, secret, rotationId, keepMs, MOST_PREVIOUS_SECRETS - 1],
     );
-    return this.findSecret(ownerId, id);
+    const { rows } = await this.database.query<RotatedSecretRow>(
+      `SELECT secret, (SELECT max(expires_at) FROM previous_secret WHERE webhook_id = $2) AS previous_secret_expires_at
+       FROM webhook WHERE owner_id = $1 AND id = $2`,
+      [ownerId, id],
+    );
+    return rows[0];
   }
 
   /** Locks the webhook against its deletion until the transaction ends. False if the owner has no such webhook. */
@@ -146,22 +169,26 @@ export class WebhooksRepository {
   async findTargets(ids: WebhookId[]): Promise<TargetRow[]> {
     const { rows } = await this.database.query<TargetRow>({
       name: 'delivery-targets',
-      text: `SELECT id, owner_id, version, active, ${MODE} AS mode, rate_limit, url, secret, previous_secret, previous_secret_expires_at
+      text: `SELECT id, owner_id, version, active, giving_up, ${MODE} AS mode, rate_limit, url, secret,
+               (SELECT json_agg(json_build_object('secret', secret, 'until_ms', floor(extract(epoch FROM expires_at) * 1000)) ORDER BY expires_at DESC)
+                FROM previous_secret WHERE webhook_id = webhook.id) AS previous_secrets
              FROM webhook WHERE id = ANY($1)`,
       values: [ids],
     });
     return rows;
   }
 
-  /** Locks the webhook until the transaction ends. False if it is deleted. */
-  async lock(transaction: Transaction, id: WebhookId): Promise<boolean> {
-    const { rowCount } = await transaction.query('SELECT FROM webhook WHERE id = $1 FOR UPDATE', [id]);
-    return rowCount !== 0;
+  /** Locks the webhook against changes until the transaction ends. Undefined if it is deleted. */
+  async lock(transaction: Transaction, id: WebhookId): Promise<{ spilled: boolean } | undefined> {
+    const { rows } = await transaction.query<{ spilled: boolean }>('SELECT spilled FROM webhook WHERE id = $1 FOR NO KEY UPDATE', [id]);
+    return rows[0];
   }
 
   /** From now on new deliveries to the webhook are parked. Locks it. False if it is deleted. */
-  async spill(transaction: Transaction, id: WebhookId): Promise<boolean> {
-    if (!(await this.lock(transaction, id))) return false;
+  async spill(transaction: Transaction, id: WebhookId, reason: 'failing' | 'slow'): Promise<boolean> {
+    const webhook = await this.lock(transaction, id);
+    if (!webhook) return false;
+    if (!webhook.spilled) transaction.afterCommit(async () => spills.inc({ reason }));
     await transaction.query(
       'UPDATE webhook SET spilled = true, closing_until = NULL, version = version + 1 WHERE id = $1 AND (NOT spilled OR closing_until IS NOT NULL)',
       [id],
@@ -194,23 +221,31 @@ export class WebhooksRepository {
     });
   }
 
-  /** The receivers have responded, so they are not failing. */
+  /** The receivers have responded, so they are not failing. Does not wait for the deletion of a webhook, which may take minutes. */
   async markResponding(ids: WebhookId[]): Promise<void> {
     await this.database.query(
-      `UPDATE webhook SET failing_since = NULL
-       WHERE id IN (SELECT id FROM webhook WHERE id = ANY($1) AND failing_since IS NOT NULL ORDER BY id FOR NO KEY UPDATE)`,
+      `WITH kept AS MATERIALIZED (
+         SELECT id FROM webhook WHERE id = ANY($1) AND failing_since IS NOT NULL FOR KEY SHARE SKIP LOCKED
+       )
+       UPDATE webhook SET failing_since = NULL
+       WHERE id IN (SELECT id FROM webhook WHERE id IN (SELECT id FROM kept) ORDER BY id FOR NO KEY UPDATE)`,
       [ids],
     );
   }
 
-  /** Disables the webhook; with `ifFailingForMs` only if it has been failing for that long. Returns whether it did. */
+  /** Disables the webhook, and begins to give up its deliveries; with `ifFailingForMs` only if it has been failing for that long. Returns whether it did. */
   async disable(transaction: Transaction, id: WebhookId, ifFailingForMs?: number): Promise<boolean> {
     const { rowCount } = await transaction.query(
-      `UPDATE webhook SET active = false, version = version + 1, updated_at = now()
+      `UPDATE webhook SET active = false, giving_up = true, version = version + 1, updated_at = now()
        WHERE id = $1 AND active AND ($2::float8 IS NULL OR failing_since < now() - $2 * ${MS})`,
       [id, ifFailingForMs ?? null],
     );
     return rowCount !== 0;
+  }
+
+  /** All deliveries that waited for the disabled webhook are given up. */
+  async endGivingUp(id: WebhookId): Promise<void> {
+    await this.database.query('UPDATE webhook SET giving_up = false WHERE id = $1', [id]);
   }
 
   /** Whether no failed delivery of the webhook was reported within the period; from now on one is. The row's lock lets only one replica report. */

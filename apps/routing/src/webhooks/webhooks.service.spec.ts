@@ -12,7 +12,7 @@ const OTHER = 'u_000000000000000002';
 const ID = 'wh_000000000000000001';
 const URL = 'https://hooks.test/in';
 
-type Stored = WebhookRow & { secret: string; rotation?: string; expires: Date | null };
+type Stored = WebhookRow & { secret: string; rotation?: string };
 
 /** In place of WebhooksRepository: its rows and their secrets, without deliveries. */
 class WebhooksInMemory implements Pick<WebhooksRepository, 'create' | 'find' | 'update' | 'delete' | 'findSecret' | 'rotateSecret'> {
@@ -23,7 +23,7 @@ class WebhooksInMemory implements Pick<WebhooksRepository, 'create' | 'find' | '
     webhook: Pick<WebhookRow, 'id' | 'url' | 'name' | 'description' | 'rate_limit'> & { secret: string },
   ): Promise<WebhookRow | undefined> {
     const at = new Date(1_700_000_000_500);
-    const row = { ...webhook, owner_id, active: true, expires: null, created_at: at, updated_at: at } as unknown as Stored;
+    const row = { ...webhook, owner_id, active: true, created_at: at, updated_at: at } as unknown as Stored;
     if (!this.rows.has(webhook.id)) this.rows.set(webhook.id, row);
     return this.find(owner_id, webhook.id);
   }
@@ -44,13 +44,13 @@ class WebhooksInMemory implements Pick<WebhooksRepository, 'create' | 'find' | '
 
   async findSecret(ownerId: UserId, id: WebhookId) {
     const row = await this.find(ownerId, id);
-    return row && { secret: row.secret, previous_secret_expires_at: row.expires };
+    return row && { secret: row.secret };
   }
 
   async rotateSecret(ownerId: UserId, id: WebhookId, secret: string, rotation: string, keepMs: number) {
     const row = await this.find(ownerId, id);
-    if (row && row.rotation !== rotation) Object.assign(row, { secret, rotation, expires: new Date(1_700_000_000_000 + keepMs) });
-    return this.findSecret(ownerId, id);
+    if (row && row.rotation !== rotation) Object.assign(row, { secret, rotation });
+    return row && { secret: row.secret, previous_secret_expires_at: new Date(1_700_000_000_000 + keepMs) };
   }
 }
 
@@ -98,6 +98,8 @@ describe('the webhooks of an account', () => {
     ['with a URL of another protocol', { url: 'ftp://a.test/' }, ['url']],
     ['with a name that is too long', { name: 'x'.repeat(256) }, ['name']],
     ['with a NUL character in its description', { description: 'a\0b' }, ['description']],
+    ['with an unpaired surrogate in its name', { name: 'a\ud800' }, ['name']],
+    ['with an unpaired surrogate in its URL', { url: 'https://a.test/\ud800' }, ['url']],
     ['with several faults', { url: '', name: '\0', description: 'x'.repeat(4097) }, ['url', 'name', 'description']],
   ])('is not created %s', async (_, fields, bad) => {
     const error = await create(fields).catch((caught: unknown) => caught);
@@ -127,7 +129,7 @@ describe('the webhooks of an account', () => {
     expect(await service.get({ owner_id: ME, id: ID })).toEqual(before);
   });
 
-  it('a rotation makes a new secret once, and shows for 24 hours when the old one ends', async () => {
+  it('a rotation makes a new secret once, and only its response states when the old one ends', async () => {
     await create();
     const { secret: old } = await service.getSecret({ owner_id: ME, id: ID });
     const rotate = (rotation_id: string) => service.rotateSecret({ owner_id: ME, id: ID, rotation_id });
@@ -135,6 +137,7 @@ describe('the webhooks of an account', () => {
     expect(rotated).toEqual({ secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/), previous_expires_at: 1_700_086_400 });
     expect(rotated.secret).not.toBe(old);
     expect(await rotate('r1')).toEqual(rotated);
+    expect(await service.getSecret({ owner_id: ME, id: ID })).toEqual({ secret: rotated.secret });
     expect((await rotate('r2')).secret).not.toBe(rotated.secret);
   });
 

@@ -2,31 +2,34 @@ import { Injectable } from '@nestjs/common';
 import {
   type CreateWebhook,
   cursorOf,
+  DESCRIPTION_LENGTH,
   type FieldProblem,
   idOfCursor,
   Invalid,
+  isText,
   type ListWebhooks,
+  NAME_LENGTH,
+  NOT_TEXT,
   NotFound,
   type Page,
   pageOf,
+  type RotatedWebhookSecret,
   type RotateWebhookSecret,
   type UpdateWebhook,
   type Webhook,
   type WebhookFields,
-  type WebhookId,
   type WebhookReference,
   type WebhookSecret,
 } from '#contracts';
 import { SecretBox } from '#secrets';
 import { type AddressGuard, allowPrivateHosts } from '#egress';
 import { RoutingConfig } from '../routing.config.js';
-import { newSigningSecret, openedSecret, sealedSecret, secretOf, type SecretRow, webhookOf } from './webhook.entity.js';
+import { newSigningSecret, openedSecret, rotatedSecretOf, sealedSecret, webhookOf } from './webhook.entity.js';
 import { WebhooksRepository } from './webhooks.repository.js';
 
 /** How long the previous secret signs in addition to the new one after a rotation. */
 const OLD_SECRET_MS = 24 * 3_600_000;
-/** In characters, so that a page of webhooks fits into a message. */
-const MAX_LENGTH = { name: 255, description: 4096 };
+const MAX_LENGTH = { name: NAME_LENGTH, description: DESCRIPTION_LENGTH };
 
 @Injectable()
 export class WebhooksService {
@@ -75,18 +78,14 @@ export class WebhooksService {
   async getSecret({ owner_id, id }: WebhookReference): Promise<WebhookSecret> {
     const row = await this.webhooks.findSecret(owner_id, id);
     if (!row) throw new NotFound('webhook', id);
-    return this.opened(id, row);
+    return { secret: openedSecret(this.box, id, row.secret) };
   }
 
-  async rotateSecret({ owner_id, id, rotation_id }: RotateWebhookSecret): Promise<WebhookSecret> {
+  async rotateSecret({ owner_id, id, rotation_id }: RotateWebhookSecret): Promise<RotatedWebhookSecret> {
     const secret = sealedSecret(this.box, id, newSigningSecret());
     const row = await this.webhooks.rotateSecret(owner_id, id, secret, rotation_id, OLD_SECRET_MS);
     if (!row) throw new NotFound('webhook', id);
-    return this.opened(id, row);
-  }
-
-  private opened(id: WebhookId, row: SecretRow): WebhookSecret {
-    return secretOf({ ...row, secret: openedSecret(this.box, id, row.secret) });
+    return rotatedSecretOf(this.box, id, row);
   }
 
   /** Throws Invalid naming each bad field. `partly`: the URL may be absent. */
@@ -97,8 +96,7 @@ export class WebhooksService {
     for (const [field, text] of Object.entries({ name, description }) as ['name' | 'description', string | null | undefined][]) {
       if ([...(text ?? '')].length > MAX_LENGTH[field])
         problems.push({ field, message: `${field} must be at most ${MAX_LENGTH[field]} characters long` });
-      // PostgreSQL has no text with it
-      else if (text?.includes('\0')) problems.push({ field, message: `${field} must not contain a NUL character` });
+      else if (!isText(text ?? '')) problems.push({ field, message: `${field} ${NOT_TEXT}` });
     }
     if (problems.length > 0) throw new Invalid(problems);
   }
@@ -109,6 +107,7 @@ const MAX_URL_LENGTH = 2048;
 /** The problem of a webhook's URL, or null. */
 export function webhookUrlProblem(url: string | null | undefined): string | null {
   if (!url) return 'url is required';
+  if (!isText(url)) return `url ${NOT_TEXT}`;
   if (url.length > MAX_URL_LENGTH) return `url must be at most ${MAX_URL_LENGTH} characters long`;
   // URL itself forgives missing slashes, inner line breaks and blanks at the ends
   if (!/^https?:\/\/[^\s/?#\\\p{Cc}][^\s\p{Cc}]*$/iu.test(url) || !URL.canParse(url)) {

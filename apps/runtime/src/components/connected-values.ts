@@ -1,5 +1,15 @@
-import { type ConnectionCredentials, connectionContext, type ConnectionId, Invalid, isId, type PropDefinition } from '#contracts';
+import {
+  type ConnectionCredentials,
+  connectionContext,
+  type ConnectionId,
+  connectionProblem,
+  Invalid,
+  isId,
+  type PropDefinition,
+  UNKNOWN_CONNECTION,
+} from '#contracts';
 import type { SecretBox } from '#secrets';
+import { isObject } from '../deployments/opened-props.js';
 
 type Values = Record<string, unknown>;
 
@@ -20,7 +30,7 @@ export function namedConnections(props: PropDefinition[], values: Values): Named
     if (prop.type !== 'app' || !isObject(value)) return [];
     const id = value[ID];
     if (id === undefined || id === null || (isObject(value[AUTH]) && Object.keys(value[AUTH]).length > 0)) return [];
-    if (!isId('connection', id)) throw problemOf(prop, 'names a connection that does not exist');
+    if (!isId('connection', id)) throw problemOf(prop, UNKNOWN_CONNECTION);
     return [{ prop, value, id }];
   });
 }
@@ -29,15 +39,12 @@ export function namedConnections(props: PropDefinition[], values: Values): Named
 export function withCredentials(values: Values, named: NamedConnection[], found: ConnectionCredentials[], box: SecretBox): Values {
   const connected = named.map(({ prop, value, id }): [string, Values] => {
     const connection = found.find((each) => each.id === id);
-    const app = typeof prop.app === 'string' && prop.app !== '' ? prop.app : prop.name;
-    if (!connection) throw problemOf(prop, 'names a connection that does not exist');
-    if (connection.app !== app) throw problemOf(prop, `names a connection of the app ${connection.app}, not ${app}`);
-    return [prop.name, { ...value, [AUTH]: JSON.parse(box.open(connection.credentials, connectionContext(id))) as unknown }];
+    const problem = connectionProblem(prop, connection);
+    if (problem !== null) throw problemOf(prop, problem);
+    return [prop.name, { ...value, [AUTH]: JSON.parse(box.open(connection!.credentials, connectionContext(id))) as unknown }];
   });
   return { ...values, ...Object.fromEntries(connected) };
 }
 
 const problemOf = ({ name }: PropDefinition, problem: string): Invalid =>
   new Invalid([{ field: `configured_props.${name}`, message: `configured_props.${name} ${problem}` }]);
-
-const isObject = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -9,7 +9,7 @@ import { type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
 import { CodeCache } from './code-cache.js';
 import { PropOptionsController } from './prop-options.controller.js';
 
-const OUTCOME: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 1, cpuMs: 1, responded: false };
+const OUTCOME: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 1, cpuMs: 1, mainMs: 1, responded: false };
 
 describe('the options of a prop', () => {
   let run: (job: RunJob) => Promise<Partial<RunOutcome>>;
@@ -47,7 +47,7 @@ describe('the options of a prop', () => {
   const options = (owner_id: UserId, configured_props = {}) =>
     controller.ofComponent({ owner_id, code_hash: 'h', prop: 'channel', configured_props });
 
-  it('are what options() returns', async () => {
+  it('are the ones that options() of the component returns', async () => {
     expect(await options('u_1', { chat: { $auth: { key: 'k' } } })).toEqual({ options: [1], context: null });
     expect(jobs[0]).toMatchObject({ accountId: 'u_1', method: 'options', props: { chat: { $auth: { key: 'k' } } } });
   });

@@ -13,7 +13,6 @@ import {
   SluiceError,
   SourceOptions,
   sourceOptions,
-  TooManyRequests,
   type UserId,
 } from '#contracts';
 import { Handles, Messages } from '#messaging';
@@ -79,9 +78,7 @@ export class PropOptionsController {
     if (!definition) throw new NotFound('prop', prop);
     if (Array.isArray(definition.options)) return { options: definition.options as unknown[], context: null };
     if (definition.remoteOptions !== true) throw new Invalid(`the prop ${prop} has no options`);
-    const release = this.calls.acquire(owner);
-    if (!release) throw new TooManyRequests('too many calls of options() are in progress; try again in a moment');
-    try {
+    return this.calls.run(owner, 'too many calls of options() are in progress; try again in a moment', async () => {
       const call: OptionsCall = { prop, query: query ?? null, page: page ?? 0, prev_context: prev_context ?? null };
       const { status, error, emits } = await this.sandbox.run({
         runId: ksuid(),
@@ -100,9 +97,7 @@ export class PropOptionsController {
       if (status !== 'ok' || !isPropOptions(found))
         throw new SluiceError('unprocessable', (error?.message ?? 'options() returned nothing').slice(0, LONGEST_MESSAGE).toWellFormed());
       return found;
-    } finally {
-      release();
-    }
+    });
   }
 
   /** As in a run: a connection that the values name becomes its credentials. */

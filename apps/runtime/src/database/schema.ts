@@ -12,6 +12,8 @@ import { SourceDb, SourceDedupe } from '../source-state/source-state.repository.
 import { WaitingEmit } from '../waiting/waiting-emits.repository.js';
 import { CreateRuntime1795305600004 } from './migrations/0001-create-runtime.js';
 import { CreateRetriedRun1795564800000 } from './migrations/0002-create-retried-run.js';
+import { IndexDeploymentsOfOwner1795737600004 } from './migrations/0003-index-deployments-of-owner.js';
+import { NameRunsOfTimers1796256000001 } from './migrations/0004-name-runs-of-timers.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, {
   entities: [
@@ -29,5 +31,10 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     QuotaNotice,
   ],
   sealed: [{ table: 'deployment', key: ['source_id'], column: 'configured_props', json: true, context: propsContext }],
-  migrations: [CreateRuntime1795305600004, CreateRetriedRun1795564800000],
+  migrations: [
+    CreateRuntime1795305600004,
+    CreateRetriedRun1795564800000,
+    IndexDeploymentsOfOwner1795737600004,
+    NameRunsOfTimers1796256000001,
+  ],
 });

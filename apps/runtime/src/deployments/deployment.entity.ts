@@ -4,6 +4,7 @@ import { BYTEWISE_TEXT } from '#database';
 
 /** A source as the runtime executes it. */
 @Entity('deployment')
+@Index('deployment_of_owner', ['owner_id'])
 @Unique('deployment_endpoint_key_key', ['endpoint_key'])
 export class DeploymentRow implements Deployment {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -66,5 +67,5 @@ export class TimerRow {
   resume_at!: Date | null;
 
   @Column('text', { nullable: true })
-  asked!: string | null;
+  run_id!: string | null;
 }

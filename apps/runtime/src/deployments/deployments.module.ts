@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { QueueSignal } from '../queue/queue-signal.js';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
@@ -16,5 +17,5 @@ const REPOSITORIES = [
 ];
 
 /** The tables that change with facts about sources and with runs. */
-@Module({ providers: REPOSITORIES, exports: REPOSITORIES })
+@Module({ providers: [...REPOSITORIES, QueueSignal], exports: [...REPOSITORIES, QueueSignal] })
 export class DeploymentsModule {}

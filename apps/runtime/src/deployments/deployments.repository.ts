@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { SourceId } from '#contracts';
 import { Database, Lookups, type Transaction } from '#database';
+import type { OutgoingRecord } from '#messaging';
+import { addToOutbox } from '#outbox';
 import { DeploymentRow } from './deployment.entity.js';
 import type { DeployedState } from './hook-runs.js';
 
@@ -39,13 +41,22 @@ export class DeploymentsRepository {
     return rows[0];
   }
 
-  /** Writes the newest state. */
+  /** Writes the newest state. Prepared SQL: each change of a source waits for it. */
   async put(transaction: Transaction, row: Omit<DeploymentRow, 'kills_in_row'>): Promise<void> {
-    await transaction
-      .rows(DeploymentRow)
-      .upsert({ ...(row as object), credentials: row.credentials ?? null, hooks: row.hooks ?? (null as never), kills_in_row: 0 }, [
-        'source_id',
-      ]);
+    await transaction.query({
+      name: 'deployment-put',
+      text: `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, credentials, schedules, endpoint_key, name_slug, hooks)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+             ON CONFLICT (source_id) DO UPDATE SET owner_id = excluded.owner_id, active = excluded.active, version = excluded.version,
+               code_hash = excluded.code_hash, configured_props = excluded.configured_props, credentials = excluded.credentials,
+               schedules = excluded.schedules, endpoint_key = excluded.endpoint_key, name_slug = excluded.name_slug, hooks = excluded.hooks,
+               kills_in_row = 0`,
+      values: [
+        ...[row.source_id, row.owner_id, row.active, row.version, row.code_hash],
+        ...[JSON.stringify(row.configured_props), row.credentials ? JSON.stringify(row.credentials) : null, JSON.stringify(row.schedules)],
+        ...[row.endpoint_key, row.name_slug, row.hooks ?? null],
+      ],
+    });
   }
 
   /** Deletes the source, and its timers by the foreign key. Its state remains for its last hook. */
@@ -53,14 +64,22 @@ export class DeploymentsRepository {
     await transaction.rows(DeploymentRow).delete({ source_id: sourceId });
   }
 
-  /** Counts consecutive runs that ended their process; returns how many there are now. Prepared SQL: it follows each run, and mostly finds nothing to change. */
-  async countKill(sourceId: string, killed: boolean): Promise<number> {
-    const { rows } = await this.database.query<{ kills_in_row: number }>({
-      name: 'deployment-kills',
-      text: `UPDATE deployment SET kills_in_row = CASE WHEN $2 THEN kills_in_row + 1 ELSE 0 END WHERE source_id = $1 AND ($2 OR kills_in_row > 0) RETURNING kills_in_row`,
-      values: [sourceId, killed],
+  /** Counts a run that ended its process; returns how many there were in a row. `report`: of an active source, stored with the new count. */
+  async countKill(sourceId: string, report: (kills: number) => OutgoingRecord[]): Promise<number> {
+    return this.database.transaction(async (transaction) => {
+      const { rows } = await transaction.query<{ kills_in_row: number; active: boolean }>(
+        'UPDATE deployment SET kills_in_row = kills_in_row + 1 WHERE source_id = $1 RETURNING kills_in_row, active',
+        [sourceId],
+      );
+      const { kills_in_row: kills = 0, active } = rows[0] ?? {};
+      if (active) await addToOutbox(transaction, report(kills));
+      return kills;
     });
-    return rows[0]?.kills_in_row ?? 0;
+  }
+
+  /** A run did not end its process. */
+  async resetKills(sourceId: string): Promise<void> {
+    await this.database.query('UPDATE deployment SET kills_in_row = 0 WHERE source_id = $1 AND kills_in_row > 0', [sourceId]);
   }
 
   private async load(column: 'source_id' | 'endpoint_key', values: string[]): Promise<Map<string, DeploymentRow>> {

@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { type EmitterState, executeRun, type SourceId } from '#contracts';
+import type { SourceId } from '#contracts';
 import type { Transaction } from '#database';
-import { EmitterChangeHandler } from '#emitters';
-import { recordOf } from '#messaging';
-import { addToOutbox } from '#outbox';
+import { type EmitterChange, EmitterChangeHandler } from '#emitters';
 import { SecretBox } from '#secrets';
+import { QueueSignal } from '../queue/queue-signal.js';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
@@ -22,6 +21,7 @@ export class DeploymentsService extends EmitterChangeHandler {
     private readonly deployments: DeploymentsRepository,
     private readonly timers: TimersRepository,
     private readonly queue: QueuedRunsRepository,
+    private readonly signal: QueueSignal,
     private readonly retried: RetriedRunsRepository,
     private readonly waiting: WaitingEmitsRepository,
     private readonly state: SourceStateRepository,
@@ -30,10 +30,14 @@ export class DeploymentsService extends EmitterChangeHandler {
     super();
   }
 
-  async emitterChanged(transaction: Transaction, { deployment, ...state }: EmitterState): Promise<void> {
+  async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
+    for (const change of changes) await this.emitterChanged(transaction, change);
+  }
+
+  private async emitterChanged(transaction: Transaction, { state: { deployment, ...state }, first }: EmitterChange): Promise<void> {
     if (state.kind !== 'source' || !deployment) return;
     const sourceId = state.emitter_id as SourceId;
-    const row = await this.deployments.lock(transaction, sourceId);
+    const row = first ? undefined : await this.deployments.lock(transaction, sourceId);
     const before = row && deployedState(row);
     if (state.deleted || !state.active) {
       await this.queue.removeOfSource(transaction, sourceId);
@@ -56,18 +60,19 @@ export class DeploymentsService extends EmitterChangeHandler {
     };
     await this.deployments.put(transaction, { ...deployment, ...after });
     const now = new Date();
-    await this.timers.put(transaction, sourceId, state.active ? deployment.schedules : {}, (prop, schedule) =>
-      firstTick(schedule, phaseOf(sourceId, prop), now),
-    );
+    const schedules = state.active ? deployment.schedules : {};
+    if (!first || Object.keys(schedules).length > 0)
+      await this.timers.put(transaction, sourceId, schedules, (prop, schedule) => firstTick(schedule, phaseOf(sourceId, prop), now));
     await this.runHooks(transaction, before, after);
   }
 
+  /** Queues the runs of the hooks: runs that are requested after the change was applied wait behind them in the table. Returns how many there are. */
   private async runHooks(transaction: Transaction, before: DeployedState | undefined, after: DeployedState | undefined): Promise<number> {
     const runs = hookRuns(before, after, ({ source_id, deployment }) => comparedProps(this.box, source_id, deployment));
-    await addToOutbox(
-      transaction,
-      runs.map((run) => recordOf(executeRun, run, run.owner_id)),
-    );
+    const [first] = runs;
+    if (!first) return 0;
+    await this.queue.add(runs, transaction);
+    transaction.afterCommit(() => this.signal.runsWait(first.owner_id));
     return runs.length;
   }
 }

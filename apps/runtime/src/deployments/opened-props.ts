@@ -41,7 +41,7 @@ export const withoutMasks = (sent: Values, own: Values): Values =>
     return { ...value, [AUTH]: mapValues(value[AUTH], (each, key) => (each === MASK ? credentials[key] : each)) };
   });
 
-const isObject = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value);
+export const isObject = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const mapValues = (object: Values, change: (value: unknown, key: string) => unknown): Values =>
   Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value, key)]));

@@ -1,8 +1,11 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { request, type IncomingHttpHeaders, type RequestOptions } from 'node:http';
 import { connect } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { endpointLabel, endpointUrl } from '#config';
+import { Unavailable } from '#contracts';
 import { createLog } from '#observability';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import type { RuntimeConfig } from '../runtime.config.js';
@@ -16,6 +19,9 @@ const KEY = 'abcdefghijklmnop';
 const LIMIT = 1000;
 
 let server: EndpointsServer | undefined;
+/** Responses that were sent, or whose clients have disconnected. */
+let closings: number;
+beforeEach(() => void (closings = 0));
 afterEach(async () => {
   await server?.beforeApplicationShutdown();
   server = undefined;
@@ -31,8 +37,11 @@ async function start(
   const events: HttpEvent[] = [];
   const endpoints = {
     find: async (key: string) => (key === KEY ? ({ active: true, owner_id: 'u_1' } as unknown as DeploymentRow) : undefined),
-    accept: async (_: DeploymentRow, event: HttpEvent) => {
-      events.push(event);
+    turn: async () => {},
+    handled: () => {},
+    accept: async (_: DeploymentRow, { event }: { event: string }, closed: Promise<void>) => {
+      events.push(JSON.parse(event) as HttpEvent);
+      void closed.then(() => closings++);
       if (response instanceof Error) throw response;
       return response;
     },
@@ -72,6 +81,26 @@ async function start(
   return { port, send, events };
 }
 
+async function eventually(check: () => unknown): Promise<void> {
+  for (let left = 200; ; left--) {
+    try {
+      return void (await check());
+    } catch (error) {
+      if (left === 0) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+function heapBytes(): number {
+  collectGarbage();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
 const reply = (part: Partial<HttpReply>): HttpReply => ({ status: 200, headers: {}, body: Buffer.alloc(0), ...part });
 
 describe('a request at an endpoint', () => {
@@ -79,6 +108,7 @@ describe('a request at an endpoint', () => {
     ['returns 200 when it is queued', 'queued', 200],
     ['returns 400 when the component does not respond', 'no response', 400],
     ['returns 504 when the component is stopped', 'stopped', 504],
+    ['returns 503 when the source was switched off', 'not run', 503],
     ['returns 503 when the database is down', Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }), 503],
     ['returns 500 for an internal error', new Error('bug'), 500],
   ])('%s', async (_, response, status) => {
@@ -86,6 +116,23 @@ describe('a request at an endpoint', () => {
     const { headers, ...rest } = await send();
     expect(rest.status).toBe(status);
     expect(headers).toMatchObject({ 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' });
+  });
+
+  it('returns 503 with the reason when the message log is down', async () => {
+    const { send } = await start(new Unavailable('Kafka does not take records', 'the message log does not accept records'));
+    const { status, headers, body } = await send();
+    expect([status, headers['retry-after'], JSON.parse(body.toString())]).toEqual([
+      503,
+      '5',
+      { error: 'the request was not accepted, because the message log does not accept records; retry later' },
+    ]);
+  });
+
+  it('returns 503 over the quota, until the quota is reset at 00:00 UTC', async () => {
+    const { send } = await start('over quota');
+    const { status, headers } = await send();
+    const resetAt = Date.now() + Number(headers['retry-after']) * 1000;
+    expect([status, Math.round(resetAt / 10_000) % 8640]).toEqual([503, 0]);
   });
 
   it('returns 404 if no source has the endpoint key', async () => {
@@ -161,19 +208,46 @@ describe('a body', () => {
     client.destroy();
   });
 
-  it('gets 429 while bodies of 64 MiB are being received for the account', async () => {
+  it.each([
+    ['bodies of 64 MiB are being received for the account', 1024 * 1024 - 1],
+    ['bodies that are being received for the account occupy 64 MiB, even if less has come', 600 * 1024],
+  ])('gets 429 while %s', async (_, sent) => {
     const { port, send } = await start('queued', null, 'http://in.test', 1024 * 1024);
     const head = `POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: ${1024 * 1024}\r\n\r\n`;
     const clients = Array.from({ length: 66 }, () => connect(port, '127.0.0.1'));
     const refusals = clients.map(async (client) => {
       client.write(head);
-      client.write(Buffer.alloc(1024 * 1024 - 1));
+      client.write(Buffer.alloc(sent));
       return ((await once(client, 'data')) as [Buffer])[0].toString();
     });
     expect(await Promise.race(refusals)).toMatch(/^HTTP\/1.1 429[^]*retry-after: 5/i);
     for (const client of clients) client.destroy();
     let status = 0;
     while (status !== 200) ({ status } = await send({}, 'x'));
+  });
+
+  it('that arrives byte by byte takes about its size of memory', async () => {
+    const { port } = await start('queued', null, 'http://in.test', 1024 * 1024);
+    const client = connect(port, '127.0.0.1');
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n`);
+    const pieces = 15_000;
+    const before = heapBytes();
+    client.write('1\r\nx\r\n'.repeat(pieces));
+    await eventually(() => expect(client.bytesWritten).toBeGreaterThan(6 * pieces));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(heapBytes() - before).toBeLessThan(100 * pieces);
+    client.destroy();
+  });
+
+  it('in too many chunks returns 413, and the rest is not read', async () => {
+    const { port, events } = await start('queued', null, 'http://in.test', 1024 * 1024);
+    const client = connect(port, '127.0.0.1').on('error', () => {});
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n`);
+    client.write('1\r\nx\r\n'.repeat(20_000));
+    const [refusal] = (await once(client, 'data')) as [Buffer];
+    expect(refusal.toString()).toMatch(/^HTTP\/1.1 413[^]*connection: close[^]*chunks/i);
+    await once(client, 'close');
+    expect(events).toEqual([]);
   });
 
   it('that arrives slowly does not delay other requests, and one that never ends is not an event', async () => {
@@ -230,6 +304,33 @@ describe('the response of a component', () => {
     const { send } = await start(reply({ headers: { 'x-own': '1' }, body: Buffer.from('body') }));
     const { status, headers, body } = await send({ method: 'HEAD' });
     expect([status, headers['x-own'], headers['content-length'], body.length]).toEqual([200, '1', '4', 0]);
+  });
+
+  it('that its client does not read is dropped, and counts as closed only then', async () => {
+    const { port } = await start(reply({ body: Buffer.alloc(20_000_000) }));
+    server!['server'].timeout = 500;
+    const client = connect(port, '127.0.0.1');
+    client.pause();
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n`);
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    expect(closings).toBe(0);
+    await eventually(() => expect(closings).toBe(1));
+    client.destroy();
+  });
+
+  it('counts as closed when it has been read', async () => {
+    const { send } = await start(reply({ body: Buffer.alloc(20_000_000) }));
+    expect((await send()).body).toHaveLength(20_000_000);
+    await eventually(() => expect(closings).toBe(1));
+  });
+
+  it('is refused with 429 while others of the account that nobody reads occupy 32 MiB', async () => {
+    const { port, send } = await start(reply({ body: Buffer.alloc(12 * 1024 * 1024) }));
+    const clients = [1, 2].map(() => connect(port, '127.0.0.1').pause());
+    for (const client of clients) client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n`);
+    await eventually(async () => expect((await send()).status).toBe(429));
+    for (const client of clients) client.destroy();
+    await eventually(async () => expect((await send()).status).toBe(200));
   });
 
   it.each([204, 304])('with %i has no body', async (status) => {

@@ -6,23 +6,42 @@ import { endpointLabel, hasOwnHosts } from '#config';
 import { SluiceError, TooManyRequests, type UserId } from '#contracts';
 import { isTransient } from '#database';
 import { LOG, type Log } from '#observability';
-import { closeIdleConnections, dropUnreadBody, letClientsLeave, ServiceConfig } from '#service';
+import {
+  BodyBuffer,
+  BytesPerKey,
+  CHECK_CONNECTIONS_MS,
+  closeIdleConnections,
+  closeUnreadConnections,
+  dropUnreadBody,
+  HEADERS_MS,
+  letClientsLeave,
+  limitConnections,
+  ServiceConfig,
+} from '#service';
+import { secondsToReset } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { SourceLocks } from '../runs/source-locks.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
 import { EndpointsService } from './endpoints.service.js';
-import { httpEvent } from './http-event.js';
+import { httpRun } from './http-event.js';
 import { replyHeaders } from './reply-headers.js';
 
 class BodyTooLarge extends Error {}
+class TooManyChunks extends Error {}
 
 /** How long a client may take to send its request, because a slow client occupies memory. */
 const REQUEST_MS = 60_000;
-const HEADERS_MS = 10_000;
-/** Of the bodies that are being received for one account: slow clients must not fill the memory. */
+/** For the bodies that are being received for one account: slow clients must not fill the memory. */
 const MAX_RECEIVING_BYTES = 64 * 1024 * 1024;
+/** The memory of a request before its body, and of a small body. */
+const SMALL_BODY_BYTES = 16 * 1024;
+/** Of a body: chunks and packets. Each takes 2 µs of the main thread, however small it is. */
+const MAX_CHUNKS = 16_384;
+/** Of the responses that clients of one account have not read yet. */
+const MAX_SENDING_BYTES = 32 * 1024 * 1024;
 /** The Retry-After when too much of the account is waiting. */
 const BUSY_RETRY_S = 5;
+const UNREAD = 'too many responses of this account have not been read';
 
 /** The endpoints of sources, on a separate origin: `/<endpoint key>/any/path`. Any method. */
 @Injectable()
@@ -30,8 +49,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   private readonly server: Server;
   private readonly limiter: RateLimiterMemory | null;
   private readonly ownHosts: boolean;
-  /** Bytes by account. */
-  private readonly receiving = new Map<UserId, number>();
+  private readonly receiving = new BytesPerKey<UserId>();
+  private readonly sending = new BytesPerKey<UserId>();
 
   constructor(
     private readonly config: RuntimeConfig,
@@ -45,12 +64,15 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const handle = (request: IncomingMessage, response: ServerResponse): void => {
       this.handle(request, response).catch((error: Error) => this.fail(request, response, error));
     };
-    this.server = createServer({ requestTimeout: REQUEST_MS, headersTimeout: HEADERS_MS }, handle);
+    const timeouts = { requestTimeout: REQUEST_MS, headersTimeout: HEADERS_MS, connectionsCheckingInterval: CHECK_CONNECTIONS_MS };
+    this.server = createServer(timeouts, handle);
+    limitConnections(this.server);
+    closeUnreadConnections(this.server);
     // `Expect: 100-continue`: the client waits for 100 Continue before it sends the body; `handle` sends it if it reads the body
     this.server.on('checkContinue', handle);
   }
 
-  /** The URL on which the server listens. */
+  /** The port on which the server listens. */
   get port(): number {
     return (this.server.address() as AddressInfo).port;
   }
@@ -82,20 +104,41 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     // before the body is read: a client that guesses endpoints must not occupy memory
     const deployment = isThere ? await this.endpoints.find(key) : undefined;
     if (!deployment) return refuse(request, response, 404, 'endpoint not found');
+    const { owner_id: owner } = deployment;
+    const closed = new Promise<void>((resolve) => response.once('close', resolve));
+    await this.endpoints.turn(owner);
+    if (this.sending.of(owner) >= MAX_SENDING_BYTES) throw new TooManyRequests(UNREAD);
     if (Number(request.headers['content-length']) > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
     if (request.headers.expect !== undefined) response.writeContinue();
     // read first, so that the client has finished sending when it gets the response
-    const body = await this.readBody(request, deployment.owner_id);
-    const event = await httpEvent({ method: request.method ?? 'GET', path: path || '/', search, headers: request.headers, body });
-    const reply = await this.endpoints.accept(deployment, event);
+    const body = await this.readBody(request, owner);
+    const begun = performance.now();
+    const event = httpRun({ method: request.method ?? 'GET', path: path || '/', search, headers: request.headers, body });
+    this.endpoints.handled(owner, { bytes: body.length, ms: performance.now() - begun });
+    const reply = await this.endpoints.accept(deployment, event, closed);
     if (reply === 'queued') return respond(response, 200, null);
     if (reply === 'busy') {
       response.setHeader('retry-after', BUSY_RETRY_S);
       return respond(response, 429, 'too many runs of this account are waiting');
     }
     if (reply === 'no response') return respond(response, 400, 'the component ended without a response');
-    if (reply === 'not run') return respond(response, 503, 'the source cannot run: its quota is used up, or it is switched off');
+    if (reply === 'over quota') {
+      response.setHeader('retry-after', secondsToReset(Date.now()));
+      return respond(response, 503, "the account's daily quota is used up; the source will run again from 00:00 UTC");
+    }
+    if (reply === 'not run') return respond(response, 503, 'the source cannot run: it was switched off or deleted');
     if (reply === 'stopped') return respond(response, 504, 'the component was stopped because it reached a limit');
+    this.send(response, reply, owner, closed);
+  }
+
+  private send(response: ServerResponse, reply: HttpReply, owner: UserId, closed: Promise<void>): void {
+    const { length } = reply.body;
+    if (this.sending.of(owner) + length > MAX_SENDING_BYTES) {
+      response.setHeader('retry-after', BUSY_RETRY_S);
+      return respond(response, 429, UNREAD);
+    }
+    this.sending.add(owner, length);
+    void closed.then(() => this.sending.add(owner, -length));
     forward(response, reply, { ownHost: this.ownHosts });
   }
 
@@ -111,28 +154,26 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   }
 
   private async readBody(request: IncomingMessage, owner: UserId): Promise<Buffer> {
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const body = new BodyBuffer(this.config.maxEndpointBodyBytes, SMALL_BODY_BYTES);
+    let reserved = 0;
+    const reserve = (bytes: number): void => {
+      const sum = this.receiving.add(owner, bytes - reserved);
+      reserved = bytes;
+      if (sum > MAX_RECEIVING_BYTES) throw new TooManyRequests('too many requests to endpoints of this account are being received');
+    };
     try {
+      reserve(SMALL_BODY_BYTES);
       // leaving the loop early must not close the connection: the client gets an error response
       for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-        size += chunk.length;
-        if (this.receive(owner, chunk.length) > MAX_RECEIVING_BYTES)
-          throw new TooManyRequests('too many requests to endpoints of this account are being received');
-        if (size > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
-        chunks.push(chunk);
+        const { capacity } = body;
+        if (body.chunks === MAX_CHUNKS) throw new TooManyChunks();
+        if (!body.add(chunk)) throw new BodyTooLarge();
+        if (body.capacity > capacity) reserve(SMALL_BODY_BYTES + body.capacity);
       }
-      return Buffer.concat(chunks);
+      return body.bytes;
     } finally {
-      this.receive(owner, -size);
+      this.receiving.add(owner, -reserved);
     }
-  }
-
-  private receive(owner: UserId, bytes: number): number {
-    const sum = (this.receiving.get(owner) ?? 0) + bytes;
-    if (sum > 0) this.receiving.set(owner, sum);
-    else this.receiving.delete(owner);
-    return sum;
   }
 
   private fail(request: IncomingMessage, response: ServerResponse, error: Error): void {
@@ -140,6 +181,11 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     if (request.destroyed && !request.complete) return;
     if (error instanceof BodyTooLarge)
       return refuse(request, response, 413, `the body is larger than ${this.config.maxEndpointBodyBytes} bytes`);
+    if (error instanceof TooManyChunks) {
+      // reading the rest would take as much time again
+      response.setHeader('connection', 'close').once('finish', () => request.destroy());
+      return respond(response, 413, `the body arrives in more than ${MAX_CHUNKS} chunks; send larger chunks`);
+    }
     if (error instanceof TooManyRequests) {
       response.setHeader('retry-after', BUSY_RETRY_S);
       return refuse(request, response, 429, error.message);
@@ -147,7 +193,9 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const unavailable = isTransient(error) || (error instanceof SluiceError && (error.code === 'unavailable' || error.code === 'timeout'));
     this.log[unavailable ? 'warn' : 'error']({ err: error }, 'endpoint.failed');
     if (unavailable) response.setHeader('retry-after', '5');
-    respond(response, unavailable ? 503 : 500, unavailable ? 'the request was not accepted; retry later' : 'internal error');
+    if (!unavailable) return respond(response, 500, 'internal error');
+    const reason = error instanceof SluiceError && error.details.reason;
+    respond(response, 503, `the request was not accepted${reason ? `, because ${reason}` : ''}; retry later`);
   }
 }
 

@@ -7,16 +7,17 @@ import { FakeMessages } from '#testing';
 import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { AccountPace, BYTES_PER_UNIT } from '#fairness';
+import { Quotas } from '../quotas/quotas.js';
 import { RunQueue } from '../runs/run-queue.js';
 import { RunLanes } from '../runs/run-lanes.js';
 import { RunsService, type RunWatch } from '../runs/runs.service.js';
 import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
 import { EndpointsService } from './endpoints.service.js';
-import type { HttpEvent } from './http-event.js';
 
 const KEY = 'abcdefghijklmnop';
 const DEPLOYMENT = { source_id: 'dc_1', owner_id: 'u_1', active: true, code_hash: 'h' } as unknown as DeploymentRow;
-const EVENT = { method: 'POST', path: '/', body: { n: 1 } } as unknown as HttpEvent;
+const EVENT = { event: '{"method":"POST"}', http_body: 'Ym9keQ==' };
 const REPLY: HttpReply = { status: 201, headers: {}, body: Buffer.from('made') };
 
 describe('the endpoints of sources', () => {
@@ -24,17 +25,29 @@ describe('the endpoints of sources', () => {
   let catalog: Map<string, DeploymentRow>;
   let customResponse: boolean;
   let isFull: boolean;
+  let isOverQuota: boolean;
+  let notified: string[];
+  let isItsTurn: boolean;
+  let turns: [string, number][];
+  let spent: [string, string, number][];
   let reply: HttpReply | undefined;
   let status: RunStatus | null;
   let executed: RunRequest[];
   let messages: FakeMessages;
   let service: EndpointsService;
+  let closed: PromiseWithResolvers<void>;
 
   beforeEach(async () => {
     deployed = new Map();
     catalog = new Map();
+    closed = Promise.withResolvers();
     customResponse = false;
     isFull = false;
+    isOverQuota = false;
+    notified = [];
+    isItsTurn = true;
+    turns = [];
+    spent = [];
     reply = undefined;
     status = 'ok';
     executed = [];
@@ -48,6 +61,10 @@ describe('the endpoints of sources', () => {
       return status;
     };
     const code = async () => ({ description: { configurable_props: [{ name: 'http', type: '$.interface.http', customResponse }] } });
+    const isAllowed = async () => !isOverQuota;
+    const notify = async (source: string) => void notified.push(source);
+    const requestTurn = async (account: string, units: number) => (turns.push([account, units]), isItsTurn);
+    const spendOn = (work: string, account: string, units: number) => void spent.push([work, account, units]);
     const module = await Test.createTestingModule({
       providers: [
         EndpointsService,
@@ -58,6 +75,8 @@ describe('the endpoints of sources', () => {
         { provide: RunLanes, useValue: { executeHere: (_run: RunRequest, run: () => Promise<RunStatus | null>) => run() } },
         { provide: RunQueue, useValue: { isFull: async () => isFull } },
         { provide: Messages, useValue: messages },
+        { provide: Quotas, useValue: { allow: isAllowed, allowRequest: isAllowed, notify } },
+        { provide: AccountPace, useValue: { requestTurn, spendOn } },
       ],
     }).compile();
     service = module.get(EndpointsService);
@@ -106,13 +125,25 @@ describe('the endpoints of sources', () => {
     expect(messages.requests).toHaveLength(2);
   });
 
+  it('take their turn at the pace of their account, and are refused while too many wait', async () => {
+    await service.turn(DEPLOYMENT.owner_id);
+    expect(turns).toEqual([[DEPLOYMENT.owner_id, 1]]);
+    isItsTurn = false;
+    await expect(service.turn(DEPLOYMENT.owner_id)).rejects.toMatchObject({ code: 'too_many_requests' });
+  });
+
+  it('cost their account the time that they take, and their bytes', () => {
+    service.handled(DEPLOYMENT.owner_id, { bytes: 2 * BYTES_PER_UNIT, ms: 30 });
+    expect(spent).toEqual([['request', DEPLOYMENT.owner_id, 32]]);
+  });
+
   it('queue a run of each request, with the owner’s key', async () => {
-    expect(await service.accept(DEPLOYMENT, EVENT)).toBe('queued');
+    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toBe('queued');
     expect(messages.published).toEqual([
       {
         name: executeRun.name,
         key: 'u_1',
-        payload: expect.objectContaining({ source_id: 'dc_1', trigger: 'http', event: JSON.stringify(EVENT) }),
+        payload: expect.objectContaining({ source_id: 'dc_1', trigger: 'http', ...EVENT }),
       },
     ]);
     expect(executed).toEqual([]);
@@ -120,8 +151,21 @@ describe('the endpoints of sources', () => {
 
   it('queue nothing when the account has reached its limit of waiting runs', async () => {
     isFull = true;
-    expect(await service.accept(DEPLOYMENT, EVENT)).toBe('busy');
+    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toBe('busy');
     expect(messages.published).toEqual([]);
+  });
+
+  it('queue nothing over the quota, which the source’s $errors reports', async () => {
+    isOverQuota = true;
+    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toBe('over quota');
+    expect({ published: messages.published, notified }).toEqual({ published: [], notified: ['dc_1'] });
+  });
+
+  it('do not respond over the quota', async () => {
+    customResponse = true;
+    isOverQuota = true;
+    status = null;
+    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toBe('over quota');
   });
 
   it.each<[string, HttpReply | undefined, RunStatus | null, unknown]>([
@@ -132,12 +176,24 @@ describe('the endpoints of sources', () => {
     ['as stopped after a time-out', undefined, 'timeout', 'stopped'],
     ['as stopped when the process was killed', undefined, 'killed', 'stopped'],
     ['as stopped without memory', undefined, 'memory', 'stopped'],
-    ['as not run over the quota', undefined, null, 'not run'],
+    ['as not run when the source was switched off', undefined, null, 'not run'],
   ])('run a component that responds itself at once, and end %s', async (_, its, end, expected) => {
     customResponse = true;
     reply = its;
     status = end;
-    expect(await service.accept(DEPLOYMENT, EVENT)).toEqual(expected);
+    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toEqual(expected);
     expect({ executed: executed.length, published: messages.published }).toEqual({ executed: 1, published: [] });
+  });
+
+  it('are busy while 128 responses of the account have not been sent', async () => {
+    customResponse = true;
+    reply = REPLY;
+    const accept = () => service.accept(DEPLOYMENT, EVENT, closed.promise);
+    for (let n = 0; n < 128; n++) expect(await accept()).toEqual(REPLY);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(await accept()).toBe('busy');
+    closed.resolve();
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(await accept()).toEqual(REPLY);
   });
 });

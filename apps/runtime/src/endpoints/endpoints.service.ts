@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { executeRun, findEndpoint, type RunRequest, TooManyRequests, type UserId } from '#contracts';
+import { executeRun, findEndpoint, TooManyRequests, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
 import { LimitPerKey } from '#service';
@@ -8,11 +8,14 @@ import { randomUUID } from 'node:crypto';
 import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { AccountPace, BYTES_PER_UNIT, MS_PER_UNIT, REQUEST_UNITS } from '#fairness';
+import { Quotas } from '../quotas/quotas.js';
+import { overQuota } from '../runs/run-effects.js';
+import type { DueRun } from '../runs/run-events.js';
 import { RunQueue } from '../runs/run-queue.js';
 import { RunLanes } from '../runs/run-lanes.js';
 import { RunsService } from '../runs/runs.service.js';
 import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
-import type { HttpEvent } from './http-event.js';
 
 const HTTP_INTERFACE = '$.interface.http';
 /** How long an unknown key is remembered, so that it is not looked up again. */
@@ -24,10 +27,10 @@ const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
 
 /** The response to a request at an endpoint. */
-export type EndpointResponse = HttpReply | 'queued' | 'no response' | 'stopped' | 'not run' | 'busy';
+export type EndpointResponse = HttpReply | 'queued' | 'no response' | 'stopped' | 'not run' | 'over quota' | 'busy';
 
-/** Requests of one account that may wait for a component's response. */
-const MAX_WAITING_REQUESTS = 64;
+/** Requests of one account that may wait for a component's response, or for their clients to read it. */
+const MAX_WAITING_REQUESTS = 128;
 
 @Injectable()
 export class EndpointsService {
@@ -43,6 +46,8 @@ export class EndpointsService {
     private readonly lanes: RunLanes,
     private readonly queue: RunQueue,
     private readonly messages: Messages,
+    private readonly pace: AccountPace,
+    private readonly quotas: Quotas,
   ) {}
 
   /** The active source behind an endpoint's key. Throws TooManyRequests while many unknown keys are looked up. */
@@ -57,6 +62,17 @@ export class EndpointsService {
     return deployment?.active ? deployment : undefined;
   }
 
+  /** Resolves when a request of the account may be handled. Throws TooManyRequests while too many wait. */
+  async turn(account: UserId): Promise<void> {
+    if (await this.pace.requestTurn(account, REQUEST_UNITS)) return;
+    throw new TooManyRequests('too many requests to endpoints of this account are waiting');
+  }
+
+  /** Counts a request against the pace of its account. @param ms for which it has occupied the main thread */
+  handled(account: UserId, { bytes, ms }: { bytes: number; ms: number }): void {
+    this.pace.spendOn('request', account, bytes / BYTES_PER_UNIT + ms / MS_PER_UNIT);
+  }
+
   private async lookUp(key: string): Promise<void> {
     if (this.lookups >= MAX_LOOKUPS) throw new TooManyRequests('too many requests to unknown endpoints');
     this.lookups++;
@@ -69,40 +85,50 @@ export class EndpointsService {
     }
   }
 
-  /** Runs the source for a request. The run is durable before this returns, unless the component responds itself. */
-  async accept(deployment: DeploymentRow, event: HttpEvent): Promise<EndpointResponse> {
-    const run: RunRequest = {
+  /**
+   * Runs the source for a request. The run is durable before this returns, unless the component responds itself.
+   * @param closed resolves when the response has been sent, or its client has disconnected
+   */
+  async accept(deployment: DeploymentRow, event: Pick<DueRun, 'event' | 'http_body'>, closed: Promise<void>): Promise<EndpointResponse> {
+    const run: DueRun = {
       run_id: randomUUID(),
       owner_id: deployment.owner_id,
       source_id: deployment.source_id,
       trigger: 'http',
-      event: JSON.stringify(event),
+      ...event,
       due_at_ms: Date.now(),
     };
     const { description } = await this.codes.get(deployment.code_hash);
     const respondsItself = description.configurable_props.some(
       ({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true,
     );
-    if (respondsItself) return this.runHere(run);
+    if (respondsItself) return this.runHere(run, closed);
+    if (!(await this.quotas.allowRequest(run.owner_id))) {
+      await this.quotas.notify(run.source_id, overQuota(run));
+      return 'over quota';
+    }
     if (await this.queue.isFull(deployment.owner_id)) return 'busy';
     await this.messages.publish(executeRun, run, deployment.owner_id);
     return 'queued';
   }
 
   /** Executed by the replica that holds the request, because only this replica can forward the component's response. */
-  private runHere(run: RunRequest): Promise<EndpointResponse> {
+  private runHere(run: DueRun, closed: Promise<void>): Promise<EndpointResponse> {
     const release = this.waiting.acquire(run.owner_id);
     if (!release) return Promise.resolve('busy');
     return new Promise<EndpointResponse>((resolve, reject) => {
       this.lanes
         .executeHere(run, (onOutcome) => this.runs.execute(run, { onRespond: resolve, onOutcome }))
-        .then((status) => resolve(endOf(status)), reject)
-        .finally(release);
+        .then(async (status) => resolve(status === null ? await this.notRun(run) : endOf(status)))
+        .catch(reject)
+        // a response occupies memory until its client has read it
+        .finally(() => closed.then(release));
     });
+  }
+
+  private async notRun({ owner_id }: DueRun): Promise<EndpointResponse> {
+    return (await this.quotas.allow(owner_id)) ? 'not run' : 'over quota';
   }
 }
 
-function endOf(status: RunStatus | null): EndpointResponse {
-  if (status === null) return 'not run';
-  return STOPPED.includes(status) ? 'stopped' : 'no response';
-}
+const endOf = (status: RunStatus): EndpointResponse => (STOPPED.includes(status) ? 'stopped' : 'no response');

@@ -9,7 +9,8 @@ import {
   type RunStatus,
   type Sandbox,
 } from '../sandbox/sandbox.js';
-import { dedupe, type DedupeState } from '../source-state/dedupe.js';
+import type { DedupeState } from '../source-state/dedupe.js';
+import { judgedEmits } from '../source-state/judged-emits.js';
 
 /** The state that a source keeps between runs. */
 export interface LocalState {
@@ -26,12 +27,14 @@ export interface LocalRun {
   logs: LogLine[];
   /** In the order in which they would be published */
   emits: Emit[];
-  /** Emits that dedupe drops, and emits that it cannot judge */
+  /** Emits that dedupe drops, and emits that become errors */
   dropped: { emit: Emit; reason: string }[];
   /** The keys that changed, with their values; undefined: gone */
   db: Record<string, unknown>;
   response: { status: number; headers: Record<string, string | string[]>; body: string } | null;
   error: RunError | null;
+  /** The errors of refused calls that the component has caught */
+  refused: RunError[];
 }
 
 interface LocalSourceOptions {
@@ -45,6 +48,8 @@ interface LocalSourceOptions {
 /** A source without a system around it: its runs and hooks in the sandbox, and the state that they leave. */
 export class LocalSource {
   private runs = 0;
+  /** Errors of code that continued after its run. */
+  readonly lateErrors: RunError[] = [];
 
   constructor(
     private readonly sandbox: Sandbox,
@@ -59,9 +64,10 @@ export class LocalSource {
       ...{ runId: `local-${++this.runs}`, accountId: 'local', sourceId: 'dc_local', component, method, props, endpoint, event },
       db: Object.fromEntries(Object.entries(state.db).map(([key, value]) => [key, JSON.stringify(value)])),
       onRespond: (sent) => (reply = sent),
+      onLateError: (error) => this.lateErrors.push(error),
     };
     const outcome = await this.sandbox.run(job);
-    const { emits, state: after, refused } = dedupe(outcome.emits, description.dedupe, state.dedupe);
+    const { emits, state: after, refused } = judgedEmits(outcome.emits, description.dedupe, state.dedupe, Date.now());
     state.dedupe = after;
     const db = Object.fromEntries(
       Object.entries(outcome.db).map(([key, text]) => [key, text === null ? undefined : (JSON.parse(text) as unknown)]),
@@ -82,6 +88,7 @@ export class LocalSource {
       db,
       response: sent && { status: sent.status, headers: sent.headers, body: sent.body.toString('utf8') },
       error: outcome.error,
+      refused: outcome.refused ?? [],
     };
   }
 }

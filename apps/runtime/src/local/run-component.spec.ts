@@ -8,7 +8,7 @@ const COUNT: PropDefinition = { name: 'count', type: 'integer' };
 /** The jobs that the sandbox gets for a component with these props and hooks. */
 async function jobs(props: PropDefinition[], options: Partial<LocalRunOptions> = {}): Promise<RunJob[]> {
   const given: RunJob[] = [];
-  const outcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 1, cpuMs: 1, responded: false };
+  const outcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 1, cpuMs: 1, mainMs: 1, responded: false };
   const sandbox = { run: async (job: RunJob) => (given.push(job), outcome) } as unknown as Sandbox;
   const description = { configurable_props: props, hooks: ['deploy', 'deactivate'], dedupe: null, concurrency: 1 };
   const all = { props: [], events: [], headers: [], hooks: false, state: { db: {}, dedupe: {} }, ...options } as unknown as LocalRunOptions;
@@ -22,6 +22,37 @@ it('a component with a timer runs for a tick, one without for the given events, 
   expect((await jobs([], { events: ['1', '{"n":2}'] })).map(({ event }) => event)).toEqual(['1', '{"n":2}']);
 });
 
+it('a component without a timer gets the event that `sluice run` sends', async () => {
+  expect((await jobs([])).map(({ event }) => event)).toEqual(['{}']);
+});
+
+/** The runs of a component that emits this, and what it throws after its run. */
+async function runs(emits: object[], late?: Error) {
+  const run = async ({ onLateError }: RunJob) => {
+    if (late) setTimeout(() => onLateError!({ name: late.name, message: late.message, stack: '' } as never), 10);
+    return { status: 'ok', error: null, emits, logs: [], db: {}, wallMs: 1, cpuMs: 1, mainMs: 1, responded: false };
+  };
+  const description = { configurable_props: [], hooks: [], dedupe: null, concurrency: 1 };
+  const all = { props: [], events: [], headers: [], hooks: false, state: { db: {}, dedupe: {} } } as unknown as LocalRunOptions;
+  const ended = [];
+  for await (const each of runComponent({ run } as never, { ok: true, component: { hash: 'h', code: '' }, description } as never, all))
+    ended.push(each);
+  return ended;
+}
+
+it('emits that a deployed source refuses are dropped, with the reason', async () => {
+  const [run] = await runs([{ event: '1' }, { event: '2', name: '$x' }, { event: '3', deliveryTs: Date.now() + 400 * 86_400_000 }]);
+  expect(run!.emits).toEqual([{ event: '1' }]);
+  expect(run!.dropped.map(({ reason }) => reason)).toEqual([
+    expect.stringContaining('$emit: '),
+    'delivery_ts must be at most one year ahead',
+  ]);
+});
+
+it('an error of code that continues after the run is reported', async () => {
+  await expect(runs([], new Error('$emit after the run has ended'))).rejects.toThrow('after the run: Error: $emit after the run has ended');
+});
+
 it('its hooks run around its runs, if the caller wants them', async () => {
   const run = await jobs([TIMER], { hooks: true });
   expect(run.map(({ method }) => method)).toEqual(['deploy', 'run', 'deactivate']);
@@ -33,7 +64,6 @@ it('props are passed with the types that the component declares', async () => {
 });
 
 it.each<[string, PropDefinition[], Partial<LocalRunOptions>, string]>([
-  ['no event for a component without a timer', [], {}, 'the component has no timer: give the event with --event JSON'],
   ['an event that is not JSON', [], { events: ['{'] }, '--event is not JSON'],
   [
     'a prop that the component does not have',

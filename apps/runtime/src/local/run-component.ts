@@ -1,7 +1,7 @@
 import { Invalid } from '#contracts';
 import { httpEvent } from '../endpoints/http-event.js';
-import type { ComponentDescription, Sandbox } from '../sandbox/sandbox.js';
-import { timerEvent } from '../timers/next-tick.js';
+import type { ComponentDescription, RunError, Sandbox } from '../sandbox/sandbox.js';
+import { requestedEvent } from '../timers/next-tick.js';
 import type { Checked } from './check-component.js';
 import { type LocalRun, LocalSource, type LocalState } from './local-source.js';
 import { propArguments } from './prop-arguments.js';
@@ -20,10 +20,20 @@ export interface LocalRunOptions {
   state: LocalState;
 }
 
+const LATE_MS = 500;
+
+/** The error of code that continued after its run. A deployed source reports it on `$errors`. */
+export class LateError extends Error {
+  constructor({ name, message, stack }: RunError) {
+    super(`after the run: ${stack || `${name}: ${message}`}`);
+  }
+}
+
 /**
  * Runs a component as a new source would be run: `deploy` and `activate`, a run for each event, and `deactivate`.
  * @returns the runs, as they end
  * @throws Invalid if the options do not fit the component
+ * @throws LateError after the runs
  */
 export async function* runComponent(
   sandbox: Sandbox,
@@ -38,6 +48,10 @@ export async function* runComponent(
   if (has('activate')) yield await source.run('activate');
   for (const event of events) yield await source.run('run', event);
   if (has('deactivate')) yield await source.run('deactivate');
+  // code that continues after its run, for instance because an await is missing
+  await new Promise((resolve) => setTimeout(resolve, LATE_MS));
+  const [late] = source.lateErrors;
+  if (late) throw new LateError(late);
 }
 
 async function eventsOf(
@@ -51,15 +65,13 @@ async function eventsOf(
     ]);
     const isJson = /^\s*[{[]/.test(request);
     const all = { ...(isJson && { 'content-type': 'application/json' }), ...(Object.fromEntries(given) as Record<string, string>) };
-    return [JSON.stringify(await httpEvent({ method: 'POST', path: '/', search: '', headers: all, body: Buffer.from(request) }))];
+    return [JSON.stringify(httpEvent({ method: 'POST', path: '/', search: '', headers: all, body: Buffer.from(request) }))];
   }
   if (events.length > 0) return events.map(checkedJson);
   const timer = configurable_props.find(({ type }) => type === '$.interface.timer');
-  if (!timer)
-    throw new Invalid('the component has no timer: give the event with --event JSON, or a request to its endpoint with --request BODY');
-  const { intervalSeconds, cron } = (timer.default ?? {}) as { intervalSeconds?: number; cron?: string };
+  const { intervalSeconds, cron } = (timer?.default ?? {}) as { intervalSeconds?: number; cron?: string };
   const schedule = cron ? { interval_seconds: null, cron } : { interval_seconds: intervalSeconds ?? 60, cron: null };
-  return [JSON.stringify(timerEvent({ ...schedule, timezone: 'UTC' } as Parameters<typeof timerEvent>[0], new Date()))];
+  return [requestedEvent(timer && ({ ...schedule, timezone: 'UTC' } as Parameters<typeof requestedEvent>[0]))];
 }
 
 function checkedJson(text: string): string {

@@ -38,13 +38,14 @@ export const showWarnings = (file: string, { warnings = [] }: ComponentDescripti
     .join('\n');
 
 /** Formats a run as lines for people. */
-export function showRun({ method, status, duration_ms, logs, emits, dropped, db, response, error }: LocalRun): string {
+export function showRun({ method, status, duration_ms, logs, emits, dropped, db, response, error, refused }: LocalRun): string {
   const lines = [
     ...logs.map(({ level, message, args }) => `log      ${level}: ${message}${args === undefined ? '' : ` ${args}`}`),
     ...Object.entries(db).map(([key, value]) => `db       ${key} ${value === undefined ? 'deleted' : `= ${JSON.stringify(value)}`}`),
     ...emits.map((emit) => `emit     ${labelled(emit)}`),
     ...dropped.map(({ emit, reason }) => `dropped  ${labelled(emit)} (${reason})`),
     ...(response ? [`respond  ${response.status} ${response.body}`] : []),
+    ...refused.map(({ name, message }) => `refused  ${name}: ${message}`),
     ...(error ? [`error    ${error.stack || `${error.name}: ${error.message}`}`.replaceAll('\n', '\n         ')] : []),
   ];
   return [`${method}: ${status}, ${duration_ms} ms`, ...lines.map((line) => `  ${line}`)].join('\n');

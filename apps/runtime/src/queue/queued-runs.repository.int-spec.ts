@@ -74,8 +74,8 @@ describe('the state that a batch of runs needs', () => {
          ('dc_a', 'u_alice', 'source', false, false, 1, 1), ('dc_b', 'u_alice', 'source', true, false, 1, 1), ('dc_c', 'u_bob', 'source', true, true, 1, 1)`,
     );
     await queue.add([run('r1')]);
-    const { idle, waiting } = await queue.standing([A, B, 'dc_c', 'dc_unknown'], [ALICE, BOB]);
-    expect([...idle].sort()).toEqual(['dc_a', 'dc_c']);
+    const { inactive, waiting } = await queue.obstacles([A, B, 'dc_c', 'dc_unknown'], [ALICE, BOB]);
+    expect([...inactive].sort()).toEqual(['dc_a', 'dc_c']);
     expect([...waiting]).toEqual([ALICE]);
   });
 });

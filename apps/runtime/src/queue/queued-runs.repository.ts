@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn, PrimaryGeneratedColumn, Unique } from 'typeorm';
 import type { RunRequest, SourceId, UserId } from '#contracts';
-import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
 
-/** A run that waits because its account has reached its limit; deleted when the run has ended. */
+/** A run that waits because its account has reached its limit, or because it is the run of a hook; deleted when the run has ended. */
 @Entity('queued_run')
 @Unique('queued_run_run_id_key', ['run_id'])
 @Index('queued_run_turn', ['account_id', 'source_id', 'seq'])
@@ -52,10 +52,10 @@ export const removedFromQueue = (ids: string): string =>
      SELECT found.ctid FROM unnest(${ids}) AS run (id)
      CROSS JOIN LATERAL (SELECT ctid FROM queued_run WHERE run_id = run.id LIMIT 1 FOR UPDATE SKIP LOCKED) AS found))`;
 
-/** The state that a batch of runs needs. */
-export interface Standing {
+/** The reasons for which runs of a batch do not start now. */
+export interface Obstacles {
   /** Sources that are deleted or inactive. */
-  idle: Set<SourceId>;
+  inactive: Set<SourceId>;
   /** Accounts with waiting runs: a new run waits behind them. */
   waiting: Set<UserId>;
 }
@@ -65,20 +65,20 @@ export interface Standing {
 export class QueuedRunsRepository {
   constructor(private readonly database: Database) {}
 
-  async standing(sourceIds: SourceId[], accountIds: UserId[]): Promise<Standing> {
-    const { rows } = await this.database.query<{ idle: SourceId[]; waiting: UserId[] }>({
-      name: 'queue-standing',
+  async obstacles(sourceIds: SourceId[], accountIds: UserId[]): Promise<Obstacles> {
+    const { rows } = await this.database.query<{ inactive: SourceId[]; waiting: UserId[] }>({
+      name: 'queue-obstacles',
       // one statement per batch of the topic, because every run needs it
-      text: `SELECT ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND (deleted OR NOT active)) AS idle,
+      text: `SELECT ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND (deleted OR NOT active)) AS inactive,
                     ARRAY(SELECT id FROM unnest($2::text[]) AS id WHERE EXISTS (SELECT FROM queued_run WHERE account_id = id)) AS waiting`,
       values: [sourceIds, accountIds],
     });
-    return { idle: new Set(rows[0]?.idle), waiting: new Set(rows[0]?.waiting) };
+    return { inactive: new Set(rows[0]?.inactive), waiting: new Set(rows[0]?.waiting) };
   }
 
   /** Adds runs, in this order, behind those that already wait. A run that is already queued keeps its position. */
-  async add(runs: RunRequest[]): Promise<void> {
-    await this.database.query({
+  async add(runs: RunRequest[], session: Session = this.database): Promise<void> {
+    await session.query({
       name: 'queue-add',
       text: `INSERT INTO queued_run (run_id, account_id, source_id, hook, request)
              SELECT r->>'run_id', r->>'owner_id', r->>'source_id', r ? 'hook', r FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS e (r, n) ORDER BY n
@@ -107,6 +107,16 @@ export class QueuedRunsRepository {
       values: [accountId, taken, perSource, limit],
     });
     return rows.map(({ request }) => request);
+  }
+
+  /** Those of these runs that wait. */
+  async waiting(runIds: string[]): Promise<Set<string>> {
+    const { rows } = await this.database.query<{ run_id: string }>({
+      name: 'queue-waiting',
+      text: 'SELECT run_id FROM queued_run WHERE run_id = ANY($1)',
+      values: [runIds],
+    });
+    return new Set(rows.map(({ run_id }) => run_id));
   }
 
   /** The run was not executed. */

@@ -2,6 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { SourceId, UserId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+import type { OutgoingRecord } from '#messaging';
+import { addedToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
 
 /** The usage of an account's runs on a day (UTC). */
 @Entity('usage')
@@ -58,13 +60,18 @@ export class QuotasRepository {
     });
   }
 
-  /** Returns true the first time on a day. */
-  async firstNoticeToday(sourceId: string): Promise<boolean> {
-    const { rowCount } = await this.database.query(
-      "INSERT INTO quota_notice (source_id, day) VALUES ($1, (now() AT TIME ZONE 'UTC')::date) ON CONFLICT DO NOTHING",
-      [sourceId],
-    );
-    return rowCount === 1;
+  /** Stores the event for Kafka, the first time on a day. One statement: it follows each run that is skipped. */
+  async addNotice(sourceId: string, event: OutgoingRecord): Promise<void> {
+    const records =
+      '(SELECT record.* FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) WITH ORDINALITY AS record (topic, key, headers, value, n), first) AS record';
+    await this.database.query({
+      name: 'quota-notice',
+      text: `WITH first AS (
+               INSERT INTO quota_notice (source_id, day) VALUES ($1, (now() AT TIME ZONE 'UTC')::date) ON CONFLICT DO NOTHING RETURNING source_id
+             ), added AS (${addedToOutbox(records)})
+             SELECT ${WAKE_RELAY} FROM first`,
+      values: [sourceId, ...outboxColumns([event])],
+    });
   }
 
   /** Deletes the days that are no longer read. */

@@ -1,32 +1,26 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { type OutgoingRecord, Publisher } from '#messaging';
 import { RuntimeConfig } from '../runtime.config.js';
-import { Quotas } from './quotas.js';
+import { Quotas, secondsToReset } from './quotas.js';
 import { QuotasRepository } from './quotas.repository.js';
 
 const LIMITED = { SLUICE_QUOTAS: 'free', SLUICE_DAILY_COMPUTE_MS: '1000', SLUICE_DAILY_INVOCATIONS: '10' };
-const record = (key: string): OutgoingRecord => ({ topic: 'events', key, value: 'over quota' });
 
 describe('the daily quota of an account', () => {
   let used: { compute_ms: number; invocations: number };
-  let sent: OutgoingRecord[];
-  let noticed: Set<string>;
+  let reads: number;
 
   beforeEach(() => {
     used = { compute_ms: 0, invocations: 0 };
-    sent = [];
-    noticed = new Set();
+    reads = 0;
   });
 
   const quotas = async (variables: Record<string, string> = LIMITED) => {
-    const firstNoticeToday = async (sourceId: string) => !noticed.has(sourceId) && noticed.add(sourceId) !== undefined;
     const module = await Test.createTestingModule({
       providers: [
         Quotas,
-        { provide: QuotasRepository, useValue: { usedToday: async () => used, firstNoticeToday } },
+        { provide: QuotasRepository, useValue: { usedToday: async () => (reads++, used) } },
         { provide: RuntimeConfig, useValue: RuntimeConfig.read(variables) },
-        { provide: Publisher, useValue: { send: async (records: OutgoingRecord[]) => void sent.push(...records) } },
       ],
     }).compile();
     return module.get(Quotas);
@@ -43,16 +37,23 @@ describe('the daily quota of an account', () => {
     expect(await (await quotas()).allow('u_1')).toBe(isAllowed);
   });
 
+  it('is read once for requests of an account that come together', async () => {
+    const limited = await quotas();
+    expect(await Promise.all([1, 2, 3].map(() => limited.allowRequest('u_1')))).toEqual([true, true, true]);
+    used = { compute_ms: 0, invocations: 10 };
+    expect([await limited.allowRequest('u_2'), reads]).toEqual([false, 2]);
+  });
+
+  it.each([
+    ['2026-01-01T00:00:00.000Z', 86_400],
+    ['2026-01-01T23:59:58.999Z', 2],
+    ['2026-01-01T23:59:59.999Z', 1],
+  ])('is reset at midnight: at %s in %i seconds', (now, seconds) => expect(secondsToReset(Date.parse(now))).toBe(seconds));
+
   it('is not checked if the operator has set none', async () => {
     used = { compute_ms: 1e9, invocations: 1e9 };
     const unlimited = await quotas({});
     expect({ counted: unlimited.counted, allowed: await unlimited.allow('u_1') }).toEqual({ counted: false, allowed: true });
     expect((await quotas()).counted).toBe(true);
-  });
-
-  it('is reported once a day for each source', async () => {
-    const limited = await quotas();
-    for (const source of ['dc_1', 'dc_1', 'dc_2'] as const) await limited.notify(source, record(source));
-    expect(sent).toEqual([record('dc_1'), record('dc_2')]);
   });
 });

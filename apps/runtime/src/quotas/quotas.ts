@@ -1,16 +1,29 @@
 import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import type { SourceId, UserId } from '#contracts';
-import { type OutgoingRecord, Publisher } from '#messaging';
+import type { OutgoingRecord } from '#messaging';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QuotasRepository } from './quotas.repository.js';
+
+/** How long a verdict is used for requests to endpoints. */
+const RECENT_MS = 1000;
+const DAY_S = 86_400;
+
+/** The seconds until quotas are reset, at 00:00 UTC. @param now in ms */
+export const secondsToReset = (now: number): number => DAY_S - (Math.floor(now / 1000) % DAY_S);
 
 /** The daily quotas (UTC) of accounts. Unlimited unless the operator sets a limit. */
 @Injectable()
 export class Quotas {
+  private readonly recent = new LRUCache<UserId, boolean>({
+    max: 10_000,
+    ttl: RECENT_MS,
+    fetchMethod: (accountId) => this.allow(accountId),
+  });
+
   constructor(
     private readonly quotas: QuotasRepository,
     private readonly config: RuntimeConfig,
-    private readonly publisher: Publisher,
   ) {}
 
   get counted(): boolean {
@@ -25,8 +38,13 @@ export class Quotas {
     return used.compute_ms < quotas.computeMs && used.invocations < quotas.invocations;
   }
 
-  /** Publishes an event that a run was skipped, once per day and source. */
-  async notify(sourceId: SourceId, event: OutgoingRecord): Promise<void> {
-    if (await this.quotas.firstNoticeToday(sourceId)) await this.publisher.send([event]);
+  /** Whether the account was below its quotas up to a second ago: for requests, which may be many. */
+  async allowRequest(accountId: UserId): Promise<boolean> {
+    return (await this.recent.fetch(accountId)) ?? false;
+  }
+
+  /** Reports that a run was skipped, once per day and source. */
+  notify(sourceId: SourceId, event: OutgoingRecord): Promise<void> {
+    return this.quotas.addNotice(sourceId, event);
   }
 }

@@ -35,7 +35,7 @@ export class PlayedSource {
 
   async request({ method = 'POST', path = '/', search = '', headers = {}, body = '' }: PlayedRequest): Promise<Played> {
     const isText = typeof body === 'string' || Buffer.isBuffer(body);
-    const event = await httpEvent({
+    const event = httpEvent({
       method,
       path,
       search,

@@ -4,6 +4,7 @@ import { executeRun, type RunRequest, type SourceId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
+import { DueRows } from '#due-work';
 
 /** A run for an event that has failed and will be repeated; deleted when an attempt succeeds, or the last one has failed. */
 @Entity('retried_run')
@@ -37,8 +38,10 @@ export interface EndedAttempt {
 
 /** Runs that failed and will be repeated. Prepared SQL, for the database's clock, and because due attempts are claimed by SKIP LOCKED. */
 @Injectable()
-export class RetriedRunsRepository {
-  constructor(private readonly database: Database) {}
+export class RetriedRunsRepository extends DueRows {
+  constructor(private readonly database: Database) {
+    super();
+  }
 
   /** Stores the next attempts of runs that have failed, and forgets runs that have succeeded or failed for the last time. */
   async settle(session: Session, ended: EndedAttempt[]): Promise<void> {
@@ -65,6 +68,16 @@ export class RetriedRunsRepository {
         failed.map(({ next }) => JSON.stringify(next)),
       ],
     });
+    this.scheduled(session, Math.min(...failed.map(({ next }) => next!.due_at_ms)) - Date.now());
+  }
+
+  async msToNext(): Promise<number | null> {
+    const { rows } = await this.database.query<{ ms: number }>({
+      name: 'retries-first',
+      text: 'SELECT extract(epoch FROM due_at - now())::float8 * 1000 AS ms FROM retried_run ORDER BY due_at LIMIT 1',
+      values: [],
+    });
+    return rows[0]?.ms ?? null;
   }
 
   /** Requests the attempts that are due, at most `limit`, and returns their number. Replicas share the work. */

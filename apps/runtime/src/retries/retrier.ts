@@ -1,10 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LOG, type Log } from '#observability';
-import { DueWork } from '../due-work.js';
+import { DueWork } from '#due-work';
 import { RetriedRunsRepository } from './retried-runs.repository.js';
 
 const BATCH = 500;
-const EVERY_MS = 1000;
 
 /** Requests the further attempts of failed runs when they are due. They take their turn behind the runs that the source already has. */
 @Injectable()
@@ -13,10 +12,10 @@ export class Retrier extends DueWork {
     private readonly retried: RetriedRunsRepository,
     @Inject(LOG) log: Log,
   ) {
-    super(log, { batch: BATCH, everyMs: EVERY_MS, failure: 'retries.interrupted' });
+    super(retried, log, { batch: BATCH, failure: 'retries.interrupted' });
   }
 
-  release(): Promise<number> {
+  handleDue(): Promise<number> {
     return this.retried.release(BATCH);
   }
 }

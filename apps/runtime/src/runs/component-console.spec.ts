@@ -4,7 +4,7 @@ import type { RunOutcome } from '../sandbox/sandbox.js';
 import type { RuntimeConfig } from '../runtime.config.js';
 import { ComponentConsole } from './component-console.js';
 
-const ok: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 1, cpuMs: 1, responded: false };
+const ok: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 1, cpuMs: 1, mainMs: 1, responded: false };
 const lines = [
   { level: 'log', ts: 0, message: 'one' },
   { level: 'warn', ts: 0, message: 'two' },

@@ -1,3 +1,4 @@
+import { cpuSeconds } from '#testing';
 import { expect, it } from '@jest/globals';
 import { EVENTS_TOPIC } from '#contracts';
 import type { RunOutcome } from '../sandbox/sandbox.js';
@@ -14,6 +15,7 @@ const outcome = (emits: RunOutcome['emits']): RunOutcome => ({
   db: { n: '1' },
   wallMs: 1,
   cpuMs: 1,
+  mainMs: 1,
   responded: false,
 });
 const effectsOf = (emits: RunOutcome['emits']) =>
@@ -35,6 +37,22 @@ it('a problem that a run has many times is reported once', () => {
   expect(messages).toEqual([expect.stringContaining('(500 times)'), expect.stringContaining('NUL'), expect.stringContaining('(20 times)')]);
 });
 
+it('a refused call that the component has caught is an error, and the run has succeeded and is not repeated', () => {
+  const refused = { name: 'RangeError', code: null, message: '$emit: too large', stack: '' };
+  const event = { ...RUN, trigger: 'event' as const };
+  const source = { dedupe: null, retries: 3 };
+  const effects = runEffects(
+    event,
+    SOURCE,
+    source,
+    { ...outcome([{ event: '1' }]), refused: [refused] },
+    {},
+    { counted: true, schedule: [1] },
+  );
+  expect(streamsOf(effects)).toEqual(['default', '$errors', 'runtime.run.finished']);
+  expect(effects).toMatchObject({ entry: { status: 'succeeded', error: null }, attempt: null });
+});
+
 it('errors and logs of a run have as many hops as its emits', () => {
   const { records } = runEffects(
     { ...RUN, hops: 4 },
@@ -47,7 +65,30 @@ it('errors and logs of a run have as many hops as its emits', () => {
   expect(records.map(({ headers }) => headers?.ce_hops)).toEqual(['5', '5', undefined]);
 });
 
-it('each event of a run inherits its cause, shared among all of them', () => {
+it('each event of a run inherits its cause, shared among those of its kind', () => {
+  const logs = Array.from({ length: 10 }, () => ({ level: 'log' as const, ts: 1, message: 'm' }));
+  const error = { name: 'Error', code: null, message: 'm', stack: '' };
+  const { records } = runEffects(
+    { ...RUN, cause: { root: 'tick', spread: 100 } },
+    SOURCE,
+    { dedupe: null },
+    { ...outcome([{ event: '1' }, { event: '2', name: 'x' }]), logs, error },
+    {},
+    { counted: false, schedule: [] },
+  );
+  const spreads = new Map(records.map(({ headers }) => [headers?.ce_type, headers?.ce_sluicespread]));
+  expect(spreads).toEqual(
+    new Map([
+      ['default', '200'],
+      ['x', '200'],
+      ['$logs', '1000'],
+      ['$errors', '100'],
+      [undefined, undefined],
+    ]),
+  );
+});
+
+it('a run with many emits multiplies the events of its cause', () => {
   const emits = Array.from({ length: 200 }, () => ({ event: '1' }));
   const causes = (run: Partial<typeof RUN> & { cause?: { root: string; spread: number } }) => {
     const { records } = runEffects({ ...RUN, ...run }, SOURCE, { dedupe: null }, outcome(emits), {}, { counted: false, schedule: [] });
@@ -62,6 +103,24 @@ it('instead of what the database refuses there is an error, and the run has ende
   expect(streamsOf(refused)).toEqual(['$errors', 'runtime.run.finished']);
   expect(refused).toMatchObject({ db: {}, dedupe: null, waiting: [], usage: { account_id: 'u_1' } });
   expect(refused.records[0]?.topic).toBe(EVENTS_TOPIC);
+});
+
+it.each([
+  ['as text', Buffer.from('{"b":2}'), { a: 1, bodyRaw: '{"b":2}', body: { $truncated: true } }],
+  ['in base64', Buffer.from([255]), { a: 1, bodyRaw: '/w==', bodyBase64: true, body: { $truncated: true } }],
+  ['not at all if it is too large', Buffer.alloc(600_000, 'x'), { $truncated: true }],
+  ['not at all if its JSON is too large', Buffer.alloc(300_000, '"'), { $truncated: true }],
+])('an error contains a large body of a request %s', (_, body, expected) => {
+  const { value } = overQuota({ ...RUN, http_body: body.toString('base64') });
+  expect(JSON.parse(String(value)).original_event).toEqual(expected);
+});
+
+it('many errors with a large event take little time', async () => {
+  const event = JSON.stringify(Object.fromEntries(Array.from({ length: 50_000 }, (_, n) => [`k${n.toString(36)}`, 0])));
+  const emits = Array.from({ length: 400 }, (_, n) => ({ event: '1', name: `$${n}` }));
+  const effects = () => runEffects({ ...RUN, event }, SOURCE, { dedupe: null }, outcome(emits), {}, { counted: true, schedule: [] });
+  // parsing the event for each of them takes 20 s
+  expect(await cpuSeconds(effects)).toBeLessThan(2);
 });
 
 it('reports a run over quota on the stream $errors of its source', () => {

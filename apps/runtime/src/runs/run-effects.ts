@@ -1,12 +1,12 @@
 import { EVENTS_TOPIC, type FinishedRun, runFinished, type RunRequest, type SourceId, type UserId } from '#contracts';
-import { emittedStreamProblem } from '#events';
 import { type OutgoingRecord, recordOf } from '#messaging';
 import { endedAttempt } from '../retries/next-attempt.js';
 import type { EndedAttempt } from '../retries/retried-runs.repository.js';
-import type { ComponentDescription, RunError, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
-import { dedupe, type DedupeState } from '../source-state/dedupe.js';
+import type { ComponentDescription, Emit, RunError, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
+import type { DedupeState } from '../source-state/dedupe.js';
+import { judgedEmits, REFUSALS } from '../source-state/judged-emits.js';
 import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
-import { deploymentIdOf, type DueRun, emitRecord, errorRecord, logRecord, passedOn, waitingRecords } from './run-events.js';
+import { type DueRun, emitRecord, errorRecord, logRecord, originalOf, passedOn, waitingRecords } from './run-events.js';
 
 /** All effects of a run, which are stored together or not at all. */
 export interface RunEffects {
@@ -28,7 +28,6 @@ export interface RunEffects {
 
 /** An emit whose `delivery_ts` is this close or in the past is emitted at once. */
 const NOW_MS = 100;
-const YEAR_MS = 366 * 86_400_000;
 /** Per kind and run. */
 const MOST_PROBLEMS = 10;
 
@@ -41,34 +40,30 @@ export function runEffects(
   before: DedupeState,
   { counted, schedule, now = Date.now() }: { counted: boolean; schedule: readonly number[]; now?: number },
 ): RunEffects {
-  const nameProblems = outcome.emits.map(nameProblem);
-  const named = outcome.emits.filter((_, index) => nameProblems[index] === null);
-  const { emits, state, refused } = dedupe(named, strategy, before);
-  const isLate = ({ deliveryTs = 0 }: { deliveryTs?: number }) => deliveryTs > now + YEAR_MS;
+  const { emits, state, refused } = judgedEmits(outcome.emits, strategy, before, now);
   const errors = [
     ...(outcome.error ? [outcome.error] : []),
-    ...summed(
-      'BadStreamName',
-      nameProblems.flatMap((problem) => (problem === null ? [] : `$emit: ${problem}`)),
-    ),
-    ...summed(
-      'DedupeError',
-      refused.map(({ reason }) => reason),
-    ),
-    ...summed(
-      'DeliveryTooLate',
-      emits.filter(isLate).map(() => 'delivery_ts must be at most one year ahead'),
+    ...(outcome.refused ?? []),
+    ...REFUSALS.flatMap((code) =>
+      summed(
+        code,
+        refused.filter((each) => each.code === code).map(({ reason }) => reason),
+      ),
     ),
   ];
-  const isWaiting = ({ deliveryTs = 0 }: { deliveryTs?: number }) => deliveryTs > now + NOW_MS && deliveryTs <= now + YEAR_MS;
-  const passed = passedOn(run, emits.length + outcome.logs.length + errors.length);
-  const emittedNow = emits.filter((emit) => !isWaiting(emit) && !isLate(emit));
+  const isWaiting = ({ deliveryTs = 0 }: Emit) => deliveryTs > now + NOW_MS;
+  // per kind: the lines that a source logs must not end a chain of its events
+  const passed = passedOn(run, emits.length);
+  const withLogs = passedOn(run, outcome.logs.length);
+  const withErrors = passedOn(run, errors.length);
+  const emittedNow = emits.filter((emit) => !isWaiting(emit));
   const waits = emits.filter(isWaiting).map((emit) => waitingRecords(sourceId, emit, passed));
+  const original = errors.length > 0 ? originalOf(run) : undefined;
   const events = [
     ...emittedNow.map((emit) => emitRecord(sourceId, emit, passed)),
     ...waits.map(({ shown }) => shown),
-    ...outcome.logs.map((line) => logRecord(sourceId, line, passed)),
-    ...errors.map((error) => errorRecord(run, error, deploymentIdOf(sourceId, version), passed)),
+    ...outcome.logs.map((line) => logRecord(sourceId, line, withLogs)),
+    ...errors.map((error) => errorRecord(run, error, version, withErrors, original)),
   ];
   const compute_ms = Math.ceil(outcome.wallMs);
   const finished = { run_id: run.run_id, owner_id: ownerId, source_id: sourceId, status: outcome.status, compute_ms, finished_at_ms: now };
@@ -87,18 +82,31 @@ export function runEffects(
 /** The event on `$errors` of a run that was skipped because of the account's quota. */
 export function overQuota(run: DueRun): OutgoingRecord {
   const error = plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC");
-  return { topic: EVENTS_TOPIC, ...errorRecord(run, error, deploymentIdOf(run.source_id)) };
+  return { topic: EVENTS_TOPIC, ...errorRecord(run, error) };
+}
+
+/** The event on `$errors` of a source that is about to be switched off because its runs keep ending their processes. */
+export function switchedOff(run: DueRun, reason: string): OutgoingRecord {
+  const error = plainError('SourceSwitchedOff', `the source is switched off: ${reason}; enable it again when its component is fixed`);
+  return { topic: EVENTS_TOPIC, ...errorRecord(run, error) };
 }
 
 /** The effects stored instead if the database rejects those of a run: nothing may be dropped silently, or retried forever. */
 export const notKept = (outcome: RunOutcome): RunOutcome => ({
   ...outcome,
   status: 'threw',
+  refused: [],
   emits: [],
   logs: [],
   db: {},
   error: plainError('NotKept', 'the events and data of the run could not be stored'),
 });
+
+/** The outcome of a run whose code does not exist. */
+export const withoutCode: RunOutcome = {
+  ...{ status: 'threw', emits: [], logs: [], db: {}, wallMs: 0, cpuMs: 0, mainMs: 0, responded: false },
+  error: plainError('CodeNotFound', "the code of the source's component is not stored; update the source with its component"),
+};
 
 /** One error per distinct problem, because each error contains the event, and a run may have a thousand problems. */
 function summed(code: string, problems: string[]): ReturnType<typeof plainError>[] {
@@ -110,10 +118,9 @@ function summed(code: string, problems: string[]): ReturnType<typeof plainError>
   return [...messages, ...(left === 0 ? [] : [`${left} more emits were refused`])].map((message) => plainError(code, message));
 }
 
-/** Of the reserved `$` streams, a component may emit only on `$errors` and `$logs`. */
-const nameProblem = ({ name }: { name?: string }): string | null => (name === undefined ? null : emittedStreamProblem(name));
-
-const plainError = (code: string, message: string) => ({ name: code, code, message, stack: `${code}: ${message}` });
+function plainError(code: string, message: string) {
+  return { name: code, code, message, stack: `${code}: ${message}` };
+}
 
 /** A run that has ended, as it is stored. */
 export interface RunEntry extends Pick<FinishedRun, 'trigger' | 'method' | 'status' | 'duration_ms' | 'emitted'> {

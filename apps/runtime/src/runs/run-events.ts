@@ -1,5 +1,6 @@
 import { ksuid, type RunRequest, type SourceId } from '#contracts';
 import {
+  errorContext,
   errorEventJson,
   ERRORS_STREAM,
   eventRecord,
@@ -11,10 +12,9 @@ import {
   type Cause,
   spreadOver,
 } from '#events';
+import { rawHttpBody } from '../sandbox/wire/http-body.js';
 import type { Emit, LogLine, RunError } from '../sandbox/sandbox.js';
 import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
-
-const PLATFORM_VERSION = '0.1.0';
 
 /** A run with its event. */
 export type DueRun = RunRequest & { event: string };
@@ -67,27 +67,27 @@ export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogL
 /** The arguments are JSON text from the component. They were validated, and parsing those of a whole run would delay every other account. */
 const withArgs = (line: string, args: string | undefined): string => (args === undefined ? line : `${line.slice(0, -1)},"args":${args}}`);
 
-/** The id of a source's deployment, with its version if known. */
-export const deploymentIdOf = (sourceId: SourceId, version?: number): string => `d_${sourceId.slice('dc_'.length)}${version ?? ''}`;
-
-/** The record of an error of a run, as `$errors` shows it. */
-export function errorRecord(run: DueRun, error: RunError, deploymentId: string, passed = passedOn(run, 1)): EventToProduce {
+/** The record of an error of a run, as `$errors` shows it. @param version of the source's deployment, if known */
+export function errorRecord(
+  run: DueRun,
+  error: RunError,
+  version?: number,
+  passed = passedOn(run, 1),
+  original: unknown = originalOf(run),
+): EventToProduce {
   const ts = new Date().toISOString();
   const json = errorEventJson({
-    ...{ code: error.code ?? error.name, message: error.message, stack: error.stack, ts, originalEvent: originalEvent(run.event) },
-    context: {
-      id: ksuid(),
-      ts,
-      workflow_id: null,
-      source_id: run.source_id,
-      deployment_id: deploymentId,
-      source_type: run.trigger,
-      verified: false,
-      owner_id: run.owner_id,
-      platform_version: PLATFORM_VERSION,
-    },
+    ...{ code: error.code ?? error.name, message: error.message, stack: error.stack, ts, originalEvent: original },
+    context: errorContext({ id: ksuid(), ts, emitterId: run.source_id, sourceType: run.trigger, ownerId: run.owner_id, version }),
   });
   return ownRecord(run.source_id, ERRORS_STREAM, passed, json);
+}
+
+/** The event of a run, as its errors contain it. A large body of a request is not parsed here: it would delay every other account. */
+export function originalOf({ event, http_body }: DueRun): unknown {
+  if (http_body === undefined) return originalEvent(event);
+  const { bodyRaw, bodyBase64 } = rawHttpBody(Buffer.from(http_body, 'base64'));
+  return originalEvent(JSON.stringify({ ...(JSON.parse(event) as object), bodyRaw, bodyBase64, body: { $truncated: true } }));
 }
 
 /** The headers that each event of a run inherits. */
@@ -96,7 +96,10 @@ interface Passed {
   cause: Cause;
 }
 
-/** The headers that each event of a run inherits, including errors and logs: otherwise a source that listens to its own errors would never stop. */
+/**
+ * The headers that each event of a run inherits, including errors and logs: otherwise a source that listens to its own errors would never stop.
+ * @param events how many events of the same kind (emits, logs, errors) the run has
+ */
 export const passedOn = ({ hops = 0, cause, run_id }: Pick<DueRun, 'hops' | 'cause' | 'run_id'>, events: number): Passed => ({
   hops: hops + 1,
   cause: spreadOver(cause, events, run_id),

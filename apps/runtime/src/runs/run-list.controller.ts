@@ -1,8 +1,22 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { type EndedRun, FindRuns, findRuns, type FinishedRun, Invalid, ListRuns, listRuns, NotFound, type Page, pageOf } from '#contracts';
+import {
+  cursorOf,
+  type EventRun,
+  FindRuns,
+  findRuns,
+  type FinishedRun,
+  Invalid,
+  ListRuns,
+  listRuns,
+  NotFound,
+  type Page,
+  pageOf,
+  type SourceId,
+} from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
+import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { finishedRunOf } from './run.entity.js';
 import { attemptId } from '../retries/next-attempt.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
@@ -15,47 +29,51 @@ export class RunListController {
   constructor(
     private readonly runs: RunsRepository,
     private readonly retried: RetriedRunsRepository,
+    private readonly queue: QueuedRunsRepository,
     private readonly directory: EmitterDirectory,
     private readonly config: RuntimeConfig,
   ) {}
 
   @Handles(listRuns)
   async list(@Payload() { owner_id, source_id, limit, after, before }: ListRuns): Promise<Page<FinishedRun>> {
-    const window = { limit, after: positionOf('after', after), before: positionOf('before', before) };
+    const window = { limit, after: runIdOf('after', after), before: runIdOf('before', before) };
     if (!(await this.directory.findOwned(owner_id, source_id))) throw new NotFound('source', source_id);
     const { rows, total } = await this.runs.page(source_id, window);
-    const cursors = new Map(rows.map((row) => [row, cursorOf(row.position)]));
-    const { page_info } = pageOf(rows, total, (row) => cursors.get(row) ?? '');
-    return { page_info, data: rows.map(finishedRunOf) };
+    return pageOf(rows.map(finishedRunOf), total, ({ id }) => cursorOf(PREFIX + id));
   }
 
   @Handles(findRuns)
-  async find(@Payload() { owner_id, run_ids }: FindRuns): Promise<EndedRun[]> {
-    const attempts = new Map(run_ids.map((id) => [id, [id, ...this.config.retrySchedule.map((_, index) => attemptId(id, index + 2))]]));
-    const [ended, pending] = await Promise.all([
+  async find(@Payload() { owner_id, run_key, replayed }: FindRuns): Promise<EventRun[]> {
+    const firsts = [...(await this.runs.findOfEvent(owner_id, run_key)), ...replayed];
+    if (firsts.length === 0) return [];
+    const ids = firsts.map(({ run_id }) => run_id);
+    const attempts = new Map(ids.map((id) => [id, [id, ...this.config.retrySchedule.map((_, index) => attemptId(id, index + 2))]]));
+    const [ended, waiting, repeated] = await Promise.all([
       this.runs.findEnded(owner_id, [...attempts.values()].flat()),
-      this.retried.pending(run_ids),
+      this.queue.waiting(ids),
+      this.retried.pending(ids),
     ]);
     const rows = new Map(ended.map((row) => [row.id, row]));
-    return [...attempts].flatMap(([id, ids]) => {
-      const found = ids.flatMap((each) => rows.get(each) ?? []);
-      return found.length === 0 ? [] : [endedRun(id, found, pending.has(id))];
+    return firsts.flatMap(({ run_id: id, source_id }) => {
+      const found = (attempts.get(id) ?? []).flatMap((each) => rows.get(each) ?? []);
+      const isPending = repeated.has(id) || (found.length === 0 && waiting.has(id));
+      return found.length === 0 && !isPending ? [] : [eventRun(source_id, found, isPending)];
     });
   }
 }
 
-/** @param attempts that have ended, oldest first; at least one */
-function endedRun(id: string, attempts: EndedRunRow[], isPending: boolean): EndedRun {
-  const last = attempts.at(-1)!;
+/** @param attempts that have ended, oldest first */
+function eventRun(source_id: SourceId, attempts: EndedRunRow[], isPending: boolean): EventRun {
+  const last = attempts.at(-1);
   return {
-    id,
-    last_id: last.id,
-    status: isPending ? 'pending' : (last.listed?.status ?? null),
+    source_id,
+    last_id: last?.id ?? null,
+    status: isPending ? 'pending' : (last?.listed?.status ?? null),
     attempts: attempts.flatMap(({ listed }) => (listed && listed.status !== 'skipped' ? [attemptOf(listed)] : [])),
   };
 }
 
-function attemptOf({ started_at, duration_ms, error }: NonNullable<EndedRunRow['listed']>): EndedRun['attempts'][number] {
+function attemptOf({ started_at, duration_ms, error }: NonNullable<EndedRunRow['listed']>): EventRun['attempts'][number] {
   const { name, message } = (JSON.parse(error ?? 'null') ?? {}) as { name?: string; message?: string };
   return {
     ts: started_at.getTime(),
@@ -66,15 +84,14 @@ function attemptOf({ started_at, duration_ms, error }: NonNullable<EndedRunRow['
   };
 }
 
+/** A cursor contains the run's id, not its position: positions count the runs of all accounts. */
 const PREFIX = 'run_';
 
-const cursorOf = (position: number): string => Buffer.from(`${PREFIX}${position}`).toString('base64url');
-
-/** The position in a cursor; an empty cursor counts as absent. Throws Invalid if the text is not a cursor of this list. */
-function positionOf(field: 'after' | 'before', cursor: string | undefined): number | undefined {
+/** The run of a cursor; an empty cursor counts as absent. Throws Invalid if the text is not a cursor of this list. */
+function runIdOf(field: 'after' | 'before', cursor: string | undefined): string | undefined {
   if (cursor === undefined || cursor === '') return undefined;
-  const position = /^run_(\d{1,15})$/.exec(Buffer.from(cursor, 'base64url').toString('utf8'))?.[1];
-  if (position === undefined || cursorOf(Number(position)) !== cursor)
+  const runId = /^run_([\x21-\x7e]{1,256})$/.exec(Buffer.from(cursor, 'base64url').toString('utf8'))?.[1];
+  if (runId === undefined || cursorOf(PREFIX + runId) !== cursor)
     throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
-  return Number(position);
+  return runId;
 }

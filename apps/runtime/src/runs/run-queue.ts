@@ -8,6 +8,7 @@ import { counter, LOG, type Log } from '#observability';
 import { RunLanes, RUNS_GROUP } from './run-lanes.js';
 import { RunsService } from './runs.service.js';
 import { RuntimeConfig } from '../runtime.config.js';
+import { QueueSignal } from '../queue/queue-signal.js';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 
 /** Runs of an account that this replica holds in its lanes; the rest waits in the database. */
@@ -31,6 +32,8 @@ interface Account {
   /** With fewer runs than this left, the lanes are filled up from the database; 0: nothing waits there. */
   refillBelow: number;
   filling: Promise<void> | undefined;
+  /** Runs were added while it was being filled, perhaps too late to be seen. */
+  isOutdated: boolean;
 }
 
 /**
@@ -48,7 +51,7 @@ interface Account {
 export class RunQueue implements BeforeApplicationShutdown {
   private readonly replica = randomUUID();
   private readonly accounts = new Map<UserId, Account>();
-  private readonly full = new LRUCache<UserId, boolean>({ max: 10_000, ttl: FULL_FOR_MS });
+  private readonly full = new LRUCache<UserId, Promise<boolean>>({ max: 10_000, ttl: FULL_FOR_MS });
   private looking = false;
 
   constructor(
@@ -57,17 +60,20 @@ export class RunQueue implements BeforeApplicationShutdown {
     private readonly lanes: RunLanes,
     private readonly consumers: Consumers,
     private readonly config: RuntimeConfig,
+    signal: QueueSignal,
     @Inject(LOG) private readonly log: Log,
-  ) {}
+  ) {
+    signal.listen((id) => this.fill(id));
+  }
 
   /** Returns the tasks of a batch of due runs, in order. Runs that have to wait are in the database when it resolves. */
   async plan(due: RunRequest[]): Promise<Task[][]> {
     const sources = [...new Set(due.map(({ source_id }) => source_id))];
     const accounts = [...new Set(due.map(({ owner_id }) => owner_id))];
-    const { idle, waiting } = await this.queue.standing(sources, accounts);
+    const { inactive, waiting } = await this.queue.obstacles(sources, accounts);
     const ready = new Map(accounts.map((id) => [id, readyOf(this.accounts.get(id))]));
     const verdicts = due.map((run): 'drop' | 'wait' | 'run' => {
-      if (!run.hook && idle.has(run.source_id)) return 'drop';
+      if (!run.hook && inactive.has(run.source_id)) return 'drop';
       const before = ready.get(run.owner_id) ?? 0;
       if (waiting.has(run.owner_id) || before >= READY_PER_ACCOUNT) {
         // later runs of the account wait behind it
@@ -97,7 +103,7 @@ export class RunQueue implements BeforeApplicationShutdown {
     try {
       for (const account of await this.queue.accountsWaiting(this.replica)) {
         if (this.accounts.get(account)?.stored.size) await this.queue.lease(account, this.replica, LEASE_SECONDS);
-        this.fill(account);
+        void this.fill(account);
       }
     } catch (error) {
       this.log.warn({ err: error }, 'queue.not-read');
@@ -107,10 +113,13 @@ export class RunQueue implements BeforeApplicationShutdown {
   }
 
   /** Whether too many runs of the account wait for it to queue more by its endpoints. */
-  async isFull(id: UserId): Promise<boolean> {
+  isFull(id: UserId): Promise<boolean> {
     let full = this.full.get(id);
-    if (full === undefined)
-      this.full.set(id, (full = (await this.queue.count(id, this.config.maxQueuedRuns)) >= this.config.maxQueuedRuns));
+    if (full) return full;
+    const { maxQueuedRuns } = this.config;
+    full = this.queue.count(id, maxQueuedRuns).then((count) => count >= maxQueuedRuns);
+    this.full.set(id, full);
+    full.catch(() => this.full.delete(id));
     return full;
   }
 
@@ -132,7 +141,7 @@ export class RunQueue implements BeforeApplicationShutdown {
       if (direct.has(run_id)) stored.add(run_id);
     }
     queued.inc(runs.length);
-    for (const account of accounts) this.fill(account);
+    for (const account of accounts) void this.fill(account);
   }
 
   private drop(runs: RunRequest[]): void {
@@ -165,7 +174,8 @@ export class RunQueue implements BeforeApplicationShutdown {
 
   private account(id: UserId): Account {
     let account = this.accounts.get(id);
-    if (!account) this.accounts.set(id, (account = { direct: new Map(), stored: new Set(), refillBelow: 0, filling: undefined }));
+    if (!account)
+      this.accounts.set(id, (account = { direct: new Map(), stored: new Set(), refillBelow: 0, filling: undefined, isOutdated: false }));
     return account;
   }
 
@@ -173,19 +183,30 @@ export class RunQueue implements BeforeApplicationShutdown {
     const account = this.account(owner_id);
     account.direct.delete(run_id);
     account.stored.delete(run_id);
-    if (readyOf(account) < account.refillBelow) this.fill(owner_id);
-    else if (readyOf(account) === 0 && !account.filling) this.accounts.delete(owner_id);
+    if (account.filling) return;
+    if (readyOf(account) < account.refillBelow) void this.fill(owner_id);
+    else if (readyOf(account) === 0) this.accounts.delete(owner_id);
   }
 
-  /** Puts waiting runs of the account into its lanes. */
-  private fill(id: UserId): void {
+  /** Puts waiting runs of the account into its lanes; resolves when those are in lanes that were added before the call. */
+  private fill(id: UserId): Promise<void> {
     const account = this.account(id);
-    account.filling ??= this.takeNext(id, account)
+    account.isOutdated = true;
+    account.filling ??= this.takeAll(id, account)
       .catch((error: Error) => this.log.warn({ account_id: id, err: error }, 'queue.not-read'))
       .finally(() => {
         account.filling = undefined;
-        if (readyOf(account) === 0) this.accounts.delete(id);
+        if (account.isOutdated) void this.fill(id);
+        else if (readyOf(account) === 0) this.accounts.delete(id);
       });
+    return account.filling;
+  }
+
+  private async takeAll(id: UserId, account: Account): Promise<void> {
+    while (account.isOutdated) {
+      account.isOutdated = false;
+      await this.takeNext(id, account);
+    }
   }
 
   private async takeNext(id: UserId, account: Account): Promise<void> {

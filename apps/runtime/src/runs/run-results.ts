@@ -2,15 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { type RunRequest, switchOffSource } from '#contracts';
 import { isOfData, isTransient } from '#database';
+import { AccountPace, MS_PER_UNIT } from '#fairness';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { Quotas } from '../quotas/quotas.js';
-import type { RunOutcome, RunStatus } from '../sandbox/sandbox.js';
+import type { ComponentDescription, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
-import { notKept, type RunEffects, runEffects, skippedEntry } from './run-effects.js';
+import { notKept, type RunEffects, runEffects, skippedEntry, switchedOff } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { DB_PROP, keepsOrder, type RunSource } from './run-sources.js';
 import { RunsRepository } from './runs.repository.js';
@@ -20,7 +21,13 @@ const LONGEST_PAUSE_MS = 16_000;
 
 /** A source is switched off after this many consecutive runs that ended their process. */
 const KILLS_IN_ROW = 3;
-const KILLED: RunStatus[] = ['memory', 'crashed', 'killed', 'timeout'];
+/** Runs that ended their process. */
+export const KILLED: RunStatus[] = ['memory', 'crashed', 'killed', 'timeout'];
+
+/** The part of a source that the outcome of a run needs. */
+export interface StoredSource extends Pick<RunSource, 'state'> {
+  description: Pick<ComponentDescription, 'dedupe' | 'retries'>;
+}
 
 /** The stored state before a run, and the effects after it. */
 @Injectable()
@@ -32,6 +39,7 @@ export class RunResults {
     private readonly deployments: DeploymentsRepository,
     private readonly messages: Messages,
     private readonly config: RuntimeConfig,
+    private readonly pace: AccountPace,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
@@ -66,11 +74,14 @@ export class RunResults {
    * Returns false if the outcome of this run is already stored. If the database refuses the data, an error event is stored instead.
    * @param before the dedupe state with which the run started
    */
-  async store(run: DueRun, { state, description }: RunSource, outcome: RunOutcome, before: DedupeState): Promise<boolean> {
+  async store(run: DueRun, { state, description }: StoredSource, outcome: RunOutcome, before: DedupeState): Promise<boolean> {
     const source = { sourceId: state.source_id, ownerId: state.owner_id, version: state.version };
     const settings = { counted: this.quotas.counted, schedule: this.config.retrySchedule };
+    const begun = performance.now();
+    const effects = runEffects(run, source, description, outcome, before, settings);
+    this.pace.spend(run.owner_id, (performance.now() - begun) / MS_PER_UNIT);
     try {
-      return await this.write(run, runEffects(run, source, description, outcome, before, settings));
+      return await this.write(run, effects);
     } catch (error) {
       if (!isOfData(error)) throw error;
       this.log.error({ run_id: run.run_id, source_id: state.source_id, err: error }, 'run.not-kept');
@@ -78,14 +89,18 @@ export class RunResults {
     }
   }
 
-  /** Switches a source off whose runs keep ending their processes. */
-  async countKill({ state: { source_id, owner_id }, killsInRow }: RunSource, status: RunStatus): Promise<void> {
-    const killed = KILLED.includes(status);
-    if (!killed && killsInRow === 0) return;
-    const kills = await this.deployments.countKill(source_id, killed);
-    if (!killed || kills < KILLS_IN_ROW) return;
-    const command = { owner_id, id: source_id, reason: `${kills} consecutive runs ended their process; the last one: ${status}` };
-    await this.messages.request(switchOffSource, command, { key: owner_id });
+  /**
+   * Switches a source off whose runs keep ending their processes. The report is stored with the count: the runtime may end before the catalog replies. If
+   * the source is not switched off then, its next such run does it.
+   */
+  async countKill(run: DueRun, { state: { source_id, owner_id }, killsInRow }: RunSource, status: RunStatus): Promise<void> {
+    if (!KILLED.includes(status)) return killsInRow === 0 ? undefined : this.deployments.resetKills(source_id);
+    const reasonOf = (kills: number) => `${kills} consecutive runs ended their process; the last one: ${status}`;
+    const kills = await this.deployments.countKill(source_id, (count) =>
+      count === KILLS_IN_ROW ? [switchedOff(run, reasonOf(count))] : [],
+    );
+    if (kills < KILLS_IN_ROW) return;
+    await this.messages.request(switchOffSource, { owner_id, id: source_id, reason: reasonOf(kills) }, { key: owner_id });
   }
 
   /** The component may have changed other systems: waits for a database that is down for a moment, rather than repeat the run. */

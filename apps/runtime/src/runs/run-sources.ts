@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { RunRequest } from '#contracts';
+import { type RunRequest, SluiceError } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { CodeCache } from '../components/code-cache.js';
 import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
 import type { DeployedState } from '../deployments/hook-runs.js';
 import type { ComponentCode, ComponentDescription } from '../sandbox/sandbox.js';
-import { timerEvent } from '../timers/next-tick.js';
+import { requestedEvent } from '../timers/next-tick.js';
 
 export const DB_PROP = '$.service.db';
 
@@ -18,6 +18,9 @@ export interface RunSource {
   description: ComponentDescription;
 }
 
+/** A source whose code the catalog does not have, for example because it was restored from an older backup. */
+export type SourceWithoutCode = Pick<RunSource, 'state'> & { component: null };
+
 /** Finds what a run executes: the source as it is now or, for a hook, as it was when the hook became due. */
 @Injectable()
 export class RunSources {
@@ -28,12 +31,15 @@ export class RunSources {
   ) {}
 
   /** Undefined if the source does not exist. Throws TimedOut or Unavailable if the code cannot be fetched now. */
-  async find(run: RunRequest): Promise<RunSource | 'inactive' | undefined> {
+  async find(run: RunRequest): Promise<RunSource | SourceWithoutCode | 'inactive' | undefined> {
     const found = run.hook ? { state: hookedState(run)!, killsInRow: 0 } : await this.deployed(run.source_id);
     if (!found) return undefined;
     if (!found.state.active && !run.hook) return 'inactive';
-    const { component, description } = await this.codes.get(found.state.deployment.code_hash);
-    return { ...found, component, description };
+    const code = await this.codes.get(found.state.deployment.code_hash).catch((error: unknown) => {
+      if (error instanceof SluiceError && error.code === 'not_found') return null;
+      throw error;
+    });
+    return code ? { ...found, ...code } : { state: found.state, component: null };
   }
 
   private async deployed(sourceId: string): Promise<Pick<RunSource, 'state' | 'killsInRow'> | undefined> {
@@ -64,6 +70,5 @@ export const respondsWhenStored = ({ configurable_props }: ComponentDescription)
 
 /** The event of a run that was requested without one. */
 export function eventOfTimer({ deployment }: DeployedState): string {
-  const [schedule] = Object.values(deployment.schedules);
-  return JSON.stringify(schedule ? timerEvent(schedule, new Date()) : {});
+  return requestedEvent(Object.values(deployment.schedules)[0]);
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { SourceId, UserId } from '#contracts';
+import { runIdOf, runKeyOf } from '#events';
 import { createLog } from '#observability';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
@@ -10,7 +11,7 @@ import { SourceStateRepository } from '../source-state/source-state.repository.j
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import { type RunEffects, type RunEntry, skippedEntry } from './run-effects.js';
-import { RunsRepository } from './runs.repository.js';
+import { type RunsPage, RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
 
 const SOURCE = 'dc_1' as SourceId;
@@ -107,10 +108,14 @@ describe('the effects of a run', () => {
     expect(await finish('r160', { entry: entry(160) })).toBe(false);
     const first = await runs.page(SOURCE, { limit: 2 });
     expect([first.total, first.rows.map(({ run_id }) => run_id)]).toEqual([100, ['r160', 'r159']]);
-    const { position } = first.rows[1]!;
-    expect((await runs.page(SOURCE, { limit: 1, after: position })).rows[0]).toMatchObject({ run_id: 'r158', duration_ms: 158 });
-    expect((await runs.page(SOURCE, { limit: 9, before: position })).rows.map(({ run_id }) => run_id)).toEqual(['r160']);
-    expect((await runs.page(SOURCE, { limit: 100, after: position })).rows.at(-1)?.run_id).toBe('r61');
+    const page = async (window: RunsPage) => (await runs.page(SOURCE, window)).rows.map(({ run_id }) => run_id);
+    expect((await runs.page(SOURCE, { limit: 1, after: 'r159' })).rows[0]).toMatchObject({ run_id: 'r158', duration_ms: 158 });
+    expect(await page({ limit: 9, before: 'r159' })).toEqual(['r160']);
+    expect(await page({ limit: 1, before: 'r158' })).toEqual(['r159']);
+    expect(await page({ limit: 9, after: 'r159', before: 'r157' })).toEqual(['r158']);
+    expect((await page({ limit: 100, after: 'r159' })).at(-1)).toBe('r61');
+    // older than all that are listed
+    expect([await page({ limit: 9, after: 'r1' }), await page({ limit: 2, before: 'r1' })]).toEqual([[], ['r62', 'r61']]);
     const { rows } = await fresh.database.query<{ kept: number }>('SELECT count(*)::int AS kept FROM finished_run');
     expect(rows[0]!.kept).toBeLessThan(100 + 51);
     expect((await runs.page('dc_2', { limit: 2 })).total).toBe(0);
@@ -164,6 +169,22 @@ describe('a source that several replicas run', () => {
     await Promise.all(replicas.map((locks) => locks.close()));
   });
 
+  it('has one run at a time in one replica, in order, even after one that failed', async () => {
+    const locks = new SourceLocks(fresh.database, createLog('test', 'silent'));
+    const seen: string[] = [];
+    const run = (name: string) =>
+      locks.alone(SOURCE, async () => {
+        seen.push(`${name} begins`);
+        await fresh.database.query('SELECT pg_sleep(0.02)');
+        seen.push(`${name} ends`);
+        if (name === 'one') throw new Error('failed');
+      });
+    const [one] = await Promise.allSettled(['one', 'two', 'three'].map(run));
+    expect(one!.status).toBe('rejected');
+    expect(seen).toEqual(['one begins', 'one ends', 'two begins', 'two ends', 'three begins', 'three ends']);
+    await locks.close();
+  });
+
   it('is free again when the replica that ran it dies', async () => {
     const [one, two] = [1, 2].map(() => new SourceLocks(fresh.database, createLog('test', 'silent')));
     await one!.alone(SOURCE, async () => {
@@ -174,5 +195,29 @@ describe('a source that several replicas run', () => {
     });
     expect(await one!.alone('dc_3', async () => 'reconnected')).toBe('reconnected');
     await Promise.all([one!.close(), two!.close()]);
+  });
+});
+
+describe('the runs of an event', () => {
+  const emitted = { emitterId: 'dc_9' as SourceId, stream: 'default', emitId: 'é\u0000\n' };
+  const find = async (owner: UserId = ACCOUNT) => (await runs.findOfEvent(owner, runKeyOf(emitted))).map(({ source_id }) => source_id);
+  const deploy = (source: string, owner: string) =>
+    fresh.database.query(
+      `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, name_slug)
+       VALUES ($1, $2, true, 1, 'h', '{}', '{}', 'n')`,
+      [source, owner],
+    );
+  const run = (source_id: SourceId) =>
+    ({ run_id: runIdOf(emitted, source_id), source_id, owner_id: ACCOUNT, trigger: 'event', due_at_ms: 1 }) as const;
+
+  it('are those of all sources of the account that have ended or wait', async () => {
+    for (const id of ['dc_1', 'dc_2', 'dc_3']) await deploy(id, ACCOUNT);
+    await deploy('dc_4', 'u_2');
+    await runs.finish(run('dc_1'), nothing);
+    await queue.add([run('dc_2')]);
+    await runs.finish(run('dc_4'), nothing);
+    expect(await find()).toEqual(['dc_1', 'dc_2']);
+    expect(await find('u_2')).toEqual(['dc_4']);
+    expect(await queue.waiting([run('dc_1').run_id, run('dc_2').run_id])).toEqual(new Set([run('dc_2').run_id]));
   });
 });

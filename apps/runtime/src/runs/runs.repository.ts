@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import type { RunRequest } from '#contracts';
+import type { RunRequest, SourceId, UserId } from '#contracts';
 import { Database, JointWrites, Lookups, type Session } from '#database';
 import type { OutgoingRecord } from '#messaging';
 import { addedToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
@@ -44,11 +44,11 @@ export interface EndedRunRow {
 
 type Nullable<T> = { [Key in keyof T]: T[Key] | null };
 
-/** The window of a page, by positions. */
+/** The window of a page, by ids of runs. */
 export interface RunsPage {
   limit: number;
-  after?: number;
-  before?: number;
+  after?: string;
+  before?: string;
 }
 
 /** Prepared SQL: each run executes it. */
@@ -145,9 +145,32 @@ export class RunsRepository {
       text: `SELECT * FROM finished_run WHERE source_id = $1 ORDER BY position DESC LIMIT ${LISTED}`,
       values: [sourceId],
     });
-    const within = rows.filter(({ position: at }) => (after === undefined || at < after) && (before === undefined || at > before));
+    // a run that is not listed any longer is older than all that are
+    const placeOf = (runId: string): number => {
+      const place = rows.findIndex(({ run_id }) => run_id === runId);
+      return place === -1 ? rows.length : place;
+    };
+    const within = rows.slice(after === undefined ? 0 : placeOf(after) + 1, before === undefined ? undefined : placeOf(before));
     const backwards = before !== undefined && after === undefined;
     return { rows: backwards ? within.slice(-limit) : within.slice(0, limit), total: rows.length };
+  }
+
+  /** The first attempts of the runs that an event caused itself, of all sources of the account. @param runKey `runKeyOf` the event */
+  async findOfEvent(ownerId: UserId, runKey: string): Promise<{ run_id: string; source_id: SourceId }[]> {
+    const { rows } = await this.database.query<{ run_id: string; source_id: SourceId }>({
+      name: 'runs-of-event',
+      // `runIdOf` of each source: no run names its event. Each is looked up by its index, whatever the planner assumes about the size of the tables
+      text: `SELECT run.id AS run_id, source_id
+             FROM deployment CROSS JOIN LATERAL (
+               SELECT 'event-' || left(encode(sha256($2 || convert_to(source_id, 'UTF8')), 'hex'), 40) AS id
+             ) AS run
+             LEFT JOIN LATERAL (SELECT run_id FROM run_done WHERE run_id = run.id LIMIT 1) AS done ON true
+             LEFT JOIN LATERAL (SELECT run_id FROM queued_run WHERE run_id = run.id LIMIT 1) AS queued ON true
+             WHERE owner_id = $1 AND (done.run_id IS NOT NULL OR queued.run_id IS NOT NULL)
+             ORDER BY source_id`,
+      values: [ownerId, Buffer.from(runKey)],
+    });
+    return rows;
   }
 
   /** Those of an account's runs that have ended. `listed`: null if they have left the list. */

@@ -2,15 +2,29 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { RunRequest } from '#contracts';
 import { LOG, type Log } from '#observability';
 import { Stats } from '#stats';
+import { AccountPace, EVENT_UNITS, MS_PER_UNIT } from '#fairness';
 import { Quotas } from '../quotas/quotas.js';
 import type { HttpReply, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
-import { RunResults } from './run-results.js';
-import { errorLine, overQuota } from './run-effects.js';
+import type { DedupeState } from '../source-state/dedupe.js';
+import { KILLED, RunResults, type StoredSource } from './run-results.js';
+import { errorLine, overQuota, withoutCode } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { RunLanes } from './run-lanes.js';
-import { eventOfTimer, keepsOrder, respondsWhenStored, runsAtATime, type RunSource, RunSources } from './run-sources.js';
+import {
+  eventOfTimer,
+  keepsOrder,
+  respondsWhenStored,
+  runsAtATime,
+  type RunSource,
+  RunSources,
+  type SourceWithoutCode,
+} from './run-sources.js';
 import { SandboxRuns } from './sandbox-runs.js';
 import { SourceLocks } from './source-locks.js';
+
+/** The cost of a run in units of its account's pace, and the additional cost of one that is killed, because its process is started again. */
+const RUN_UNITS = 1;
+const KILL_UNITS = 20;
 
 /** Called while a run is carried out. */
 export interface RunWatch {
@@ -22,13 +36,14 @@ export interface RunWatch {
 /**
  * Carries out a run that is due:
  *
- *   the source and its code ─► quota ─► its turn ─► the sandbox ─► outcome stored in one transaction ─► counted
+ *   the source and its code ─► quota ─► the account's pace ─► its turn ─► the sandbox ─► outcome stored in one transaction ─► counted
  */
 @Injectable()
 export class RunsService {
   constructor(
     private readonly sources: RunSources,
     private readonly quotas: Quotas,
+    private readonly pace: AccountPace,
     private readonly lanes: RunLanes,
     private readonly locks: SourceLocks,
     private readonly sandbox: SandboxRuns,
@@ -43,18 +58,20 @@ export class RunsService {
     if (isDone) return null;
     if (!source) return this.skip(request, 'the source does not exist', { isListed: false });
     if (source === 'inactive') return this.skip(request, 'the source is not active');
+    if (source.component === null) return this.failWithoutCode(request, source);
     const { state, description } = source;
     if (request.hook && !description.hooks.includes(request.hook.method)) {
       await this.results.storeMissingHook(request);
       return null;
     }
     this.lanes.learn(state.source_id, runsAtATime(description));
-    const run: DueRun = { ...request, event: request.event ?? (request.hook ? 'null' : eventOfTimer(state)) };
+    const run = dueRun(request, source);
     // hooks set up and clean up: they run over quota, too
     if (!run.hook && !(await this.quotas.allow(state.owner_id))) {
       await this.quotas.notify(state.source_id, overQuota(run));
       return this.skip(run, 'the account is over its quota');
     }
+    await this.pace.runTurn(state.owner_id, RUN_UNITS);
     const carryOut = () => this.carryOut(run, source, watch);
     return keepsOrder(description) ? this.locks.alone(state.source_id, carryOut) : carryOut();
   }
@@ -69,12 +86,29 @@ export class RunsService {
       onRespond: respondsWhenStored(source.description) ? hold : onRespond,
     });
     onOutcome?.();
-    const written = await this.results.store(run, source, outcome, before.dedupe);
+    const { emits, mainMs } = outcome;
+    this.pace.spendOn(
+      'run',
+      run.owner_id,
+      emits.length * EVENT_UNITS + mainMs / MS_PER_UNIT + (KILLED.includes(outcome.status) ? KILL_UNITS : 0),
+    );
+    await this.store(run, source, outcome, before.dedupe);
     if (held) onRespond?.(held);
-    if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
-    await this.results.countKill(source, outcome.status);
-    this.logFinished(run, outcome, written);
+    await this.results.countKill(run, source, outcome.status);
     return outcome.status;
+  }
+
+  /** The run would fail again. */
+  private async failWithoutCode(request: RunRequest, { state }: SourceWithoutCode): Promise<RunStatus> {
+    await this.pace.runTurn(state.owner_id, RUN_UNITS);
+    await this.store(dueRun(request, { state }), { state, description: { dedupe: null } }, withoutCode, {});
+    return withoutCode.status;
+  }
+
+  private async store(run: DueRun, source: StoredSource, outcome: RunOutcome, before: DedupeState): Promise<void> {
+    const written = await this.results.store(run, source, outcome, before);
+    if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
+    this.logFinished(run, outcome, written);
   }
 
   private logFinished(run: DueRun, { status, error, emits, wallMs }: RunOutcome, written: boolean): void {
@@ -98,3 +132,8 @@ export class RunsService {
     return null;
   }
 }
+
+const dueRun = (request: RunRequest, { state }: Pick<RunSource, 'state'>): DueRun => ({
+  ...request,
+  event: request.event ?? (request.hook ? 'null' : eventOfTimer(state)),
+});

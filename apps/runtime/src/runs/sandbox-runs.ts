@@ -8,7 +8,7 @@ import { openedProps } from '../deployments/opened-props.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { type RunError, type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
 import { ComponentConsole } from './component-console.js';
-import { deploymentIdOf, type DueRun, errorRecord } from './run-events.js';
+import { type DueRun, errorRecord } from './run-events.js';
 import { runsAtATime, type RunSource } from './run-sources.js';
 
 const DEACTIVATE_MS = 10_000;
@@ -41,6 +41,7 @@ export class SandboxRuns {
       props: { ...openedProps(this.box, source_id, deployment), ...timers },
       endpoint: deployment.endpoint_key === null ? null : endpointUrl(this.config.endpointsUrl, deployment.endpoint_key),
       event: run.hook ? undefined : run.event,
+      httpBody: run.http_body,
       concurrency: runsAtATime(description),
       ...given,
       onLateError: (error) => void this.publishLate(run, version, error),
@@ -53,7 +54,7 @@ export class SandboxRuns {
 
   /** An error of code that a run left running: the run is already stored, so the error becomes a separate event. */
   private async publishLate(run: DueRun, version: number, error: RunError): Promise<void> {
-    const event = errorRecord(run, error, deploymentIdOf(run.source_id, version));
+    const event = errorRecord(run, error, version);
     await this.publisher
       .send([{ topic: EVENTS_TOPIC, ...event }])
       .catch((err: Error) => this.log.warn({ run_id: run.run_id, source_id: run.source_id, err }, 'run.late-error-not-published'));

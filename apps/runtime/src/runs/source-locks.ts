@@ -9,10 +9,12 @@ const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
 
 /**
- * One run of a source at a time over all replicas. Within a replica, its lanes ensure that. Runs of two replicas can overlap for requests that the
- * component responds to itself, and for the last runs of a partition that has just moved.
+ * One run of a source at a time over all replicas. Within a replica, its lanes usually ensure that, but runs that waited in lanes for
+ * `concurrency: n` can overlap when a new component allows one at a time. Runs of two replicas can overlap for requests that the component responds
+ * to itself, and for the last runs of a partition that has just moved.
  *
- * Advisory locks, all of them on one connection: a process that ends loses its locks, and no run occupies a connection of the pool.
+ * Advisory locks, all of them on one connection: a process that ends loses its locks, and no run occupies a connection of the pool. PostgreSQL grants
+ * a connection its own locks again, so the runs of this replica form a queue first.
  */
 @Injectable()
 export class SourceLocks {
@@ -20,21 +22,25 @@ export class SourceLocks {
   private connection: Promise<PoolClient> | undefined;
   /** Settled when the connection is free. */
   private turn: Promise<unknown> = Promise.resolve();
+  /** Settled when the last run of a source has ended in this replica. */
+  private readonly lastRuns = new Map<string, Promise<void>>();
 
   constructor(
     private readonly database: Database,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** Waits until no other replica runs the source, then does the work. Throws a transient error if the database is down. */
+  /** Waits until nothing else runs the source, then does the work. Throws a transient error if the database is down. */
   async alone<T>(sourceId: string, work: () => Promise<T>): Promise<T> {
-    const client = await this.acquire(sourceId);
+    const before = this.lastRuns.get(sourceId);
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    this.lastRuns.set(sourceId, ended);
     try {
-      return await work();
+      await before;
+      return await this.withLock(sourceId, work);
     } finally {
-      await this.query(client, 'source-unlock', 'pg_advisory_unlock', sourceId).catch(() => {
-        // the connection is gone, and the lock with it
-      });
+      end();
+      if (this.lastRuns.get(sourceId) === ended) this.lastRuns.delete(sourceId);
     }
   }
 
@@ -44,6 +50,17 @@ export class SourceLocks {
     const client = await this.connection?.catch(() => undefined);
     this.connection = undefined;
     client?.release(true);
+  }
+
+  private async withLock<T>(sourceId: string, work: () => Promise<T>): Promise<T> {
+    const client = await this.acquire(sourceId);
+    try {
+      return await work();
+    } finally {
+      await this.query(client, 'source-unlock', 'pg_advisory_unlock', sourceId).catch(() => {
+        // the connection is gone, and the lock with it
+      });
+    }
   }
 
   private async acquire(sourceId: string): Promise<PoolClient> {

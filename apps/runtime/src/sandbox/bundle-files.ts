@@ -19,7 +19,7 @@ const mostBytes = 4 << 20;
 
 /**
  * Bundles a component and its relative imports into one ES module. The bundler runs in the jail, because it reads untrusted code. Imports of packages
- * are kept, and the guest resolves them from its list.
+ * are kept, and the guest resolves them from its list. It ends with a source map, so that errors name the author's lines.
  * @throws ComponentRejected, CallerGone
  */
 export async function bundleFiles(
@@ -60,6 +60,8 @@ function bundlerArguments(entry: string): string[] {
     // A CommonJS neighbour's `require` finds the packages of this component
     '--banner:js=const require = globalThis[Symbol.for("sluice.require")](import.meta.url);',
     '--charset=utf8',
+    '--sourcemap=inline',
+    '--sources-content=false',
     '--color=false',
     '--log-level=error',
     '--log-limit=1',

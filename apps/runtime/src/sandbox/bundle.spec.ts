@@ -62,6 +62,19 @@ describe('a component with neighbours', () => {
     expect(outcome.emits).toEqual([{ event: '["hi","r",1]' }]);
   });
 
+  it.each([
+    ['JavaScript', 'mjs', ''],
+    ['TypeScript', 'ts', 'enum A { B }\n'],
+  ])('of %s fails with the positions in the files of its author', async (_, ending, first) => {
+    const files = {
+      [`a/b.${ending}`]: `import { fail } from "./c.${ending}";\n${first}export default { name: "n",\n  run() {\n    fail();\n  } }`,
+      [`a/c.${ending}`]: '// a comment\nexport const fail = () => {\n  throw new Error("x"); };',
+    };
+    const { error } = await sandbox.run(jobOf(await sandbox.bundle({ entry: `a/b.${ending}`, files })));
+    const positions = [...error!.stack.matchAll(/component:\/\/\/\w+\/(\S+:\d+):\d+/g)].map(([, position]) => position);
+    expect(positions).toEqual([`a/c.${ending}:3`, `a/b.${ending}:${first === '' ? 4 : 5}`]);
+  });
+
   it.each<[string, Record<string, string>, string, number | null]>([
     [
       'an import that is not there',

@@ -6,6 +6,8 @@ import { defaultEgressLimits } from './egress/egress-budget.js';
 import { closedBuiltIns } from './guest/built-ins.js';
 import { tmpBytes } from './jail/command-line.js';
 import { defaultLimits } from './sandbox-config.js';
+import { readSandboxConfig } from './sandbox.provider.js';
+import { longestDbKey } from './wire/names.js';
 
 const page = readFileSync(new URL('../../../../docs/reference/components.md', import.meta.url), 'utf8');
 
@@ -16,19 +18,33 @@ const rows = new Map(
 const MiB = 1 << 20;
 
 describe('docs/reference/components.md', () => {
-  const { wallMs, cpuMs, memoryMb, heapMb, emits, emittedBytes, eventBytes, eventDepth, logs, logBytes, dbBytes, dbKeys, respondBytes } =
-    defaultLimits;
+  const {
+    wallMs,
+    cpuMs,
+    silenceCpuMs,
+    memoryMb,
+    heapMb,
+    emits,
+    emittedBytes,
+    eventBytes,
+    eventDepth,
+    logs,
+    logBytes,
+    dbBytes,
+    dbKeys,
+    respondBytes,
+  } = defaultLimits;
   const { connections, perMinute, bytesDown, bytesUp, lifeMs, idleMs } = defaultEgressLimits;
 
   it.each([
-    ['time of a run', `${wallMs / 1000} s, of which ${cpuMs / 1000} s CPU time`],
+    ['time of a run', `${wallMs / 1000} s, of which ${cpuMs / 1000} s CPU time, at most ${silenceCpuMs / 1000} s of it`],
     ['memory', `${memoryMb} MB for the process, ${heapMb} MB for JavaScript objects`],
     ['temporary files', `${tmpBytes / MiB} MB in \`/tmp\`, ${defaultLimits.temporaryFiles} files and folders`],
     ['emits', `${emits} per run, together at most ${emittedBytes / MiB} MiB`],
     ['an event', `${eventBytes / MiB} MiB of JSON`],
     ['an event', `nested ${eventDepth} levels deep`],
     ['log lines', `${logs} per run, ${logBytes} characters each`],
-    ['`this.db`', `${dbBytes / MiB} MiB, ${dbKeys} keys`],
+    ['`this.db`', `${dbBytes / MiB} MiB, ${dbKeys} keys of at most ${longestDbKey} bytes`],
     ['response of `respond`', `${respondBytes / MiB} MiB`],
     ['body of a request to an endpoint', `${RuntimeConfig.read({}).maxEndpointBodyBytes / 1024} KiB`],
     ['connections of an account', `${connections} at a time, ${perMinute} per minute`],
@@ -37,6 +53,8 @@ describe('docs/reference/components.md', () => {
       `${bytesDown / MiB} MiB received, ${bytesUp / MiB} MiB sent, ${lifeMs / 60_000} minutes; ${idleMs / 1000} s without a byte`,
     ],
   ])('states the limit of %s: %s', (name, limit) => expect(rows.get(name)).toContain(limit));
+
+  it('states the limits without a configuration', () => expect(readSandboxConfig().limits).toEqual(defaultLimits));
 
   it('names packages that are part of Sluice, and modules that are closed', () => {
     const [, packages = ''] = /^- Part of Sluice, and there at once: (.*?) and some more/ms.exec(page) ?? [];

@@ -46,6 +46,18 @@ describe('inspecting a component', () => {
       'TypeScript with types alone imported',
       'import type { Readable } from "stream"; export default { name: "n", run(s: Readable) { return s } }',
     ],
+    [
+      'TypeScript with types among the imported names',
+      'import { defineSource, SourceHttpRunOptions } from "@pipedream/types"; import axios, { AxiosRequestConfig as Config } from "axios"; export default defineSource({ name: "n", async run(event: SourceHttpRunOptions) { const config: Config = {}; axios.get(event.path, config) } })',
+    ],
+    [
+      'TypeScript that imports nothing but types',
+      'import Axios, * as others from "axios"; import { AxiosError } from "axios"; module.exports = { name: "n", run(a: Axios, b: others.X, c: AxiosError) {} }',
+    ],
+    [
+      'TypeScript with an enum and types among the imported names',
+      'import { AxiosError } from "axios"; enum A { B = 1 }\nexport default { name: "n", run(error: AxiosError) { return A.B } }',
+    ],
     ['TypeScript with an enum', 'enum A { B = 1 }\nexport default { name: "n" as string, run() { return A.B } }'],
     ['TypeScript as CommonJS', 'const a: number = 1; module.exports = { name: "n", run(): number { return a } }'],
     ['top-level await', 'const n = await Promise.resolve("n"); export default { name: n, run() {} }'],
@@ -141,6 +153,12 @@ describe('inspecting a component', () => {
       'The prop `a` takes its definition from "b"',
       null,
     ],
+    ...['', 'x'.repeat(257), 'a\0', '\ud800'].map((name): [string, string, string, null] => [
+      `a prop with the name ${JSON.stringify(name.slice(0, 10))}`,
+      `export default { name: "n", props: { [${JSON.stringify(name)}]: "string" } }`,
+      `The prop name ${JSON.stringify(name.slice(0, 50))} must have 1 to 256 characters`,
+      null,
+    ]),
     [
       'props too large',
       'export default { name: "n", props: { a: { type: "string", options: "x".repeat(300_000) } } }',
@@ -174,6 +192,12 @@ describe('inspecting a component', () => {
       null,
     ],
     ['an export that a package does not have', 'import { nothing } from "axios"; export default { name: "n" }', 'nothing', 1],
+    [
+      'an export that a package does not have, used by TypeScript',
+      'import { nothing } from "axios"; export default { name: "n" as string, run: nothing }',
+      'nothing',
+      1,
+    ],
     [
       'a throw while it is loaded',
       '\nthrow new TypeError("no");',

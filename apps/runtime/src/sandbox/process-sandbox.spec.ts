@@ -1,8 +1,29 @@
 import { describe, expect, it } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import { jobOf, startTestSandbox } from './sandbox-for-tests.js';
 
 const remember = 'export default { name: "n", run() { globalThis.seen = (globalThis.seen ?? 0) + 1; this.$emit(globalThis.seen) } }';
 const waiting = 'export default { name: "n", async run() { this.$emit(1); await new Promise(() => {}) } }';
+
+/** Occupies the file descriptors of this process except a few. @returns frees them */
+function holdDescriptors(left: number): () => void {
+  const limitTo = (soft: string) => execFileSync('prlimit', [`--pid=${process.pid}`, `--nofile=${soft}:`]);
+  const before = execFileSync('prlimit', [`--pid=${process.pid}`, '--nofile', '--output=SOFT', '--noheadings', '--raw'])
+    .toString()
+    .trim();
+  const held: number[] = [];
+  limitTo('500');
+  try {
+    for (;;) held.push(openSync('/dev/null', 'r'));
+  } catch {
+    for (const descriptor of held.splice(0, left)) closeSync(descriptor);
+  }
+  return () => {
+    for (const descriptor of held) closeSync(descriptor);
+    limitTo(before);
+  };
+}
 
 describe('ProcessSandbox', () => {
   it('gives each source a separate process if configured', async () => {
@@ -40,6 +61,21 @@ describe('ProcessSandbox', () => {
     expect(await run).toMatchObject({ status: 'killed', error: { code: 'CLOSED' }, emits: [{ event: '1' }] });
     await expect(sandbox.run(jobOf(waiting))).rejects.toMatchObject({ name: 'SandboxUnavailable' });
     expect(sandbox.health().processes).toBe(0);
+  });
+
+  it('fails runs for want of file descriptors, and repeats them later', async () => {
+    const sandbox = await startTestSandbox({ blanks: 0 });
+    const seen = new Set<string>();
+    for (const left of [0, 3, 6, 9, 12]) {
+      const job = jobOf(remember, { accountId: `u_${left}` });
+      const free = holdDescriptors(left);
+      const failed = await sandbox.run(job).catch((error: Error) => error);
+      free();
+      seen.add(failed instanceof Error ? failed.name : failed.status);
+      expect(await sandbox.run(job)).toMatchObject({ status: 'ok' });
+    }
+    expect([...seen]).toEqual(['SandboxUnavailable', 'ok']);
+    await sandbox.close();
   });
 
   it('does not start with a list of exceptions that cannot be read', async () => {

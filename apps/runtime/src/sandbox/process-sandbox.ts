@@ -159,6 +159,11 @@ export class ProcessSandbox implements Sandbox {
       trustedCa,
       hardened,
     };
-    return new RunnerProcess(settings, exchange);
+    try {
+      return await RunnerProcess.start(settings, exchange);
+    } catch (error) {
+      void exchange.close();
+      throw error;
+    }
   }
 }

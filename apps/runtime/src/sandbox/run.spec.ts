@@ -45,8 +45,33 @@ describe('running a component', () => {
       db: { n: '2' },
       wallMs: expect.any(Number),
       cpuMs: expect.any(Number),
+      mainMs: expect.any(Number),
       responded: false,
     });
+  });
+
+  it('costs the main thread the time to send its data and to read its output', async () => {
+    const silent = await run('');
+    const event = JSON.stringify('"'.repeat(500_000));
+    expect((await run('', { event })).mainMs).toBeGreaterThan(silent.mainMs);
+    expect((await run('for (let n = 0; n < 20; n++) this.$emit("\\u0001".repeat(400))')).mainMs).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ['application/json', '{"a":[1]}', '{"a":[1]}', { a: [1] }],
+    ['application/x-www-form-urlencoded', 'a=1&b=2', 'a=1&b=2', { a: '1', b: '2' }],
+    ['text/plain', 'ä', 'ä', 'ä'],
+    [
+      'multipart/form-data; boundary=X',
+      '--X\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--X--',
+      expect.any(String),
+      { a: '1' },
+    ],
+  ])('gets the body of a request that comes beside its event: %s', async (type, text, bodyRaw, body) => {
+    const head = { method: 'POST', path: '/', query: {}, headers: { 'content-type': type } };
+    const httpBody = Buffer.from(text).toString('base64');
+    const outcome = await run('this.$emit(event)', { event: JSON.stringify(head), httpBody });
+    expect(events(outcome)).toEqual([{ ...head, bodyRaw, body }]);
   });
 
   describe('lists the options of a prop', () => {
@@ -109,6 +134,15 @@ describe('running a component', () => {
     expect((await sandbox.run(jobOf(code, { event: '{"method":"GET", "a":1}' }))).emits).toEqual([{ event: '{"method":"GET","a":1}' }]);
   });
 
+  it.each([
+    ['without run', 'export default { name: "n" }'],
+    ['that emits it', 'export default { name: "n", run(event) { this.$emit(event) } }'],
+  ])('emits a request with its body once, if it is too large, of a component %s', async (_, code) => {
+    const body = 'x'.repeat(8000);
+    const { emits, error } = await sandbox.run(jobOf(code, { event: JSON.stringify({ path: '/', bodyRaw: body, body }) }));
+    expect({ emits, error }).toEqual({ emits: [{ event: JSON.stringify({ path: '/', body }) }], error: null });
+  });
+
   describe('this', () => {
     it.each<[string, string, string, Partial<RunJob>, unknown[]]>([
       [
@@ -126,11 +160,25 @@ describe('running a component', () => {
         [[false, 0, '']],
       ],
       [
+        'takes the default if null was configured',
+        'this.$emit([this.a, this.b, this.c])',
+        'props: { a: { type: "string", default: "A" }, b: { type: "$.interface.timer", static: { cron: "* * * * *" } }, c: "any" },',
+        { props: { a: null, b: null, c: null } },
+        [['A', { cron: '* * * * *' }, null]],
+      ],
+      [
         'takes a default through propDefinition',
         'this.$emit(this.a)',
         'props: { a: { propDefinition: [{ type: "app", propDefinitions: { x: { type: "string", default: "X" } } }, "x"] } },',
         {},
         ['X'],
+      ],
+      [
+        'takes a default that contains functions',
+        'this.$emit(this.a.f())',
+        'props: { a: { type: "any", default: { f: () => 1 } } },',
+        {},
+        [1],
       ],
       [
         'binds methods to one object',
@@ -169,6 +217,13 @@ describe('running a component', () => {
       expect(outcome.error).toBeNull();
       expect(events(outcome)).toEqual(expected);
     });
+  });
+
+  it.each([
+    ['a value', 'b: { type: "any", default: { list: [] } }', 'this.b.list.push(1); this.$emit(this.b)'],
+    ['an interface', 'b: { type: "$.interface.timer", static: { list: [] } }', 'this.b.list.push(1); this.$emit(this.b)'],
+  ])('gives each run a new copy of the default of %s', async (_, prop, body) => {
+    for (let n = 0; n < 2; n++) expect(events(await run(body, {}, `props: { ${prop} },`))).toEqual([{ list: [1] }]);
   });
 
   describe('hooks', () => {
@@ -216,13 +271,14 @@ describe('running a component', () => {
       expect(JSON.stringify(outcome.db)).toBe(JSON.stringify(changed));
     });
 
-    it('over the limit it throws, and the run fails even if the error is caught', async () => {
+    it('over the limit it throws, and the error is reported even if it is caught', async () => {
       const outcome = await run(
         'this.db.set("a", "x".repeat(4000)); try { this.db.set("b", "x".repeat(4000)) } catch {} this.db.set("a", 1)',
       );
       expect(outcome).toMatchObject({
-        status: 'threw',
-        error: { name: 'RangeError', message: expect.stringContaining('the limit is 5000') },
+        status: 'ok',
+        error: null,
+        refused: [{ name: 'RangeError', message: expect.stringContaining('the limit is 5000') }],
         db: { a: '1' },
       });
     });
@@ -235,11 +291,21 @@ describe('running a component', () => {
   });
 
   it.each([
-    ['a NUL character', '"k\\0"'],
-    ['half a character', '"😀".slice(0, 1)'],
-  ])('db takes no key with %s', async (_, key) => {
-    const outcome = await run(`this.$emit(1); this.db.set(${key}, 1)`);
-    expect(outcome).toMatchObject({ status: 'threw', error: { name: 'RangeError' }, emits: [{ event: '1' }], db: {} });
+    ['a NUL character', '"k\\0"', 'a NUL character or an unpaired surrogate'],
+    ['half a character', '"😀".slice(0, 1)', 'a NUL character or an unpaired surrogate'],
+    ['more than 1024 bytes', '"ä".repeat(513)', 'the key has 1026 bytes; the limit is 1024'],
+  ])('refuses a key of the db with %s, and keeps the rest of the run', async (_, key, message) => {
+    const outcome = await run(`this.$emit(1); this.db.set("ä".repeat(512), 1); this.db.set(${key}, 1)`);
+    expect(outcome).toMatchObject({ status: 'threw', error: { name: 'RangeError', message: expect.stringContaining(message) } });
+    expect(outcome).toMatchObject({ emits: [{ event: '1' }], db: { ['ä'.repeat(512)]: '1' } });
+  });
+
+  it('removes a key of the db that is longer than a new one may be', async () => {
+    const key = 'k'.repeat(1500);
+    expect(await run('this.db.set("k".repeat(1500), undefined)', { db: { [key]: '1' } })).toMatchObject({
+      status: 'ok',
+      db: { [key]: null },
+    });
   });
 
   describe('$emit', () => {
@@ -287,14 +353,35 @@ describe('running a component', () => {
       ['too much in all', 'for (let i = 0; i < 9; i++) this.$emit("x".repeat(9000))', 'more than 50000 bytes of events in one run'],
       ['with a stream name too long', 'this.$emit(1, { name: "x".repeat(129) })', 'name has 129 characters'],
       ['in two years', 'this.$emit(1, { delivery_ts: Date.now() + 2 * 366 * 864e5 })', 'more than a year ahead'],
+      ...['"tomorrow"', 'NaN', 'Infinity', '-1', 'new Date(NaN)', '{}'].map((value) => [
+        `delivered at ${value}`,
+        `this.$emit(1, { delivery_ts: ${value} })`,
+        'delivery_ts must be a Date',
+      ]),
       ['with a text for the options', 'this.$emit(1, "a")', 'the second argument must be an object'],
     ])('of an event that is %s is an error', async (_, body, message) => {
       expect(await run(body)).toMatchObject({ status: 'threw', error: { message: expect.stringContaining(message) } });
     });
 
-    it('that was refused makes the run fail, even if the component caught it', async () => {
+    it('that was refused is reported even if the component caught the error, and the run does not fail', async () => {
       const outcome = await run('try { this.$emit("x".repeat(10_000)) } catch {} this.$emit(1)');
-      expect(outcome).toMatchObject({ status: 'threw', error: { name: 'RangeError' }, emits: [{ event: '1' }] });
+      expect(outcome).toMatchObject({ status: 'ok', error: null, refused: [{ name: 'RangeError' }], emits: [{ event: '1' }] });
+    });
+
+    it('that was refused is reported once if the component did not catch the error', async () => {
+      const outcome = await run('try { this.$emit(1n) } catch {} this.$emit("x".repeat(10_000))');
+      expect(outcome).toMatchObject({ status: 'threw', error: { name: 'RangeError' }, refused: [{ name: 'TypeError' }] });
+      expect((await run('this.$emit(1n)')).refused).toEqual([]);
+    });
+
+    it('that was refused a thousand times is reported ten times and counted', async () => {
+      const { status, refused } = await run('for (let n = 0; n < 1000; n++) try { this.$emit(1n) } catch {}');
+      expect([status, refused?.length, refused?.at(-1)?.message]).toEqual(['ok', 11, '990 more calls were refused']);
+    });
+
+    it('whose JSON throws nothing that can be described is reported, too', async () => {
+      const outcome = await run('try { this.$emit({ toJSON() { throw null } }) } catch {}');
+      expect(outcome).toMatchObject({ status: 'ok', refused: [{ message: 'null' }] });
     });
 
     it.each([
@@ -330,6 +417,71 @@ describe('running a component', () => {
         ['debug', '', undefined],
       ]);
       expect(Math.abs(logs[0]!.ts - Date.now())).toBeLessThan(60_000);
+    });
+
+    it.each([
+      ['trace', 'console.trace("a")', [['trace', 'a']]],
+      ['dir, without its options', 'console.dir({ a: 1 }, { depth: 0 })', [['log', '{ a: 1 }']]],
+      ['dirxml', 'console.dirxml("a", 1)', [['log', 'a 1']]],
+      ['table', 'console.table([1], ["a"])', [['log', '[ 1 ]']]],
+      [
+        'assert',
+        'console.assert(true, "a"); console.assert(1 > 2, "b"); console.assert()',
+        [
+          ['error', 'Assertion failed: b'],
+          ['error', 'Assertion failed:'],
+        ],
+      ],
+      [
+        'count',
+        'console.count(); console.count("a%d"); console.count(); console.countReset(); console.count()',
+        [
+          ['log', 'default: 1'],
+          ['log', 'a%d: 1'],
+          ['log', 'default: 2'],
+          ['log', 'default: 1'],
+        ],
+      ],
+      [
+        'group',
+        'console.group("a"); console.log("b"); console.groupCollapsed("c"); console.group(); console.groupEnd(); console.groupEnd()',
+        [
+          ['log', 'a'],
+          ['log', 'b'],
+          ['log', 'c'],
+        ],
+      ],
+      [
+        'time',
+        'console.time(); console.timeLog(undefined, { b: 1 }); console.timeEnd(); console.timeEnd()',
+        [
+          ['log', 'default: 0ms { b: 1 }'],
+          ['log', 'default: 0ms'],
+          ['warn', 'No time was started with the label default'],
+        ],
+      ],
+      [
+        'Node’s module',
+        '(await import("node:console")).log("a"); (await import("console")).default.warn("b")',
+        [
+          ['log', 'a'],
+          ['warn', 'b'],
+        ],
+      ],
+    ])('logs one line per call that prints: %s', async (_, body, expected) => {
+      const { status, logs } = await run(body);
+      expect(status).toBe('ok');
+      expect(logs.map(({ level, message }) => [level, message.replace(/[\d.]+ms/, '0ms')])).toEqual(expected);
+    });
+
+    it('is also the module that a CommonJS component requires', async () => {
+      const code =
+        'const { Console, log } = require("console"); module.exports = { name: "n", run() { log("a"); require("node:console").error("b") } }';
+      expect((await sandbox.run(jobOf(code))).logs.map(({ message }) => message)).toEqual(['a', 'b']);
+    });
+
+    it('begins the counts of console.count at 1 in each run', async () => {
+      for (let n = 0; n < 2; n++) expect((await run('console.count("a")')).logs).toMatchObject([{ message: 'a: 1' }]);
     });
 
     it('has its own clock, even if the component replaces Date', async () => {
@@ -375,6 +527,18 @@ describe('running a component', () => {
         ),
       );
       expect(error!.stack).toMatch(/component\.js:7:11/);
+    });
+
+    it('of TypeScript that imports types names the position that was written', async () => {
+      const code = 'import axios, {\n  AxiosError,\n} from "axios"; export default { name: "n", run(e: AxiosError) { axios.get; null.x } }';
+      expect((await sandbox.run(jobOf(code))).error!.stack).toMatch(/component\.js:3:82/);
+    });
+
+    it('of TypeScript with an enum names the line that was written, too', async () => {
+      const { error } = await sandbox.run(
+        jobOf('enum A {\n  B,\n  C,\n}\nexport default {\n  name: "n",\n  run() {\n    throw new RangeError(A[A.C]);\n  },\n}'),
+      );
+      expect(error!.stack).toMatch(/\/component\.js:8:\d+/);
     });
 
     it.each([
@@ -477,14 +641,21 @@ describe('running a component', () => {
 
   describe('a run that does not end well', () => {
     let patient: Sandbox;
-    beforeAll(async () => (patient = await startTestSandbox({ limits: { ...limits, cpuMs: 20_000, silenceCpuMs: 20_000 } })));
+    beforeAll(
+      async () =>
+        (patient = await startTestSandbox({
+          limits: { ...limits, cpuMs: 20_000, silenceCpuMs: 20_000, eventBytes: 1 << 20, emittedBytes: 1 << 20 },
+        })),
+    );
     afterAll(() => patient.close());
-    const before = 'this.$emit("before"); this.db.set("a", 1); await new Promise((r) => setTimeout(r, 20));';
-    const kept = { emits: [{ event: '"before"' }], db: { a: '1' } };
+    // Directly before: the process gets no turn in which it could send the rest
+    const before = 'this.$emit("before"); this.db.set("a", 1); console.log("before");';
+    const kept = { emits: [{ event: '"before"' }], db: { a: '1' }, logs: [{ message: 'before' }] };
 
     it.each<[string, string, string, string]>([
       ['an endless loop', 'for (;;);', 'killed', 'BLOCKED'],
       ['an endless loop after an await', 'await null; for (;;);', 'killed', 'BLOCKED'],
+      ['an endless loop in a later turn', 'await new Promise((r) => setTimeout(r, 20)); for (;;);', 'killed', 'BLOCKED'],
       ['endless microtasks', 'const f = () => Promise.resolve().then(f); await f()', 'killed', 'BLOCKED'],
       [
         'busy turns without end',
@@ -498,6 +669,7 @@ describe('running a component', () => {
 
     it.each([
       ['arrays without end', 'const a = []; for (;;) a.push(new Array(1e6).fill(1))'],
+      ['buffers without end', 'const a = []; for (;;) a.push(Buffer.alloc(1 << 22, 1))'],
       [
         'a buffer after the other',
         'const a = []; for (;;) { a.push(Buffer.alloc(1 << 22, 1)); await new Promise((r) => setTimeout(r, 1)) }',
@@ -505,6 +677,28 @@ describe('running a component', () => {
     ])('runs out of memory by %s, and keeps what came before', async (_, body) => {
       const code = `export default { name: "n", props: { db: "$.service.db" }, async run() { ${before} ${body} } }`;
       expect(await patient.run(jobOf(code))).toMatchObject({ status: 'memory', error: { code: 'MEMORY' }, ...kept });
+    });
+
+    it('keeps an event that is larger than what the kernel takes at once', async () => {
+      const code =
+        'export default { name: "n", run() { this.$emit("x".repeat(1e6)); const a = []; for (;;) a.push(new Array(1e6).fill(1)) } }';
+      const { status, emits } = await patient.run(jobOf(code));
+      expect({ status, bytes: emits.map(({ event }) => event.length) }).toEqual({ status: 'memory', bytes: [1_000_002] });
+    });
+
+    it('keeps most of the events that a run emits, with short pauses, before an endless loop', async () => {
+      const body =
+        'for (let i = 0; i < 20; i++) { this.$emit(i); for (const t = performance.now(); performance.now() - t < 3; ); } for (;;);';
+      expect((await run(body)).emits.length).toBeGreaterThan(10);
+    });
+
+    it('takes an entry of the db that is written again and again without a pause', async () => {
+      const code = `export default { name: "n", props: { db: "$.service.db" }, run() {
+        for (let i = 0; i < 1000; i++) this.db.set("a", String(i).padEnd(100_000)) } }`;
+      const roomy = await startTestSandbox();
+      const { status, db } = await roomy.run(jobOf(code));
+      await roomy.close();
+      expect({ status, last: db.a?.slice(0, 4) }).toEqual({ status: 'ok', last: '"999' });
     });
 
     it.each([

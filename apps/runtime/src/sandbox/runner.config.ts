@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { boolean, choice, Config, text, variable } from '#config';
+import { boolean, choice, Config, integer, text, variable } from '#config';
 import { allowPrivateHosts, protectedHosts } from '#egress';
 
 /** The part of the configuration that concerns the sandbox. */
@@ -29,6 +29,26 @@ export class RunnerConfig extends Config({
       'Whether to run components where no jail can contain hostile code. Any of them can then read what this user can read (passwords, keys), reach ' +
       'every port of this machine and its network, and stop other processes. Without it, the runtime refuses to start there.',
   }),
+  runSeconds: integer('SLUICE_MAX_RUN_SECONDS', {
+    fallback: 30,
+    min: 1,
+    max: 300,
+    description:
+      'Longest run of a component. When the service stops, runs that need more than 45 s more are stopped, and repeated after the start.',
+  }),
+  cpuSeconds: integer('SLUICE_MAX_RUN_CPU_SECONDS', {
+    fallback: 5,
+    min: 1,
+    max: 300,
+    description: 'CPU time that a run may use; two fifths of it without a pause, because other runs in the same process wait meanwhile.',
+  }),
+  memoryMb: integer('SLUICE_MAX_RUN_MEMORY_MB', {
+    fallback: 256,
+    min: 128,
+    max: 16_384,
+    description: 'Memory of a process that runs components, in MB; JavaScript objects may take half of it.',
+  }),
+  emits: integer('SLUICE_MAX_RUN_EMITS', { fallback: 1000, min: 1, max: 10_000, description: 'Events that a run may emit.' }),
   isolation: choice('RUNNER_ISOLATION', {
     words: ['account', 'source'],
     fallback: 'account',

@@ -13,7 +13,7 @@ export interface SandboxLimits extends GuestLimits {
   wallMs: number;
   /** Wall-clock time of an inspection or a bundling whose caller sets no timeout */
   inspectMs: number;
-  /** An installation of packages whose caller sets no timeout, on the wall's clock */
+  /** Wall-clock time of an installation whose caller sets no timeout */
   installMs: number;
   /** How long a component may be idle while it is loaded */
   inspectIdleMs: number;

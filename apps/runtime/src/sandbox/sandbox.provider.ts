@@ -5,14 +5,19 @@ import { CannotStart } from '#service';
 import { ProcessSandbox } from './process-sandbox.js';
 import { PackagesConfig } from './packages/packages.config.js';
 import { RunnerConfig } from './runner.config.js';
-import { defaultSandboxConfig, type SandboxConfig } from './sandbox-config.js';
+import { defaultLimits, defaultSandboxConfig, type SandboxConfig } from './sandbox-config.js';
 import { Sandbox, SandboxUnavailable } from './sandbox.js';
 
 export function readSandboxConfig(): SandboxConfig {
-  const config = RunnerConfig.read();
+  const { runSeconds, cpuSeconds, memoryMb, emits, ...config } = RunnerConfig.read();
   const { policy, list, store } = PackagesConfig.read();
   const packages = { policy, list, store: store && resolve(store) };
-  return { ...defaultSandboxConfig, ...config, dataDir: resolve(config.dataDir), packages };
+  const limits = {
+    ...defaultLimits,
+    ...{ wallMs: runSeconds * 1000, cpuMs: cpuSeconds * 1000, silenceCpuMs: cpuSeconds * 400 },
+    ...{ memoryMb, heapMb: Math.floor(memoryMb / 2), emits },
+  };
+  return { ...defaultSandboxConfig, ...config, limits, dataDir: resolve(config.dataDir), packages };
 }
 
 /** @throws CannotStart when this machine cannot run a sandbox */

@@ -136,6 +136,8 @@ export interface RunJob {
   db: Record<string, string>;
   /** JSON text */
   event: string | undefined;
+  /** The body of an HTTP request, in base64, if it is not in the event yet */
+  httpBody?: string;
   /** How many runs of this account may share the process, if the component needs more than the sandbox's own limit */
   concurrency?: number;
   /** Called at most once, during the run */
@@ -204,6 +206,8 @@ export interface RunOutcome {
   status: RunStatus;
   /** null if and only if the status is `ok` */
   error: RunError | null;
+  /** The errors of refused calls (`$emit`, `db.set`, …) that the component has caught; absent: none */
+  refused?: RunError[];
   /** In the order of the calls. Events, db changes and logs from before the end are kept, however the run ended */
   emits: Emit[];
   logs: LogLine[];
@@ -211,6 +215,8 @@ export interface RunOutcome {
   db: Record<string, string | null>;
   wallMs: number;
   cpuMs: number;
+  /** For which it has occupied this process's main thread, which the runs of all accounts share */
+  mainMs: number;
   responded: boolean;
 }
 

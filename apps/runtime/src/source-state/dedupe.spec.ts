@@ -1,3 +1,4 @@
+import { cpuSeconds } from '#testing';
 import { describe, expect, it } from '@jest/globals';
 import type { DedupeStrategy, Emit } from '../sandbox/sandbox.js';
 import { dedupe, type DedupeState } from './dedupe.js';
@@ -21,12 +22,42 @@ describe('dedupe', () => {
     expect(run('unique', state, '0', '2').ids).toEqual(['0']);
   });
 
+  it('shows the beginning of an id that is not numeric', () => {
+    const { refused } = dedupe(emits('x'.repeat(4096)), 'greatest', {});
+    expect(refused[0]?.reason).toBe(`dedupe "greatest" requires numeric ids, not "${'x'.repeat(100)}…"`);
+  });
+
+  it.each(['unique', 'greatest'] as const)('%s takes little time for a thousand long ids that begin equally', async (strategy) => {
+    const ids = Array.from({ length: 1000 }, (_, n) => Buffer.from(`${'x'.repeat(4090)}${n}`).toString());
+    const runs = () => Array.from({ length: 50 }, () => run(strategy, {}, ...ids));
+    expect(await cpuSeconds(runs)).toBeLessThan(1.5);
+  });
+
   it('greatest compares with what was greatest before the run', () => {
     expect(run('greatest', { greatest: 5 }, '7', '5', '6', '4')).toEqual({ ids: ['7', '6'], state: { greatest: 7 }, refused: 0 });
     expect(run('greatest', {}, '-3', '-5')).toEqual({ ids: ['-3', '-5'], state: { greatest: -3 }, refused: 0 });
     expect(run('greatest', { greatest: 7 }, '3').state).toEqual({ greatest: 7 });
   });
   it('greatest compares numbers, not texts', () => expect(run('greatest', { greatest: 9 }, '10').ids).toEqual(['10']));
+
+  const big = 2n ** 63n;
+  it.each<[string, DedupeState['greatest'], string[], string[], DedupeState['greatest']]>([
+    ['that differ above 2^53', `${big}`, [`${big}`, `${big + 1n}`, `${big - 1n}`], [`${big + 1n}`], `${big + 1n}`],
+    [
+      'with the number that an earlier version stored',
+      2 ** 53,
+      [`${2 ** 53}`, '9007199254740993'],
+      ['9007199254740993'],
+      '9007199254740993',
+    ],
+    ['with signs and spaces', -3, [' +7 ', '-4'], [' +7 '], 7],
+    ['with a fraction or an exponent', 9, ['9.5', '10', '9.4', '1e3', '8.9'], ['9.5', '10', '9.4', '1e3'], 1000],
+    ['with a fraction beside large integers', `${big}`, ['9.5', '1e30', `${big + 1n}`], ['1e30', `${big + 1n}`], 1e30],
+  ])('greatest compares ids %s', (_, before, ids, fresh, greatest) => {
+    const { state, ...rest } = run('greatest', { greatest: before }, ...ids);
+    expect(rest).toEqual({ ids: fresh, refused: 0 });
+    expect(JSON.parse(JSON.stringify(state))).toEqual({ greatest });
+  });
 
   it('last lets through what comes after the id emitted last, or all when it is not there', () => {
     expect(run('last', { last: 'b' }, 'a', 'b', 'c', 'd')).toEqual({ ids: ['c', 'd'], state: { last: 'd' }, refused: 0 });
@@ -38,19 +69,22 @@ describe('dedupe', () => {
   it.each(['unique', 'greatest', 'last'] as const)('%s refuses an emit without an id, and reports it', (strategy) => {
     expect(run(strategy, {}, '1', undefined)).toMatchObject({ ids: ['1'], refused: 1 });
   });
-  it('greatest refuses an id that is not a number', () => expect(run('greatest', {}, 'x', '1')).toMatchObject({ ids: ['1'], refused: 1 }));
+  it.each(['x', 'Infinity', '9'.repeat(4000)])('greatest refuses an id that is not a finite number: %.10s', (id) =>
+    expect(run('greatest', {}, id, '1')).toMatchObject({ ids: ['1'], refused: 1 }),
+  );
 
-  it('sorts the emits of a run by ts first, stably', () => {
-    const result = dedupe(
-      [
-        { event: '"c"', ts: 3 },
-        { event: '"a"', ts: 1 },
-        { event: '"c2"', ts: 3 },
-        { event: '"b"', ts: 2 },
-      ],
-      null,
-      {},
-    );
-    expect(result.emits.map(({ event }) => event)).toEqual(['"a"', '"b"', '"c"', '"c2"']);
+  it.each<[string, (number | undefined)[], string]>([
+    ['by ts', [3, 1, 2], 'b c a'],
+    ['stably', [3, 1, 3, 1], 'b d a c'],
+    ['in the order of the calls if no emit has a ts', [undefined, undefined], 'a b'],
+    ['around the emits without a ts, which keep their positions', [3, undefined, 1], 'c b a'],
+    ['whatever the number of emits without a ts', [undefined, 2, undefined, 3, undefined, 1], 'a f c b e d'],
+  ])('sorts the emits of a run %s', (_, times, expected) => {
+    const given = times.map((ts, index) => ({ event: 'abcdef'[index]!, ts }));
+    expect(
+      dedupe(given, null, {})
+        .emits.map(({ event }) => event)
+        .join(' '),
+    ).toBe(expected);
   });
 });

@@ -4,7 +4,8 @@ import type { DedupeStrategy, Emit } from '../sandbox/sandbox.js';
 export interface DedupeState {
   /** The last 100 ids, oldest first. */
   ids?: string[];
-  greatest?: number;
+  /** A text if a number would lose digits. */
+  greatest?: number | string;
   last?: string;
 }
 
@@ -16,8 +17,10 @@ export interface Deduped {
 }
 
 const REMEMBERED = 100;
+/** Of an id in an error, in characters. */
+const LONGEST_SHOWN = 100;
 
-/** Sorts the emits of one run by `ts` (stable; emits without a `ts` come last) and drops those that the strategy already knows. */
+/** Sorts the emits of one run by `ts` and drops those that the strategy already knows. */
 export function dedupe(emits: Emit[], strategy: DedupeStrategy | null, before: DedupeState): Deduped {
   const sorted = byTs(emits);
   if (strategy === null) return { emits: sorted, state: before, refused: [] };
@@ -32,20 +35,22 @@ type Strategy = (emits: Emit[], before: DedupeState) => Omit<Deduped, 'refused'>
 
 const strategies: Record<DedupeStrategy, Strategy> = {
   unique: (emits, before) => {
-    const ids = [...(before.ids ?? [])];
+    // in order of insertion
+    const ids = new Set(before.ids);
     const fresh = emits.filter(({ id }) => {
-      if (ids.includes(id!)) return false;
-      ids.push(id!);
-      if (ids.length > REMEMBERED) ids.shift();
+      if (ids.has(id!)) return false;
+      ids.add(id!);
+      if (ids.size > REMEMBERED) ids.delete(ids.values().next().value!);
       return true;
     });
-    return { emits: fresh, state: { ids } };
+    return { emits: fresh, state: { ids: [...ids] } };
   },
   greatest: (emits, before) => {
     // compared with the greatest value before the run, so that the order within the run does not matter
-    const fresh = emits.filter(({ id }) => before.greatest === undefined || Number(id) > before.greatest);
-    const greatest = fresh.reduce<number | undefined>((max, { id }) => Math.max(max ?? -Infinity, Number(id)), before.greatest);
-    return { emits: fresh, state: { greatest } };
+    const known = before.greatest === undefined ? -Infinity : numeric(before.greatest);
+    const fresh = emits.filter(({ id }) => numeric(id!) > known);
+    const greatest = fresh.map(({ id }) => numeric(id!)).reduce((max, value) => (value > max ? value : max), known);
+    return { emits: fresh, state: { greatest: greatest === -Infinity ? undefined : storable(greatest) } };
   },
   last: (emits, before) => {
     const known = emits.findIndex(({ id }) => id === before.last);
@@ -56,14 +61,24 @@ const strategies: Record<DedupeStrategy, Strategy> = {
 
 function problem({ id }: Emit, strategy: DedupeStrategy): string | null {
   if (id === undefined || id === '') return `dedupe "${strategy}" requires an id for every emit`;
-  if (strategy === 'greatest' && !Number.isFinite(Number(id))) return `dedupe "greatest" requires numeric ids, not "${id}"`;
+  if (strategy === 'greatest' && !Number.isFinite(Number(id))) return `dedupe "greatest" requires numeric ids, not "${shown(id)}"`;
   return null;
 }
 
+const shown = (id: string): string => (id.length > LONGEST_SHOWN ? `${id.slice(0, LONGEST_SHOWN).toWellFormed()}…` : id);
+
+/** An id as a number, exact also above 2^53. A bigint and a number are compared by their mathematical values. */
+function numeric(id: string | number): bigint | number {
+  return typeof id === 'string' && /^\s*[+-]?\d+\s*$/.test(id) ? BigInt(id) : Number(id);
+}
+
+function storable(value: bigint | number): number | string {
+  return typeof value === 'number' || Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+}
+
+/** Sorts the emits that have a `ts` among themselves, stably. The others keep their positions. */
 function byTs(emits: Emit[]): Emit[] {
-  if (emits.every(({ ts }) => ts === undefined)) return emits;
-  return emits
-    .map((emit, index) => ({ emit, index }))
-    .sort((a, b) => (a.emit.ts === undefined || b.emit.ts === undefined ? a.index - b.index : a.emit.ts - b.emit.ts || a.index - b.index))
-    .map(({ emit }) => emit);
+  const dated = emits.filter(({ ts }) => ts !== undefined).sort((a, b) => a.ts! - b.ts!);
+  let next = 0;
+  return emits.map((emit) => (emit.ts === undefined ? emit : dated[next++]!));
 }

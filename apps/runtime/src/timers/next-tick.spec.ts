@@ -1,3 +1,4 @@
+import { cpuSeconds } from '#testing';
 import { describe, expect, it } from '@jest/globals';
 import { firstTick, nextTick, phaseOf } from './next-tick.js';
 
@@ -18,8 +19,16 @@ describe('nextTick', () => {
     expect(nextTick(schedule, 0, at('00:00:00'), at('00:00:00'))).toEqual(at('08:30:00'));
     expect(nextTick(schedule, 0, at('00:00:00'), new Date('2026-03-29T12:00:00Z'))).toEqual(new Date('2026-03-30T07:30:00Z'));
   });
-  it('never comes for a date that has passed', () =>
-    expect(nextTick(cron('0 0 0 1 1 * 2020'), 0, at('00:00:00'), at('00:00:00'))).toBeNull());
+  it('never comes for a date that does not exist', () =>
+    expect(nextTick(cron('0 0 30 2 *'), 0, at('00:00:00'), at('00:00:00'))).toBeNull());
+  it.each([
+    ['an expression that is too long', cron(`* * * * * * ${Array(35_000).fill('1-9999').join(',')}`)],
+    ['an unknown time zone', cron('* * * * *', 'Mars/Olympus')],
+  ])('never comes for %s, and takes no time', async (_, schedule) => {
+    expect(nextTick(schedule, 0, at('00:00:00'), at('00:00:00'))).toBeNull();
+    const ticks = () => nextTick(schedule, 0, at('00:00:00'), at('00:00:00'));
+    expect(await cpuSeconds(ticks)).toBeLessThan(0.5);
+  });
 
   it('is in the second of the cron expression, at the share of the timer, and leaves none out', () => {
     const each = cron('* * * * * *');
@@ -53,4 +62,16 @@ describe('firstTick', () => {
     expect(Math.min(...seconds)).toBeGreaterThan(50);
     expect(Math.max(...seconds)).toBeLessThan(150);
   });
+});
+
+describe('a very long interval', () => {
+  const ticks = (seconds: number) => [
+    firstTick(every(seconds), 0.5, at('10:00:00')),
+    nextTick(every(seconds), 0.5, at('09:00:00'), at('10:00:00')),
+  ];
+  it('of 68 years, the longest that is allowed, ticks after that time', () =>
+    expect(ticks(2 ** 31 - 1).map((tick) => tick?.getUTCFullYear())).toEqual([2094, 2094]));
+  it.each([2 ** 38, 2 ** 43, 2 ** 53])('of %i s never ticks, and makes no invalid date', (seconds) =>
+    expect(ticks(seconds)).toEqual([null, null]),
+  );
 });

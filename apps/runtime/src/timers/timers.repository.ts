@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Schedule, SourceId, UserId } from '#contracts';
 import { Database, type Session, type Transaction } from '#database';
+import { DueRows } from '#due-work';
 
 export interface DueTimer {
   source_id: SourceId;
@@ -20,13 +21,15 @@ export const tickRunId = ({ source_id, prop, next_run_at }: Pick<DueTimer, 'sour
 /**
  * The next ticks of all timers. While a timer's run is in progress, `next_run_at` is the time at which it ticks anyway, and `resume_at` the next tick:
  *
- *   ticks ──► next_run_at = in an hour, resume_at = next tick, asked = the run ──► the run has ended ──► next_run_at = resume_at
+ *   ticks ──► next_run_at = in an hour, resume_at = next tick, run_id = the run ──► the run has ended ──► next_run_at = resume_at
  *
  * Prepared SQL: it runs for each tick and the end of each run, and claims timers by SKIP LOCKED.
  */
 @Injectable()
-export class TimersRepository {
-  constructor(private readonly database: Database) {}
+export class TimersRepository extends DueRows {
+  constructor(private readonly database: Database) {
+    super();
+  }
 
   /** Locks due timers, passes them to `tick` and stores the next ticks that it returns (null: never). Returns the number of due timers. */
   async claimDue(limit: number, tick: (transaction: Transaction, due: DueTimer[]) => Promise<(Date | null)[]>): Promise<number> {
@@ -42,7 +45,7 @@ export class TimersRepository {
       const next = await tick(transaction, rows);
       await transaction.query({
         name: 'timers-next',
-        text: `UPDATE timer t SET next_run_at = CASE WHEN n.at IS NULL THEN 'infinity' ELSE now() + interval '${GIVE_UP}' END, resume_at = coalesce(n.at, 'infinity'), asked = n.run_id
+        text: `UPDATE timer t SET next_run_at = CASE WHEN n.at IS NULL THEN 'infinity' ELSE now() + interval '${GIVE_UP}' END, resume_at = coalesce(n.at, 'infinity'), run_id = n.run_id
                FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) AS n (source_id, prop, at, run_id)
                WHERE t.source_id = n.source_id AND t.prop = n.prop`,
         values: [rows.map(({ source_id }) => source_id), rows.map(({ prop }) => prop), next, rows.map(tickRunId)],
@@ -74,22 +77,24 @@ export class TimersRepository {
     if (props.length === 0) return;
     await transaction.query(
       `INSERT INTO timer (source_id, prop, schedule, next_run_at) SELECT $1, * FROM unnest($2::text[], $3::json[], $4::timestamptz[])
-       ON CONFLICT (source_id, prop) DO UPDATE SET schedule = excluded.schedule, next_run_at = excluded.next_run_at, resume_at = NULL, asked = NULL
+       ON CONFLICT (source_id, prop) DO UPDATE SET schedule = excluded.schedule, next_run_at = excluded.next_run_at, resume_at = NULL, run_id = NULL
        WHERE timer.schedule::jsonb <> excluded.schedule::jsonb`,
       [sourceId, props, timers.map(({ schedule }) => schedule), timers.map(({ at }) => at)],
     );
+    this.scheduled(transaction, Math.min(...timers.map(({ at }) => at.getTime())) - Date.now());
   }
 
   /** Resumes the timer when the run of its tick has ended, or was skipped. A timer that was set again in the meantime is not changed. */
   async resume(session: Session, sourceId: string, runId: string): Promise<void> {
-    await session.query({
+    const { rows } = await session.query<{ ms: number }>({
       name: 'timer-resume',
-      text: `UPDATE timer SET next_run_at = resume_at, resume_at = NULL, asked = NULL WHERE source_id = $1 AND asked = $2`,
+      text: `UPDATE timer SET next_run_at = resume_at, resume_at = NULL, run_id = NULL WHERE source_id = $1 AND run_id = $2
+             RETURNING extract(epoch FROM next_run_at - now())::float8 * 1000 AS ms`,
       values: [sourceId, runId],
     });
+    for (const { ms } of rows) this.scheduled(session, ms);
   }
 
-  /** Milliseconds until the next timer is due; null without timers. */
   async msToNext(): Promise<number | null> {
     const { rows } = await this.database.query<{ ms: number | null }>({
       name: 'timers-first',

@@ -59,7 +59,7 @@ describe('emits that wait', () => {
   it('are emitted when they are due, in the order in which they are', async () => {
     await wait(['c', 'a', 'b']);
     await wait(['later'], 60);
-    expect(await replica().release()).toBe(3);
+    expect(await replica().handleDue()).toBe(3);
     expect([await emitted(), await left()]).toEqual([['c', 'a', 'b'], ['later']]);
     expect(store.asked).toEqual(['c', 'a', 'b'].map((emit_id) => ({ emitter_id: SOURCE, emit_id })));
     const { rows } = await fresh.database.query('SELECT headers FROM outbox ORDER BY id LIMIT 1');
@@ -69,23 +69,23 @@ describe('emits that wait', () => {
   it('are dropped when they were withdrawn', async () => {
     await wait(['a', 'b', 'c']);
     store.withdrawn = ['b', 'unknown'];
-    await replica().release();
+    await replica().handleDue();
     expect([await emitted(), await left()]).toEqual([['a', 'c'], []]);
   });
 
   it('cause no request while none is due', async () => {
     await wait(['later'], 60);
-    expect(await replica().release()).toBe(0);
+    expect(await replica().handleDue()).toBe(0);
     expect([store.asked, await left()]).toEqual([[], ['later']]);
   });
 
   it('keep waiting while the event store does not reply', async () => {
     await wait(['a', 'b']);
     store.isAway = true;
-    await expect(replica().release()).rejects.toThrow(Unavailable);
+    await expect(replica().handleDue()).rejects.toThrow(Unavailable);
     expect([await emitted(), await left()]).toEqual([[], ['a', 'b']]);
     store.isAway = false;
-    await replica().release();
+    await replica().handleDue();
     expect([await emitted(), await left()]).toEqual([['a', 'b'], []]);
   });
 
@@ -93,7 +93,7 @@ describe('emits that wait', () => {
     const emitIds = Array.from({ length: 300 }, (_, n) => `e${String(n).padStart(3, '0')}`);
     await wait(emitIds);
     store.withdrawn = ['e007'];
-    await Promise.all(Array.from({ length: 5 }, () => replica().release()));
+    await Promise.all(Array.from({ length: 5 }, () => replica().handleDue()));
     expect((await emitted()).sort()).toEqual(emitIds.filter((id) => id !== 'e007'));
     expect(await left()).toEqual([]);
   });
@@ -101,7 +101,7 @@ describe('emits that wait', () => {
   it('of a source that is deleted during the request to the event store are deleted with it', async () => {
     await wait(['a']);
     store.meanwhile = () => fresh.database.query('DELETE FROM waiting_emit WHERE source_id = $1', [SOURCE]);
-    await replica().release();
+    await replica().handleDue();
     expect(await emitted()).toEqual([]);
   });
 });

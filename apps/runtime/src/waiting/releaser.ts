@@ -2,11 +2,10 @@ import { Inject, Injectable } from '@nestjs/common';
 import { findWithdrawnEmits, type WaitingEmitKey } from '#contracts';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
-import { DueWork } from '../due-work.js';
+import { DueWork } from '#due-work';
 import { WaitingEmitsRepository } from './waiting-emits.repository.js';
 
 const BATCH = 500;
-const EVERY_MS = 250;
 /** Shorter than the shutdown timeout of a process. */
 const ASK_TIMEOUT_MS = 5000;
 
@@ -21,11 +20,11 @@ export class Releaser extends DueWork {
     private readonly messages: Messages,
     @Inject(LOG) log: Log,
   ) {
-    super(log, { batch: BATCH, everyMs: EVERY_MS, failure: 'waiting-emits.interrupted' });
+    super(waiting, log, { batch: BATCH, failure: 'waiting-emits.interrupted' });
   }
 
   /** Emits the due events, at most one batch, and returns their number. */
-  async release(): Promise<number> {
+  async handleDue(): Promise<number> {
     const due = await this.waiting.due(BATCH);
     if (due.length === 0) return 0;
     const withdrawn = await this.withdrawn(due);

@@ -4,6 +4,7 @@ import { EVENTS_TOPIC, type SourceId, type WaitingEmitKey } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
 import type { EventToProduce } from '#events';
 import { addToOutbox } from '#outbox';
+import { DueRows } from '#due-work';
 
 /** An emit that waits for its `delivery_ts`: the whole record of the event, ready to be produced. */
 @Entity('waiting_emit')
@@ -43,8 +44,10 @@ interface ReleasedRow {
 
 /** Emits that wait for their `delivery_ts`. Prepared SQL: several times a second, and for the locks. */
 @Injectable()
-export class WaitingEmitsRepository {
-  constructor(private readonly database: Database) {}
+export class WaitingEmitsRepository extends DueRows {
+  constructor(private readonly database: Database) {
+    super();
+  }
 
   async add(transaction: Transaction, sourceId: string, emits: NewWaitingEmit[]): Promise<void> {
     if (emits.length === 0) return;
@@ -60,6 +63,16 @@ export class WaitingEmitsRepository {
         emits.map(({ record }) => record.value),
       ],
     });
+    this.scheduled(transaction, Math.min(...emits.map(({ due_at_ms }) => due_at_ms)) - Date.now());
+  }
+
+  async msToNext(): Promise<number | null> {
+    const { rows } = await this.database.query<{ ms: number }>({
+      name: 'waiting-first',
+      text: 'SELECT extract(epoch FROM due_at - now())::float8 * 1000 AS ms FROM waiting_emit ORDER BY due_at LIMIT 1',
+      values: [],
+    });
+    return rows[0]?.ms ?? null;
   }
 
   async deleteOfSource(transaction: Transaction, sourceId: SourceId): Promise<void> {

@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { SourceMap, type SourceMapPayload } from 'node:module';
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import { CliError, usageError } from '../session/errors.js';
 
 /** A component in a file, as it is sent to the API. */
 export interface ComponentFile {
-  /** One module: the file itself, or a bundle of it and the files that it imports by relative path. */
+  /** One module: the file itself, or a bundle, with its source map, of it and the files that it imports by relative path. */
   code: string;
   /** The absolute paths of the files that it consists of. */
   files: string[];
@@ -16,6 +15,9 @@ export interface ComponentFile {
 /** The default name of a source of this file or URL. */
 export const nameOf = (path: string): string => basename(path, extname(path));
 
+/** The API's default limit. A larger bundle is sent without its map. */
+const MAX_CODE_BYTES = 512 * 1024;
+
 /** An import of a neighbour: `from './x'`, `import './x'`, `import('./x')`, `require('./x')`. */
 const RELATIVE_IMPORT = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*["']\.{1,2}\//;
 
@@ -23,8 +25,7 @@ const RELATIVE_IMPORT = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*["']\.{1,2}\//;
 export async function readComponent(file: string): Promise<ComponentFile> {
   const path = resolve(file);
   const text = readCode(path, file);
-  if (!RELATIVE_IMPORT.test(text))
-    return { code: text, files: [path], located: (stack) => atLine(stack, ([line, column]) => `${file}:${line}:${column}`) };
+  if (!RELATIVE_IMPORT.test(text)) return { code: text, files: [path], located: (stack) => located(stack, () => file) };
   return bundled(path, file);
 }
 
@@ -49,7 +50,8 @@ async function bundled(path: string, shown: string): Promise<ComponentFile> {
         bundle: true,
         write: false,
         metafile: true,
-        sourcemap: true,
+        sourcemap: 'inline',
+        sourcesContent: false,
         platform: 'node',
         format: 'esm',
         target: 'es2024',
@@ -58,18 +60,15 @@ async function bundled(path: string, shown: string): Promise<ComponentFile> {
       // packages are resolved by Sluice
       packages: 'external',
     });
-    const [code, map] = ['.mjs', '.map'].map((ending) => outputFiles.find((output) => output.path.endsWith(ending))!.text);
-    const sources = new SourceMap(JSON.parse(map!) as SourceMapPayload);
-    const located = ([line, column]: Position): string => {
-      const found = sources.findEntry(line - 1, column - 1);
-      if (!('originalSource' in found)) return `${shown}:${line}:${column}`;
-      return `${relative(process.cwd(), join(folder, found.originalSource))}:${found.originalLine + 1}:${found.originalColumn + 1}`;
-    };
+    const code = outputFiles[0]!.text;
+    const at = code.lastIndexOf('\n//# sourceMappingURL=');
+    // the API then reports positions in the bundle
+    const isTooLarge = Buffer.byteLength(code) > MAX_CODE_BYTES;
     return {
-      // the comment that names the map, which is not sent
-      code: code!.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'),
+      code: isTooLarge ? code.slice(0, at + 1) : code,
       files: Object.keys(metafile.inputs).map((input) => resolve(folder, input)),
-      located: (stack) => atLine(stack, located),
+      located: (stack) =>
+        located(stack, (source) => (isTooLarge ? `the bundle of ${shown}` : relative(process.cwd(), join(folder, source)))),
     };
   } catch (error) {
     const { errors = [] } = error as { errors?: { text: string; location: { file: string; line: number; column: number } | null }[] };
@@ -81,10 +80,6 @@ async function bundled(path: string, shown: string): Promise<ComponentFile> {
   }
 }
 
-type Position = [line: number, column: number];
-
-/** Replaces each position in the component's module by the text for it. The runtime calls it `component:///…/component.js`. */
-const atLine = (stack: string, shown: (position: Position) => string): string =>
-  stack.replace(/component:\/\/\/\w+\/component\.[jt]s:(\d+)(?::(\d+))?/g, (_, line: string, column = '1') =>
-    shown([Number(line), Number(column)]),
-  );
+/** Replaces the runtime's address of a component, `component:///0a1b/parts/x.mjs`, by that of the author's file. */
+const located = (stack: string, fileOf: (source: string) => string): string =>
+  stack.replace(/component:\/\/\/\w+\/([^\s:]+)(?=:\d)/g, (_, source: string) => fileOf(source));

@@ -59,8 +59,23 @@ export async function deployed(
     const { data: source } = await sluice.createSource({ body: { ...(body as object), name, configured_props } });
     return { source, outcome: 'created' };
   }
-  const { data: source } = await sluice.patchSource({ path: { id: before.id }, body: { ...body, configured_props } });
+  const { data: source } = await patched(sluice, before, { ...body, configured_props });
   return { source, outcome: isSame(before, source) ? 'unchanged' : 'updated' };
+}
+
+/** Changes a source. The error for a value that it has from another component names the source and the remedy. */
+async function patched(sluice: SluiceClient, before: Source, body: PatchSourceBody): Promise<{ data: Source }> {
+  try {
+    return await sluice.patchSource({ path: { id: before.id }, body });
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error;
+    const kept = [...error.message.matchAll(/configured_props\.([\w$]+) is not a prop/g)]
+      .map(([, name = '']) => name)
+      .filter((name) => Object.hasOwn(before.configured_props, name) && !Object.hasOwn(body.configured_props ?? {}, name));
+    if (kept.length > 0)
+      error.message += `; the source ${before.name_slug} has ${kept.join(', ')} from its present component: remove with ${kept.map((name) => `-p ${name}=null`).join(' ')}, or deploy with another --name`;
+    throw error;
+  }
 }
 
 /** The owner is omitted in lists. */
@@ -90,7 +105,7 @@ export async function update(session: Session, text: string, { code, name, prop,
   const types = Object.fromEntries(component.configurable_props.map((each) => [each.name, each.type]));
   const body: PatchSourceBody = { ...choice?.component, name, active: activate ? true : deactivate ? false : undefined };
   const { data: source } = await sendProps(prop, choice ? choice.types : types, (configured_props) =>
-    session.sluice.patchSource({ path: { id: before.id }, body: { ...body, configured_props } }),
+    patched(session.sluice, before, { ...body, configured_props }),
   );
   report(session, source, isSame(before, source) ? 'unchanged' : 'updated');
 }

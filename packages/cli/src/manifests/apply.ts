@@ -1,27 +1,32 @@
-import { CliError, EXIT } from '../session/errors.js';
-import { itemText, styled } from '../session/output.js';
+import { CliError, EXIT, usageError } from '../session/errors.js';
+import { itemText, printable, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { readManifests } from './manifest.js';
+import { DEFAULT_SET } from './owner.js';
 import { Plan, type Step } from './plan.js';
 
 export interface ApplyOptions {
   file: string;
+  set?: string;
   prune?: boolean;
   dryRun?: boolean;
+  yes?: boolean;
 }
 
 const DONE = { create: 'created', update: 'updated', delete: 'deleted', none: 'unchanged' } as const;
 const STYLE = { create: 'green', update: 'yellow', delete: 'red', none: 'dim' } as const;
 
-async function planned(session: Session, { file, prune }: ApplyOptions): Promise<Step[]> {
+async function planned(session: Session, { file, set, prune }: ApplyOptions): Promise<Step[]> {
+  if (set !== undefined && !/^[\w.-]{1,40}$/.test(set)) throw usageError('--set must have 1 to 40 letters, digits and characters of ._-');
   const manifests = await readManifests(file, () => session.stdin());
-  return Plan.of(session.sluice, manifests, { prune, env: session.env });
+  return Plan.of(session.sluice, manifests, { set, prune, env: session.env });
 }
 
 /** `sluice apply -f DIR`: makes the account what the manifests say; does not touch what is right already. */
 export async function apply(session: Session, options: ApplyOptions): Promise<void> {
   const steps = await planned(session, options);
   if (options.dryRun) return showPlan(session, steps);
+  await confirmDeletions(session, steps, options);
   const results: { what: string; result: string }[] = [];
   for (const { action, what, changes, uncertain, run } of steps) {
     let outcome = action;
@@ -34,9 +39,16 @@ export async function apply(session: Session, options: ApplyOptions): Promise<vo
       }
     }
     results.push({ what, result: DONE[outcome] });
-    if (session.format === 'table') session.print(line(outcome, DONE[outcome], what, changes));
+    if (session.format === 'table') session.printStyled(line(outcome, DONE[outcome], what, changes));
   }
   if (session.format !== 'table') session.print(itemText(results, session.format));
+}
+
+async function confirmDeletions(session: Session, steps: Step[], { yes, set = DEFAULT_SET }: ApplyOptions): Promise<void> {
+  const deletions = steps.filter(({ action }) => action === 'delete');
+  if (deletions.length === 0 || yes || !session.isInteractive) return;
+  for (const { what } of deletions) session.warn(`delete ${what}`);
+  await session.confirm(`Delete ${deletions.length} resource(s) of the set ${set}?`, yes);
 }
 
 /** `sluice diff -f DIR`: what `apply` would change. Exits with 1 if it is anything. */
@@ -56,10 +68,10 @@ function showPlan(session: Session, steps: Step[]): void {
       ),
     );
   for (const { action, what, changes, uncertain } of steps) {
-    session.print(line(action, action === 'none' ? 'no change' : action, what, changes));
+    session.printStyled(line(action, action === 'none' ? 'no change' : action, what, changes));
     if (uncertain.length > 0) session.note(`  only apply can compare ${uncertain.join(', ')} of ${what}`);
   }
 }
 
 const line = (action: Step['action'], word: string, what: string, changes: string[]): string =>
-  `${styled(STYLE[action], word.padEnd(9), process.stdout)}  ${what}${changes.length > 0 ? `: ${changes.join(', ')}` : ''}\n`;
+  `${styled(STYLE[action], word.padEnd(9), process.stdout)}  ${printable(`${what}${changes.length > 0 ? `: ${changes.join(', ')}` : ''}`)}\n`;

@@ -5,9 +5,8 @@ import type { Component, SluiceClient, Source, Webhook } from '@sluice/client';
 import { COMPONENTS } from '../resources/kinds.js';
 import type { Session } from '../session/session.js';
 import { API_VERSION, isObject, type ManifestKind } from './manifest.js';
-import { MADE, OWNER, readState } from './plan.js';
-
-const MASK = '••••••••';
+import { ownerOf } from './owner.js';
+import { MADE, MASK, readState } from './plan.js';
 
 interface Document {
   apiVersion: string;
@@ -78,7 +77,7 @@ class Names {
   addAll<T extends Source | Webhook>(items: T[], kind: string, text: (item: T) => string): T[] {
     for (const item of items) {
       const taken = [...this.byId.values()];
-      const wanted = item.external_id?.startsWith(OWNER) ? item.external_id.slice(OWNER.length) : text(item);
+      const wanted = ownerOf(item)?.name || text(item);
       let name = wanted;
       for (let n = 2; taken.includes(`${kind}/${name}`); n++) name = `${wanted}-${n}`;
       this.byId.set(item.id, `${kind}/${name}`);

@@ -8,10 +8,10 @@ import { isSame } from '../code/deploy.js';
 import { SOURCES, WEBHOOKS } from '../resources/kinds.js';
 import { usageError } from '../session/errors.js';
 import { isObject, type Manifest, resolved } from './manifest.js';
+import { DEFAULT_SET, externalIdOf, ownerOf } from './owner.js';
 
-/** Begins the external id of each source and webhook that `apply` has created: only those are pruned. */
-export const OWNER = 'sluice.dev/';
-const MASK = '••••••••';
+/** Stands for a secret that is set. */
+export const MASK = '••••••••';
 /** Props whose values Sluice makes. */
 export const MADE = ['$.service.db', '$.interface.http'];
 
@@ -63,14 +63,15 @@ export class Plan {
     private readonly env: Record<string, string | undefined>,
     private readonly state: State,
     private readonly manifests: Manifest[],
+    private readonly set: string,
   ) {}
 
   static async of(
     sluice: SluiceClient,
     manifests: Manifest[],
-    { prune = false, env }: { prune?: boolean; env: Record<string, string | undefined> },
+    { prune = false, set = DEFAULT_SET, env }: { prune?: boolean; set?: string; env: Record<string, string | undefined> },
   ): Promise<Step[]> {
-    const plan = new Plan(sluice, env, await readState(sluice), manifests);
+    const plan = new Plan(sluice, env, await readState(sluice), manifests, set);
     const steps: Step[] = [];
     for (const manifest of plan.ofKind('Component')) steps.push(await plan.component(manifest));
     for (const manifest of plan.ofKind('Webhook')) steps.push(plan.webhook(manifest));
@@ -81,6 +82,23 @@ export class Plan {
 
   private ofKind(kind: Manifest['kind']): Manifest[] {
     return this.manifests.filter((manifest) => manifest.kind === kind);
+  }
+
+  private externalId({ name }: Manifest): string {
+    return externalIdOf({ set: this.set, name });
+  }
+
+  /** The item that `apply` created from the manifest, or else one of this name that was created in another way. */
+  private existing<T extends Source | Webhook>(manifest: Manifest, items: T[], hasName: (item: T) => boolean): T | undefined {
+    const own = items.find(({ external_id }) => external_id === this.externalId(manifest));
+    const named = items.filter(hasName);
+    const found = own ?? named.find((item) => ownerOf(item) === undefined);
+    const other = named.map(ownerOf).find((owner) => owner !== undefined && owner.set !== this.set);
+    if (!found && other)
+      throw usageError(
+        `${manifest.origin}: a ${manifest.kind.toLowerCase()} ${manifest.name} belongs to the set ${other.set}: add --set ${other.set}, or choose another name`,
+      );
+    return found;
   }
 
   private async component(manifest: Manifest): Promise<Step> {
@@ -114,9 +132,7 @@ export class Plan {
 
   private webhook(manifest: Manifest): Step {
     const { url, name = manifest.name, ...rest } = resolved(manifest.spec, manifest, this.env) as Record<string, never>;
-    const found =
-      this.state.webhooks.find(({ external_id }) => external_id === OWNER + manifest.name) ??
-      this.state.webhooks.find((each) => each.name === name && !each.external_id?.startsWith(OWNER));
+    const found = this.existing(manifest, this.state.webhooks, (each) => each.name === name);
     const wanted: Record<string, unknown> = { url, name, description: null, active: true, rate_limit: null, ...rest };
     const changes = found
       ? Object.keys(wanted).filter((field) => !isDeepStrictEqual(wanted[field], (found as Record<string, unknown>)[field] ?? null))
@@ -128,7 +144,7 @@ export class Plan {
         if (found) return this.sluice.patchWebhook({ path: { id: found.id }, body: wanted });
         const { active, ...query } = wanted;
         const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== null));
-        const { data } = await this.sluice.createWebhook({ query: { ...given, external_id: OWNER + manifest.name } });
+        const { data } = await this.sluice.createWebhook({ query: { ...given, url: url!, external_id: this.externalId(manifest) } });
         this.found(manifest, data.id);
         if (active === false) await this.sluice.patchWebhook({ path: { id: data.id }, body: { active } });
       },
@@ -138,10 +154,7 @@ export class Plan {
   private async source(manifest: Manifest): Promise<Step> {
     const { name = manifest.name, active = true, component } = manifest.spec as { name?: string; active?: boolean; component?: unknown };
     const props = (resolved(manifest.spec.props ?? {}, manifest, this.env) ?? {}) as Record<string, unknown>;
-    const { sources } = this.state;
-    const found =
-      sources.find(({ external_id }) => external_id === OWNER + manifest.name) ??
-      sources.find((each) => each.name_slug === manifest.name && !each.external_id?.startsWith(OWNER));
+    const found = this.existing(manifest, this.state.sources, (each) => each.name_slug === manifest.name);
     const choice = await this.choice(manifest, component);
     const given = found ? { ...props, ...(await this.removedProps(found, props)) } : props;
     const { changes, uncertain } = found
@@ -156,7 +169,9 @@ export class Plan {
           const { data } = await this.sluice.patchSource({ path: { id: found.id }, body: { ...body, active, configured_props: given } });
           return !isSame(found, data);
         }
-        const { data } = await this.sluice.createSource({ body: { ...body, configured_props: props, external_id: OWNER + manifest.name } });
+        const { data } = await this.sluice.createSource({
+          body: { ...body, configured_props: props, external_id: this.externalId(manifest) },
+        });
         this.found(manifest, data.id);
         if (!active) await this.sluice.patchSource({ path: { id: data.id }, body: { active } });
       },
@@ -230,11 +245,12 @@ export class Plan {
     const { emitter, listener, event_name = '', auto = false } = manifest.spec as Record<string, never>;
     const what = `subscription ${auto ? 'of later emitters' : String(emitter)} → ${String(listener)}${event_name ? ` (${String(event_name)})` : ''}`;
     if (auto) {
+      const stream = event_name || 'default';
       const isKnown = this.state.autoSubscriptions.some(
-        (each) => each.event_name === event_name && each.listener_id === this.knownEnd(manifest, listener),
+        (each) => (each.event_name || 'default') === stream && each.listener_id === this.knownEnd(manifest, listener),
       );
       const run = (): Promise<unknown> =>
-        this.sluice.createAutoSubscription({ query: { listener_id: this.end(manifest, listener), event_name } });
+        this.sluice.createAutoSubscription({ query: { listener_id: this.end(manifest, listener), event_name: stream } });
       return { action: isKnown ? 'none' : 'create', what, changes: [], uncertain: [], run };
     }
     const ends = (): { emitter_id: string; listener_id: string } => ({
@@ -289,11 +305,10 @@ export class Plan {
     this.kept.add(id);
   }
 
-  /** Deletes what `apply` created and the manifests no longer contain; of the subscriptions, those between two such resources. */
+  /** Deletes what `apply` created from this set and the manifests no longer contain; of the subscriptions, those between two such resources. */
   private pruned(): Step[] {
     const { sources, webhooks, subscriptions } = this.state;
-    const isOurs = ({ external_id }: { external_id?: string }): boolean => external_id?.startsWith(OWNER) ?? false;
-    const ours = new Set([...sources, ...webhooks].filter(isOurs).map(({ id }) => id));
+    const ours = new Set([...sources, ...webhooks].filter((item) => ownerOf(item)?.set === this.set).map(({ id }) => id));
     const isGone = ({ id }: { id: string }): boolean => ours.has(id) && !this.kept.has(id);
     const deletion = (what: string, run: () => Promise<unknown>): Step => ({ action: 'delete', what, changes: [], uncertain: [], run });
     return [

@@ -41,11 +41,15 @@ export function cell(value: unknown): string {
   return [...text].map((character) => (/[\p{Cc}\u2028\u2029]/u.test(character) ? '·' : character)).join('');
 }
 
+/** Text that others wrote, for a terminal: control characters, which could change what it shows, appear as `\u001b`, which in JSON is the same. */
+export const printable = (text: string): string =>
+  text.replace(/[^\P{Cc}\n\t]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
 /** Unix seconds as people read them. */
 export const time = (seconds: number | null | undefined): string =>
   seconds === null || seconds === undefined ? '' : new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Coloured on a terminal, unless NO_COLOR is set. */
-export const styled = (style: Style, text: string, stream: NodeJS.WriteStream): string => styleText(style, text, { stream });
+/** Printable text, coloured on a terminal unless NO_COLOR is set. */
+export const styled = (style: Style, text: string, stream: NodeJS.WriteStream): string => styleText(style, printable(text), { stream });

@@ -43,8 +43,9 @@ describe('findAccess', () => {
   };
 
   it('prefers the environment to a profile, and a profile to the Sluice in this clone', () => {
-    const local = { SLUICE_LOCAL_KEY_FILE: keyFile(), SLUICE_LOCAL_URL: 'http://localhost:4000' };
+    const local = { SLUICE_LOCAL_FOLDER: '/clone/.sluice', SLUICE_LOCAL_KEY_FILE: keyFile(), SLUICE_LOCAL_URL: 'http://localhost:4000' };
     expect(findAccess(local, profiles)).toMatchObject({ url: 'http://localhost:4000', key: 'slk_local' });
+    expect(findAccess({ ...local, SLUICE_API_KEY: 'slk_env' }, profiles)).toMatchObject({ url: 'http://localhost:4000', key: 'slk_env' });
     profiles.save('default', HERE);
     expect(findAccess(local, profiles)).toMatchObject(HERE);
     expect(findAccess({ ...local, SLUICE_API_KEY: 'slk_env', SLUICE_URL: 'http://env' }, profiles)).toMatchObject({
@@ -58,8 +59,24 @@ describe('findAccess', () => {
   it('never sends the key of a profile to another server', () => {
     profiles.save('default', HERE);
     expect(findAccess({ SLUICE_URL: 'http://here:3000/v1/' }, profiles)).toMatchObject(HERE);
-    expect(() => findAccess({ SLUICE_URL: 'http://elsewhere', SLUICE_LOCAL_KEY_FILE: keyFile() }, profiles)).toThrow(
-      'there is no API key for http://elsewhere',
+    const local = { SLUICE_LOCAL_FOLDER: '/clone', SLUICE_LOCAL_URL: 'http://here:4000', SLUICE_LOCAL_KEY_FILE: keyFile() };
+    expect(() => findAccess({ ...local, SLUICE_URL: 'http://elsewhere' }, profiles)).toThrow('there is no API key for http://elsewhere');
+  });
+
+  it('knows the server by any form of its URL, and sends the key to the stored one', () => {
+    const local = { SLUICE_LOCAL_FOLDER: '/clone', SLUICE_LOCAL_URL: 'http://127.0.0.1:4000', SLUICE_LOCAL_KEY_FILE: keyFile() };
+    expect(findAccess({ ...local, SLUICE_URL: 'localhost:4000' }, profiles)).toMatchObject({
+      url: 'http://127.0.0.1:4000',
+      key: 'slk_local',
+    });
+    expect(() => findAccess({ ...local, SLUICE_URL: 'localhost:4001' }, profiles)).toThrow('there is no API key');
+    profiles.save('default', HERE);
+    expect(findAccess({ SLUICE_URL: 'here:3000' }, profiles)).toMatchObject(HERE);
+  });
+
+  it('sends no key if the Sluice of this clone is not running', () => {
+    expect(() => findAccess({ SLUICE_LOCAL_FOLDER: '/clone/.sluice' }, profiles)).toThrow(
+      expect.objectContaining({ message: expect.stringContaining('Sluice is not running in /clone/.sluice: npm start'), code: 5 }),
     );
   });
 

@@ -74,7 +74,8 @@ export class Profiles {
 
 /**
  * The account to use: of the environment (SLUICE_API_KEY or SLUICE_API_KEY_FILE, with SLUICE_URL), of a profile, or of the Sluice that
- * `npm start` runs in this clone (SLUICE_LOCAL_KEY_FILE). A key of a profile is sent only to the URL of that profile.
+ * `npm start` runs in this clone (SLUICE_LOCAL_URL and SLUICE_LOCAL_KEY_FILE; SLUICE_LOCAL_FOLDER alone if none is running). A key of a profile is sent only
+ * to the URL of that profile, and that of an instance only to that instance.
  */
 export function findAccess(env: Environment, profiles: Profiles, wanted: string | undefined = env.SLUICE_PROFILE): Access {
   const { current, profiles: known } = profiles.read();
@@ -84,14 +85,25 @@ export function findAccess(env: Environment, profiles: Profiles, wanted: string 
     throw new CliError(`there is no profile ${wanted}: run \`sluice login --profile ${wanted}\``, EXIT.auth);
   const inEnvironment = env.SLUICE_API_KEY ?? readKey(env.SLUICE_API_KEY_FILE);
   if (inEnvironment !== undefined && wanted === undefined)
-    return { url: serverUrl(env.SLUICE_URL ?? profile?.url ?? DEFAULT_URL), key: checked(inEnvironment), from: 'the environment' };
+    return {
+      url: serverUrl(env.SLUICE_URL ?? profile?.url ?? env.SLUICE_LOCAL_URL ?? DEFAULT_URL),
+      key: checked(inEnvironment),
+      from: 'the environment',
+    };
   if (profile && (env.SLUICE_URL === undefined || sameServer(env.SLUICE_URL, profile.url)))
     return { ...profile, key: checked(profile.key), from: `the profile ${name}` };
-  const local = env.SLUICE_URL === undefined ? readKey(env.SLUICE_LOCAL_KEY_FILE, { optional: true }) : undefined;
-  if (local !== undefined) return { url: env.SLUICE_LOCAL_URL ?? DEFAULT_URL, key: checked(local), from: 'npm start in this clone' };
-  const start = env.SLUICE_LOCAL_KEY_FILE === undefined || env.SLUICE_URL !== undefined ? '' : 'start Sluice with npm start, ';
+  const isLocal = env.SLUICE_URL === undefined || (env.SLUICE_LOCAL_URL !== undefined && sameServer(env.SLUICE_URL, env.SLUICE_LOCAL_URL));
+  if (isLocal && env.SLUICE_LOCAL_FOLDER !== undefined) {
+    if (env.SLUICE_LOCAL_URL === undefined)
+      throw new CliError(
+        `Sluice is not running in ${env.SLUICE_LOCAL_FOLDER}: npm start; for another one, run \`sluice login\`, or set SLUICE_API_KEY`,
+        EXIT.unreachable,
+      );
+    const local = readKey(env.SLUICE_LOCAL_KEY_FILE, { optional: true });
+    if (local !== undefined) return { url: env.SLUICE_LOCAL_URL, key: checked(local), from: 'npm start in this clone' };
+  }
   throw new CliError(
-    `there is no API key${env.SLUICE_URL ? ` for ${env.SLUICE_URL}` : ''}: ${start}run \`sluice login\`, or set SLUICE_API_KEY`,
+    `there is no API key${env.SLUICE_URL ? ` for ${env.SLUICE_URL}` : ''}: run \`sluice login\`, or set SLUICE_API_KEY`,
     EXIT.auth,
   );
 }
@@ -112,7 +124,9 @@ function checked(key: string): string {
   return key;
 }
 
-const sameServer = (a: string, b: string): boolean => serverUrl(a) === serverUrl(b);
+/** Whether a key for one URL is for the other one: `localhost` is 127.0.0.1. */
+const sameServer = (a: string, b: string): boolean => withoutName(serverUrl(a)) === withoutName(serverUrl(b));
+const withoutName = (url: string): string => url.replace(/(?<=^https?:\/\/)localhost(?=[:/]|$)/, '127.0.0.1');
 
 /** The URL of an instance, without the version. */
 export function serverUrl(text: string): string {

@@ -3,7 +3,7 @@ import { text as readAll } from 'node:stream/consumers';
 import { Writable } from 'node:stream';
 import { retryingFetch, SluiceClient, SluiceError } from '@sluice/client';
 import { CliError, usageError } from './errors.js';
-import { type Column, type Format, FORMATS, itemText, listText, styled } from './output.js';
+import { type Column, type Format, FORMATS, itemText, listText, printable, styled } from './output.js';
 import { type Access, findAccess, Profiles } from './profiles.js';
 
 /** The options of every command. */
@@ -58,6 +58,11 @@ export class Session {
   }
 
   print(text: string): void {
+    this.printStyled(printable(text));
+  }
+
+  /** Prints text with colours, which is printable otherwise. */
+  printStyled(text: string): void {
     process.stdout.write(text);
   }
 
@@ -85,7 +90,7 @@ export class Session {
   /** Asks for a line on a terminal. @param hidden does not show what is typed */
   async ask(question: string, { hidden = false } = {}): Promise<string> {
     const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-    process.stderr.write(question);
+    process.stderr.write(printable(question));
     const lines = createInterface({ input: process.stdin, output: hidden ? silent : process.stderr, terminal: true });
     try {
       return (await lines.question('')).trim();

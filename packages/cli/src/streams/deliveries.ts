@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EventListener, Replay, WebhookDelivery } from '@sluice/client';
+import type { EventListener, Replay, Webhook, WebhookDelivery } from '@sluice/client';
 import { findAmong, findEmitter, findWebhook } from '../resources/find.js';
 import { type Kind, SOURCES, WEBHOOKS } from '../resources/kinds.js';
-import { CliError, usageError } from '../session/errors.js';
+import { CliError, EXIT, usageError } from '../session/errors.js';
 import { itemText, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
+import { lastEvents } from './read-events.js';
 
 const lastStatus = ({ attempts }: { attempts: WebhookDelivery['attempts'] }): string => {
   const last = attempts.at(-1);
@@ -20,10 +21,11 @@ export async function deliveries(
 ): Promise<void> {
   if (eventId !== undefined) {
     const id = await findEmitter(session.sluice, text);
-    const request = { path: { id, eventId } };
+    const request = { path: { id, eventId: await eventIdOf(session, id, eventId) } };
     const { data } = await (id.startsWith('p_')
       ? session.sluice.listWorkflowEventDeliveries(request)
       : session.sluice.listSourceEventDeliveries(request));
+    if (data.length === 0) session.note('no listener was subscribed');
     return session.list<EventListener>(data, [
       ['LISTENER', ({ listener_id }) => listener_id],
       ['STATUS', ({ status }) => status],
@@ -32,7 +34,7 @@ export async function deliveries(
       ['LAST', lastStatus],
     ]);
   }
-  const { id } = await findWebhook(session.sluice, text);
+  const { id } = await webhookOrExplain(session, text);
   const limit = Number(number);
   if (!Number.isInteger(limit) || limit < 1 || limit > 100) throw usageError(`-n must be an integer from 1 to 100, not ${number}`);
   const { data } = await session.sluice.listDeliveries({ path: { id }, query: { limit } });
@@ -45,6 +47,29 @@ export async function deliveries(
     ['NEXT', ({ next_attempt_at }) => time(next_attempt_at)],
     ['EVENT', ({ event_id }) => event_id],
   ]);
+}
+
+/** An event id, or the id of the event with this emit id, which `sluice publish` prints. */
+async function eventIdOf(session: Session, emitter: string, text: string): Promise<string> {
+  if (/^\d+-\d+$/.test(text)) return text;
+  const found = (await lastEvents(session.sluice, emitter, 100, '*')).find(({ metadata }) => metadata.emit_id === text);
+  if (!found) throw new CliError(`none of the last 100 events has the id or emit id ${text}`, EXIT.notFound);
+  return found.id;
+}
+
+/** Throws a usage error if the text is the name of a source. */
+async function webhookOrExplain(session: Session, text: string): Promise<Webhook> {
+  try {
+    return await findWebhook(session.sluice, text);
+  } catch (error) {
+    if (!(error instanceof CliError) || error.code !== EXIT.notFound) throw error;
+    await findEmitter(session.sluice, text).catch(() => {
+      throw error;
+    });
+    throw usageError(
+      `${text} is a source or workflow: give the id of an event, too: sluice deliveries ${text} EVENT_ID (sluice events ${text} lists them)`,
+    );
+  }
 }
 
 /** `sluice retry WEBHOOK DELIVERY_ID` */
@@ -80,6 +105,7 @@ export async function replay(session: Session, emitter: string, listener: string
   const body = { emitter_id, listener_id, event_name: options.stream, from: options.from, to: options.to ?? NOW, dry_run: options.dryRun };
   const { data } = await session.sluice.createReplay({ body });
   if (!('id' in data)) return session.print(session.format === 'table' ? `${data.events} events\n` : itemText(data, session.format));
+  session.note(`replay ${data.id}: ${data.events} events`);
   let progress: Replay = { id: data.id, status: 'running', events: data.events, delivered: 0, failed: 0 };
   while (options.wait && progress.status === 'running') {
     await sleep(POLL_MS);

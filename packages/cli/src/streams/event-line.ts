@@ -1,14 +1,15 @@
 import type { EventSummary } from '@sluice/client';
-import { cell, type Format, styled } from '../session/output.js';
+import { cell, type Format, printable, styled } from '../session/output.js';
 
-/** One event as text. As a table it is one line: the time, its stream unless it is the default one, and the event. */
+/** One event as printable text. As a table it is one line: the time, its stream unless it is the default one, and the event. */
 export function eventText(summary: EventSummary, format: Format, stream: NodeJS.WriteStream = process.stdout): string {
-  if (format === 'json') return `${JSON.stringify(summary, null, 2)}\n`;
-  if (format === 'ndjson') return `${JSON.stringify(summary)}\n`;
+  if (format === 'json') return printable(`${JSON.stringify(summary, null, 2)}\n`);
+  if (format === 'ndjson') return printable(`${JSON.stringify(summary)}\n`);
   const { id, indexed_at_ms, event, metadata } = summary;
   const at = styled('dim', `${new Date(indexed_at_ms).toISOString()}  ${id}`, stream);
   const name = metadata.name === '' ? '' : `${styled(metadata.name === '$errors' ? 'red' : 'cyan', metadata.name, stream)}  `;
-  return `${at}  ${name}${metadata.name === '$errors' ? errorText(event) : metadata.name === '$logs' ? logText(event) : cell(JSON.stringify(event))}\n`;
+  const text = metadata.name === '$errors' ? errorText(event) : metadata.name === '$logs' ? logText(event) : cell(JSON.stringify(event));
+  return `${at}  ${name}${printable(text)}\n`;
 }
 
 /** An event of `$errors`: the stack of the error, or its message. */

@@ -34,6 +34,8 @@ export function targetUrl(target: string): string {
 export async function listen(session: Session, target: string, options: ListenOptions): Promise<void> {
   const url = targetUrl(target);
   if (!options.source) throw usageError('--source is required: the sources or workflows whose events to post');
+  if (options.after !== undefined && !/^\d+-\d+$/.test(options.after))
+    throw usageError(`--after must be the id of an event, such as 1763715600000-0, not ${options.after}; sluice events shows the ids`);
   const emitters = await Promise.all(options.source.map((text) => findEmitter(session.sluice, text)));
   const secret = await signingSecret(session, options);
   session.note(`posting events to ${url}, signed with ${secret.shown}`);
@@ -83,7 +85,7 @@ async function post(session: Session, url: string, event: EventSummary, secret: 
       const response = await fetch(url, { method: 'POST', body, headers: webhookHeaders(event, body, secret), redirect: 'manual' });
       await response.body?.cancel();
       const status = styled(response.ok ? 'green' : 'red', String(response.status), process.stdout);
-      return session.print(`${status}  ${event.id}  ${event.metadata.name || 'default'}  ${cell(body).slice(0, 200)}\n`);
+      return session.printStyled(`${status}  ${cell(event.id)}  ${cell(event.metadata.name || 'default')}  ${cell(body).slice(0, 200)}\n`);
     } catch (error) {
       if (failures === 0)
         session.warn(

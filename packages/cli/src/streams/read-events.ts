@@ -13,6 +13,8 @@ export interface ReadOptions {
 
 const MOST = 100;
 
+const CALLED: Record<string, string> = { $logs: 'log lines', $errors: 'errors' };
+
 /** `sluice events EMITTER`, `sluice logs EMITTER`, `sluice errors EMITTER` */
 export const events = (session: Session, text: string, options: ReadOptions): Promise<void> => readEvents(session, text, options);
 export const logs = (session: Session, text: string, options: ReadOptions): Promise<void> =>
@@ -31,8 +33,10 @@ async function readEvents(session: Session, text: string, { number = '10', follo
   };
   const last = await lastEvents(session.sluice, emitter, Math.max(limit, 1), stream);
   const shown = last.slice(0, limit).reverse();
+  if (limit > 0 && shown.length === 0)
+    session.note(`no ${CALLED[stream ?? ''] ?? (stream ? `events in the stream ${stream}` : 'events')} yet`);
   if (!follow && ['json', 'yaml'].includes(session.format)) return session.print(itemText(shown, session.format));
-  for (const event of shown) session.print(lineOf(event));
+  for (const event of shown) session.printStyled(lineOf(event));
   if (!follow) return;
   const following = session.sluice.events(emitter, {
     eventName: stream,
@@ -40,11 +44,11 @@ async function readEvents(session: Session, text: string, { number = '10', follo
     onState: connectionNotes(session),
     onGap: () => session.warn('only the last 100 events are kept: there may have been more'),
   });
-  for await (const event of following) session.print(lineOf(event));
+  for await (const event of following) session.printStyled(lineOf(event));
 }
 
 /** Newest first, whole. */
-async function lastEvents(sluice: SluiceClient, id: string, limit: number, event_name: string | undefined): Promise<EventSummary[]> {
+export async function lastEvents(sluice: SluiceClient, id: string, limit: number, event_name: string | undefined): Promise<EventSummary[]> {
   const request = { path: { id }, query: { event_name, limit, expand: 'event' } };
   return (await (id.startsWith('p_') ? sluice.listWorkflowEvents(request) : sluice.listSourceEvents(request))).data;
 }

@@ -16,7 +16,7 @@ export interface TriggerOptions {
 
 /** `sluice trigger SOURCE --fixture NAME`: sends a request to the endpoint of a source, as an app would. */
 export async function trigger(session: Session, text: string, options: TriggerOptions): Promise<void> {
-  const request = await requestOf(session, options);
+  const { isUnsigned, ...request } = await requestOf(session, options);
   const source = await findSource(session.sluice, text);
   const endpoint = endpointOf(source.configured_props);
   if (!endpoint) throw usageError(`${source.name_slug} has no HTTP endpoint; use sluice run or sluice publish`);
@@ -26,17 +26,23 @@ export async function trigger(session: Session, text: string, options: TriggerOp
   const body = await response.text();
   if (session.format === 'table') session.print(`${response.status} ${body}`.trimEnd() + '\n');
   else session.print(itemText({ status: response.status, body }, session.format));
-  if (!response.ok) throw new CliError(`the endpoint returned ${response.status}`);
+  const hint = response.status === 401 && isUnsigned ? ': the request was not signed; set SLUICE_FIXTURE_SECRET, or use --secret-file' : '';
+  if (!response.ok) throw new CliError(`the endpoint returned ${response.status}${hint}`);
 }
 
-async function requestOf(session: Session, { fixture, data, secretFile }: TriggerOptions): Promise<FixtureRequest> {
+async function requestOf(
+  session: Session,
+  { fixture, data, secretFile }: TriggerOptions,
+): Promise<FixtureRequest & { isUnsigned?: boolean }> {
   if (data !== undefined && fixture === undefined)
     return {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(await jsonOption('--data', data, () => session.stdin())),
     };
   const secret = secretFile === undefined ? session.env.SLUICE_FIXTURE_SECRET : readFileSync(secretFile, 'utf8').trim();
+  if ((fixture === undefined) === (data === undefined))
+    throw usageError(`one of --data and --fixture is required; fixtures are ${FIXTURE_NAMES.join(', ')}`);
   const request = fixtureRequest(fixture ?? '', secret);
-  if (!request || data !== undefined) throw usageError(`--data or --fixture is required; fixtures are ${FIXTURE_NAMES.join(', ')}`);
-  return request;
+  if (!request) throw usageError(`there is no fixture ${fixture}; fixtures are ${FIXTURE_NAMES.join(', ')}`);
+  return { ...request, isUnsigned: secret === undefined };
 }

@@ -20,11 +20,19 @@ export function logout(session: Session, { profile }: { profile?: string }): voi
   session.note(`deleted the profile ${name}; its key remains valid: sluice delete key revokes one`);
 }
 
+/** The API's value of a quota that does not exist. */
+const UNLIMITED = 2_147_483_647;
+
 /** `sluice whoami` */
 export async function whoami(session: Session): Promise<void> {
   const { url, from } = session.access;
   const { data } = await session.sluice.getCurrentUser({ query: { exclude: 'api_key' } });
-  session.item({ ...data, url, access: from });
+  const shown = Object.entries({ ...data, url, access: from });
+  session.item(
+    session.format === 'table'
+      ? Object.fromEntries(shown.map(([name, value]) => [name, value === UNLIMITED ? 'unlimited' : value]))
+      : Object.fromEntries(shown),
+  );
 }
 
 /** `sluice profile [NAME]`: lists the profiles, or chooses one. */

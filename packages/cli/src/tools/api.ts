@@ -58,7 +58,8 @@ export async function api(session: Session, operationId: string | undefined, pai
   });
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
   if (isStream) {
-    for await (const bytes of response.body as AsyncIterable<Uint8Array>) process.stdout.write(bytes);
+    const text = response.body!.pipeThrough(new TextDecoderStream());
+    for await (const part of text as unknown as AsyncIterable<string>) session.print(part);
     return;
   }
   const text = await response.text();

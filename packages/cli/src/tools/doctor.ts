@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { CliError, EXIT, explain, exitCodeOf } from '../session/errors.js';
-import { styled } from '../session/output.js';
+import { printable, styled } from '../session/output.js';
 import { endpointOf, SOURCES } from '../resources/kinds.js';
 import type { Session } from '../session/session.js';
 
@@ -35,7 +35,7 @@ export async function doctor(session: Session): Promise<void> {
   }
   if (session.format === 'table') {
     for (const { check: name, ok, detail } of checks)
-      session.print(`${styled(ok ? 'green' : 'red', ok ? 'ok    ' : 'failed', process.stdout)}  ${name}: ${detail}\n`);
+      session.printStyled(`${styled(ok ? 'green' : 'red', ok ? 'ok    ' : 'failed', process.stdout)}  ${name}: ${printable(detail)}\n`);
   } else session.list(checks, []);
   if (code > 0) throw new CliError('not everything works', code);
 }

@@ -370,7 +370,7 @@ export class Operations extends HeyApiClient {
     /**
      * Delete events of a source
      *
-     * Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Deleting a waiting event from `$in` cancels it.
+     * Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Deleting a waiting event from `$in` cancels it. The parameters can also be fields of a JSON body; the query wins.
      */
     public deleteSourceEvents<ThrowOnError extends boolean = true>(options: Options<DeleteSourceEventsData, ThrowOnError>): RequestResult<DeleteSourceEventsResponses, DeleteSourceEventsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<DeleteSourceEventsResponses, DeleteSourceEventsErrors, ThrowOnError, 'data'>({
@@ -396,7 +396,7 @@ export class Operations extends HeyApiClient {
     /**
      * Publish events in the name of a source
      *
-     * Events go to the topic `events` without running any code; the emitter may be inactive. A batch is published as a whole or not at all. Repeating an emit id is harmless: an event that is kept is not stored again, and its deliveries have the same `webhook-id`. With `application/json`, headers `ce-…` are CloudEvents attributes (binary mode, percent-encoded).
+     * Events go to the topic `events` without running any code; the emitter may be inactive. A batch is published as a whole or not at all. Repeating an emit id on the same stream is harmless: an event that is kept is not stored again, and its deliveries have the same `webhook-id`. With an `Idempotency-Key`, a repeated request has the same emit ids, also after a 503. With `application/json`, headers `ce-…` are CloudEvents attributes (binary mode, percent-encoded).
      */
     public publishSourceEvents<ThrowOnError extends boolean = true>(options: Options<PublishSourceEventsData, ThrowOnError>): RequestResult<PublishSourceEventsResponses, PublishSourceEventsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<PublishSourceEventsResponses, PublishSourceEventsErrors, ThrowOnError, 'data'>({
@@ -462,7 +462,7 @@ export class Operations extends HeyApiClient {
     /**
      * List the deliveries of an event of a source
      *
-     * Every listener that the event went to, or goes to now: webhooks with their attempts, sources with their runs, workflows.
+     * Every listener that the event went to, or is on its way to: webhooks with their attempts, sources with their runs, including those of replays, and workflows. A later change of a subscription or of `active` does not change the list, but a workflow is listed only while it is subscribed. Known are the last 100 deliveries of a webhook that succeeded, failed ones for 7 days, and runs of a source for 8 days: a run that is not among the last 100 of its source is `succeeded`, without attempts. A listener of which nothing is known any more is left out.
      */
     public listSourceEventDeliveries<ThrowOnError extends boolean = true>(options: Options<ListSourceEventDeliveriesData, ThrowOnError>): RequestResult<ListSourceEventDeliveriesResponses, ListSourceEventDeliveriesErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListSourceEventDeliveriesResponses, ListSourceEventDeliveriesErrors, ThrowOnError, 'data'>({
@@ -476,7 +476,7 @@ export class Operations extends HeyApiClient {
     /**
      * List the deliveries of an event of a workflow
      *
-     * Every listener that the event went to, or goes to now: webhooks with their attempts, sources with their runs, workflows.
+     * Every listener that the event went to, or is on its way to: webhooks with their attempts, sources with their runs, including those of replays, and workflows. A later change of a subscription or of `active` does not change the list, but a workflow is listed only while it is subscribed. Known are the last 100 deliveries of a webhook that succeeded, failed ones for 7 days, and runs of a source for 8 days: a run that is not among the last 100 of its source is `succeeded`, without attempts. A listener of which nothing is known any more is left out.
      */
     public listWorkflowEventDeliveries<ThrowOnError extends boolean = true>(options: Options<ListWorkflowEventDeliveriesData, ThrowOnError>): RequestResult<ListWorkflowEventDeliveriesResponses, ListWorkflowEventDeliveriesErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListWorkflowEventDeliveriesResponses, ListWorkflowEventDeliveriesErrors, ThrowOnError, 'data'>({
@@ -490,7 +490,7 @@ export class Operations extends HeyApiClient {
     /**
      * Delete a subscription
      *
-     * event_name must be the stored one; omitted and empty are equivalent. Returns the deleted subscriptions.
+     * event_name must be the stored one; omitted and empty are equivalent. Returns the deleted subscriptions. The parameters can also be fields of a JSON body; the query wins.
      */
     public deleteSubscription<ThrowOnError extends boolean = true>(options: Options<DeleteSubscriptionData, ThrowOnError>): RequestResult<DeleteSubscriptionResponses, DeleteSubscriptionErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<DeleteSubscriptionResponses, DeleteSubscriptionErrors, ThrowOnError, 'data'>({
@@ -504,7 +504,7 @@ export class Operations extends HeyApiClient {
     /**
      * Subscribe a listener to an emitter
      *
-     * Idempotent: returns the existing subscription.
+     * Idempotent: returns the existing subscription. The parameters can also be fields of a JSON body; the query wins.
      */
     public createSubscription<ThrowOnError extends boolean = true>(options: Options<CreateSubscriptionData, ThrowOnError>): RequestResult<CreateSubscriptionResponses, CreateSubscriptionErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateSubscriptionResponses, CreateSubscriptionErrors, ThrowOnError, 'data'>({
@@ -543,6 +543,8 @@ export class Operations extends HeyApiClient {
     
     /**
      * Subscribe a listener to every emitter created later
+     *
+     * The parameters can also be fields of a JSON body; the query wins.
      */
     public createAutoSubscription<ThrowOnError extends boolean = true>(options: Options<CreateAutoSubscriptionData, ThrowOnError>): RequestResult<CreateAutoSubscriptionResponses, CreateAutoSubscriptionErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateAutoSubscriptionResponses, CreateAutoSubscriptionErrors, ThrowOnError, 'data'>({
@@ -567,9 +569,11 @@ export class Operations extends HeyApiClient {
     
     /**
      * Create a webhook
+     *
+     * The parameters can also be fields of a JSON body; the query wins.
      */
-    public createWebhook<ThrowOnError extends boolean = true>(options?: Options<CreateWebhookData, ThrowOnError>): RequestResult<CreateWebhookResponses, CreateWebhookErrors, ThrowOnError, 'data'> {
-        return (options?.client ?? this.client).post<CreateWebhookResponses, CreateWebhookErrors, ThrowOnError, 'data'>({
+    public createWebhook<ThrowOnError extends boolean = true>(options: Options<CreateWebhookData, ThrowOnError>): RequestResult<CreateWebhookResponses, CreateWebhookErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<CreateWebhookResponses, CreateWebhookErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             security: [{ scheme: 'bearer', type: 'http' }],
             url: '/v1/webhooks',
@@ -666,7 +670,7 @@ export class Operations extends HeyApiClient {
     /**
      * Rotate the signing secret
      *
-     * For 24 hours, deliveries are signed with both the old and the new secret.
+     * For 24 hours, deliveries are also signed with the old secret. If there are more than five old secrets, the oldest ones no longer sign.
      */
     public rotateWebhookSecret<ThrowOnError extends boolean = true>(options: Options<RotateWebhookSecretData, ThrowOnError>): RequestResult<RotateWebhookSecretResponses, RotateWebhookSecretErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<RotateWebhookSecretResponses, RotateWebhookSecretErrors, ThrowOnError, 'data'>({
@@ -904,7 +908,7 @@ export class Operations extends HeyApiClient {
     /**
      * Publish events in the name of a workflow
      *
-     * Events go to the topic `events` without running any code; the emitter may be inactive. A batch is published as a whole or not at all. Repeating an emit id is harmless: an event that is kept is not stored again, and its deliveries have the same `webhook-id`. With `application/json`, headers `ce-…` are CloudEvents attributes (binary mode, percent-encoded).
+     * Events go to the topic `events` without running any code; the emitter may be inactive. A batch is published as a whole or not at all. Repeating an emit id on the same stream is harmless: an event that is kept is not stored again, and its deliveries have the same `webhook-id`. With an `Idempotency-Key`, a repeated request has the same emit ids, also after a 503. With `application/json`, headers `ce-…` are CloudEvents attributes (binary mode, percent-encoded).
      */
     public publishWorkflowEvents<ThrowOnError extends boolean = true>(options: Options<PublishWorkflowEventsData, ThrowOnError>): RequestResult<PublishWorkflowEventsResponses, PublishWorkflowEventsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<PublishWorkflowEventsResponses, PublishWorkflowEventsErrors, ThrowOnError, 'data'>({

@@ -102,6 +102,14 @@ export type CodeSource = {
      * The http or https URL of the code.
      */
     component_url?: string;
+    /**
+     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+     */
+    include?: string;
+    /**
+     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+     */
+    exclude?: string;
 };
 
 export type RegisteredComponent = {
@@ -173,6 +181,14 @@ export type CreateConnectionBody = {
     credentials: {
         [key: string]: unknown;
     };
+    /**
+     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+     */
+    include?: string;
+    /**
+     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+     */
+    exclude?: string;
 };
 
 export type PatchConnectionBody = {
@@ -186,6 +202,14 @@ export type PatchConnectionBody = {
     credentials?: {
         [key: string]: unknown;
     };
+    /**
+     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+     */
+    include?: string;
+    /**
+     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+     */
+    exclude?: string;
 };
 
 export type Source = {
@@ -252,6 +276,14 @@ export type CreateSourceBody = {
      * Your own id of it, unique within the account; null removes it.
      */
     external_id?: string | null;
+    /**
+     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+     */
+    include?: string;
+    /**
+     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+     */
+    exclude?: string;
 };
 
 export type UpdateSourceBody = {
@@ -289,6 +321,14 @@ export type UpdateSourceBody = {
      * false disables the source, true enables it.
      */
     active?: boolean;
+    /**
+     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+     */
+    include?: string;
+    /**
+     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+     */
+    exclude?: string;
 };
 
 export type PatchSourceBody = {
@@ -326,6 +366,14 @@ export type PatchSourceBody = {
     configured_props?: {
         [key: string]: unknown;
     };
+    /**
+     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+     */
+    include?: string;
+    /**
+     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+     */
+    exclude?: string;
 };
 
 export type RunSourceBody = {
@@ -335,6 +383,14 @@ export type RunSourceBody = {
     event?: {
         [key: string]: unknown;
     } | Array<unknown> | string | number | boolean | null;
+    /**
+     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+     */
+    include?: string;
+    /**
+     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+     */
+    exclude?: string;
 };
 
 export type RunFailure = {
@@ -409,6 +465,14 @@ export type OptionsBody = {
     prev_context?: {
         [key: string]: unknown;
     } | null;
+    /**
+     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+     */
+    include?: string;
+    /**
+     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+     */
+    exclude?: string;
 };
 
 export type EventMetadata = {
@@ -487,11 +551,11 @@ export type EventListener = {
      */
     delivery_id: string | null;
     /**
-     * Of a source: its last attempt that has ended.
+     * Of a source: its last run that has ended.
      */
     run_id: string | null;
     /**
-     * `skipped`: the listener is inactive, or the account is over its quota.
+     * `skipped`: the listener was inactive, or the account was over its quota.
      */
     status: 'succeeded' | 'pending' | 'failed' | 'skipped';
     /**
@@ -569,14 +633,26 @@ export type UpdateWebhookBody = {
      * Events are not delivered to an inactive webhook.
      */
     active?: boolean;
+    /**
+     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+     */
+    include?: string;
+    /**
+     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+     */
+    exclude?: string;
 };
 
 export type WebhookSecret = {
     secret: string;
+};
+
+export type RotatedWebhookSecret = {
+    secret: string;
     /**
-     * Unix seconds; only after a rotation.
+     * Unix seconds: until then, deliveries are also signed with the previous secret.
      */
-    previous_expires_at?: number;
+    previous_expires_at: number;
 };
 
 export type WebhookDelivery = {
@@ -608,11 +684,11 @@ export type CreateReplayBody = {
      */
     event_name?: string | null;
     /**
-     * An event id, or a time: ISO 8601 or Unix seconds. Inclusive.
+     * An event id, or a time: ISO 8601 or Unix seconds. Inclusive: a time without a fraction includes its whole second.
      */
     from: string | number;
     /**
-     * An event id, or a time: ISO 8601 or Unix seconds. Inclusive.
+     * An event id, or a time: ISO 8601 or Unix seconds. Inclusive: a time without a fraction includes its whole second.
      */
     to: string | number;
     /**
@@ -623,6 +699,14 @@ export type CreateReplayBody = {
      * Only count the events.
      */
     dry_run?: boolean;
+    /**
+     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+     */
+    include?: string;
+    /**
+     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+     */
+    exclude?: string;
 };
 
 export type Replay = {
@@ -781,6 +865,14 @@ export type CreateKeyBody = {
      * `read`: only GET, and no secrets.
      */
     scope?: 'read' | 'write';
+    /**
+     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+     */
+    include?: string;
+    /**
+     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+     */
+    exclude?: string;
 };
 
 export type ComponentResponse = {
@@ -918,6 +1010,10 @@ export type WebhookSecretResponse = {
     data: WebhookSecret;
 };
 
+export type RotatedWebhookSecretResponse = {
+    data: RotatedWebhookSecret;
+};
+
 export type WebhookDeliveryPage = {
     page_info: PageInfo;
     data: Array<WebhookDelivery>;
@@ -982,11 +1078,11 @@ export type CreateComponentData = {
     path?: never;
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1023,7 +1119,7 @@ export type CreateComponentErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1058,11 +1154,11 @@ export type GetRegisteredComponentData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1079,7 +1175,7 @@ export type GetRegisteredComponentErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1114,11 +1210,11 @@ export type GetComponentData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1135,7 +1231,7 @@ export type GetComponentErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1180,11 +1276,11 @@ export type ListRegistryData = {
          */
         before?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1201,7 +1297,7 @@ export type ListRegistryErrors = {
      */
     401: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1246,11 +1342,11 @@ export type ListConnectionsData = {
          */
         before?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1267,7 +1363,7 @@ export type ListConnectionsErrors = {
      */
     401: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1306,11 +1402,11 @@ export type CreateConnectionData = {
     path?: never;
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1347,7 +1443,7 @@ export type CreateConnectionErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1414,7 +1510,7 @@ export type DeleteConnectionErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1449,11 +1545,11 @@ export type GetConnectionData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1470,7 +1566,7 @@ export type GetConnectionErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1505,11 +1601,11 @@ export type PatchConnectionData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1542,7 +1638,7 @@ export type PatchConnectionErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1591,11 +1687,11 @@ export type ListSourcesData = {
          */
         external_id?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1612,7 +1708,7 @@ export type ListSourcesErrors = {
      */
     401: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1651,11 +1747,11 @@ export type CreateSourceData = {
     path?: never;
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1696,7 +1792,7 @@ export type CreateSourceErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1759,7 +1855,7 @@ export type DeleteSourceErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1794,11 +1890,11 @@ export type GetSourceData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1815,7 +1911,7 @@ export type GetSourceErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1850,11 +1946,11 @@ export type PatchSourceData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1891,7 +1987,7 @@ export type PatchSourceErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1926,11 +2022,11 @@ export type UpdateSourceData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -1967,7 +2063,7 @@ export type UpdateSourceErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2008,11 +2104,11 @@ export type RunSourceData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -2053,7 +2149,7 @@ export type RunSourceErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2100,11 +2196,11 @@ export type ListRunsData = {
          */
         before?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -2125,7 +2221,7 @@ export type ListRunsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2167,11 +2263,11 @@ export type ListSourcePropOptionsData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -2212,7 +2308,7 @@ export type ListSourcePropOptionsErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2254,11 +2350,11 @@ export type ListComponentPropOptionsData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -2299,7 +2395,7 @@ export type ListComponentPropOptionsErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2354,11 +2450,11 @@ export type ListSourceEventsData = {
          */
         event_name?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -2379,7 +2475,7 @@ export type ListSourceEventsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2430,11 +2526,11 @@ export type ListSourceLogsData = {
          */
         expand?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -2455,7 +2551,7 @@ export type ListSourceLogsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2490,6 +2586,14 @@ export type DeleteSourceEventsData = {
     };
     query?: {
         /**
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+         */
+        include?: string;
+        /**
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+         */
+        exclude?: string;
+        /**
          * The first event to delete, inclusive; default: the oldest.
          */
         start_id?: string;
@@ -2501,14 +2605,6 @@ export type DeleteSourceEventsData = {
          * The stream, or `*` for the default one and all custom ones; default: every stream.
          */
         event_name?: string;
-        /**
-         * Comma-separated names of the fields to return; default: all.
-         */
-        include?: string;
-        /**
-         * Comma-separated names of the fields to omit; applied after include.
-         */
-        exclude?: string;
     };
     url: '/v1/sources/{id}/events';
 };
@@ -2539,7 +2635,7 @@ export type DeleteSourceEventsErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2611,7 +2707,7 @@ export type PollSourceEventsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2683,11 +2779,11 @@ export type PublishSourceEventsData = {
          */
         id?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -2728,7 +2824,7 @@ export type PublishSourceEventsErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2783,11 +2879,11 @@ export type ListWorkflowEventsData = {
          */
         event_name?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -2808,7 +2904,7 @@ export type ListWorkflowEventsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2859,11 +2955,11 @@ export type ListWorkflowErrorsData = {
          */
         expand?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -2884,7 +2980,7 @@ export type ListWorkflowErrorsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2919,11 +3015,11 @@ export type ListSourceStreamsData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -2940,7 +3036,7 @@ export type ListSourceStreamsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2975,11 +3071,11 @@ export type ListWorkflowStreamsData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -2996,7 +3092,7 @@ export type ListWorkflowStreamsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3032,11 +3128,11 @@ export type ListSourceEventDeliveriesData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -3057,7 +3153,7 @@ export type ListSourceEventDeliveriesErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3093,11 +3189,11 @@ export type ListWorkflowEventDeliveriesData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -3118,7 +3214,7 @@ export type ListWorkflowEventDeliveriesErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3151,11 +3247,11 @@ export type DeleteSubscriptionData = {
     path?: never;
     query: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
         /**
@@ -3200,7 +3296,7 @@ export type DeleteSubscriptionErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3239,11 +3335,11 @@ export type CreateSubscriptionData = {
     path?: never;
     query: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
         /**
@@ -3296,7 +3392,7 @@ export type CreateSubscriptionErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3329,11 +3425,11 @@ export type ListSubscriptionsData = {
     path?: never;
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -3346,7 +3442,7 @@ export type ListSubscriptionsErrors = {
      */
     401: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3379,11 +3475,11 @@ export type DeleteAutoSubscriptionData = {
     path?: never;
     query: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
         /**
@@ -3424,7 +3520,7 @@ export type DeleteAutoSubscriptionErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3463,11 +3559,11 @@ export type CreateAutoSubscriptionData = {
     path?: never;
     query: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
         /**
@@ -3475,7 +3571,7 @@ export type CreateAutoSubscriptionData = {
          */
         listener_id: string;
         /**
-         * `$errors`, `$logs`, `default` or a custom stream.
+         * `$errors`, `$logs`, `default` or a custom stream; not empty.
          */
         event_name: string;
     };
@@ -3516,7 +3612,7 @@ export type CreateAutoSubscriptionErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3549,11 +3645,11 @@ export type ListAutoSubscriptionsData = {
     path?: never;
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -3566,7 +3662,7 @@ export type ListAutoSubscriptionsErrors = {
      */
     401: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3603,19 +3699,19 @@ export type CreateWebhookData = {
         'Idempotency-Key'?: string;
     };
     path?: never;
-    query?: {
+    query: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
         /**
          * An http or https URL with a host name; a port and a path are allowed.
          */
-        url?: string;
+        url: string;
         name?: string | null;
         description?: string | null;
         /**
@@ -3660,7 +3756,7 @@ export type CreateWebhookErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3709,11 +3805,11 @@ export type ListWebhooksData = {
          */
         external_id?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -3730,7 +3826,7 @@ export type ListWebhooksErrors = {
      */
     401: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3793,7 +3889,7 @@ export type DeleteWebhookErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3828,11 +3924,11 @@ export type GetWebhookData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -3849,7 +3945,7 @@ export type GetWebhookErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3884,11 +3980,11 @@ export type PatchWebhookData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -3925,7 +4021,7 @@ export type PatchWebhookErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3960,11 +4056,11 @@ export type UpdateWebhookData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4001,7 +4097,7 @@ export type UpdateWebhookErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4036,11 +4132,11 @@ export type GetWebhookSecretData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4061,7 +4157,7 @@ export type GetWebhookSecretErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4102,11 +4198,11 @@ export type RotateWebhookSecretData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4147,7 +4243,7 @@ export type RotateWebhookSecretErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4170,7 +4266,7 @@ export type RotateWebhookSecretResponses = {
     /**
      * Success.
      */
-    200: WebhookSecretResponse;
+    200: RotatedWebhookSecretResponse;
 };
 
 export type RotateWebhookSecretResponse = RotateWebhookSecretResponses[keyof RotateWebhookSecretResponses];
@@ -4194,11 +4290,11 @@ export type ListDeliveriesData = {
          */
         before?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4219,7 +4315,7 @@ export type ListDeliveriesErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4261,11 +4357,11 @@ export type RetryDeliveryData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4306,7 +4402,7 @@ export type RetryDeliveryErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4347,11 +4443,11 @@ export type TestWebhookData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4392,7 +4488,7 @@ export type TestWebhookErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4437,11 +4533,11 @@ export type RecoverDeliveriesData = {
          */
         since: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4482,7 +4578,7 @@ export type RecoverDeliveriesErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4521,11 +4617,11 @@ export type CreateReplayData = {
     path?: never;
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4566,7 +4662,7 @@ export type CreateReplayErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4605,11 +4701,11 @@ export type CancelReplayData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4642,7 +4738,7 @@ export type CancelReplayErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4677,11 +4773,11 @@ export type GetReplayData = {
     };
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4698,7 +4794,7 @@ export type GetReplayErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4737,11 +4833,11 @@ export type GetSourceStatsData = {
          */
         window?: '1h' | '24h' | '7d';
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4762,7 +4858,7 @@ export type GetSourceStatsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4801,11 +4897,11 @@ export type GetWorkflowStatsData = {
          */
         window?: '1h' | '24h' | '7d';
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4826,7 +4922,7 @@ export type GetWorkflowStatsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4865,11 +4961,11 @@ export type GetWebhookStatsData = {
          */
         window?: '1h' | '24h' | '7d';
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4890,7 +4986,7 @@ export type GetWebhookStatsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4923,11 +5019,11 @@ export type GetCurrentUserData = {
     path?: never;
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -4940,7 +5036,7 @@ export type GetCurrentUserErrors = {
      */
     401: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4985,11 +5081,11 @@ export type ListKeysData = {
          */
         before?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -5006,7 +5102,7 @@ export type ListKeysErrors = {
      */
     401: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5045,11 +5141,11 @@ export type CreateKeyData = {
     path?: never;
     query?: {
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -5086,7 +5182,7 @@ export type CreateKeyErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5149,7 +5245,7 @@ export type DeleteKeyErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5219,7 +5315,7 @@ export type StreamSourceEventsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5289,7 +5385,7 @@ export type StreamWorkflowEventsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5361,11 +5457,11 @@ export type PublishWorkflowEventsData = {
          */
         id?: string;
         /**
-         * Comma-separated names of the fields to return; default: all.
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
         /**
-         * Comma-separated names of the fields to omit; applied after include.
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
     };
@@ -5406,7 +5502,7 @@ export type PublishWorkflowEventsErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry.
+     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**

@@ -16,7 +16,7 @@ export class CreateEventStore1795305600006 extends Migration {
       item_ts    bigint,
       PRIMARY KEY (emitter_id, stream, ms, seq)
     ) WITH (
-      -- Rows come and go all the time, as many as come. A pass over a large table is dear and clears away all there is: so not too often,
+      -- Rows come and go all the time, as many as come. A pass over a large table is expensive and removes all dead rows: so not too often,
       -- not because of new rows alone, and then at full speed.
       autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 50000, autovacuum_vacuum_cost_delay = 0,
       autovacuum_vacuum_insert_threshold = -1
@@ -34,7 +34,7 @@ export class CreateEventStore1795305600006 extends Migration {
       PRIMARY KEY (topic, partition)
     ) WITH (fillfactor = 10);
 
-    -- Emits that waited for their delivery_ts until their event was deleted from \`$in\`: the runtime asks before it lets an emit go.
+    -- Emits that waited for their delivery_ts until their event was deleted from \`$in\`: the runtime looks an emit up before it emits it.
     CREATE TABLE withdrawn_emit (
       emitter_id   text COLLATE "C" NOT NULL,
       emit_id      text COLLATE "C" NOT NULL,

@@ -64,7 +64,7 @@ export class CreateRouting1795305600005 extends Migration {
     );
     CREATE INDEX auto_subscription_of_listener ON auto_subscription (listener_id);
 
-    -- What could not be delivered at once, with all that it takes to deliver it later.
+    -- What could not be delivered at once, with everything needed to deliver it later.
     CREATE TABLE parked_delivery (
       webhook_id text COLLATE "C" NOT NULL,
       -- the event's id: its place in the log

@@ -6,13 +6,21 @@ import { RoutingConfig } from '../../routing.config.js';
 import type { Delivery, Outcome } from '../delivery.js';
 import { deliveryHeaders, USER_AGENT } from './delivery-headers.js';
 import { type PostResult, Poster } from './http-poster.js';
-import { nextPause, RANDOM, type Random } from './retry-schedule.js';
+import { type FailedAttempt, nextAttempt, RANDOM, type Random, retryAfterMs as requestedPause } from './retry-schedule.js';
+import { RunningClock } from './running-clock.js';
 import type { Target } from '../receivers/targets.js';
 
 const attempted = counter('deliveries_attempted_total', 'Attempts to deliver an event to a webhook.', ['outcome']);
 const seconds = histogram('delivery_attempt_seconds', 'Duration of a delivery attempt until the response.');
 
 const GONE = 410;
+const BUSY = [429, 503];
+const NO_PAUSE = { pauseMs: null, retryAfterMs: null };
+
+/** The position of an attempt in the retry schedule. */
+export type Position = Pick<FailedAttempt, 'tries' | 'sinceFirstMs'>;
+
+export const FIRST: Position = { tries: 1, sinceFirstMs: 0 };
 
 /** Makes attempts: signs, sends, judges the response and logs it. Stores nothing. */
 @Injectable()
@@ -23,51 +31,56 @@ export class Attempts implements OnApplicationShutdown {
     private readonly poster: Poster,
     @Inject(RANDOM) private readonly random: Random,
     private readonly stats: Stats,
+    private readonly clock: RunningClock,
   ) {}
 
   async onApplicationShutdown(): Promise<void> {
     await this.poster.close();
   }
 
-  /** `tries`: the number of this attempt in the schedule. */
-  async make(target: Target, delivery: Delivery, tries: number): Promise<Outcome> {
-    const outcome = await this.makeUncounted(target, delivery, tries);
+  async make(target: Target, delivery: Delivery, position: Position): Promise<Outcome> {
+    const outcome = await this.makeUncounted(target, delivery, position);
     const { attempt, verdict } = outcome;
     this.stats.countEnded(delivery.webhookId, { durationMs: attempt.duration_ms, failed: verdict !== 'delivered' });
     return outcome;
   }
 
   /** The same without a trace in the webhook's statistics. */
-  async makeUncounted(target: Target, delivery: Delivery, tries: number): Promise<Outcome> {
+  async makeUncounted(target: Target, delivery: Delivery, position: Position): Promise<Outcome> {
     const ts = Date.now();
-    const start = performance.now();
+    const start = this.clock.now();
     const keys = target.keys.filter(({ until }) => until > ts).map(({ key }) => key);
     const headers = deliveryHeaders(delivery, { nowMs: ts, keys, userAgent: USER_AGENT });
     if (target.authorization !== undefined) headers.authorization = target.authorization;
     const result = await this.poster.post(target, headers, delivery.json);
-    const outcome = this.judge(result, ts, performance.now() - start, tries);
-    this.logAttempt(target, delivery, outcome, tries);
+    const outcome = this.judge(result, ts, this.clock.now() - start, position);
+    this.logAttempt(target, delivery, outcome, position);
     return outcome;
   }
 
-  private judge(result: PostResult, ts: number, durationMs: number, tries: number): Outcome {
+  private judge(result: PostResult, ts: number, durationMs: number, position: Position): Outcome {
     const duration_ms = Math.round(durationMs);
     if (result.kind === 'failed') {
       const attempt = { ts, status_code: null, duration_ms, error: result.reason, response_body: null };
-      return { attempt, verdict: 'failed', timeout: result.timeout, pauseMs: this.pause({ tries, status: null }) };
+      return { attempt, verdict: 'failed', timeout: result.timeout, ...this.next({ ...position, retryAfterMs: null }) };
     }
     const { status, retryAfter, body } = result;
     const attempt = { ts, status_code: status, duration_ms, error: null, response_body: body };
-    if (status >= 200 && status < 300) return { attempt, verdict: 'delivered', timeout: false, pauseMs: null };
-    if (status === GONE) return { attempt, verdict: 'gone', timeout: false, pauseMs: null };
-    return { attempt, verdict: 'failed', timeout: false, pauseMs: this.pause({ tries, status, retryAfter }) };
+    if (status >= 200 && status < 300) return { attempt, verdict: 'delivered', timeout: false, tries: position.tries, ...NO_PAUSE };
+    if (status === GONE) return { attempt, verdict: 'gone', timeout: false, tries: position.tries, ...NO_PAUSE };
+    return {
+      attempt,
+      verdict: 'failed',
+      timeout: false,
+      ...this.next({ ...position, retryAfterMs: requestedPause(retryAfter, Date.now()), busy: BUSY.includes(status) }),
+    };
   }
 
-  private pause(failed: { tries: number; status: number | null; retryAfter?: string }): number | null {
-    return nextPause(this.config.retrySchedule, failed, Date.now(), this.random());
+  private next(failed: FailedAttempt): Pick<Outcome, 'tries' | 'pauseMs' | 'retryAfterMs'> {
+    return { ...nextAttempt(this.config.retrySchedule, failed, this.random()), retryAfterMs: failed.retryAfterMs };
   }
 
-  private logAttempt(target: Target, delivery: Delivery, { attempt, verdict, pauseMs }: Outcome, tries: number): void {
+  private logAttempt(target: Target, delivery: Delivery, { attempt, verdict, pauseMs }: Outcome, { tries }: Position): void {
     attempted.inc({ outcome: verdict });
     seconds.observe(attempt.duration_ms / 1000);
     const level = verdict === 'delivered' ? 'debug' : 'info';

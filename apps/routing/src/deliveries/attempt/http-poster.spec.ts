@@ -1,11 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { AddressGuard } from '#egress';
-import { HttpPoster } from './http-poster.js';
+import { HttpPoster, type PostResult } from './http-poster.js';
+import { RunningClock } from './running-clock.js';
 
 /** No machine is too slow for it. */
 const TIMEOUT_MS = 30_000;
+const clock = new RunningClock();
 /** Of the poster whose time-outs are tested. */
 const SHORT_MS = 1500;
 
@@ -27,8 +29,8 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  poster = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
-  impatient = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: SHORT_MS, connectTimeoutMs: SHORT_MS });
+  poster = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), clock, timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
+  impatient = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), clock, timeoutMs: SHORT_MS, connectTimeoutMs: SHORT_MS });
 });
 afterEach(() => {
   requests = [];
@@ -41,6 +43,28 @@ afterAll(async () => {
 
 const post = (path = '/hook', body = '{"a":1}', by = poster) =>
   by.post({ origin, path }, { 'content-type': 'application/json', 'x-test': 'yes' }, Buffer.from(body));
+
+/** Posts to a server that responds with `begin` and then with the same text without end. */
+async function postToEndless(endless: string, begin = ''): Promise<{ result: PostResult; sent: number }> {
+  let sent = 0;
+  const hostile = createTcpServer((socket) => {
+    const send = (): void => {
+      while (!socket.destroyed && sent < 50_000_000 && socket.write(endless)) sent += endless.length;
+    };
+    socket
+      .once('data', () => {
+        if (begin) socket.write(begin);
+        send();
+      })
+      .on('drain', send)
+      .on('error', () => {});
+  });
+  await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve));
+  const { port } = hostile.address() as AddressInfo;
+  const result = await poster.post({ origin: `http://127.0.0.1:${port}`, path: '/' }, {}, Buffer.from('1'));
+  await new Promise((resolve) => hostile.close(resolve));
+  return { result, sent };
+}
 
 describe('a POST', () => {
   it('brings the body as it is, and the headers', async () => {
@@ -99,6 +123,14 @@ describe('a POST', () => {
     expect(written).toBeLessThan(10_000_000);
   });
 
+  it('has the status of a response whose chunks have extensions without end', async () => {
+    const { result } = await postToEndless(
+      `;x=${'x'.repeat(4000)}`,
+      'HTTP/1.1 202 Accepted\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n1',
+    );
+    expect(result).toMatchObject({ kind: 'response', status: 202 });
+  });
+
   it('has text that the database can store, for any response', async () => {
     respond = (_, response) => response.end(Buffer.from([0x61, 0, 0xff, 0x62]));
     expect(await post()).toMatchObject({ status: 200, body: 'a\uFFFD\uFFFDb' });
@@ -107,6 +139,16 @@ describe('a POST', () => {
   it('is complete once the status has arrived, even if the body never does', async () => {
     respond = (_, response) => void response.writeHead(200, { 'content-length': '10' }).write('half');
     expect(await post(undefined, undefined, impatient)).toMatchObject({ status: 200, body: 'half' });
+  });
+
+  it('may take longer than its time limit while this process stands still', async () => {
+    respond = (_, response) => {
+      const now = performance.now.bind(performance);
+      jest.spyOn(performance, 'now').mockImplementation(() => now() + 10 * SHORT_MS);
+      setTimeout(() => response.end('in time'), SHORT_MS / 3);
+    };
+    expect(await post(undefined, undefined, impatient)).toMatchObject({ status: 200, body: 'in time' });
+    jest.restoreAllMocks();
   });
 
   it('is complete if the connection breaks after the status', async () => {
@@ -151,9 +193,18 @@ describe('a POST ends with an error', () => {
     await new Promise((resolve) => rude.close(resolve));
   });
 
+  it.each([
+    ['too many informational responses', 'HTTP/1.1 103 Early Hints\r\n\r\n', 'too many informational responses'],
+    ['a header without end', 'HTTP/1.1 200 OK\r\nx: ' + 'x'.repeat(100_000), 'the response has too many headers'],
+  ])('if there are %s, without reading them all', async (_, endless, reason) => {
+    const { result, sent } = await postToEndless(endless);
+    expect(result).toEqual({ kind: 'failed', timeout: false, reason });
+    expect(sent).toBeLessThan(40_000_000);
+  });
+
   it('if the name resolves to a private address, without revealing it', async () => {
     const guard = AddressGuard.fromConfig('', { lookup: async () => [{ address: '10.1.2.3' }] });
-    const guarded = new HttpPoster({ guard, timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
+    const guarded = new HttpPoster({ guard, clock, timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
     const failed = await guarded.post({ origin: 'http://intranet.test', path: '/' }, {}, Buffer.from('1'));
     expect(failed).toMatchObject({ kind: 'failed', timeout: false, reason: expect.stringContaining('intranet.test') });
     expect(JSON.stringify(failed)).not.toContain('10.1.2.3');
@@ -167,7 +218,12 @@ describe('a POST ends with an error', () => {
 
 it('a request in progress never gets an outcome when the poster closes, because it did not fail', async () => {
   respond = () => {};
-  const closing = new HttpPoster({ guard: AddressGuard.fromConfig('127.0.0.1'), timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
+  const closing = new HttpPoster({
+    guard: AddressGuard.fromConfig('127.0.0.1'),
+    clock,
+    timeoutMs: TIMEOUT_MS,
+    connectTimeoutMs: TIMEOUT_MS,
+  });
   let responded = false;
   void closing.post({ origin, path: '/' }, {}, Buffer.from('1')).then(() => (responded = true));
   while (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));

@@ -1,5 +1,6 @@
 import type { Agent, Dispatcher } from 'undici';
-import { type AddressGuard, EgressRefused, guardedAgent } from '#egress';
+import { type AddressGuard, EgressRefused, guardedAgent, MAX_INFORMATIONAL } from '#egress';
+import type { RunningClock } from './running-clock.js';
 
 /** The outcome of a POST. */
 export type PostResult =
@@ -16,6 +17,7 @@ export abstract class Poster {
 
 export interface HttpPosterOptions {
   guard: AddressGuard;
+  clock: RunningClock;
   /** From the call to the end of the response. */
   timeoutMs: number;
   connectTimeoutMs: number;
@@ -25,6 +27,8 @@ export interface HttpPosterOptions {
 const KEPT_BYTES = 1024;
 /** How much of a response is read at most. */
 const READ_BYTES = 64 * 1024;
+/** How much of a connection a response may use: its body in chunks, and headers. */
+const RECEIVED_BYTES = 3 * READ_BYTES;
 const TICK_MS = 100;
 
 /**
@@ -42,6 +46,7 @@ export class HttpPoster extends Poster {
     const { guard, timeoutMs, connectTimeoutMs } = options;
     this.agent = guardedAgent(guard, {
       connect: { timeout: connectTimeoutMs },
+      maxResponseBytes: RECEIVED_BYTES,
       // the ticker below enforces the limit; these only clean up
       headersTimeout: timeoutMs + 5000,
       bodyTimeout: timeoutMs + 5000,
@@ -53,7 +58,7 @@ export class HttpPoster extends Poster {
 
   post({ origin, path }: { origin: string; path: string }, headers: Record<string, string>, body: Buffer): Promise<PostResult> {
     return new Promise((resolve) => {
-      const exchange = new Exchange(performance.now() + this.options.timeoutMs, (result) => {
+      const exchange = new Exchange(this.options.clock.now() + this.options.timeoutMs, (result) => {
         this.underWay.delete(exchange);
         resolve(result);
       });
@@ -74,7 +79,7 @@ export class HttpPoster extends Poster {
   }
 
   private expire(): void {
-    const now = performance.now();
+    const now = this.options.clock.now();
     // in the order in which they began, and with one time limit: the first that is still in time ends it
     for (const exchange of this.underWay) {
       if (exchange.deadline > now) return;
@@ -89,6 +94,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private retryAfter: string | undefined;
   private body: Buffer = EMPTY;
   private received = 0;
+  private informational = 0;
   private settled = false;
 
   constructor(
@@ -111,8 +117,13 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.settled) controller.abort(new Error('too late'));
   }
 
-  onResponseStart(_controller: unknown, status: number, headers: Record<string, string | string[] | undefined>): void {
-    if (status < 200) return;
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: Record<string, string | string[] | undefined>): void {
+    if (status < 200) {
+      if (++this.informational <= MAX_INFORMATIONAL) return;
+      this.end({ kind: 'failed', timeout: false, reason: 'too many informational responses' });
+      controller.abort(new Error('too many informational responses'));
+      return;
+    }
     this.status = status;
     const retryAfter = headers['retry-after'];
     if (typeof retryAfter === 'string') this.retryAfter = retryAfter;
@@ -156,6 +167,7 @@ const SENTENCES: Record<string, string> = {
   UND_ERR_SOCKET: 'the connection was closed without a response',
   UND_ERR_CONNECT_TIMEOUT: 'no connection in time',
   UND_ERR_HEADERS_TIMEOUT: 'no response in time',
+  RESPONSE_TOO_LONG: 'the response is too long',
   UND_ERR_HEADERS_OVERFLOW: 'the response has too many headers',
 };
 

@@ -5,47 +5,75 @@ export const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 /** The first and the longest pause between probes of a failing receiver. */
 const FIRST_PROBE_MS = 5000;
 const LAST_PROBE_MS = 5 * 60_000;
+/** A receiver may request a longer pause for one event than for all. */
+const MAX_REQUESTED_PROBE_MS = 3_600_000;
+
+/** The shortest pause that a receiver can request instead of the schedule's: at least this, and this share of the time since the first attempt. */
+const SOONEST = { ms: 1000, share: 0.1 };
 
 export interface FailedAttempt {
-  /** Attempts so far, this one included. */
+  /** The number of this attempt in the schedule. */
   tries: number;
-  status: number | null;
-  /** The response's `Retry-After`. */
-  retryAfter?: string;
+  /** Since the first attempt. */
+  sinceFirstMs: number;
+  /** The pause that the receiver requested. */
+  retryAfterMs: number | null;
+  /** It requested that because it is busy (429, 503): it may be shorter than the schedule's. */
+  busy?: boolean;
+}
+
+export interface NextAttempt {
+  /** The number of attempts in the schedule so far. */
+  tries: number;
+  /** Until the next attempt, in ms; null: there is none. */
+  pauseMs: number | null;
 }
 
 /**
- * How long to wait before the next attempt, in ms; null when it was the last one.
+ * When to make the next attempt. If a busy receiver requests a pause that is shorter than the schedule's, the next attempt does not use up the schedule,
+ * which ends when all its pauses have passed. Such pauses grow with the time since the first attempt: a receiver that always requests a second gets
+ * about 120 attempts in three days.
  *
  * @param random from 0 to 1
  */
-export function nextPause(
+export function nextAttempt(
   schedule: readonly number[],
-  { tries, status, retryAfter }: FailedAttempt,
-  nowMs: number,
+  { tries, sinceFirstMs, retryAfterMs, busy = false }: FailedAttempt,
   random: number,
-): number | null {
-  const pause = retryPause(schedule, tries, random);
-  if (pause === null) return null;
-  const wanted = status === 429 || status === 503 ? retryAfterMs(retryAfter, nowMs) : null;
+): NextAttempt {
+  const scheduled = retryPause(schedule, tries, random);
+  if (scheduled === null || retryAfterMs === null) return { tries, pauseMs: scheduled };
   // never sooner than the receiver requested
-  if (wanted !== null) return Math.round(Math.min(wanted, MAX_RETRY_AFTER_MS) * (1 + JITTER * random));
-  return pause;
+  const later = (ms: number) => Math.round(ms * (1 + JITTER * random));
+  const soon = later(Math.max(retryAfterMs, SOONEST.ms, SOONEST.share * sinceFirstMs));
+  if (!busy || soon >= scheduled) return { tries, pauseMs: Math.max(later(retryAfterMs), scheduled) };
+  const isUsedUp = sinceFirstMs >= scheduleLength(schedule.slice(0, tries));
+  // the first attempt always counts: a delivery with none has not been attempted
+  return { tries: isUsedUp ? tries : Math.max(1, tries - 1), pauseMs: soon };
 }
 
-/** The pause that a `Retry-After` header requests, in ms: it contains seconds or a date. Null if it contains neither. */
+export interface FailedProbes {
+  failedProbes: number;
+  /** The pause that the receiver requested in the last response. */
+  retryAfterMs: number | null;
+}
+
+/** The pause that a `Retry-After` header requests, in ms, at most a day: it contains seconds or a date. Null if it contains neither. */
 export function retryAfterMs(header: string | undefined, nowMs: number): number | null {
   if (header === undefined) return null;
   const text = header.trim();
-  if (/^\d+$/.test(text)) return Number(text) * 1000;
-  const date = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : NaN;
-  return Number.isNaN(date) ? null : Math.max(0, date - nowMs);
+  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : /^[A-Z][a-z]{2}/.test(text) ? Math.max(0, Date.parse(text) - nowMs) : NaN;
+  return Number.isNaN(ms) ? null : Math.min(ms, MAX_RETRY_AFTER_MS);
 }
 
-/** The pause before the next probe of a failing receiver, in ms. */
-export function probePause(schedule: readonly number[], failedProbes: number, random: number): number {
+/**
+ * The pause before the next probe of a failing receiver, in ms: not longer than the longest one of the schedule, nor shorter than the receiver
+ * requested.
+ */
+export function probePause(schedule: readonly number[], { failedProbes, retryAfterMs }: FailedProbes, random: number): number {
   const first = Math.min(FIRST_PROBE_MS, schedule[0] ?? FIRST_PROBE_MS);
-  return jittered(Math.min(first * 2 ** failedProbes, LAST_PROBE_MS), random);
+  const last = Math.min(LAST_PROBE_MS, Math.max(first, ...schedule));
+  return Math.max(jittered(Math.min(first * 2 ** failedProbes, last), random), Math.min(retryAfterMs ?? 0, MAX_REQUESTED_PROBE_MS));
 }
 
 /** From the first attempt to the last, in ms, without jitter. A delivery that was never attempted is given up after this time. */

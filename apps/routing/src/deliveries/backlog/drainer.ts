@@ -1,23 +1,25 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { eventIdOf } from '#events';
 import { Lanes } from '#messaging';
 import { LOG, type Log } from '#observability';
-import { RoutingConfig } from '../../routing.config.js';
-import { Attempts } from '../attempt/attempts.js';
+import { accountShareOf, RoutingConfig } from '../../routing.config.js';
+import { Attempts, type Position } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
 import type { Attempt, Outcome } from '../delivery.js';
-import { type Claim, DeliveryStore, type Parked, type Settlement } from '../store/delivery-store.js';
+import { type Claim, DeliveryStore, type Parked, type Probe, type Settlement } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
-import { Alerts } from '../alerts/alerts.js';
-import { probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
+import { Notices } from '../notices.js';
+import { type FailedProbes, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
+import { Lease } from './lease.js';
 import { SettlementBatch } from './settlement-batch.js';
 import { type Target, Targets } from '../receivers/targets.js';
 import { TokenBucket } from './token-bucket.js';
 
-export const LEASE_MS = 30_000;
-const RENEW_MS = 10_000;
 /** The number of deliveries that are taken from a backlog at a time. */
 const TAKEN = 200;
+/** The number of webhooks whose rates are measured at a time. */
+const LIMITED = 10_000;
 /** The number of attempts that are stored per delivery. */
 const KEPT_ATTEMPTS = 20;
 /** How long new deliveries may be held up so that the end of a backlog can be reached, and how fast a receiver must be for that. */
@@ -44,7 +46,7 @@ const AFTER_TROUBLE_MS = 1000;
 @Injectable()
 export class Drainer {
   private readonly lanes: Lanes;
-  private readonly buckets = new Map<string, { rate: number; bucket: TokenBucket }>();
+  private readonly buckets = new LRUCache<string, { rate: number; bucket: TokenBucket }>({ max: LIMITED });
   private stopping = false;
 
   constructor(
@@ -55,13 +57,14 @@ export class Drainer {
     private readonly receivers: ReceiverStates,
     private readonly attempts: Attempts,
     private readonly delivered: DeliveredLog,
-    private readonly alerts: Alerts,
+    private readonly notices: Notices,
     @Inject(RANDOM) private readonly random: Random,
   ) {
     // separate lanes: a new delivery never waits behind a backlog
     this.lanes = new Lanes({
       concurrency: config.concurrency,
       groupConcurrency: config.webhookConcurrency,
+      tenantConcurrency: accountShareOf(config.concurrency),
       onFailure: (error, lane) => log.error({ lane, err: error }, 'drainer.task-failed'),
     });
   }
@@ -75,46 +78,49 @@ export class Drainer {
   async drain(claim: Claim): Promise<void> {
     const receiver = this.receivers.of(claim.webhookId);
     receiver.held += 1;
-    const renewing = setInterval(() => void this.store.renew(claim, LEASE_MS).catch(() => undefined), RENEW_MS);
+    const lease = new Lease(this.store, claim);
     try {
       for (let probed = false; ;) {
-        const lease = await this.store.renew(claim, LEASE_MS);
-        const target = lease && (await this.targets.load(claim.webhookId));
-        if (!lease || !target) return;
+        const renewed = await lease.renew();
+        const target = renewed && (await this.targets.load(claim.webhookId));
+        if (!renewed || !target) return;
         if (this.stopping) return await this.store.release(claim, { when: 'next due' });
+        if (target.givingUp) {
+          if (await this.store.giveUp(claim.webhookId)) continue;
+          return await this.store.release(claim, { when: 'next due' });
+        }
         if (!target.active) return await this.store.release(claim, { when: 'later', inMs: INACTIVE_LOOK_MS });
-        if (lease.failedProbes !== null) {
+        if (renewed.failedProbes !== null) {
           // another replica has opened the breaker: its first probe has a time
-          if (probed) return await this.store.release(claim, this.nextProbe(lease.failedProbes));
+          if (probed) return await this.store.release(claim, { when: 'unchanged' });
           probed = true;
-          if (!(await this.probe(claim, receiver, target, lease.failedProbes))) return;
+          if (!(await this.probe(lease, claim, receiver, target, renewed.failedProbes))) return;
           continue;
         }
         probed = true;
-        if (!(await this.drainSome(claim, receiver, target))) return;
+        if (!(await this.drainSome(lease, claim, receiver, target))) return;
       }
     } catch (error) {
       this.log.warn({ webhook_id: claim.webhookId, err: error }, 'backlog.interrupted');
       await this.store.release(claim, { when: 'later', inMs: AFTER_TROUBLE_MS }).catch(() => undefined);
     } finally {
-      clearInterval(renewing);
+      lease.end();
       receiver.held -= 1;
     }
   }
 
   /** Returns whether to continue. */
-  private async drainSome(claim: Claim, receiver: ReceiverState, target: Target): Promise<boolean> {
+  private async drainSome(lease: Lease, claim: Claim, receiver: ReceiverState, target: Target): Promise<boolean> {
     const { webhookId } = claim;
     const limit = target.rateLimit === null ? TAKEN : await this.tokens(webhookId, target.rateLimit);
     let { parked, inFlight } = await this.store.take(webhookId, limit);
+    // fewer may be due, or their bodies are large
+    this.giveBack(webhookId, limit - parked.length);
     if (inFlight) {
       await this.store.release(claim, { when: 'later', inMs: IN_FLIGHT_LOOK_MS });
       return false;
     }
-    if (parked.length === 0) {
-      this.giveBack(webhookId, limit);
-      return (await this.store.finishClosing(claim)) === 'more';
-    }
+    if (parked.length === 0) return (await this.store.finishClosing(claim)) === 'more';
     const endInSight = parked.length < TAKEN && target.rateLimit === null && target.mode === 'spilled';
     if (endInSight && receiver.duration < CLOSING_MAX_DURATION_MS) {
       await this.store.startClosing(claim, CLOSING_MS);
@@ -123,30 +129,44 @@ export class Drainer {
       ({ parked, inFlight } = await this.store.take(webhookId, limit));
       if (inFlight) return true;
     }
-    const opened = await this.attemptAll(receiver, target, parked);
-    if (!opened) return true;
+    const { opened, disabled, retryAfterMs } = await this.attemptAll(lease, claim, receiver, target, parked);
+    // the owner of the backlog opens the breaker
+    if (!opened || disabled || !(await lease.renew())) return true;
     await this.store.spill(webhookId, { probeInMs: 0 });
-    await this.store.release(claim, this.nextProbe(0));
+    await this.store.release(claim, this.nextProbe({ failedProbes: 0, retryAfterMs }));
     this.targets.outdate(webhookId);
     this.log.info({ webhook_id: webhookId, reason: 'failing' }, 'webhook.spilled');
     return false;
   }
 
-  /** Attempts the deliveries, fresh ones in order per emitter. Returns whether the receiver fails: then the rest is not attempted. */
-  private async attemptAll(receiver: ReceiverState, target: Target, parked: Parked[]): Promise<boolean> {
-    const { webhookId } = receiver;
-    const batch = new SettlementBatch((settlements) => this.settle(receiver, target, settlements));
-    let [opened, gone, begins] = [false, false, false];
+  /**
+   * Attempts the deliveries, fresh ones in order per emitter, while the lease holds. Returns whether the receiver fails: then the rest is not
+   * attempted. `disabled`: so is its webhook. `retryAfterMs`: the longest pause that it requested.
+   */
+  private async attemptAll(
+    lease: Lease,
+    claim: Claim,
+    receiver: ReceiverState,
+    target: Target,
+    parked: Parked[],
+  ): Promise<{ opened: boolean; disabled: boolean; retryAfterMs: number | null }> {
+    const { webhookId } = claim;
+    let [opened, disabled, gone, begins] = [false, false, false, false];
+    const batch = new SettlementBatch(async (settlements) => {
+      disabled = (await this.settle(claim, target, settlements)) || disabled;
+    });
     let begun = 0;
+    let retryAfterMs: number | null = null;
     const run = async (each: Parked) => {
-      if (opened || this.stopping) return;
+      if (opened || this.stopping || !lease.holds) return;
       begun += 1;
-      const outcome = await this.attempts.make(target, each.delivery, each.tries + 1);
+      const outcome = await this.attempts.make(target, each.delivery, positionOf(each));
       receiver.addDuration(outcome.attempt.duration_ms);
       const failures = receiver.count(each.delivery, outcome, !each.fresh);
       opened ||= failures.opens || outcome.verdict === 'gone';
       gone ||= outcome.verdict === 'gone';
       begins ||= failures.begins;
+      if (outcome.retryAfterMs !== null) retryAfterMs = Math.max(retryAfterMs ?? 0, outcome.retryAfterMs);
       // nothing here may throw: the lane would make the attempt again
       batch.add(settlementOf(each, outcome));
     };
@@ -155,7 +175,7 @@ export class Drainer {
         new Promise<void>((resolve) => {
           const { emitterId, place } = each.delivery;
           const lane = each.fresh ? `${webhookId} ${emitterId}` : `${webhookId} retry ${eventIdOf(place)}`;
-          this.lanes.push({ lane, group: webhookId, run: () => run(each) }, resolve);
+          this.lanes.push({ lane, group: webhookId, tenant: target.ownerId, run: () => run(each) }, resolve);
         }),
     );
     await Promise.all(ended);
@@ -163,52 +183,55 @@ export class Drainer {
     if (begins) await this.store.markFailing(webhookId);
     if (gone) await this.gone(target);
     this.giveBack(webhookId, parked.length - begun);
-    return opened;
+    return { opened, disabled: disabled || gone, retryAfterMs };
   }
 
-  /** Attempts one delivery to a failing receiver. Returns whether it has recovered. */
-  private async probe(claim: Claim, receiver: ReceiverState, target: Target, failedProbes: number): Promise<boolean> {
+  /** Attempts one delivery to a failing receiver. Returns whether to continue: it has recovered, or its webhook is disabled. */
+  private async probe(lease: Lease, claim: Claim, receiver: ReceiverState, target: Target, failedProbes: number): Promise<boolean> {
     const { webhookId } = claim;
-    const parked = await this.store.takeProbe(webhookId);
+    const parked = await this.store.takeProbe(webhookId, failedProbes);
     if (!parked) {
       await this.store.closeBreaker(claim);
       return true;
     }
-    const outcome = await this.attempts.make(target, parked.delivery, parked.tries + 1);
+    if (!lease.holds) return true;
+    const outcome = await this.attempts.make(target, parked.delivery, positionOf(parked));
     receiver.addDuration(outcome.attempt.duration_ms);
     if (receiver.count(parked.delivery, outcome, !parked.fresh).begins) await this.store.markFailing(webhookId);
     if (outcome.verdict === 'gone') await this.gone(target);
-    await this.settle(receiver, target, [settlementOf(parked, outcome)]);
+    const disabled = await this.settle(claim, target, [settlementOfProbe(parked, outcome)]);
+    if (disabled || outcome.verdict === 'gone') return true;
     if (outcome.verdict === 'delivered') {
       await this.store.closeBreaker(claim);
       this.log.info({ webhook_id: webhookId, failed_probes: failedProbes }, 'webhook.recovered');
       return true;
     }
-    await this.store.release(claim, this.nextProbe(failedProbes + 1));
+    await this.store.release(claim, this.nextProbe({ failedProbes: failedProbes + 1, retryAfterMs: outcome.retryAfterMs }));
     return false;
   }
 
-  private async settle(receiver: ReceiverState, target: Target, settlements: Settlement[]): Promise<void> {
-    const { webhookId } = receiver;
-    await this.store.settle(webhookId, settlements);
+  /** Returns whether the webhook was disabled, because its receiver has been failing for too long. */
+  private async settle({ webhookId, leaseId }: Claim, target: Target, settlements: Settlement[]): Promise<boolean> {
+    await this.store.settle(webhookId, settlements, leaseId);
     for (const settlement of settlements) {
       if (settlement.delivered) this.delivered.add(settlement.delivery, settlement.attempts);
-      else if (settlement.pauseMs === null) await this.alerts.gaveUp(target, settlement.delivery, settlement.attempts.at(-1));
+      else if (settlement.pauseMs === null) await this.notices.gaveUp(target, settlement.delivery, settlement.attempts.at(-1));
     }
-    if (settlements.every(({ delivered }) => delivered)) return;
-    if (await this.store.disable(webhookId, this.config.switchOffAfterMs)) {
-      this.targets.outdate(webhookId);
-      await this.alerts.disabled(target, 'failing');
-    }
+    if (settlements.every(({ delivered }) => delivered)) return false;
+    if (!(await this.store.disable(webhookId, this.config.disableAfterMs))) return false;
+    this.targets.outdate(webhookId);
+    await this.notices.disabled(target, 'failing');
+    return true;
   }
 
   private async gone(target: Target): Promise<void> {
-    if (await this.store.disable(target.id)) await this.alerts.disabled(target, 'gone');
+    if (await this.store.disable(target.id)) await this.notices.disabled(target, 'gone');
     this.targets.outdate(target.id);
   }
 
-  private nextProbe(failedProbes: number): { when: 'probe'; inMs: number; failedProbes: number } {
-    return { when: 'probe', inMs: probePause(this.config.retrySchedule, failedProbes, this.random()), failedProbes };
+  private nextProbe(failed: FailedProbes): { when: 'probe'; inMs: number; failedProbes: number } {
+    const { failedProbes } = failed;
+    return { when: 'probe', inMs: probePause(this.config.retrySchedule, failed, this.random()), failedProbes };
   }
 
   /** The number of deliveries that the webhook's rate allows now. Waits until it is at least one. */
@@ -227,8 +250,18 @@ export class Drainer {
   }
 }
 
-function settlementOf({ delivery, attempts, tries }: Parked, { verdict, attempt, pauseMs }: Outcome): Settlement {
+const positionOf = ({ tries, sinceFirstMs }: Parked): Position => ({ tries: tries + 1, sinceFirstMs });
+
+/** An attempt before its time finds out whether the receiver has recovered: the delivery keeps its place in the retry schedule. */
+function settlementOfProbe(parked: Probe, outcome: Outcome): Settlement {
+  const settlement = settlementOf(parked, outcome);
+  const dueInMs = parked.dueInMs - outcome.attempt.duration_ms;
+  if (settlement.delivered || outcome.verdict === 'gone' || dueInMs <= 0) return settlement;
+  return { ...settlement, tries: parked.tries, pauseMs: Math.max(dueInMs, outcome.retryAfterMs ?? 0) };
+}
+
+function settlementOf({ delivery, attempts }: Parked, { verdict, attempt, tries, pauseMs }: Outcome): Settlement {
   const newest: Attempt[] = [...attempts, attempt].slice(-KEPT_ATTEMPTS);
   if (verdict === 'delivered') return { delivery, delivered: true, attempts: newest };
-  return { delivery, delivered: false, attempts: newest, tries: tries + 1, pauseMs };
+  return { delivery, delivered: false, attempts: newest, tries, pauseMs };
 }

@@ -1,7 +1,7 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { gauge, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
-import { Alerts } from '../alerts/alerts.js';
+import { Notices } from '../notices.js';
 import { scheduleLength } from '../attempt/retry-schedule.js';
 import { ParkedDeliveriesRepository } from '../store/parked-deliveries.repository.js';
 import { Targets } from '../receivers/targets.js';
@@ -23,7 +23,7 @@ export class Sweeper implements OnApplicationBootstrap, OnApplicationShutdown {
     private readonly config: RoutingConfig,
     private readonly parked: ParkedDeliveriesRepository,
     private readonly targets: Targets,
-    private readonly alerts: Alerts,
+    private readonly notices: Notices,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -47,7 +47,7 @@ export class Sweeper implements OnApplicationBootstrap, OnApplicationShutdown {
         this.log.warn({ deliveries: expired.count, webhooks: expired.examples.length }, 'deliveries.expired');
         for (const delivery of expired.examples) {
           const target = await this.targets.get(delivery.webhookId);
-          if (target) await this.alerts.gaveUp(target, delivery, undefined);
+          if (target) await this.notices.gaveUp(target, delivery, undefined);
         }
       }
       while ((await this.parked.deleteGivenUp(this.config.failedKeptMs)) > 0);

@@ -1,22 +1,23 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import type { UserId } from '#contracts';
 import type { Task } from '#messaging';
 import { eventIdOf } from '#events';
 import { counter, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
-import { Attempts } from '../attempt/attempts.js';
+import { Attempts, FIRST } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
-import type { Delivery, Outcome } from '../delivery.js';
+import { type Delivery, detached, type Outcome } from '../delivery.js';
 import { DeliveryStore } from '../store/delivery-store.js';
 import { type Failures, type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';
-import { Alerts } from '../alerts/alerts.js';
-import { probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
+import { Notices } from '../notices.js';
+import { RunningClock } from '../attempt/running-clock.js';
+import { type FailedProbes, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { type Target, Targets } from '../receivers/targets.js';
 
 const parkedUnattempted = counter(
   'deliveries_parked_total',
   'Deliveries that were parked without an attempt because their webhook is spilled.',
 );
-const spills = counter('webhooks_spilled_total', 'Changes of a webhook to delivery from its backlog.', ['reason']);
 
 /**
  * An attempt that takes longer is parked while it is in flight, because the committed position, from which a crash continues, must not wait for it.
@@ -33,6 +34,9 @@ const CLOSING_LOOK_MS = 20;
 const PARKED_AT_ONCE = { deliveries: 200, bytes: 4 * 1024 * 1024 };
 /** Under memory pressure, a webhook is spilled if its queue is this long and its attempts take this many times longer than the mean. */
 const QUEUE = { waiting: 16, durationMs: 20, factor: 4 };
+/** The receivers of one account that are spilled in one tick. */
+const SPILLED_AT_ONCE = 50;
+const SPILLED_AGAIN_MS = 2000;
 
 /** An attempt in progress. */
 interface InFlight {
@@ -73,8 +77,9 @@ export class Dispatcher implements OnApplicationShutdown {
     private readonly receivers: ReceiverStates,
     private readonly attempts: Attempts,
     private readonly delivered: DeliveredLog,
-    private readonly alerts: Alerts,
+    private readonly notices: Notices,
     @Inject(RANDOM) private readonly random: Random,
+    private readonly clock: RunningClock,
   ) {}
 
   // not earlier: until the lanes are empty, slow attempts must be parked
@@ -93,17 +98,21 @@ export class Dispatcher implements OnApplicationShutdown {
   }
 
   /** The first attempt, in order per webhook and emitter. `version`: the webhook's version as it was just read. */
-  firstAttempt(delivery: Delivery, version: number): Task {
+  firstAttempt(delivery: Delivery, version: number, ownerId: UserId): Task {
     this.targets.see(delivery.webhookId, version);
-    const receiver = this.receivers.of(delivery.webhookId);
-    const waiting: Waiting = { delivery, parked: false };
+    const receiver = this.receivers.see(delivery.webhookId, ownerId);
+    // it waits behind others, perhaps for long
+    if (receiver.waiting.size > 0) delivery.json = detached(delivery.json);
+    const waiting: Waiting = { delivery, isOwn: () => task.isOwn?.() ?? true, parked: false };
     receiver.waiting.add(waiting);
-    return {
+    const task: Task = {
       lane: `${delivery.webhookId} ${delivery.emitterId}`,
       group: delivery.webhookId,
+      tenant: ownerId,
       run: () => this.run(receiver, waiting),
       drop: () => void receiver.waiting.delete(waiting),
     };
+    return task;
   }
 
   private async run(receiver: ReceiverState, waiting: Waiting): Promise<void> {
@@ -134,11 +143,15 @@ export class Dispatcher implements OnApplicationShutdown {
     return undefined;
   }
 
-  /** Parks the waiting deliveries to a spilled webhook, of all lanes, as many as fit into one statement. */
+  /**
+   * Parks the waiting deliveries to a spilled webhook, of all lanes, as many as fit into one statement. Not those that another process may have
+   * delivered: they would be delivered again.
+   */
   private async parkWaiting(receiver: ReceiverState): Promise<void> {
     const chunk: Waiting[] = [];
     let bytes = 0;
     for (const waiting of receiver.waiting) {
+      if (!waiting.isOwn()) continue;
       bytes += waiting.delivery.json.length;
       if (chunk.length > 0 && (bytes > PARKED_AT_ONCE.bytes || chunk.length === PARKED_AT_ONCE.deliveries)) break;
       chunk.push(waiting);
@@ -162,8 +175,8 @@ export class Dispatcher implements OnApplicationShutdown {
   private attempt(receiver: ReceiverState, target: Target, delivery: Delivery): Promise<Outcome | undefined> {
     return new Promise((resolve) => {
       receiver.held += 1;
-      const since = performance.now();
-      const ended = this.attempts.make(target, delivery, 1).then(async (outcome) => {
+      const since = this.clock.now();
+      const ended = this.attempts.make(target, delivery, FIRST).then(async (outcome) => {
         this.inFlight.delete(attempt);
         receiver.held -= 1;
         receiver.addDuration(outcome.attempt.duration_ms);
@@ -178,8 +191,9 @@ export class Dispatcher implements OnApplicationShutdown {
   private async settle(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, failures: Failures): Promise<void> {
     if (outcome.verdict === 'delivered') return this.delivered.add(delivery, [outcome.attempt]);
     await this.judge(receiver, outcome, failures);
-    await this.store.parkFailed({ delivery, delivered: false, attempts: [outcome.attempt], tries: 1, pauseMs: outcome.pauseMs });
-    await this.alert(target, delivery, outcome);
+    const { attempt, tries, pauseMs } = outcome;
+    await this.store.parkFailed({ delivery, delivered: false, attempts: [attempt], tries, pauseMs });
+    await this.notify(target, delivery, outcome);
   }
 
   /** The same for a delivery that was parked in flight. It has no lane that retries, so this method does. */
@@ -192,9 +206,9 @@ export class Dispatcher implements OnApplicationShutdown {
           this.delivered.add(delivery, [outcome.attempt]);
         } else {
           await this.judge(receiver, outcome, failures);
-          const { attempt, pauseMs } = outcome;
-          await this.store.settle(delivery.webhookId, [{ delivery, delivered: false, attempts: [attempt], tries: 1, pauseMs }]);
-          await this.alert(target, delivery, outcome);
+          const { attempt, tries, pauseMs } = outcome;
+          await this.store.settle(delivery.webhookId, [{ delivery, delivered: false, attempts: [attempt], tries, pauseMs }]);
+          await this.notify(target, delivery, outcome);
         }
         return;
       } catch (error) {
@@ -205,31 +219,30 @@ export class Dispatcher implements OnApplicationShutdown {
   }
 
   /** Applies what a failure means for the receiver. */
-  private async judge(receiver: ReceiverState, { verdict }: Outcome, { begins, opens }: Failures): Promise<void> {
+  private async judge(receiver: ReceiverState, { verdict, retryAfterMs }: Outcome, { begins, opens }: Failures): Promise<void> {
     const { webhookId } = receiver;
     if (verdict === 'gone') {
       await this.store.disable(webhookId);
       this.targets.outdate(webhookId);
     }
     if (begins) await this.store.markFailing(webhookId);
-    if (opens) await this.spill(receiver, 'failing');
+    if (opens) await this.spill(receiver, 'failing', { failedProbes: 0, retryAfterMs });
   }
 
-  private async alert(target: Target, delivery: Delivery, { verdict, pauseMs, attempt }: Outcome): Promise<void> {
-    if (verdict === 'gone') await this.alerts.disabled(target, 'gone');
-    if (pauseMs === null) await this.alerts.gaveUp(target, delivery, attempt);
+  private async notify(target: Target, delivery: Delivery, { verdict, pauseMs, attempt }: Outcome): Promise<void> {
+    if (verdict === 'gone') await this.notices.disabled(target, 'gone');
+    if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
   }
 
-  private async spill(receiver: ReceiverState, reason: 'failing' | 'slow'): Promise<void> {
+  private async spill(receiver: ReceiverState, reason: 'failing' | 'slow', failed?: FailedProbes): Promise<void> {
     const { webhookId } = receiver;
-    await this.store.spill(webhookId, reason === 'failing' ? { probeInMs: probePause(this.config.retrySchedule, 0, this.random()) } : null);
+    await this.store.spill(webhookId, failed ? { probeInMs: probePause(this.config.retrySchedule, failed, this.random()) } : null);
     this.targets.outdate(webhookId);
-    spills.inc({ reason });
     this.log.info({ webhook_id: webhookId, reason, waiting: receiver.waiting.size }, 'webhook.spilled');
   }
 
   private tick(): void {
-    const slow = performance.now() - Math.max(SLOW_MS, SLOW_FACTOR * this.receivers.duration);
+    const slow = this.clock.now() - Math.max(SLOW_MS, SLOW_FACTOR * this.receivers.duration);
     // in the order of their start
     for (const attempt of this.inFlight) {
       if (attempt.since > slow) break;
@@ -240,9 +253,13 @@ export class Dispatcher implements OnApplicationShutdown {
   }
 
   private spillSlowReceivers(): void {
+    const now = performance.now();
+    const maySpill = ({ parking, spilledAt }: ReceiverState) => parking === undefined && now - spilledAt >= SPILLED_AGAIN_MS;
     const slow = Math.max(QUEUE.durationMs, QUEUE.factor * this.receivers.duration);
-    for (const receiver of this.receivers) {
-      if (receiver.parking !== undefined || receiver.waiting.size < QUEUE.waiting || receiver.duration < slow) continue;
+    const slowOnes = [...this.receivers].filter(({ waiting, duration }) => waiting.size >= QUEUE.waiting && duration >= slow);
+    const greedyOnes = this.receivers.ofGreedyAccount().filter(maySpill).slice(0, SPILLED_AT_ONCE);
+    for (const receiver of new Set([...slowOnes.filter(maySpill), ...greedyOnes])) {
+      receiver.spilledAt = now;
       receiver.parking = this.spill(receiver, 'slow')
         .catch((error: Error) => this.log.warn({ webhook_id: receiver.webhookId, err: error }, 'webhook.not-spilled'))
         .finally(() => (receiver.parking = undefined));
@@ -261,7 +278,7 @@ export class Dispatcher implements OnApplicationShutdown {
       attempt.parking = undefined;
       return false;
     }
-    spills.inc({ reason: 'slow' });
+    this.log.info({ webhook_id: delivery.webhookId, event_id: eventIdOf(delivery.place) }, 'delivery.parked-in-flight');
     this.targets.outdate(receiver.webhookId);
     attempt.done();
     return true;

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { type DeliveryAttempt, ksuid, NotFound, SluiceError, type UserId, type WebhookReference } from '#contracts';
+import { type DeliveryAttempt, ksuid, NotFound, type UserId, type WebhookReference } from '#contracts';
 import { LimitPerKey } from '#service';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
-import { Attempts } from '../attempt/attempts.js';
+import { Attempts, FIRST } from '../attempt/attempts.js';
 import type { Delivery } from '../delivery.js';
 import { Targets } from '../receivers/targets.js';
 
@@ -23,13 +23,8 @@ export class WebhookTest {
   async run({ owner_id, id }: WebhookReference): Promise<DeliveryAttempt> {
     const target = (await this.webhooks.find(owner_id, id)) && (await this.targets.load(id));
     if (!target) throw new NotFound('webhook', id);
-    const release = this.limit.acquire(owner_id);
-    if (!release) throw new SluiceError('too_many_requests', `at most ${AT_ONCE} webhooks of an account are tested at a time`);
-    try {
-      return (await this.attempts.makeUncounted(target, sampleFor(target), 1)).attempt;
-    } finally {
-      release();
-    }
+    const test = () => this.attempts.makeUncounted(target, sampleFor(target), FIRST);
+    return (await this.limit.run(owner_id, `at most ${AT_ONCE} webhooks of an account are tested at a time`, test)).attempt;
   }
 }
 

@@ -1,12 +1,14 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { EmitterId, UserId, WebhookId } from '#contracts';
-import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, isTransient, type Transaction } from '#database';
 import { LOG, type Log } from '#observability';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
+import { RANDOM, type Random } from '../attempt/retry-schedule.js';
 import type { Attempt, Delivery } from '../delivery.js';
 
-/** The newest deliveries that succeeded: a row for all deliveries to one webhook within about a second. */
+/** The newest deliveries that succeeded: a row for all deliveries to one webhook within two seconds. */
 @Entity('delivered')
 export class Delivered {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -33,6 +35,8 @@ export interface DeliveredEntry {
 
 /** The number of rows that a webhook gets before surplus ones are deleted. */
 const TRIM_AFTER_ROWS = 20;
+/** The number of webhooks whose rows are counted. */
+export const COUNTED = 50_000;
 
 /** Deletes what is listed of a deleted webhook. */
 export async function deleteDelivered(transaction: Transaction, webhookId: WebhookId): Promise<void> {
@@ -42,11 +46,12 @@ export async function deleteDelivered(transaction: Transaction, webhookId: Webho
 /** The only writer of the table `delivered`: the newest successful deliveries, one row per webhook and flush. SQL: one statement for all webhooks of a flush. */
 @Injectable()
 export class DeliveredRepository {
-  private readonly sinceTrim = new Map<WebhookId, number>();
+  private readonly sinceTrim = new LRUCache<WebhookId, number>({ max: COUNTED });
 
   constructor(
     private readonly database: Database,
     private readonly webhooks: WebhooksRepository,
+    @Inject(RANDOM) private readonly random: Random,
   ) {}
 
   /** Adds entries and deletes surplus ones: at least `kept` remain. A receiver that responded is not failing. */
@@ -56,9 +61,9 @@ export class DeliveredRepository {
       `INSERT INTO delivered (webhook_id, count, deliveries)
        SELECT webhook.id, added.count, added.deliveries
        FROM unnest($1::text[], $2::integer[], $3::bytea[]) AS added (webhook_id, count, deliveries)
-       -- not for a deleted webhook: nothing would delete them
+       -- not for a webhook that is deleted, or being deleted: nothing would delete them
        JOIN webhook ON webhook.id = added.webhook_id
-       FOR KEY SHARE OF webhook`,
+       FOR KEY SHARE OF webhook SKIP LOCKED`,
       [ids, ids.map((id) => entries.get(id)?.length), ids.map((id) => Buffer.from(JSON.stringify(entries.get(id))))],
     );
     await this.webhooks.markResponding(ids);
@@ -66,7 +71,6 @@ export class DeliveredRepository {
     if (full.length > 0) await this.trim(full, kept);
   }
 
-  /** Newest first. */
   async list(ownerId: UserId, webhookId: WebhookId): Promise<DeliveredEntry[]> {
     const { rows } = await this.database.query<{ deliveries: Buffer }>(
       `SELECT deliveries FROM delivered JOIN webhook ON webhook.id = webhook_id WHERE owner_id = $1 AND webhook_id = $2`,
@@ -76,7 +80,8 @@ export class DeliveredRepository {
   }
 
   private isFull(id: WebhookId, added: number, kept: number): boolean {
-    const rows = (this.sinceTrim.get(id) ?? 0) + 1;
+    // a webhook that is not counted begins anywhere: if there are too many to count, each is still trimmed after as many rows on average
+    const rows = (this.sinceTrim.get(id) ?? Math.floor(this.random() * TRIM_AFTER_ROWS)) + 1;
     const full = rows >= TRIM_AFTER_ROWS || added >= kept;
     if (full) this.sinceTrim.delete(id);
     else this.sinceTrim.set(id, rows);
@@ -97,6 +102,8 @@ export class DeliveredRepository {
 /** At least this many of the newest deliveries are kept per webhook. */
 export const KEPT = 100;
 const FLUSH_MS = 2000;
+/** The entries of each webhook that are written again after a failure: enough to show that its receiver responds. */
+const REPEATED = 10;
 
 /**
  * The successful deliveries that users can list. They are gathered in memory and written periodically, per webhook only those that will be kept: under
@@ -131,7 +138,7 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
     if (entries.length >= 2 * KEPT) entries.splice(0, KEPT);
   }
 
-  /** Writes the gathered entries. */
+  /** Writes the gathered entries. After a failure the next flush writes the newest ones. */
   flush(): Promise<void> {
     this.flushing = this.flushing.then(async () => {
       if (this.recent.size === 0) return;
@@ -142,6 +149,9 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
         await this.repository.add(gathered, KEPT);
       } catch (error) {
         this.log.warn({ webhooks: gathered.size, err: error }, 'delivered.not-written');
+        if (!isTransient(error)) return;
+        for (const [webhookId, entries] of gathered)
+          this.recent.set(webhookId, [...entries.slice(-REPEATED), ...(this.recent.get(webhookId) ?? [])]);
       }
     });
     return this.flushing;

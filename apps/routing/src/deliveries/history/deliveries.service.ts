@@ -39,10 +39,10 @@ export class DeliveriesService {
     if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
     // the deliveries that this process made a moment ago
     await this.log.flush();
-    const [total, rows, entries] = await Promise.all([
-      this.parked.count(owner_id, webhook_id),
+    const entries = await this.delivered.list(owner_id, webhook_id);
+    const [total, rows] = await Promise.all([
+      this.parked.count(owner_id, webhook_id, entries),
       this.parked.list(owner_id, webhook_id, window),
-      this.delivered.list(owner_id, webhook_id),
     ]);
     const within = entries.filter((entry) => comparePlaces(entry, window.olderThan) < 0 && comparePlaces(entry, window.newerThan) > 0);
     // delivered twice, or delivered and parked: one delivery, in its last state
@@ -54,22 +54,27 @@ export class DeliveriesService {
     );
     const newestFirst = [...byPlace.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
     const page = window.from === 'newest' ? newestFirst.slice(0, limit) : newestFirst.slice(-limit);
-    return pageOf(page, total + new Set(entries.map(({ seq }) => seq)).size, ({ id }) => cursorOf(id));
+    return pageOf(page, total, ({ id }) => cursorOf(id));
   }
 
   async retry({ owner_id, webhook_id, id }: DeliveryReference): Promise<WebhookDelivery> {
     if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
     const place = placeOfDelivery(id, webhook_id);
     if (!place) throw new NotFound('delivery', id);
-    const row = await this.parked.retry(owner_id, webhook_id, place);
-    if (row) return pendingOrFailed(row, webhook_id);
+    const parked = await this.parked.find(owner_id, webhook_id, place);
+    if (parked) {
+      if (await this.recorded.isDeleted(owner_id, parked.emitter_id, parked.stream, place)) throw gone(id);
+      const row = await this.parked.retry(owner_id, webhook_id, place);
+      // otherwise it has just been delivered
+      if (row) return pendingOrFailed(row, webhook_id);
+    }
     await this.log.flush();
     const [entry] = (await this.delivered.list(owner_id, webhook_id))
       .filter((each) => comparePlaces(each, place) === 0)
       .sort((a, b) => b.attempts.length - a.attempts.length);
     if (!entry) throw new NotFound('delivery', id);
     const event = await this.recorded.find(owner_id, entry.emitter_id, place);
-    if (!event) throw new SluiceError('conflict', `the event of delivery ${id} is gone`);
+    if (!event) throw gone(id);
     const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), entry.attempts);
     if (!again) throw new NotFound('webhook', webhook_id);
     return pendingOrFailed(again, webhook_id);
@@ -80,6 +85,8 @@ export class DeliveriesService {
     return { count: await this.parked.recover(owner_id, webhook_id, since_ms) };
   }
 }
+
+const gone = (id: string): SluiceError => new SluiceError('conflict', `the event of delivery ${id} is gone`);
 
 function placeWindow(webhookId: WebhookId, limit: number, after: string | undefined, before: string | undefined): PlaceWindow {
   const place = (field: 'after' | 'before', cursor: string | undefined): EventPlace | undefined => {

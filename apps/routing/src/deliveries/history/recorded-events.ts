@@ -30,6 +30,12 @@ export class RecordedEvents {
     return event && !isDeleted(known.deletions, event.stream, place) ? event : undefined;
   }
 
+  /** Whether the owner has deleted the event. */
+  async isDeleted(ownerId: UserId, emitterId: EmitterId, stream: string, place: EventPlace): Promise<boolean> {
+    const known = await this.inStore(ownerId, emitterId, place);
+    return known !== undefined && isDeleted(known.deletions, stream, place);
+  }
+
   /** Undefined if the emitter does not exist any more: its events went with it. */
   private async inStore(owner_id: UserId, emitter_id: EmitterId, place: EventPlace): Promise<StoredEvent | undefined> {
     try {
@@ -47,14 +53,18 @@ export class RecordedEvents {
     let found: EmittedEvent | undefined;
     const range = new Map([[partition, { from: offset, to: offset + 1 }]]);
     await this.reader.read('routing', EVENTS_TOPIC, range, (_, [record]) => {
-      const event = record && readEventRecord(record, { maxBytes: this.config.maxEventBytes });
+      if (!record) return false;
+      const event = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
       // its clock is only known to who has read the partition from before it
-      if (event?.kind === 'event' && event.emitterId === emitterId) found = { ...event, place };
+      if (event.kind === 'event' && event.emitterId === emitterId && isPossible(place, record.timestamp)) found = { ...event, place };
       return false;
     });
     return found;
   }
 }
+
+/** A partition's clock is not behind the time of a record, unless that is in the future. */
+const isPossible = ({ ms }: EventPlace, timestamp: number): boolean => ms >= Math.min(timestamp, Date.now());
 
 const eventOf = (emitterId: EmitterId, place: EventPlace, { event }: StoredEvent): EmittedEvent | undefined =>
   event === null

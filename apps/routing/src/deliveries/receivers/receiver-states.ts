@@ -1,4 +1,4 @@
-import type { WebhookId } from '#contracts';
+import type { UserId, WebhookId } from '#contracts';
 import { eventIdOf } from '#events';
 import type { Delivery, Outcome } from '../delivery.js';
 
@@ -48,9 +48,11 @@ export class Breaker {
 /** A delivery in a lane whose attempt has not begun. */
 export interface Waiting {
   delivery: Delivery;
+  /** False while another process may deliver it. */
+  isOwn(): boolean;
   /** It has been parked, together with others. */
   parked: boolean;
-  /** The attempt has ended, and this part remains: after a failure of the database the lane's next try does only this. */
+  /** Set when the attempt has ended: stores its outcome. If that fails, the lane's next try does only this. */
   rest?: () => Promise<void>;
 }
 
@@ -76,6 +78,10 @@ export class ReceiverState {
   held = 0;
   /** The smoothed mean duration of an attempt, in ms. */
   duration = 0;
+  /** Known with its first delivery. */
+  ownerId: UserId | undefined;
+  /** When it was last spilled under memory pressure, in ms: its waiting deliveries are parked when their lanes have their turns. */
+  spilledAt = -Infinity;
 
   constructor(
     readonly webhookId: WebhookId,
@@ -108,10 +114,18 @@ export class ReceiverState {
 
 const smoothed = (mean: number, value: number, share: number): number => (mean === 0 ? value : mean + share * (value - mean));
 
+/**
+ * An account is greedy with more than this share of the waiting deliveries, if its attempts take this long on average, or if another account had deliveries
+ * this recently, which may be behind those of the greedy one, unread.
+ */
+const GREEDY = { share: 0.5, durationMs: 300, othersWithinMs: 30_000 };
+
 /** The receivers that this process delivers to. */
 export class ReceiverStates {
   private readonly states = new Map<WebhookId, ReceiverState>();
   private readonly all = { duration: 0 };
+  /** When each account had its last delivery, in ms. */
+  private readonly lastDelivery = new Map<UserId, number>();
 
   /** The smoothed mean duration of an attempt to any receiver, in ms. */
   get duration(): number {
@@ -124,8 +138,34 @@ export class ReceiverStates {
     return state;
   }
 
+  /** The receiver of a new delivery. */
+  see(webhookId: WebhookId, ownerId: UserId): ReceiverState {
+    const state = this.of(webhookId);
+    state.ownerId = ownerId;
+    this.lastDelivery.set(ownerId, performance.now());
+    return state;
+  }
+
   [Symbol.iterator](): Iterator<ReceiverState> {
     return this.states.values();
+  }
+
+  /**
+   * If one account has more than half of all waiting deliveries, because its receivers are slow or many, and others may have to wait for it: those of its
+   * receivers for which deliveries wait, however few for each. Otherwise none. An account that is alone keeps its speed.
+   */
+  ofGreedyAccount(): ReceiverState[] {
+    for (const [ownerId, at] of this.lastDelivery) if (at < performance.now() - GREEDY.othersWithinMs) this.lastDelivery.delete(ownerId);
+    const accounts = Map.groupBy(this.states.values(), ({ ownerId }) => ownerId);
+    const waiting = (states: ReceiverState[]) => states.reduce((sum, state) => sum + state.waiting.size, 0);
+    const all = waiting([...this.states.values()]);
+    for (const states of accounts.values()) {
+      if (waiting(states) <= GREEDY.share * all) continue;
+      const known = states.map(({ duration }) => duration).filter((duration) => duration > 0);
+      const mean = known.reduce((sum, duration) => sum + duration, 0) / Math.max(known.length, 1);
+      return mean >= GREEDY.durationMs || this.lastDelivery.size > 1 ? states.filter((state) => state.waiting.size > 0) : [];
+    }
+    return [];
   }
 
   /** Deletes the states that a new one would equal. */

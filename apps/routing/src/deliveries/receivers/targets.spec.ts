@@ -46,3 +46,12 @@ it('does not replace what it has read by what an earlier read returns later', as
   store.reads.shift()?.();
   expect(await second).toMatchObject({ version: 2 });
 });
+
+it('fails only for the webhook whose secret cannot be opened', async () => {
+  const store = new DeliveryStoreInMemory();
+  const targets = new Targets(store, new SecretBox([]));
+  store.addWebhook(ID, 'u_1', { secret: new SecretBox([Buffer.alloc(32)]).seal('whsec_AAAA', 'another') });
+  store.addWebhook('wh_2', 'u_1');
+  const [sealed, other] = await Promise.allSettled([targets.load(ID), targets.load('wh_2')]);
+  expect([sealed.status, other.status]).toEqual(['rejected', 'fulfilled']);
+});

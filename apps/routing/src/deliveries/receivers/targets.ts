@@ -14,6 +14,8 @@ export interface Target {
   /** The version of the webhook; if a newer one is known, the webhook is read again. */
   version: number;
   active: boolean;
+  /** It was disabled, and the deliveries that waited are being given up. */
+  givingUp: boolean;
   mode: Mode;
   /** Deliveries per second. */
   rateLimit: number | null;
@@ -28,13 +30,14 @@ export interface Target {
 export function targetOf(row: TargetRow, box: SecretBox): Target {
   const url = new URL(row.url);
   const keyOf = (stored: string) => keyOfSecret(openedSecret(box, row.id, stored));
-  const keys = [{ key: keyOf(row.secret), until: Infinity }];
-  if (row.previous_secret !== null) keys.push({ key: keyOf(row.previous_secret), until: row.previous_secret_expires_at?.getTime() ?? 0 });
+  const previous = (row.previous_secrets ?? []).map(({ secret, until_ms }) => ({ key: keyOf(secret), until: until_ms }));
+  const keys = [{ key: keyOf(row.secret), until: Infinity }, ...previous];
   return {
     id: row.id,
     ownerId: row.owner_id,
     version: row.version,
     active: row.active,
+    givingUp: row.giving_up,
     mode: row.mode,
     rateLimit: row.rate_limit,
     origin: url.origin,
@@ -118,12 +121,12 @@ export class Targets {
     const seenAt = Date.now();
     try {
       const rows = new Map((await this.store.findTargets([...wanted.keys()])).map((row) => [row.id, row]));
-      for (const [id, { resolve }] of wanted) {
-        const row = rows.get(id);
-        if (row) resolve(this.keep(targetOf(row, this.box), seenAt));
-        else {
-          this.known.delete(id);
-          resolve(undefined);
+      for (const [id, { resolve, reject }] of wanted) {
+        try {
+          resolve(this.keep(id, rows.get(id), seenAt));
+        } catch (error) {
+          // its secret cannot be opened
+          reject(error);
         }
       }
     } catch (error) {
@@ -131,9 +134,14 @@ export class Targets {
     }
   }
 
-  private keep(target: Target, seenAt: number): Target {
+  private keep(id: WebhookId, row: TargetRow | undefined, seenAt: number): Target | undefined {
+    if (!row) {
+      this.known.delete(id);
+      return undefined;
+    }
+    const target = targetOf(row, this.box);
     // closing ends at a time, without a new version: such a target is used only once
-    this.known.set(target.id, { target, seenAt: target.mode === 'closing' ? 0 : seenAt });
+    this.known.set(id, { target, seenAt: target.mode === 'closing' ? 0 : seenAt });
     return target;
   }
 }

@@ -1,7 +1,8 @@
+import type { UserId } from '#contracts';
 import type { Task } from '#messaging';
 import type { Delivery } from '../delivery.js';
 import type { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
-import type { Claim, Parked, Settlement } from '../store/delivery-store.js';
+import type { Claim, Probe, Settlement } from '../store/delivery-store.js';
 import type { ReceiverState } from '../receivers/receiver-states.js';
 import type { Target } from '../receivers/targets.js';
 import type { Replica } from './replica-for-tests.js';
@@ -18,7 +19,7 @@ export interface Mutant {
 /** The private members of the classes, for mutants only. */
 interface DispatcherParts {
   tick(): void;
-  firstAttempt(delivery: Delivery, version: number): Task;
+  firstAttempt(...delivery: [Delivery, number, UserId]): Task;
   parkInFlight(attempt: { done(): void }): Promise<boolean>;
   settle(...args: unknown[]): Promise<void>;
   settleParked(...args: unknown[]): Promise<void>;
@@ -80,7 +81,7 @@ export const MUTANTS: Mutant[] = [
       store.parkFresh = async (id, deliveries) => {
         for (const delivery of deliveries) {
           const key = `${delivery.place.ms}-${delivery.place.seq}`;
-          const row = { delivery, fresh: true, attempts: [], tries: 0, dueAt: Date.now(), inFlightUntil: 0 };
+          const row = { delivery, fresh: true, attempts: [], tries: 0, dueAt: Date.now(), inFlightUntil: 0, parkedAt: Date.now() };
           if (!store.parked.get(id)?.has(key)) store.parked.get(id)?.set(key, row);
         }
         return 'spilled';
@@ -147,9 +148,10 @@ export const MUTANTS: Mutant[] = [
         for (const { delivery, delivered } of settlements) if (!delivered) choked.add(`${delivery.place.ms}-${delivery.place.seq}`);
         await settle(id, settlements);
       };
-      store.takeProbe = async (id): Promise<Parked | undefined> => {
+      store.takeProbe = async (id): Promise<Probe | undefined> => {
         const rows = [...(store.parked.get(id)?.values() ?? [])];
-        return rows.find(({ delivery }) => choked.has(`${delivery.place.ms}-${delivery.place.seq}`)) ?? rows.at(-1);
+        const row = rows.find(({ delivery }) => choked.has(`${delivery.place.ms}-${delivery.place.seq}`)) ?? rows.at(-1);
+        return row && { ...row, sinceFirstMs: Date.now() - row.parkedAt, dueInMs: (row.dueAt ?? 0) - Date.now() };
       };
     },
   },
@@ -160,7 +162,7 @@ export const MUTANTS: Mutant[] = [
       const dispatcher = dispatcherOf(replica);
       const firstAttempt = dispatcher.firstAttempt.bind(dispatcher);
       let n = 0;
-      dispatcher.firstAttempt = (delivery, version) => ({ ...firstAttempt(delivery, version), lane: `${delivery.webhookId} ${(n += 1)}` });
+      dispatcher.firstAttempt = (...delivery) => ({ ...firstAttempt(...delivery), lane: `${delivery[0].webhookId} ${(n += 1)}` });
     },
   },
   {
@@ -169,7 +171,7 @@ export const MUTANTS: Mutant[] = [
     replica: (replica) => {
       const dispatcher = dispatcherOf(replica);
       const firstAttempt = dispatcher.firstAttempt.bind(dispatcher);
-      dispatcher.firstAttempt = (delivery, version) => ({ ...firstAttempt(delivery, version), drop: undefined });
+      dispatcher.firstAttempt = (...delivery) => ({ ...firstAttempt(...delivery), drop: undefined });
     },
   },
   {
@@ -239,7 +241,8 @@ export const MUTANTS: Mutant[] = [
     detectedBy: 1,
     replica: (replica) => {
       const make = replica.attempts.make.bind(replica.attempts);
-      replica.attempts.make = (target, delivery, tries) => make(target, { ...delivery, emitId: `${delivery.emitId} ${tries}` }, tries);
+      replica.attempts.make = (target, delivery, position) =>
+        make(target, { ...delivery, emitId: `${delivery.emitId} ${position.tries}` }, position);
     },
   },
   {
@@ -247,9 +250,10 @@ export const MUTANTS: Mutant[] = [
     detectedBy: 2,
     replica: (replica) => {
       const make = replica.attempts.make.bind(replica.attempts);
-      replica.attempts.make = async (target, delivery, tries) => {
-        const outcome = await make(target, delivery, tries);
-        return tries === 1 && outcome.verdict === 'delivered' && delivery.place.seq % 7 === 0 ? make(target, delivery, tries) : outcome;
+      replica.attempts.make = async (target, delivery, position) => {
+        const outcome = await make(target, delivery, position);
+        const isRepeated = position.tries === 1 && outcome.verdict === 'delivered' && delivery.place.seq % 7 === 0;
+        return isRepeated ? make(target, delivery, position) : outcome;
       };
     },
   },

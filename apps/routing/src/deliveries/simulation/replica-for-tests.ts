@@ -1,10 +1,10 @@
 import type { KafkaMessage } from 'kafkajs';
-import type { WebhookId } from '#contracts';
+import type { UserId, WebhookId } from '#contracts';
 import { type EmittedEvent, readEventRecord } from '#events';
 import { LaneIntake, type PartitionProgress } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
-import { RoutingConfig } from '../../routing.config.js';
+import { accountShareOf, RoutingConfig } from '../../routing.config.js';
 import { Attempts } from '../attempt/attempts.js';
 import { Backlogs } from '../backlog/backlogs.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
@@ -13,14 +13,16 @@ import type { DeliveryStore } from '../store/delivery-store.js';
 import { Dispatcher } from '../direct/dispatcher.js';
 import { Drainer } from '../backlog/drainer.js';
 import { ReceiverStates } from '../receivers/receiver-states.js';
-import { Alerts } from '../alerts/alerts.js';
+import { Notices } from '../notices.js';
+import { RunningClock } from '../attempt/running-clock.js';
 import { type PostResult, Poster } from '../attempt/http-poster.js';
 import { Targets } from '../receivers/targets.js';
 import type { Chance } from './chance-for-tests.js';
 import { TIMEOUT_MS } from './endpoints-for-tests.js';
 
 const log = createLog('simulation', process.env.SIMULATION_LOG_LEVEL ?? 'silent');
-export const MAX_OUTSTANDING = 200;
+export const OWNER = 'u_owner' as UserId;
+const MAX_OUTSTANDING = 200;
 const FETCHED = 25;
 
 export const CONFIG = Object.assign(RoutingConfig.read({}), {
@@ -58,7 +60,7 @@ class SimulatedPoster extends Poster {
   async close(): Promise<void> {}
 }
 
-class NoAlerts extends Alerts {
+class NoNotices extends Notices {
   async gaveUp(): Promise<void> {}
   async disabled(): Promise<void> {}
 }
@@ -83,15 +85,17 @@ export class Replica {
   ) {
     const random = world.chance.next;
     this.targets = new Targets(store, new SecretBox([]));
-    this.attempts = new Attempts(log, CONFIG, new SimulatedPoster(this), random, { countEnded() {} } as never);
+    const clock = new RunningClock();
+    this.attempts = new Attempts(log, CONFIG, new SimulatedPoster(this), random, { countEnded() {} } as never, clock);
     const delivered = new DeliveredLog({ add: async () => {} } as never, log);
-    const notices = new NoAlerts();
-    this.dispatcher = new Dispatcher(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random);
+    const notices = new NoNotices();
+    this.dispatcher = new Dispatcher(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random, clock);
     this.drainer = new Drainer(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random);
     this.backlogs = new Backlogs(log, store, this.drainer);
     this.intake = new LaneIntake({
       concurrency: CONFIG.concurrency,
       groupConcurrency: CONFIG.webhookConcurrency,
+      tenantConcurrency: accountShareOf(CONFIG.concurrency),
       maxOutstanding: MAX_OUTSTANDING,
       plan: async (records) => {
         await sleep(world.chance.between(0.5, 4));
@@ -100,11 +104,13 @@ export class Replica {
         // what the statement has seen is a little older than what is done with it
         await sleep(world.chance.between(0.5, 2));
         return events.map((event, index) =>
-          (listeners[index] ?? []).map(({ id, version }) => this.dispatcher.firstAttempt(deliveryOf(event as EmittedEvent, id), version)),
+          (listeners[index] ?? []).map(({ id, version }) =>
+            this.dispatcher.firstAttempt(deliveryOf(event as EmittedEvent, id), version, OWNER),
+          ),
         );
       },
     });
-    this.dispatcher.watchPressure(() => this.intake.lanes.outstanding > MAX_OUTSTANDING / 2);
+    this.dispatcher.watchPressure(() => this.intake.load > 0.5);
   }
 
   start(): void {
@@ -131,7 +137,7 @@ export class Replica {
       for (const [partition, from] of this.positions) {
         const messages = this.intake.hasCapacity ? this.world.messages(partition, from, FETCHED) : [];
         if (messages.length === 0) continue;
-        await this.intake.take('events', partition, messages);
+        if (!(await this.intake.take('events', partition, messages))) continue;
         // unless it was taken away and given back meanwhile
         if (this.positions.get(partition) === from) this.positions.set(partition, from + messages.length);
       }

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { WebhookId } from '#contracts';
-import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+import { DueRows } from '#due-work';
 import type { Claim, NextLook } from './delivery-store.js';
 
 /** A webhook that has parked deliveries or is spilled. */
@@ -43,16 +44,6 @@ export const wakeBacklogsNow = (rows: string): string =>
 /** SQL that wakes a backlog, if the webhook ($1) has one. */
 export const WAKE_BACKLOG = 'UPDATE backlog SET next_due = now() WHERE webhook_id = $1 AND failed_probes IS NULL AND next_due > now()';
 
-/** The webhook's waiting deliveries may succeed now: attempts them at once. A spilled webhook has a backlog, even an empty one. */
-export async function restartBacklog(transaction: Session, id: WebhookId): Promise<void> {
-  await transaction.query(
-    `INSERT INTO backlog (webhook_id, next_due) SELECT id, now() FROM webhook
-     WHERE id = $1 AND (spilled OR EXISTS (SELECT FROM backlog WHERE webhook_id = $1))
-     ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), failed_probes = NULL`,
-    [id],
-  );
-}
-
 /** Deletes the backlog of a deleted webhook. */
 export async function deleteBacklog(transaction: Transaction, webhookId: WebhookId): Promise<void> {
   await transaction.rows(Backlog).delete({ webhook_id: webhookId });
@@ -60,8 +51,21 @@ export async function deleteBacklog(transaction: Transaction, webhookId: Webhook
 
 /** The only writer of the table `backlog`: leases, due times and breakers. SQL, because leases are taken with SKIP LOCKED and the database's clock. */
 @Injectable()
-export class BacklogsRepository {
-  constructor(private readonly database: Database) {}
+export class BacklogsRepository extends DueRows {
+  constructor(private readonly database: Database) {
+    super();
+  }
+
+  /** Of those that are due within a second; one that is leased is due when its lease ends. Later ones are found by later looks. */
+  async msToNext(): Promise<number | null> {
+    const { rows } = await this.database.query<{ ms: number }>({
+      name: 'backlog-next',
+      text: `SELECT extract(epoch FROM greatest(next_due, leased_until) - now())::float8 * 1000 AS ms FROM backlog
+             WHERE next_due < now() + interval '1 s' ORDER BY greatest(next_due, leased_until) LIMIT 1`,
+      values: [],
+    });
+    return rows[0]?.ms ?? null;
+  }
 
   async claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]> {
     const { rows } = await this.database.query<{ webhook_id: WebhookId }>({
@@ -98,10 +102,29 @@ export class BacklogsRepository {
        ON CONFLICT (webhook_id) DO UPDATE SET next_due = excluded.next_due, failed_probes = 0 WHERE backlog.failed_probes IS NULL`,
       [webhookId, probeInMs],
     );
+    this.scheduled(transaction, probeInMs);
   }
 
   async wake(transaction: Transaction, webhookId: WebhookId): Promise<void> {
     await transaction.query(wakeBacklogs('VALUES ($1, now())'), [webhookId]);
+    this.scheduled(transaction);
+  }
+
+  /** The same, also if its receiver is failing. */
+  async wakeNow(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+    await transaction.query(wakeBacklogsNow('VALUES ($1, now())'), [webhookId]);
+    this.scheduled(transaction);
+  }
+
+  /** The webhook's waiting deliveries may succeed now: attempts them at once. A spilled webhook has a backlog, even an empty one. */
+  async restart(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+    const { rowCount } = await transaction.query(
+      `INSERT INTO backlog (webhook_id, next_due) SELECT id, now() FROM webhook
+       WHERE id = $1 AND (spilled OR EXISTS (SELECT FROM backlog WHERE webhook_id = $1))
+       ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), failed_probes = NULL`,
+      [webhookId],
+    );
+    if (rowCount) this.scheduled(transaction);
   }
 
   /** Locks the backlog. Undefined if the lease is lost. */
@@ -113,11 +136,11 @@ export class BacklogsRepository {
     return rows[0] && { failedProbes: rows[0].failed_probes };
   }
 
-  async release({ webhookId, leaseId }: Claim, next: NextLook & { inMs: number }): Promise<void> {
+  async release({ webhookId, leaseId }: Claim, next: Exclude<NextLook, { when: 'next due' }>): Promise<void> {
     await this.database.query(
-      `UPDATE backlog SET next_due = now() + $3 * ${MS}, failed_probes = coalesce($4, failed_probes), lease_id = NULL, leased_until = '-infinity'
+      `UPDATE backlog SET next_due = coalesce(now() + $3 * ${MS}, next_due), failed_probes = coalesce($4, failed_probes), lease_id = NULL, leased_until = '-infinity'
        WHERE webhook_id = $1 AND lease_id = $2`,
-      [webhookId, leaseId, next.inMs, next.when === 'probe' ? next.failedProbes : null],
+      [webhookId, leaseId, next.when === 'unchanged' ? null : next.inMs, next.when === 'probe' ? next.failedProbes : null],
     );
   }
 
@@ -131,7 +154,9 @@ export class BacklogsRepository {
     if (!(await this.lock(transaction, claim))) return;
     const { rows } = await transaction.query<{ next_due: Date | null; spilled: boolean }>(
       `SELECT spilled, least(
-         (SELECT min(coalesce(in_flight_until, due_at)) FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL),
+         -- all fresh ones are due
+         (SELECT due_at FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL AND in_flight_until IS NULL ORDER BY ms, seq LIMIT 1),
+         (SELECT min(in_flight_until) FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL AND in_flight_until IS NOT NULL),
          (SELECT min(due_at) FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL)
        ) AS next_due
        FROM webhook WHERE id = $1`,

@@ -1,7 +1,7 @@
 import type { UserId, WebhookId } from '#contracts';
 import type { EventPlace } from '#events';
 import type { Attempt, Delivery } from '../delivery.js';
-import { type Claim, DeliveryStore, type NextLook, type Parked, type Settlement } from './delivery-store.js';
+import { type Claim, DeliveryStore, type NextLook, type Parked, type Probe, type Settlement } from './delivery-store.js';
 import type { Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
 
 interface Hook extends TargetRow {
@@ -18,6 +18,7 @@ interface Row {
   /** null: given up. */
   dueAt: number | null;
   inFlightUntil: number;
+  parkedAt: number;
 }
 
 interface Backlog {
@@ -41,10 +42,10 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     const plain = {
       version: 1,
       active: true,
+      giving_up: false,
       mode: 'direct' as const,
       rate_limit: null,
-      previous_secret: null,
-      previous_secret_expires_at: null,
+      previous_secrets: null,
     };
     const url = `http://${id.toLowerCase().replaceAll('_', '-')}.test/`;
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
@@ -94,16 +95,24 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     else if (backlog.failedProbes === null) Object.assign(backlog, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0 });
   }
 
-  async settle(webhookId: WebhookId, settlements: Settlement[]): Promise<void> {
+  async settle(webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void> {
+    const owned = leaseId === undefined || this.leased({ webhookId, leaseId }) !== undefined;
     const rows = this.parked.get(webhookId);
     for (const settlement of settlements) {
       const key = keyOf(settlement.delivery.place);
       const row = rows?.get(key);
       if (!row) continue;
       if (settlement.delivered) rows?.delete(key);
-      else {
+      else if (owned) {
         const { attempts, tries, pauseMs } = settlement;
-        Object.assign(row, { fresh: false, inFlightUntil: 0, attempts, tries, dueAt: pauseMs === null ? null : Date.now() + pauseMs });
+        if (row.fresh) row.parkedAt = Date.now();
+        Object.assign(row, {
+          fresh: false,
+          inFlightUntil: 0,
+          attempts,
+          tries,
+          dueAt: row.dueAt === null || pauseMs === null ? null : Date.now() + pauseMs,
+        });
       }
     }
     const backlog = this.backlogs.get(webhookId);
@@ -120,10 +129,27 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     if (!hook?.active) return false;
     if (ifFailingForMs !== undefined && !(hook.failingSince !== null && hook.failingSince < Date.now() - ifFailingForMs)) return false;
     hook.active = false;
+    hook.giving_up = true;
     hook.version += 1;
-    for (const row of this.rows(webhookId)) Object.assign(row, { dueAt: null, inFlightUntil: 0 });
+    const backlog = this.backlogs.get(webhookId);
+    if (backlog) backlog.nextDue = Date.now();
+    else this.wake(webhookId);
     return true;
   }
+
+  async giveUp(webhookId: WebhookId): Promise<boolean> {
+    const waiting = this.rows(webhookId).filter(({ dueAt }) => dueAt !== null);
+    for (const row of waiting) row.dueAt = null;
+    if (waiting.length === 0) Object.assign(this.hooks.get(webhookId) ?? {}, { giving_up: false });
+    return waiting.length > 0;
+  }
+
+  async msToNext(): Promise<number | null> {
+    return Math.min(...[...this.backlogs.values()].map(({ nextDue, leasedUntil }) => Math.max(nextDue, leasedUntil))) - Date.now();
+  }
+
+  /** One store serves several replicas: each of them knows what it has written. */
+  listen(): void {}
 
   async claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]> {
     const due = [...this.backlogs].filter(([, { nextDue, leasedUntil }]) => nextDue <= Date.now() && leasedUntil <= Date.now());
@@ -154,12 +180,17 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return { parked: longest.slice(0, limit).sort(byPlace).map(parkedOf), inFlight: false };
   }
 
-  async takeProbe(webhookId: WebhookId): Promise<Parked | undefined> {
+  async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined> {
     const rows = this.rows(webhookId).filter(({ dueAt, inFlightUntil }) => dueAt !== null && inFlightUntil <= Date.now());
+    const dueInMs = ({ dueAt }: Row): number => (dueAt ?? Infinity) - Date.now();
     const [fresh] = rows.filter((row) => row.fresh).sort(byPlace);
-    const [due] = rows.filter((row) => !row.fresh).sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0));
-    const row = fresh ?? due;
-    return row && parkedOf(row);
+    const tried = rows
+      .filter((row) => !row.fresh)
+      .sort((a, b) => dueInMs(a) - dueInMs(b))
+      .slice(0, 20);
+    const [first] = tried;
+    const row = fresh ?? (first && dueInMs(first) <= 0 ? first : tried[failedProbes % tried.length]);
+    return row && { ...parkedOf(row), dueInMs: dueInMs(row) };
   }
 
   async closeBreaker(claim: Claim): Promise<void> {
@@ -194,7 +225,8 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     const backlog = this.leased(claim);
     if (!backlog) return;
     if (next.when === 'next due') return this.releaseUntilDue(claim);
-    Object.assign(backlog, { nextDue: Date.now() + next.inMs, leaseId: null, leasedUntil: 0 });
+    Object.assign(backlog, { leaseId: null, leasedUntil: 0 });
+    if (next.when !== 'unchanged') backlog.nextDue = Date.now() + next.inMs;
     if (next.when === 'probe') backlog.failedProbes = next.failedProbes;
   }
 
@@ -202,11 +234,11 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return [...(this.parked.get(webhookId)?.values() ?? [])];
   }
 
-  private add(delivery: Delivery, row: Omit<Row, 'delivery'>): boolean {
+  private add(delivery: Delivery, row: Omit<Row, 'delivery' | 'parkedAt'>): boolean {
     const rows = this.parked.get(delivery.webhookId);
     const key = keyOf(delivery.place);
     if (!rows || rows.has(key)) return false;
-    rows.set(key, { delivery, ...row });
+    rows.set(key, { delivery, ...row, parkedAt: Date.now() });
     return true;
   }
 
@@ -246,4 +278,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
   }
 }
 
-const parkedOf = ({ delivery, fresh, attempts, tries }: Row): Parked => ({ delivery, fresh, attempts, tries });
+const parkedOf = ({ delivery, fresh, attempts, tries, parkedAt }: Row): Parked => ({
+  ...{ delivery, fresh, attempts, tries },
+  sinceFirstMs: fresh ? 0 : Date.now() - parkedAt,
+});

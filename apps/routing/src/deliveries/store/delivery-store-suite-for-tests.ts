@@ -71,8 +71,25 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await store.parkFresh(id, three)).toBe('spilled');
       await store.parkFresh(id, three);
       const { parked } = await store.take(id, 100);
-      expect(parked).toEqual(three.map((each) => ({ delivery: each, fresh: true, attempts: [], tries: 0 })));
+      expect(parked).toEqual(three.map((each) => ({ delivery: each, fresh: true, attempts: [], tries: 0, sinceFirstMs: 0 })));
       expect(await taken(id, 2)).toEqual([three[0]?.place.seq, three[1]?.place.seq]);
+    });
+
+    it('knows when the next backlog is due: at its time, or when its lease ends, within a second', async () => {
+      const id = await webhook();
+      // leases what other tests have left
+      await claim(id);
+      expect((await store.msToNext()) ?? Infinity).toBeGreaterThan(1000);
+      await store.parkFailed(failed(delivery(id), 500));
+      const soon = await store.msToNext();
+      expect(soon).toBeGreaterThan(0);
+      expect(soon).toBeLessThanOrEqual(500);
+      await store.spill(id, null);
+      expect(await store.msToNext()).toBeLessThanOrEqual(0);
+      await store.claim(1, 'short', 300);
+      const leased = await store.msToNext();
+      expect(leased).toBeGreaterThan(0);
+      expect(leased).toBeLessThanOrEqual(300);
     });
 
     it('changes its version with its mode', async () => {
@@ -137,7 +154,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.parkFailed(failed(now, 0));
       const own = await claimed(id);
       expect(await store.take(id, 10)).toEqual({
-        parked: [{ delivery: now, fresh: false, attempts: [ATTEMPT], tries: 1 }],
+        parked: [{ delivery: now, fresh: false, attempts: [ATTEMPT], tries: 1, sinceFirstMs: expect.any(Number) }],
         inFlight: false,
       });
       expect(await modeOf(id)).toBe('direct');
@@ -146,6 +163,20 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await claim(id)).toBeUndefined();
       await store.parkFailed(failed(delivery(id), 0));
       expect(await claim(id)).toBeDefined();
+    });
+
+    it('begins the retry schedule of a delivery with its first attempt, however long it was parked before', async () => {
+      const id = await webhook();
+      const one = delivery(id);
+      await store.spill(id, null);
+      await store.parkFresh(id, [one]);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      const start = Date.now();
+      await store.settle(id, [failed(one, 0)]);
+      await store.settle(id, [failed(one, 0)]);
+      const { parked } = await store.take(id, 10);
+      expect(parked).toMatchObject([{ sinceFirstMs: expect.any(Number) }]);
+      expect(parked[0]?.sinceFirstMs).toBeLessThanOrEqual(Date.now() - start + 1);
     });
 
     it('leaves what is parked already as it is', async () => {
@@ -172,6 +203,18 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await taken(id)).toEqual([next.place.seq]);
     });
 
+    it('counts no failure of a drainer that has lost its lease', async () => {
+      const id = await webhook();
+      const [one, two] = [delivery(id), delivery(id)];
+      await store.parkFailed({ ...failed(one, 0), tries: 3 });
+      await store.parkFailed(failed(two, 0));
+      const own = await claimed(id);
+      await store.settle(id, [failed(one, LONG), delivered(two)], 'another');
+      expect((await store.take(id, 10)).parked.map(({ delivery, tries }) => [delivery, tries])).toEqual([[one, 3]]);
+      await store.settle(id, [failed(one, LONG)], own.leaseId);
+      expect(await taken(id)).toEqual([]);
+    });
+
     it('takes up an attempt that nobody ended', async () => {
       const id = await webhook();
       const lost = delivery(id);
@@ -179,7 +222,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await taken(id)).toEqual([lost.place.seq]);
     });
 
-    it('probes an open breaker with what is fresh, then with what was tried longest ago', async () => {
+    it('probes an open breaker with what is fresh, then with what is due, then with each delivery in turn', async () => {
       const id = await webhook();
       const [tried, fresh] = [delivery(id), delivery(id)];
       await store.parkFailed(failed(tried, LONG));
@@ -187,11 +230,22 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.parkFresh(id, [fresh]);
       const own = await claimed(id);
       expect(await store.renew(own, LONG)).toEqual({ failedProbes: 0 });
-      expect((await store.takeProbe(id))?.delivery.place.seq).toBe(fresh.place.seq);
+      const probe = async (failedProbes: number) => {
+        const { delivery, dueInMs } = (await store.takeProbe(id, failedProbes))!;
+        return [delivery.place.seq, Math.max(0, Math.ceil(dueInMs / LONG))];
+      };
+      expect(await probe(0)).toEqual([fresh.place.seq, 0]);
       await store.settle(id, [failed(fresh, 2 * LONG)]);
-      expect((await store.takeProbe(id))?.delivery.place.seq).toBe(tried.place.seq);
-      await store.settle(id, [failed(tried, 3 * LONG)]);
-      expect((await store.takeProbe(id))?.delivery.place.seq).toBe(fresh.place.seq);
+      expect([await probe(0), await probe(1), await probe(2)]).toEqual([
+        [tried.place.seq, 1],
+        [fresh.place.seq, 2],
+        [tried.place.seq, 1],
+      ]);
+      await store.settle(id, [failed(fresh, 0)]);
+      expect([await probe(0), await probe(1)]).toEqual([
+        [fresh.place.seq, 0],
+        [fresh.place.seq, 0],
+      ]);
     });
 
     it('is not woken by arrivals while its breaker is open', async () => {
@@ -200,6 +254,15 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.parkFresh(id, [delivery(id)]);
       await store.parkFailed(failed(delivery(id), 0));
       await store.spill(id, { probeInMs: 0 });
+      expect(await claim(id)).toBeUndefined();
+    });
+
+    it('keeps the time of the probe of another replica when its lease is released', async () => {
+      const id = await webhook();
+      await store.spill(id, null);
+      const own = await claimed(id);
+      await store.spill(id, { probeInMs: LONG });
+      await store.release(own, { when: 'unchanged' });
       expect(await claim(id)).toBeUndefined();
     });
 
@@ -229,8 +292,9 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await store.renew(second, LONG)).toBeDefined();
     });
 
-    it('gives up what is parked when the webhook is switched off', async () => {
+    it('gives up what is parked when the webhook is disabled', async () => {
       const id = await webhook();
+      await store.parkFailed(failed(delivery(id), LONG));
       await store.parkFailed(failed(delivery(id), 0));
       expect(await store.disable(id, LONG)).toBe(false);
       await store.markFailing(id);
@@ -238,8 +302,29 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await taken(id)).toHaveLength(1);
       expect(await store.disable(id, -1000)).toBe(true);
       expect(await store.disable(id)).toBe(false);
+      const target = async () => (await store.findTargets([id]))[0];
+      expect(await target()).toMatchObject({ active: false, giving_up: true });
+      while (await store.giveUp(id));
       expect(await taken(id)).toEqual([]);
-      expect((await store.findTargets([id]))[0]?.active).toBe(false);
+      expect(await target()).toMatchObject({ active: false, giving_up: false });
+    });
+
+    it('makes the backlog of a disabled webhook due, even if it is probed later', async () => {
+      const id = await webhook();
+      await store.spill(id, { probeInMs: LONG });
+      await store.disable(id);
+      await claimed(id);
+    });
+
+    it('does not make a delivery due that was given up while it was attempted', async () => {
+      const id = await webhook();
+      const [slow, tried] = [delivery(id), delivery(id)];
+      await store.parkInFlight(slow, LONG);
+      await store.parkFailed(failed(tried, 0));
+      await store.disable(id);
+      while (await store.giveUp(id));
+      await store.settle(id, [failed(slow, 0), failed(tried, 0)]);
+      expect(await store.take(id, 10)).toEqual({ parked: [], inFlight: false });
     });
   });
 }

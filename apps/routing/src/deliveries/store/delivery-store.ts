@@ -15,6 +15,14 @@ export interface Parked {
   attempts: Attempt[];
   /** The number of attempts in the retry schedule. */
   tries: number;
+  /** Since the first of them, in ms; 0 if there is none. */
+  sinceFirstMs: number;
+}
+
+/** A delivery with which to probe a failing receiver. */
+export interface Probe extends Parked {
+  /** Until its next attempt in the retry schedule, in ms; not positive if it is due. */
+  dueInMs: number;
 }
 
 /** The outcome of an attempt, as it is stored. `pauseMs` null: the delivery is given up. */
@@ -31,6 +39,8 @@ export interface Claim {
 /** When a backlog is due again. */
 export type NextLook =
   | { when: 'next due' }
+  /** As another replica has set it. */
+  | { when: 'unchanged' }
   | { when: 'later'; inMs: number }
   /** The receiver is failing: one delivery is attempted then. */
   | { when: 'probe'; inMs: number; failedProbes: number };
@@ -50,13 +60,22 @@ export abstract class DeliveryStore {
   abstract parkFailed(failed: Settlement & { delivered: false }): Promise<void>;
   /** From now on new deliveries to the webhook are parked. With `probeInMs` its breaker is open: the next attempt is a probe. */
   abstract spill(webhookId: WebhookId, breaker: { probeInMs: number } | null): Promise<void>;
-  /** Stores the outcomes of parked deliveries to one webhook. Deleted deliveries are skipped. */
-  abstract settle(webhookId: WebhookId, settlements: Settlement[]): Promise<void>;
+  /**
+   * Stores the outcomes of parked deliveries to one webhook. Deleted deliveries are skipped; those that were given up meanwhile stay so. Failures count
+   * only while the lease of the backlog holds, if one is given: otherwise another replica may have scheduled the deliveries.
+   */
+  abstract settle(webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void>;
   /** The receiver has begun to fail, unless it is failing already. */
   abstract markFailing(webhookId: WebhookId): Promise<void>;
-  /** Disables the webhook and gives up its parked deliveries; with `ifFailingForMs` only if it has been failing for that long. Returns whether it did. */
+  /** Disables the webhook, and makes its backlog due; with `ifFailingForMs` only if it has been failing for that long. Returns whether it did. */
   abstract disable(webhookId: WebhookId, ifFailingForMs?: number): Promise<boolean>;
+  /** Gives up a batch of the deliveries that wait for a disabled webhook. Returns whether there may be more. */
+  abstract giveUp(webhookId: WebhookId): Promise<boolean>;
 
+  /** How long until the next backlog is due, in ms, not positive if it is; null or more than 1000 if none is due within a second. */
+  abstract msToNext(): Promise<number | null>;
+  /** @param notify receives in how many ms a backlog is due that this process has woken */
+  abstract listen(notify: (inMs: number) => void): void;
   /** Leases backlogs with due deliveries. */
   abstract claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]>;
   /** Extends the lease. Undefined if it is lost. */
@@ -66,8 +85,11 @@ export abstract class DeliveryStore {
    * `inFlight`: a first attempt is in progress elsewhere and must end before any other begins.
    */
   abstract take(webhookId: WebhookId, limit: number): Promise<{ parked: Parked[]; inFlight: boolean }>;
-  /** One delivery with which to probe a failing receiver: a different one each time. */
-  abstract takeProbe(webhookId: WebhookId): Promise<Parked | undefined>;
+  /**
+   * One delivery with which to probe a failing receiver: a fresh one, or else one that is due, or else a different one each time, because an event
+   * that the receiver rejects must not be the only probe.
+   */
+  abstract takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined>;
   /** A probe has succeeded: the other deliveries may follow. */
   abstract closeBreaker(claim: Claim): Promise<void>;
   /** For a moment new deliveries wait, so that the end of the backlog can be reached. */
@@ -106,7 +128,7 @@ export class PostgresDeliveryStore extends DeliveryStore {
   async parkInFlight(delivery: Delivery, leaseMs: number): Promise<void> {
     const { webhookId } = delivery;
     await this.database.transaction(async (transaction) => {
-      if (!(await this.webhooks.spill(transaction, webhookId))) return;
+      if (!(await this.webhooks.spill(transaction, webhookId, 'slow'))) return;
       await this.parked.addInFlight(transaction, delivery, leaseMs);
       await this.backlogs.wake(transaction, webhookId);
     });
@@ -118,14 +140,14 @@ export class PostgresDeliveryStore extends DeliveryStore {
 
   async spill(webhookId: WebhookId, breaker: { probeInMs: number } | null): Promise<void> {
     await this.database.transaction(async (transaction) => {
-      if (!(await this.webhooks.spill(transaction, webhookId))) return;
+      if (!(await this.webhooks.spill(transaction, webhookId, breaker ? 'failing' : 'slow'))) return;
       if (breaker) await this.backlogs.openBreaker(transaction, webhookId, breaker.probeInMs);
       else await this.backlogs.wake(transaction, webhookId);
     });
   }
 
-  settle(webhookId: WebhookId, settlements: Settlement[]): Promise<void> {
-    return this.parked.settle(webhookId, settlements);
+  settle(webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void> {
+    return this.parked.settle(webhookId, settlements, leaseId);
   }
 
   markFailing(webhookId: WebhookId): Promise<void> {
@@ -135,9 +157,23 @@ export class PostgresDeliveryStore extends DeliveryStore {
   async disable(webhookId: WebhookId, ifFailingForMs?: number): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
       if (!(await this.webhooks.disable(transaction, webhookId, ifFailingForMs))) return false;
-      await this.parked.giveUpAll(transaction, webhookId);
+      await this.backlogs.wakeNow(transaction, webhookId);
       return true;
     });
+  }
+
+  async giveUp(webhookId: WebhookId): Promise<boolean> {
+    if ((await this.parked.giveUp(webhookId)) > 0) return true;
+    await this.webhooks.endGivingUp(webhookId);
+    return false;
+  }
+
+  msToNext(): Promise<number | null> {
+    return this.backlogs.msToNext();
+  }
+
+  listen(notify: (inMs: number) => void): void {
+    this.backlogs.listen(notify);
   }
 
   claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]> {
@@ -152,8 +188,8 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.parked.take(webhookId, limit);
   }
 
-  takeProbe(webhookId: WebhookId): Promise<Parked | undefined> {
-    return this.parked.takeProbe(webhookId);
+  takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined> {
+    return this.parked.takeProbe(webhookId, failedProbes);
   }
 
   closeBreaker(claim: Claim): Promise<void> {

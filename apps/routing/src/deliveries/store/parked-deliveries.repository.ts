@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { EmitterId, UserId, WebhookId } from '#contracts';
-import type { EventContext, EventPlace } from '#events';
+import { type DeletedRange, type EventContext, type EventPlace, EVERY_STREAM } from '#events';
 import { Database, type Transaction } from '#database';
 import type { Attempt, Delivery } from '../delivery.js';
-import { WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
+import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
 import { ParkedDelivery } from './parked-delivery.entity.js';
-import type { Parked, Settlement } from './delivery-store.js';
+import type { Parked, Probe, Settlement } from './delivery-store.js';
 import { MODE, type Mode } from '../../webhooks/webhooks.repository.js';
 
 interface ParkedRow {
@@ -20,27 +20,35 @@ interface ParkedRow {
   fresh: boolean;
   attempts: Attempt[];
   tries: number;
+  since_first_ms: number;
 }
 
-const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries';
+const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, parked_at';
+const TAKEN_COLUMNS = `${COLUMNS}, CASE WHEN fresh THEN 0 ELSE extract(epoch FROM now() - parked_at)::float8 * 1000 END AS since_first_ms`;
 /** The bytes that are taken at a time: a body may have a megabyte. */
 const TAKEN_BYTES = 8 * 1024 * 1024;
 const MS = "interval '1 ms'";
+/** The number of deliveries that take turns as probes while none is due. */
+const PROBED = 20;
 
-const LISTED = 'ms, seq, emitter_id, attempts, due_at';
+const LISTED = 'ms, seq, emitter_id, stream, attempts, due_at';
 /** While the receiver is failing, a delivery waits at least for the next probe. */
 const EXPECTED_AT = `CASE WHEN due_at IS NOT NULL THEN greatest(due_at, (SELECT next_due FROM backlog WHERE webhook_id = $2 AND failed_probes IS NOT NULL)) END`;
 const OWNED = 'webhook_id = (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2)';
-/** A delivery that was given up begins a new retry schedule. It has been attempted, so no other delivery waits for it. */
+/** A delivery whose event was deleted has no body: it is not attempted again. JSON has at least one byte. */
+const IS_KEPT = "parked_delivery.body <> ''";
+/** A delivery that was given up begins a new retry schedule. */
 const DUE_NOW = 'due_at = now(), failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
 /** Rows per statement: a million rows at once would hold their locks for too long. */
 const AT_ONCE = 5000;
+const IS_IN_BATCH = '(parked_delivery.webhook_id, parked_delivery.ms, parked_delivery.seq) = (batch.webhook_id, batch.ms, batch.seq)';
 
 /** A parked delivery as its webhook's owner sees it. */
 export interface ListedDelivery {
   ms: number;
   seq: number;
   emitter_id: EmitterId;
+  stream: string;
   attempts: Attempt[];
   /** null: given up. */
   due_at: Date | null;
@@ -65,6 +73,24 @@ interface ExpiredRow {
   body: Buffer;
 }
 
+interface Key {
+  webhook_id: string;
+  ms: number;
+  seq: number;
+}
+
+/** The last one of a batch of deliveries, and how many of them were changed. */
+interface Batch extends Key {
+  count: number;
+}
+
+/** Changes deliveries in batches, in the order of their keys: `change` takes a batch after a key. Returns how many were changed. */
+async function inBatches(after: Key, change: (after: Key) => Promise<Batch | undefined>): Promise<number> {
+  let count = 0;
+  for (let last = await change(after); last; last = await change(last)) count += last.count;
+  return count;
+}
+
 /** Deletes the parked deliveries of a deleted webhook. */
 export async function deleteParkedDeliveries(transaction: Transaction, webhookId: WebhookId): Promise<void> {
   await transaction.rows(ParkedDelivery).delete({ webhook_id: webhookId });
@@ -77,7 +103,10 @@ export async function deleteParkedDeliveries(transaction: Transaction, webhookId
  */
 @Injectable()
 export class ParkedDeliveriesRepository {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly backlogs: BacklogsRepository,
+  ) {}
 
   async parkFresh(webhookId: WebhookId, deliveries: Delivery[]): Promise<Mode | 'gone'> {
     const { rows } = await this.database.query<{ mode: Mode }>({
@@ -106,7 +135,9 @@ export class ParkedDeliveriesRepository {
         deliveries.map(({ json }) => json),
       ],
     });
-    return rows[0]?.mode ?? 'gone';
+    const mode = rows[0]?.mode ?? 'gone';
+    if (mode === 'spilled') this.backlogs.scheduled(this.database);
+    return mode;
   }
 
   /** Adds a delivery whose first attempt is in flight for at most `leaseMs`. */
@@ -136,12 +167,13 @@ export class ParkedDeliveriesRepository {
         ...[time ?? null, contextText(delivery), json, JSON.stringify(attempts), tries, pauseMs],
       ],
     });
+    if (pauseMs !== null) this.backlogs.scheduled(this.database, pauseMs);
   }
 
-  async settle(webhookId: WebhookId, settlements: Settlement[]): Promise<void> {
+  async settle(webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void> {
     const delivered = settlements.filter((settlement) => settlement.delivered);
     const failed = settlements.filter((settlement) => !settlement.delivered);
-    await this.database.query({
+    const { rowCount: woken } = await this.database.query({
       name: 'delivery-settle',
       text: `
         WITH delivered AS (
@@ -149,10 +181,13 @@ export class ParkedDeliveriesRepository {
           WHERE webhook_id = $1 AND parked_delivery.ms = d.ms AND parked_delivery.seq = d.seq
         ), failed AS (
           UPDATE parked_delivery
-          SET fresh = false, in_flight_until = NULL, attempts = f.attempts::jsonb, tries = f.tries,
-              due_at = now() + f.pause * ${MS}, failed_at = CASE WHEN f.pause IS NULL THEN now() END
+          SET fresh = false, parked_at = CASE WHEN fresh THEN now() ELSE parked_at END, in_flight_until = NULL, attempts = f.attempts::jsonb, tries = f.tries,
+              -- one that was given up meanwhile, stays so
+              due_at = CASE WHEN due_at IS NOT NULL THEN now() + f.pause * ${MS} END,
+              failed_at = CASE WHEN due_at IS NULL OR f.pause IS NULL THEN coalesce(failed_at, now()) END
           FROM unnest($4::bigint[], $5::bigint[], $6::text[], $7::integer[], $8::float8[]) AS f (ms, seq, attempts, tries, pause)
-          WHERE webhook_id = $1 AND parked_delivery.ms = f.ms AND parked_delivery.seq = f.seq
+          WHERE webhook_id = $1 AND parked_delivery.ms = f.ms AND parked_delivery.seq = f.seq AND ${IS_KEPT}
+            AND ($9::text IS NULL OR EXISTS (SELECT FROM backlog WHERE webhook_id = $1 AND lease_id = $9))
         )
         -- the backlog may be waiting for the end of an attempt that was in flight
         ${WAKE_BACKLOG}`,
@@ -165,8 +200,10 @@ export class ParkedDeliveriesRepository {
         failed.map(({ attempts }) => JSON.stringify(attempts)),
         failed.map(({ tries }) => tries),
         failed.map(({ pauseMs }) => pauseMs),
+        leaseId,
       ],
     });
+    if (woken) this.backlogs.scheduled(this.database);
   }
 
   async take(webhookId: WebhookId, limit: number): Promise<{ parked: Parked[]; inFlight: boolean }> {
@@ -185,7 +222,7 @@ export class ParkedDeliveriesRepository {
         ), summed AS (
           SELECT ms, seq, sum(bytes) OVER longest AS total, row_number() OVER longest AS nth FROM wanted WINDOW longest AS (ORDER BY due_at, ms, seq)
         )
-        SELECT ${COLUMNS} FROM parked_delivery
+        SELECT ${TAKEN_COLUMNS} FROM parked_delivery
         WHERE webhook_id = $1 AND (ms, seq) IN (SELECT ms, seq FROM summed WHERE total <= ${TAKEN_BYTES} OR nth = 1) ORDER BY ms, seq`,
       values: [webhookId, limit],
     });
@@ -193,27 +230,40 @@ export class ParkedDeliveriesRepository {
     return { parked: rows.map((row) => parkedOf(webhookId, row)), inFlight: await this.hasInFlight(webhookId) };
   }
 
-  async takeProbe(webhookId: WebhookId): Promise<Parked | undefined> {
-    const { rows } = await this.database.query<ParkedRow>({
+  async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined> {
+    const { rows } = await this.database.query<ParkedRow & { due_in_ms: number }>({
       name: 'delivery-take-probe',
-      // a fresh one, or else the one that was attempted longest ago: an event that the receiver rejects must not be the only probe
-      text: `SELECT ${COLUMNS} FROM (
-               (SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL
-                  AND coalesce(in_flight_until, '-infinity') <= now() ORDER BY ms, seq LIMIT 1)
+      text: `WITH fresh AS (
+               SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL
+                 AND coalesce(in_flight_until, '-infinity') <= now() ORDER BY ms, seq LIMIT 1
+             ), tried AS (
+               SELECT *, row_number() OVER (ORDER BY due_at) - 1 AS nth, count(*) OVER () AS size FROM (
+                 SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL ORDER BY due_at LIMIT ${PROBED}
+               ) AS next
+             )
+             SELECT ${TAKEN_COLUMNS}, extract(epoch FROM due_at - now()) * 1000 AS due_in_ms FROM (
+               SELECT ${COLUMNS}, due_at FROM fresh
                UNION ALL
-               (SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL ORDER BY due_at LIMIT 1)
-             ) AS candidate ORDER BY fresh DESC LIMIT 1`,
-      values: [webhookId],
+               SELECT ${COLUMNS}, due_at FROM tried WHERE nth = $2 % size OR (nth = 0 AND due_at <= now())
+             ) AS candidate ORDER BY fresh DESC, due_at LIMIT 1`,
+      values: [webhookId, failedProbes],
     });
-    return rows[0] && parkedOf(webhookId, rows[0]);
+    const [row] = rows;
+    return row && { ...parkedOf(webhookId, row), dueInMs: Number(row.due_in_ms) };
   }
 
-  /** Gives up all waiting deliveries to a webhook. */
-  async giveUpAll(transaction: Transaction, webhookId: WebhookId): Promise<void> {
-    await transaction.query(
-      'UPDATE parked_delivery SET due_at = NULL, in_flight_until = NULL, failed_at = now() WHERE webhook_id = $1 AND due_at IS NOT NULL',
-      [webhookId],
+  /** Gives up waiting deliveries to a webhook. Returns how many: 0 if none is left. */
+  async giveUp(webhookId: WebhookId): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `WITH batch AS MATERIALIZED (
+         (SELECT webhook_id, ms, seq FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT $2)
+         UNION ALL
+         (SELECT webhook_id, ms, seq FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL ORDER BY due_at LIMIT $2)
+       )
+       UPDATE parked_delivery SET due_at = NULL, failed_at = now() FROM batch WHERE ${IS_IN_BATCH} AND due_at IS NOT NULL`,
+      [webhookId, AT_ONCE],
     );
+    return rowCount ?? 0;
   }
 
   /** Whether deliveries wait that were never attempted. */
@@ -229,28 +279,41 @@ export class ParkedDeliveriesRepository {
   async list(ownerId: UserId, webhookId: WebhookId, { olderThan, newerThan, from, limit }: PlaceWindow): Promise<ListedDelivery[]> {
     const direction = from === 'newest' ? 'DESC' : 'ASC';
     const { rows } = await this.database.query<ListedDelivery>(
-      `SELECT ms, seq, emitter_id, attempts, ${EXPECTED_AT} AS due_at FROM parked_delivery WHERE ${OWNED} AND (ms, seq) < ($3, $4) AND (ms, seq) > ($5, $6)
+      `SELECT ms, seq, emitter_id, stream, attempts, ${EXPECTED_AT} AS due_at FROM parked_delivery WHERE ${OWNED} AND (ms, seq) < ($3, $4) AND (ms, seq) > ($5, $6)
        ORDER BY ms ${direction}, seq ${direction} LIMIT $7`,
       [ownerId, webhookId, olderThan.ms, olderThan.seq, newerThan.ms, newerThan.seq, limit],
     );
     return from === 'newest' ? rows : rows.reverse();
   }
 
-  async count(ownerId: UserId, webhookId: WebhookId): Promise<number> {
-    const { rows } = await this.database.query<{ count: number }>(`SELECT count(*)::int AS count FROM parked_delivery WHERE ${OWNED}`, [
-      ownerId,
-      webhookId,
-    ]);
+  /** The number of deliveries that are parked or among these. */
+  async count(ownerId: UserId, webhookId: WebhookId, others: EventPlace[]): Promise<number> {
+    const { rows } = await this.database.query<{ count: number }>(
+      `SELECT (SELECT count(*) FROM parked_delivery WHERE ${OWNED})::int + (
+         SELECT count(*) FROM (SELECT DISTINCT ms, seq FROM unnest($3::bigint[], $4::bigint[]) AS other (ms, seq)) AS other
+         WHERE NOT EXISTS (SELECT FROM parked_delivery p WHERE p.webhook_id = $2 AND p.ms = other.ms AND p.seq = other.seq)
+       )::int AS count`,
+      [ownerId, webhookId, others.map(({ ms }) => ms), others.map(({ seq }) => seq)],
+    );
     return rows[0]?.count ?? 0;
+  }
+
+  async find(ownerId: UserId, webhookId: WebhookId, { ms, seq }: EventPlace): Promise<ListedDelivery | undefined> {
+    const { rows } = await this.database.query<ListedDelivery>(
+      `SELECT ${LISTED} FROM parked_delivery WHERE ${OWNED} AND ms = $3 AND seq = $4`,
+      [ownerId, webhookId, ms, seq],
+    );
+    return rows[0];
   }
 
   /** Makes a delivery due now. Undefined if it is not parked. */
   async retry(ownerId: UserId, webhookId: WebhookId, { ms, seq }: EventPlace): Promise<ListedDelivery | undefined> {
     const { rows } = await this.database.query<ListedDelivery>(
-      `WITH due AS (UPDATE parked_delivery SET ${DUE_NOW} WHERE ${OWNED} AND ms = $3 AND seq = $4 RETURNING webhook_id, ${LISTED}), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
+      `WITH due AS (UPDATE parked_delivery SET ${DUE_NOW} WHERE ${OWNED} AND ${IS_KEPT} AND ms = $3 AND seq = $4 RETURNING webhook_id, ${LISTED}), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
        SELECT ${LISTED} FROM due`,
       [ownerId, webhookId, ms, seq],
     );
+    if (rows[0]) this.backlogs.scheduled(this.database);
     return rows[0];
   }
 
@@ -270,22 +333,56 @@ export class ParkedDeliveriesRepository {
         ...[time ?? null, contextText(delivery), json, JSON.stringify(attempts)],
       ],
     );
+    if (rows[0]) this.backlogs.scheduled(this.database);
     return rows[0];
   }
 
   /** Makes all deliveries due now that were given up since then. Returns how many. */
-  async recover(ownerId: UserId, webhookId: WebhookId, sinceMs: number): Promise<number> {
-    const { rows } = await this.database.query<{ count: number }>(
-      `WITH due AS (
-         UPDATE parked_delivery SET ${DUE_NOW} WHERE ${OWNED} AND due_at IS NULL AND failed_at >= to_timestamp($3::float8 / 1000) RETURNING webhook_id
-       ), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
-       SELECT count(*)::int AS count FROM due`,
-      [ownerId, webhookId, sinceMs],
-    );
-    return rows[0]?.count ?? 0;
+  recover(ownerId: UserId, webhookId: WebhookId, sinceMs: number): Promise<number> {
+    return inBatches({ webhook_id: webhookId, ms: -1, seq: -1 }, async ({ ms, seq }) => {
+      const { rows } = await this.database.query<Batch>(
+        `WITH batch AS MATERIALIZED (
+           SELECT webhook_id, ms, seq FROM parked_delivery WHERE ${OWNED} AND (ms, seq) > ($3, $4) ORDER BY ms, seq LIMIT ${AT_ONCE}
+         ), due AS (
+           UPDATE parked_delivery SET ${DUE_NOW} FROM batch
+           WHERE ${IS_IN_BATCH} AND ${IS_KEPT} AND due_at IS NULL AND failed_at >= to_timestamp($5::float8 / 1000)
+           RETURNING parked_delivery.webhook_id
+         ), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
+         SELECT *, (SELECT count(*)::int FROM due) AS count FROM batch ORDER BY ms DESC, seq DESC LIMIT 1`,
+        [ownerId, webhookId, ms, seq, sinceMs],
+      );
+      if (rows[0]?.count) this.backlogs.scheduled(this.database);
+      return rows[0];
+    });
   }
 
-  /** Gives up deliveries that have been parked for longer than this. Returns their number and the newest one of each webhook. */
+  /** Gives up the deliveries of deleted events, also those in progress, and deletes the events' data. Returns how many there were. */
+  withdraw({ emitterId, place, start, end, stream }: DeletedRange): Promise<number> {
+    const first: Key = { webhook_id: '', ms: start?.ms ?? 0, seq: start?.seq ?? 0 };
+    const last = end ?? place;
+    const error = JSON.stringify([
+      { ts: Date.now(), status_code: null, duration_ms: 0, error: 'the event was deleted', response_body: null },
+    ]);
+    return inBatches(first, async (from) => {
+      const { rows } = await this.database.query<Batch>(
+        `WITH batch AS MATERIALIZED (
+           SELECT webhook_id, ms, seq FROM parked_delivery
+           WHERE emitter_id = $1 AND ${IS_KEPT} AND (ms, seq, webhook_id) > ($2, $3, $4) AND (ms, seq) < ($5, $6) AND (ms, seq) <= ($7, $8)
+           ORDER BY ms, seq, webhook_id LIMIT ${AT_ONCE}
+         ), given_up AS (
+           UPDATE parked_delivery SET due_at = NULL, in_flight_until = NULL, failed_at = now(), body = '', context = NULL, attempts = attempts || $10::jsonb
+           FROM batch
+           WHERE ${IS_IN_BATCH} AND ${IS_KEPT} AND ($9::text IS NULL OR stream = $9 OR ($9 = '${EVERY_STREAM}' AND NOT starts_with(stream, '$')))
+           RETURNING 1
+         )
+         SELECT *, (SELECT count(*)::int FROM given_up) AS count FROM batch ORDER BY ms DESC, seq DESC, webhook_id DESC LIMIT 1`,
+        [emitterId, from.ms, from.seq, from.webhook_id, place.ms, place.seq, last.ms, last.seq, stream, error],
+      );
+      return rows[0];
+    });
+  }
+
+  /** Gives up deliveries whose first attempt was longer ago than this, or that were parked longer ago without one. Returns their number and the newest one of each webhook. */
   async giveUpExpired(olderThanMs: number): Promise<{ count: number; examples: Delivery[] }> {
     const { rows } = await this.database.query<ExpiredRow & { count: number }>(
       `WITH expired AS (
@@ -336,7 +433,7 @@ const contextText = ({ context }: Delivery): string | null => (context === undef
 
 const parkedOf = (
   webhookId: WebhookId,
-  { ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries }: ParkedRow,
+  { ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, since_first_ms }: ParkedRow,
 ): Parked => ({
   delivery: {
     webhookId,
@@ -351,4 +448,5 @@ const parkedOf = (
   fresh,
   attempts,
   tries,
+  sinceFirstMs: since_first_ms,
 });

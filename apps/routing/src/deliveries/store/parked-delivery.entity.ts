@@ -7,6 +7,7 @@ import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 @Index('parked_delivery_fresh', ['webhook_id', 'ms', 'seq'], { where: 'fresh AND due_at IS NOT NULL' })
 @Index('parked_delivery_due', ['webhook_id', 'due_at'], { where: 'NOT fresh AND due_at IS NOT NULL' })
 @Index('parked_delivery_in_flight', ['webhook_id'], { where: 'in_flight_until IS NOT NULL' })
+@Index('parked_delivery_of_emitter', ['emitter_id', 'ms', 'seq', 'webhook_id'], { where: "body <> ''" })
 @Index('parked_delivery_age', ['parked_at'], { where: 'due_at IS NOT NULL' })
 @Index('parked_delivery_failed', ['failed_at'], { where: 'due_at IS NULL' })
 export class ParkedDelivery {
@@ -60,6 +61,7 @@ export class ParkedDelivery {
   @Column('timestamptz', { nullable: true })
   in_flight_until!: Date | null;
 
+  /** When it was parked; from the first attempt on, when its retry schedule began. */
   @Column(CREATED_AT)
   parked_at!: Date;
 

@@ -4,5 +4,7 @@ import { BacklogsRepository } from './backlogs.repository.js';
 import { ParkedDeliveriesRepository } from './parked-deliveries.repository.js';
 import { PostgresDeliveryStore } from './delivery-store.js';
 
-export const postgresDeliveryStore = (database: Database, webhooks: WebhooksRepository): PostgresDeliveryStore =>
-  new PostgresDeliveryStore(database, webhooks, new ParkedDeliveriesRepository(database), new BacklogsRepository(database));
+export const postgresDeliveryStore = (database: Database, webhooks: WebhooksRepository): PostgresDeliveryStore => {
+  const backlogs = new BacklogsRepository(database);
+  return new PostgresDeliveryStore(database, webhooks, new ParkedDeliveriesRepository(database, backlogs), backlogs);
+};

@@ -3,12 +3,17 @@ import { schema } from '../../database/schema.js';
 import { WebhookRow } from '../../webhooks/webhook.entity.js';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { RoutingWebhookDependents } from '../../routing-webhook-dependents.js';
+import { BacklogsRepository } from './backlogs.repository.js';
 import { postgresDeliveryStore } from './postgres-delivery-store-for-tests.js';
 import { describeDeliveryStore } from './delivery-store-suite-for-tests.js';
 
 describeDeliveryStore('the store in PostgreSQL', async () => {
   const { database, drop } = await freshDatabase(schema);
-  const webhooks = new WebhooksRepository(database, database.rows(WebhookRow), new RoutingWebhookDependents());
+  const webhooks = new WebhooksRepository(
+    database,
+    database.rows(WebhookRow),
+    new RoutingWebhookDependents(new BacklogsRepository(database)),
+  );
   return {
     store: postgresDeliveryStore(database, webhooks),
     addWebhook: async (id, ownerId, rateLimit = undefined) => {

@@ -11,6 +11,7 @@ describe('guardedAgent over TLS', () => {
 
   const agent = () =>
     guardedAgent(AddressGuard.fromConfig(internet.allowed, { lookup: async () => [{ address: '127.0.0.1' }] }), {
+      maxResponseBytes: 64 * 1024,
       connect: { ca: internet.ca },
     });
 

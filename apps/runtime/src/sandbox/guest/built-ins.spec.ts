@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { builtinModules } from 'node:module';
 import { curatedModules } from '../curated-modules.js';
 import type { ProcessSandbox } from '../process-sandbox.js';
-import { jobOf, startTestSandbox } from '../sandbox-for-tests.js';
+import { componentOf, jobOf, startTestSandbox } from '../sandbox-for-tests.js';
+import { PackagesMissing } from '../sandbox.js';
 import { builtIns, closedBuiltIns } from './built-ins.js';
 
 describe("Node's own modules", () => {
@@ -33,6 +34,37 @@ describe("Node's own modules", () => {
     const spellings = [...names, ...names.map((name) => (name.startsWith('node:') ? name : `node:${name}`))];
     const reached = `const reached = []; for (const name of ${JSON.stringify(spellings)}) try { ${load}; reached.push(name) } catch {} return reached`;
     expect(await emitted(reached)).toEqual([]);
+  });
+
+  it('are never installed from npm, with and without the prefix node:', async () => {
+    const names = [...builtinModules, 'child_process/more'];
+    const spellings = new Set(names.flatMap((name) => [name, name.startsWith('node:') ? name : `node:${name}`]));
+    const code = [...spellings].map((name) => `require(${JSON.stringify(name)});`).join('');
+    const inspected = (all: string) => sandbox.inspect(componentOf(`module.exports = { name: "n", run() { ${all} } }`), { installs: true });
+    expect(await inspected(code)).toMatchObject({ name: 'n' });
+    const packages = ['require("sqlite");', 'require("readline@1.3.0");', 'require("process/browser");'];
+    await expect(inspected(code + packages.join(''))).rejects.toMatchObject({
+      constructor: PackagesMissing,
+      imports: packages.map((each) => ({ specifier: JSON.parse(each.slice(8, -2)) })),
+    });
+  });
+
+  it('that are closed are named where they are refused, with the list', async () => {
+    const names = closedBuiltIns.flatMap((name) => (name.startsWith('node:') ? [name] : [name, `node:${name}`]));
+    const messages = `const messages = {}; for (const name of ${JSON.stringify(names)}) try { require(name) } catch (e) { messages[name] = e.message.split(' packages')[0] } return messages`;
+    expect(await emitted(messages)).toEqual(
+      Object.fromEntries(names.map((name) => [name, `The module "${name}" is not available. Available`])),
+    );
+  });
+
+  it.each([
+    ['child_process', 'require("child_process"); module.exports = { name: "n" }'],
+    ['readline/promises', 'import "readline/promises"; export default { name: "n" }'],
+    ['node:vm', 'import "node:vm"; export default { name: "n" }'],
+  ])('refuse a component that loads %s', async (name, code) => {
+    await expect(sandbox.inspect(componentOf(code), { installs: true })).rejects.toThrow(
+      `The module "${name}" is not available. Available packages: `,
+    );
   });
 
   it('that are open can be loaded, and are enough for every package', async () => {

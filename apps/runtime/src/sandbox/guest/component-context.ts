@@ -1,3 +1,4 @@
+import { isStorable, longestDbKey } from '../wire/names.js';
 import { resolveProp } from './describe-component.js';
 import { emitted } from './emitted.js';
 import type { Component } from './load-component.js';
@@ -27,8 +28,18 @@ function propValue(prop: Members, configured: unknown, run: RunState): unknown {
     case 'app':
       return app(prop, configured);
     default:
-      // Some components have the fixed configuration of an interface under `static`
-      return configured !== undefined ? configured : (prop.default ?? prop.static);
+      // Like the catalog, null counts as absent. Some components have the fixed configuration of an interface under `static`
+      return configured ?? copyOf(prop.default ?? prop.static) ?? configured;
+  }
+}
+
+/** The component's object is shared by all runs, so what one run changes in a default must not reach the next. */
+function copyOf(value: unknown): unknown {
+  try {
+    return structuredClone(value);
+  } catch {
+    // it contains functions
+    return value;
   }
 }
 
@@ -55,10 +66,12 @@ function sourceDb(run: RunState): Members {
     set(key: unknown, value: unknown): void {
       if (run.done) throw new Error('db.set after the run has ended');
       const name = String(key);
-      // the database cannot store this text
-      if (name.includes('\0') || !name.isWellFormed())
-        throw run.refuse(new RangeError('db.set: the key contains a NUL character or an unpaired surrogate'));
+      if (!isStorable(name)) throw run.refuse(new RangeError('db.set: the key contains a NUL character or an unpaired surrogate'));
       const text = JSON.stringify(value) as string | undefined;
+      const keyBytes = Buffer.byteLength(name);
+      // an earlier version stored longer ones, which can still be removed
+      if (text !== undefined && keyBytes > longestDbKey)
+        throw run.refuse(new RangeError(`db.set: the key has ${keyBytes} bytes; the limit is ${longestDbKey}`));
       const before = run.db.get(name);
       const bytes =
         run.dbBytes - (before === undefined ? 0 : dbEntryBytes(name, before)) + (text === undefined ? 0 : dbEntryBytes(name, text));
@@ -81,7 +94,7 @@ function emit(event: unknown, meta: unknown, run: RunState): void {
   const { limits } = run;
   try {
     if (run.emits >= limits.emits) throw new RangeError(`$emit: more than ${limits.emits} events in one run`);
-    const { item, bytes } = emitted(event, meta, limits);
+    const { item, bytes } = emitted(event, meta, limits, run.received);
     if (run.emittedBytes + bytes > limits.emittedBytes)
       throw new RangeError(`$emit: more than ${limits.emittedBytes} bytes of events in one run`);
     run.emits++;

@@ -1,5 +1,6 @@
 import type { ComponentDescription, DedupeStrategy, Hook, PropDefinition } from '../sandbox.js';
 import { depthOf } from '../wire/json-text.js';
+import { isPropName, longestPropName } from '../wire/names.js';
 import { NoComponent, type Component } from './load-component.js';
 
 const hooks: Hook[] = ['deploy', 'activate', 'deactivate'];
@@ -52,11 +53,19 @@ export function resolveProp(name: string, definition: unknown): Record<string, u
 function propsOf(props: unknown): PropDefinition[] {
   if (!isGiven(props)) return [];
   if (!isObject(props)) throw new NoComponent('`props` is not an object');
+  for (const name of Object.keys(props)) checkName(name);
   const resolved = Object.entries(props).map(([name, definition]) => propOf(name, resolveProp(name, definition)));
   const text = JSON.stringify(resolved);
   if (text.length > longestProps) throw new NoComponent(`\`props\` has ${text.length} characters of JSON; the limit is ${longestProps}`);
   if (depthOf(text) > deepestProps) throw new NoComponent(`\`props\` is nested deeper than ${deepestProps} levels`);
   return resolved;
+}
+
+function checkName(name: string): void {
+  if (!isPropName(name))
+    throw new NoComponent(
+      `The prop name ${show(name.slice(0, 50))} must have 1 to ${longestPropName} characters, none of them NUL or an unpaired surrogate`,
+    );
 }
 
 function propOf(name: string, definition: Record<string, unknown>): PropDefinition {

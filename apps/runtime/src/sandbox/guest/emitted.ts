@@ -6,15 +6,44 @@ const longest = { id: 4096, name: 128, summary: 65_536 };
 
 /**
  * The message of one call of `$emit`. A value that cannot be stored unchanged throws; nothing is truncated.
+ * @param received the event of the run: an HTTP request that is emitted as it was received fits, because its endpoint has accepted it
  * @throws RangeError or TypeError in the component's own code
  */
-export function emitted(event: unknown, meta: unknown, limits: GuestLimits): { item: OutputItem; bytes: number } {
-  const text = JSON.stringify(event === undefined ? null : event);
+export function emitted(event: unknown, meta: unknown, limits: GuestLimits, received?: unknown): { item: OutputItem; bytes: number } {
+  let text = JSON.stringify(event === undefined ? null : event);
   if (text === undefined) throw new TypeError(`$emit: a ${typeof event} is not JSON`);
-  const bytes = Buffer.byteLength(text);
+  let bytes = Buffer.byteLength(text);
+  if (bytes > limits.eventBytes && event === received) {
+    text = smallerRequest(event as HttpRequest, limits) ?? text;
+    bytes = Buffer.byteLength(text);
+  }
   if (bytes > limits.eventBytes) throw new RangeError(`$emit: the event has ${bytes} bytes of JSON; the limit is ${limits.eventBytes}`);
   if (depthOf(text) > limits.eventDepth) throw new RangeError(`$emit: the event is nested deeper than ${limits.eventDepth} levels`);
   return { item: ['emit', text, metaOf(meta)], bytes };
+}
+
+/** The members of the event of an HTTP request that hold its body or describe it. */
+interface HttpRequest {
+  headers?: Record<string, unknown>;
+  body?: unknown;
+  bodyRaw?: unknown;
+  bodyBase64?: boolean;
+}
+
+/**
+ * A request with its body once instead of twice: as `body`, if that is small enough and complete, otherwise in base64, in which JSON escapes nothing.
+ * Undefined if it is not a request.
+ */
+function smallerRequest(event: HttpRequest, { eventBytes }: GuestLimits): string | undefined {
+  const { bodyRaw, ...rest } = event;
+  if (typeof bodyRaw !== 'string') return undefined;
+  const { body, bodyBase64, ...head } = rest;
+  // the fields of a form do not contain its files
+  const isForm = String(head.headers?.['content-type']).startsWith('multipart/');
+  const isComplete = body === bodyRaw || (!bodyBase64 && !isForm);
+  const text = JSON.stringify(rest);
+  if (isComplete && Buffer.byteLength(text) <= eventBytes) return text;
+  return JSON.stringify({ ...head, bodyRaw: bodyBase64 ? bodyRaw : Buffer.from(bodyRaw).toString('base64'), bodyBase64: true });
 }
 
 function metaOf(meta: unknown): EmitMeta {
@@ -26,7 +55,7 @@ function metaOf(meta: unknown): EmitMeta {
     name: textOf('name', name),
     summary: textOf('summary', summary),
     ts: exact(timeOf(ts)),
-    deliveryTs: deliveryOf(timeOf(deliveryTs)),
+    deliveryTs: deliveryOf(deliveryTs),
   };
 }
 
@@ -49,8 +78,13 @@ function timeOf(value: unknown): number | undefined {
   return Math.round(seconds ? ms * 1000 : ms);
 }
 
-function deliveryOf(ms: number | undefined): number | undefined {
-  if (ms !== undefined && ms > Date.now() + year) throw new RangeError('$emit: delivery_ts is more than a year ahead');
+/** Unlike `ts`, anything else throws: the event would be emitted at once instead of later. */
+function deliveryOf(value: unknown): number | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  const ms = timeOf(value);
+  if (ms === undefined || ms < 0)
+    throw new RangeError('$emit: delivery_ts must be a Date, an ISO 8601 text, or a number of seconds or milliseconds');
+  if (ms > Date.now() + year) throw new RangeError('$emit: delivery_ts is more than a year ahead');
   return exact(ms);
 }
 

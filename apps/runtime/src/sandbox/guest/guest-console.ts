@@ -1,24 +1,71 @@
+import { syncBuiltinESMExports } from 'node:module';
 import { format, inspect } from 'node:util';
 import { depthOf } from '../wire/json-text.js';
-import { currentRun } from './run-state.js';
+import { currentRun, type RunState } from './run-state.js';
 
-// taken before any component could replace it
+// taken before any component could replace them
 const { now } = Date;
+const clock = performance.now.bind(performance);
 
-const levels = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir'] as const;
+const levels = ['log', 'info', 'warn', 'error', 'debug', 'trace'] as const;
 const deepestArgs = 20;
 
+/** The state of `count` and `time` in one run, by label. */
+interface Labels {
+  counts: Map<string, number>;
+  starts: Map<string, number>;
+}
+
+const labelsOfRuns = new WeakMap<RunState, Labels>();
+
 /**
- * The `console` of components: a call adds a log line to the current run. It replaces Node's console, whose output would be lost.
+ * The `console` of components: a call that prints adds a log line to the current run. The methods of Node's own object are replaced, because
+ * `require('console')` returns it, too; its output would be lost.
  */
 export function installConsole(): void {
-  const guestConsole: Record<string, unknown> = { ...console };
-  for (const level of levels) guestConsole[level] = (...args: unknown[]) => log(level === 'dir' ? 'log' : level, args);
-  guestConsole.assert = (condition: unknown, ...args: unknown[]) => {
-    if (!condition) log('error', ['Assertion failed:', ...args]);
+  for (const level of levels) console[level] = (...args: unknown[]) => log(level, args);
+  const print = (...args: unknown[]): void => log('log', args);
+  const printTime = (label: unknown, args: unknown[]): void => {
+    const start = labels().starts.get(String(label));
+    if (start === undefined) log('warn', [`No time was started with the label ${String(label)}`]);
+    else print('%s: %s', String(label), `${(clock() - start).toFixed(3)}ms`, ...args);
   };
-  guestConsole.table = (data: unknown) => log('log', [data]);
-  Object.defineProperty(globalThis, 'console', { value: guestConsole, writable: true, configurable: true });
+  Object.assign(console, {
+    assert(condition: unknown, ...args: unknown[]): void {
+      if (!condition) log('error', ['Assertion failed:', ...args]);
+    },
+    dir: (value: unknown) => print(value),
+    dirxml: print,
+    table: (data: unknown) => print(data),
+    // An event has no indentation, so only the label of a group is visible
+    group: (...args: unknown[]) => args.length > 0 && print(...args),
+    groupCollapsed: (...args: unknown[]) => args.length > 0 && print(...args),
+    groupEnd(): void {},
+    count(label: unknown = 'default'): void {
+      const { counts } = labels();
+      const count = (counts.get(String(label)) ?? 0) + 1;
+      counts.set(String(label), count);
+      print('%s: %d', String(label), count);
+    },
+    countReset: (label: unknown = 'default') => void labels().counts.delete(String(label)),
+    time: (label: unknown = 'default') => void labels().starts.set(String(label), clock()),
+    timeLog: (label: unknown = 'default', ...args: unknown[]) => printTime(label, args),
+    timeEnd(label: unknown = 'default'): void {
+      printTime(label, []);
+      labels().starts.delete(String(label));
+    },
+  });
+  // for `import { log } from 'console'`
+  syncBuiltinESMExports();
+}
+
+function labels(): Labels {
+  const run = currentRun.getStore();
+  const known = run && labelsOfRuns.get(run);
+  if (known) return known;
+  const labels: Labels = { counts: new Map(), starts: new Map() };
+  if (run) labelsOfRuns.set(run, labels);
+  return labels;
 }
 
 function log(level: string, args: unknown[]): void {

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import type { GuestError } from '../wire/messages.js';
+import { withAuthorLines } from './author-lines.js';
 
 const limits = { name: 100, code: 100, message: 4000, stack: 8000, frames: 20 };
 
@@ -23,7 +24,7 @@ export function guestError(thrown: unknown): GuestError {
 function usersLines(stack: unknown): string {
   if (typeof stack !== 'string') return '';
   const lines = stack.split('\n').filter((line) => !/^\s+at .*(\/runner\/runner\.cjs|node:)/.test(line));
-  return lines.slice(0, limits.frames).join('\n');
+  return withAuthorLines(lines.slice(0, limits.frames).join('\n'));
 }
 
 /** The message `fetch failed` alone does not help; the reason is in the cause. */

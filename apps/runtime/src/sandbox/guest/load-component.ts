@@ -1,5 +1,6 @@
-import { stripTypeScriptTypes } from 'node:module';
+import { createRequire, stripTypeScriptTypes } from 'node:module';
 import { compileFunction, constants } from 'node:vm';
+import { learnAuthorLines } from './author-lines.js';
 import type { CuratedModules } from './modules.js';
 
 export type Component = Record<string, unknown>;
@@ -37,12 +38,14 @@ export class ComponentLoader {
   private async evaluate(hash: string, code: string, packages: string | undefined): Promise<Component> {
     const url = `component:///${hash.slice(0, 16)}/component.js`;
     if (packages) await this.modules.install(url, packages);
+    learnAuthorLines(url, code);
     try {
       return asComponent(await this.evaluateJavaScript(url, code));
     } catch (error) {
       if (!isParseError(error)) throw error;
     }
-    const javaScript = stripTypes(code, url);
+    const javaScript = javaScriptOf(code, url);
+    learnAuthorLines(url, javaScript);
     try {
       // Another address, because the loader remembers that the first one failed. The stack still shows `url`
       return asComponent(await this.evaluateJavaScript(url.replace('.js', '.ts'), javaScript));
@@ -75,6 +78,17 @@ function isOnlyDefault(exports: unknown): boolean {
 /** A SyntaxError that the component's code throws while it runs (`JSON.parse("…")`) is an ordinary error, not a sign of TypeScript. */
 function isParseError(error: unknown): error is SyntaxError {
   return error instanceof SyntaxError && !/\n\s+at .*component:\/\/\//.test(error.stack ?? '');
+}
+
+/** The program with the parser, which is loaded when it is needed: runs of JavaScript need none. */
+export const outlineProgram = (): typeof import('./outline.js') =>
+  createRequire(__filename)('./outline.cjs') as typeof import('./outline.js');
+
+function javaScriptOf(code: string, url: string): string {
+  const stripped = stripTypes(code, url);
+  // It was JavaScript; only the comment with the URL was added
+  if (stripped.startsWith(code)) return stripped;
+  return outlineProgram().withoutTypeImports(stripped);
 }
 
 function stripTypes(code: string, sourceUrl: string): string {

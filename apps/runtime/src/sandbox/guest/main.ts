@@ -1,14 +1,13 @@
-import type { CodeOutline } from '../sandbox.js';
 import type { GuestLimits, ToGuest } from '../wire/messages.js';
 import { closeBuiltIns } from './built-ins.js';
 import { Channel } from './channel.js';
 import { describeComponent } from './describe-component.js';
-import { createRequire, stripTypeScriptTypes } from 'node:module';
+import { stripTypeScriptTypes } from 'node:module';
 import { setDefaultCACertificates, getCACertificates } from 'node:tls';
 import { installEgress } from './egress.js';
 import { guestError } from './guest-error.js';
 import { installConsole } from './guest-console.js';
-import { ComponentLoader, lineOf, NoComponent } from './load-component.js';
+import { ComponentLoader, lineOf, NoComponent, outlineProgram } from './load-component.js';
 import { CuratedModules } from './modules.js';
 import { closeProcess, installEnvironment } from './process-surface.js';
 import { runComponent } from './run-component.js';
@@ -58,15 +57,9 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
   send({ t: 'ready' });
 }
 
-/** With a parser, which is loaded only here: runs need none. */
-function readOutline(code: string): CodeOutline {
-  const { outline } = createRequire(__filename)('./outline.cjs') as typeof import('./outline.js');
-  return outline(code, stripTypeScriptTypes);
-}
-
 async function inspect({ id, hash, code, packages, installs }: Extract<ToGuest, { t: 'inspect' }>): Promise<void> {
   try {
-    const { imports, warnings } = readOutline(code);
+    const { imports, warnings } = outlineProgram().outline(code, stripTypeScriptTypes);
     const missing = installs && packages === undefined ? imports.filter(({ specifier }) => modules.mayBeInstalled(specifier)) : [];
     if (missing.length > 0) return send({ t: 'missing', id, imports: missing });
     const component = await loader.load(hash, code, packages);

@@ -1,6 +1,6 @@
-import { createRequire, isBuiltin, registerHooks } from 'node:module';
+import { createRequire, registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
-import { builtIns } from './built-ins.js';
+import { builtIns, closedBuiltIns } from './built-ins.js';
 
 // Part of the contract with component code. It contains only the identity function, because the package of that name brings a TypeScript compiler.
 const types = '@pipedream/types';
@@ -68,9 +68,13 @@ export class CuratedModules {
     this.installed.set(folderOf(url), (await import(file)) as Installed);
   }
 
-  /** Whether it is a package that could be installed: neither one of the list nor one of Node's, nor a path. */
+  /**
+   * Whether it is a package that could be installed: neither one of the list nor one of Node's, nor a path. A version asks for the package, not for
+   * Node's module of that name. Node's own `isBuiltin` does not know the modules that `closeBuiltIns` has closed.
+   */
   mayBeInstalled(specifier: string): boolean {
-    if (/^(?:[./]|[a-z][a-z+.-]*:)/i.test(specifier) || isBuiltin(specifier) || specifier.startsWith(types)) return false;
+    const ofNode = builtIns.includes(specifier) || closedBuiltIns.some((name) => specifier === name || specifier.startsWith(`${name}/`));
+    if (/^(?:[./]|[a-z][a-z+.-]*:)/i.test(specifier) || ofNode || specifier.startsWith(types)) return false;
     try {
       this.checked(specifier);
       // One of the list, of a version that the list may not have
@@ -162,9 +166,9 @@ export class CuratedModules {
     // Existing components write a version into the import: `axios@0.19.2`, `lodash@^4.17.20`
     const match = /^(?:node:)?((?:@[^/@]+\/)?[^/@.][^/@]*(?:\/[^@]*)?)(?:@[^/]+)?$/.exec(specifier);
     const name = match?.[1] ?? specifier;
-    if (isBuiltin(name) && builtIns.includes(name)) return `node:${name}`;
+    if (builtIns.includes(name)) return `node:${name}`;
     const root = name.split('/', name.startsWith('@') ? 2 : 1).join('/');
-    if (!isBuiltin(name) && this.names.has(root)) return name;
+    if (this.names.has(root)) return name;
     throw Object.assign(new Error(this.refusal(specifier)), { code: 'MODULE_NOT_AVAILABLE' });
   }
 

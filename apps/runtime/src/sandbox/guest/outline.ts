@@ -1,18 +1,13 @@
-import { type Options, parse } from 'acorn';
+import { parse } from 'acorn';
 import type { stripTypeScriptTypes } from 'node:module';
 import type { CodeOutline, PackageImport } from '../sandbox.js';
 import { mistakesOf } from './mistakes.js';
-import { isCallOf, isNode, type Syntax, walk } from './syntax.js';
+import { isCallOf, isNode, parserOptions, type Syntax, walk } from './syntax.js';
+import { withoutTypeImports } from './type-imports.js';
 
-// Reads a component's code without running it. It is a separate program, because only inspections need a parser.
+// Reads a component's code without running it. It is a separate program, because only inspections and TypeScript need a parser.
 
-const options: Options = {
-  ecmaVersion: 'latest',
-  locations: true,
-  allowHashBang: true,
-  allowReturnOutsideFunction: true,
-  allowAwaitOutsideFunction: true,
-};
+export { withoutTypeImports };
 
 /**
  * Returns nothing about code that cannot be parsed: its evaluation reports why, with the line.
@@ -30,11 +25,12 @@ export function outline(code: string, strip: typeof stripTypeScriptTypes): CodeO
 
 function parsed(code: string, strip: typeof stripTypeScriptTypes): Syntax | null {
   // Stripped types become spaces, so every position stays the author's
-  const attempts = [() => code, () => strip(code, { mode: 'strip' }), () => strip(code, { mode: 'transform' })];
+  const stripped = (mode: 'strip' | 'transform') => () => withoutTypeImports(strip(code, { mode }));
+  const attempts = [() => code, stripped('strip'), stripped('transform')];
   for (const attempt of attempts) {
     for (const sourceType of ['module', 'script'] as const) {
       try {
-        return parse(attempt(), { ...options, sourceType }) as unknown as Syntax;
+        return parse(attempt(), { ...parserOptions, sourceType }) as unknown as Syntax;
       } catch (error) {
         if (error instanceof RangeError) throw error;
       }

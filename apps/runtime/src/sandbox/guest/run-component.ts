@@ -1,10 +1,11 @@
-import type { FromGuest, GuestLimits, RunMessage } from '../wire/messages.js';
+import type { FromGuest, GuestError, GuestLimits, RunMessage } from '../wire/messages.js';
 import { componentContext } from './component-context.js';
 import type { OptionsCall } from '../sandbox.js';
 import { guestError } from './guest-error.js';
 import type { Component, ComponentLoader } from './load-component.js';
 import { putOptions } from './prop-options.js';
 import { currentRun, RunState } from './run-state.js';
+import { readHttpBody } from '../wire/http-body.js';
 
 // taken before any component could replace it
 const { setImmediate: soon } = globalThis;
@@ -20,6 +21,7 @@ export async function runComponent(
 ): Promise<void> {
   const run = new RunState(job, limits, send);
   let error = null;
+  let uncaught: unknown;
   try {
     await currentRun.run(run, async () => {
       const failed = new Promise<never>((_, reject) => (run.fail = reject));
@@ -28,13 +30,20 @@ export async function runComponent(
       // rejections that nobody awaits are reported one turn later
       await Promise.race([nextTurn(), failed]);
     });
-    if (run.refused) error = guestError(run.refused);
   } catch (thrown) {
+    uncaught = thrown;
     error = guestError(thrown);
   }
   if (run.logsLeftOut > 0) run.put(['log', 'warn', now(), `${run.logsLeftOut} more log lines of this run were omitted`, null], 0);
   run.done = true;
-  send({ t: 'done', id: job.id, out: run.takeRest(), error });
+  send({ t: 'done', id: job.id, out: run.takeRest(), error, refused: refusedCalls(run, uncaught) });
+}
+
+/** The errors of refused calls that the component has caught; undefined if there are none. */
+function refusedCalls({ refused, refusedLeftOut }: RunState, uncaught: unknown): GuestError[] | undefined {
+  if (refused.length === 0) return undefined;
+  const caught = refused.filter((error) => error !== uncaught).map(guestError);
+  return refusedLeftOut === 0 ? caught : [...caught, guestError(`${refusedLeftOut} more calls were refused`)];
 }
 
 async function call(component: Component, run: RunState): Promise<void> {
@@ -42,7 +51,16 @@ async function call(component: Component, run: RunState): Promise<void> {
   const { method, event } = run.job;
   if (method === 'options') return putOptions(component, self, run, JSON.parse(event ?? '{}') as OptionsCall);
   const callee = method === 'run' ? component.run : (component.hooks as Component | undefined)?.[method];
-  const value: unknown = event === undefined ? undefined : JSON.parse(event);
+  const value = eventOf(run.job);
+  run.received = value;
   if (typeof callee === 'function') await callee.call(self, value);
   else if (method === 'run') (self.$emit as (event: unknown) => void)(value);
+}
+
+/** A large body of a request is parsed here, because it could delay the other accounts in the parent. */
+function eventOf({ event, httpBody }: RunMessage): unknown {
+  const value: unknown = event === undefined ? undefined : JSON.parse(event);
+  if (httpBody === undefined) return value;
+  const { headers } = value as { headers: Record<string, string> };
+  return Object.assign(value as object, readHttpBody(headers['content-type'] ?? '', Buffer.from(httpBody, 'base64')));
 }

@@ -1,11 +1,23 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { FromGuest, GuestLimits, OutputItem, RunMessage } from '../wire/messages.js';
+import { type FromGuest, type GuestLimits, mostRefused, type OutputItem, type RunMessage } from '../wire/messages.js';
+
+// taken before any component could replace it
+const clock = performance.now.bind(performance);
 
 // A frame is sent at this size, far below the parent's limit
 const flushBytes = 256 * 1024;
 const flushItems = 1000;
+// Frames that are sent at once after a pause, and the gap between further ones: a frame costs more than the output in it
+const framesAtOnce = 4;
+const gapMs = 2;
+// In all of a run, because a change of the db counts as output each time that it is sent
+const mostFramesAtOnce = 1000;
+const mostChangedBytesAtOnce = 8 << 20;
 
-/** The output of one run and its remaining limits. Output is sent once per turn of the event loop, so that a crash loses little. */
+/**
+ * The output of one run and its remaining limits. It is sent at once, because an endless loop or a lack of memory may follow, after which nothing can
+ * be sent. If there is much, it is gathered, and sent after a gap or at the end of the turn of the event loop.
+ */
 export class RunState {
   readonly db: Map<string, string>;
   dbBytes: number;
@@ -13,12 +25,15 @@ export class RunState {
   emittedBytes = 0;
   logs = 0;
   logsLeftOut = 0;
+  /** The value with which `run` is called. */
+  received: unknown;
   responded = false;
   done = false;
   /** Whether code that it left running has thrown after its end, which is reported once. */
   late = false;
-  /** The first refused output, even if the component caught the error, because a missing event must be visible. */
-  refused: Error | undefined;
+  /** The first errors of refused output, because a missing event must be visible even if the component has caught the error. */
+  readonly refused: unknown[] = [];
+  refusedLeftOut = 0;
   /** Ends the run with an error thrown by something that it started. */
   fail: (error: unknown) => void = () => {};
 
@@ -28,6 +43,10 @@ export class RunState {
   private out: OutputItem[] = [];
   private outBytes = 0;
   private flushing = false;
+  private sentAtOnce = 0;
+  private changedBytesAtOnce = 0;
+  /** When the gaps of all frames that were sent at once are over */
+  private gapsEnd = 0;
 
   constructor(
     readonly job: RunMessage,
@@ -41,14 +60,7 @@ export class RunState {
   put(item: OutputItem, bytes: number): void {
     this.out.push(item);
     this.outBytes += bytes;
-    if (this.outBytes >= flushBytes || this.out.length >= flushItems) this.flush();
-    else if (!this.flushing) {
-      this.flushing = true;
-      setImmediate(() => {
-        this.flushing = false;
-        this.flush();
-      });
-    }
+    this.sendSoon();
   }
 
   /** @throws RangeError in the component's own code */
@@ -56,15 +68,16 @@ export class RunState {
     if (this.changedKeys.size >= this.limits.dbKeys && !this.changedKeys.has(key))
       throw this.refuse(new RangeError(`db.set: more than ${this.limits.dbKeys} keys changed in one run`));
     this.changedKeys.add(key);
+    const bytes = value?.length ?? 0;
     const waiting = this.waitingChanges.get(key);
     if (waiting) {
+      this.outBytes += bytes - (waiting[2]?.length ?? 0);
       waiting[2] = value;
-      this.outBytes += value?.length ?? 0;
-      return;
+      return this.sendSoon();
     }
     const item: OutputItem & ['db', ...unknown[]] = ['db', key, value];
     this.waitingChanges.set(key, item);
-    this.put(item, key.length + (value?.length ?? 0));
+    this.put(item, key.length + bytes);
   }
 
   reply(status: number, headers: Record<string, string | string[]>, body: string): void {
@@ -73,7 +86,8 @@ export class RunState {
   }
 
   refuse(error: Error): Error {
-    this.refused ??= error;
+    if (this.refused.length < mostRefused) this.refused.push(error);
+    else this.refusedLeftOut++;
     return error;
   }
 
@@ -84,6 +98,27 @@ export class RunState {
     this.out = [];
     this.outBytes = 0;
     return rest;
+  }
+
+  private sendSoon(): void {
+    if (this.outBytes >= flushBytes || this.out.length >= flushItems || this.maySendAtOnce()) this.flush();
+    else if (!this.flushing) {
+      this.flushing = true;
+      setImmediate(() => {
+        this.flushing = false;
+        this.flush();
+      });
+    }
+  }
+
+  private maySendAtOnce(): boolean {
+    const now = clock();
+    if (this.gapsEnd - now > (framesAtOnce - 1) * gapMs) return false;
+    if (this.sentAtOnce >= mostFramesAtOnce || this.changedBytesAtOnce >= mostChangedBytesAtOnce) return false;
+    for (const [, , value] of this.waitingChanges.values()) this.changedBytesAtOnce += value?.length ?? 0;
+    this.gapsEnd = Math.max(this.gapsEnd, now) + gapMs;
+    this.sentAtOnce++;
+    return true;
   }
 
   private flush(): void {

@@ -1,14 +1,28 @@
-import type { Node } from 'acorn';
+import type { Node, Options } from 'acorn';
 import type { ComponentWarning } from '../sandbox.js';
 
 /** A node of the syntax tree, with whatever fields its kind has. */
 export type Syntax = Node & Record<string, unknown>;
 
+export const parserOptions: Options = {
+  ecmaVersion: 'latest',
+  locations: true,
+  allowHashBang: true,
+  allowReturnOutsideFunction: true,
+  allowAwaitOutsideFunction: true,
+};
+
 export function walk(node: Syntax, visit: (node: Syntax) => void): void {
   visit(node);
-  for (const value of Object.values(node)) {
-    if (Array.isArray(value)) (value as unknown[]).filter(isNode).forEach((each) => walk(each, visit));
-    else if (isNode(value)) walk(value, visit);
+  forEachChild(node, (child) => walk(child, visit));
+}
+
+/** @param visit gets the field of the node in which the child is, too */
+export function forEachChild(node: Syntax, visit: (child: Syntax, field: string) => void): void {
+  for (const [field, value] of Object.entries(node)) {
+    if (Array.isArray(value)) {
+      for (const each of value as unknown[]) if (isNode(each)) visit(each, field);
+    } else if (isNode(value)) visit(value, field);
   }
 }
 

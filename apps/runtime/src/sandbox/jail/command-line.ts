@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { JailedProgram } from './jail.js';
+import { niceness } from './process-priority.js';
 
 /** The paths of a program's files inside the jail. */
 export interface View {
@@ -76,13 +77,10 @@ export const writablePath = (index: number): string => `/writable/${index}`;
 
 export const tmpBytes = 16 << 20;
 
-/**
- * When the machine is short of CPU, components get a tenth of the services' share, so that a component that uses all it may does not slow down
- * deliveries. On an idle machine it makes no difference.
- */
+/** When the machine is short of CPU, what runs in a jail gets less of it than the services. On an idle machine it makes no difference. */
 export function lowerPriority(): string[] {
   const nice = findProgram('nice');
-  return nice ? [nice, '-n', '10'] : [];
+  return nice ? [nice, '-n', String(niceness.ordinary)] : [];
 }
 
 /** If we are root, every rung first changes to a user that no other process has. An ordinary user is kept. */

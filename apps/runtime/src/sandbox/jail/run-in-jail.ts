@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
+import { SandboxUnavailable } from '../sandbox.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
+import { niceness, reniceSession } from './process-priority.js';
 import { lastDescendant, processUsage } from './process-usage.js';
 
 export interface JailedRun {
@@ -21,28 +24,28 @@ export interface TimeLimits {
   signal?: AbortSignal;
 }
 
-/** Runs a program in the jail to its end. Never rejects. */
-export function runInJail(
+/** Runs a program in the jail to its end. @throws SandboxUnavailable if it cannot be started */
+export async function runInJail(
   jail: Jail,
   program: JailedProgram,
   { wallMs, cpuMs = Infinity, signal: ending }: TimeLimits,
   outputBytes: number,
 ): Promise<JailedRun> {
+  const child = await startInJail(jail.command(program), 'pipe', 'ignore');
   return new Promise((resolve) => {
-    const child = startInJail(jail.command(program), 'pipe', 'ignore');
     const output: Buffer[] = [];
     let bytes = 0;
     let errors = '';
     let limit: string | null = null;
     const stop = (reason: string): void => {
       limit ??= reason;
-      const inner = child.pid === undefined ? 0 : lastDescendant(child.pid);
+      const inner = lastDescendant(child.pid!);
       child.kill('SIGKILL');
-      if (inner && inner !== child.pid) killQuietly(inner);
+      if (inner !== child.pid) killQuietly(inner);
     };
     const timer = setTimeout(() => stop('time'), wallMs);
     const ticker = setInterval(() => {
-      const usage = child.pid === undefined ? null : processUsage(lastDescendant(child.pid));
+      const usage = processUsage(lastDescendant(child.pid!));
       if (usage && usage.cpuMs > cpuMs) stop('cpu');
     }, tickMs);
     ending?.addEventListener('abort', () => stop(String(ending.reason)));
@@ -72,13 +75,24 @@ export function killQuietly(pid: number): void {
 }
 
 /**
+ * Resolves before the program has any output.
  * @param output the program's standard output
  * @param channel its descriptor 3
+ * @throws SandboxUnavailable if it cannot be started
  */
-export function startInJail(command: JailCommand, output: 'pipe' | 'ignore', channel: 'pipe' | 'ignore'): ChildProcess {
-  const descriptors = command.descriptorFiles.map((file) => openSync(file, 'r'));
+export async function startInJail(command: JailCommand, output: 'pipe' | 'ignore', channel: 'pipe' | 'ignore'): Promise<ChildProcess> {
+  const descriptors: number[] = [];
   try {
-    return spawn(command.file, command.args, { env: command.env, cwd: '/', stdio: ['ignore', output, 'pipe', channel, ...descriptors] });
+    for (const file of command.descriptorFiles) descriptors.push(openSync(file, 'r'));
+    const { file, args, env } = command;
+    // in its own session: Linux may schedule those of a session as one, and what a component uses must not count as the runtime's
+    const child = spawn(file, args, { env, cwd: '/', detached: true, stdio: ['ignore', output, 'pipe', channel, ...descriptors] });
+    // Node throws some errors and emits others; without descriptors (EMFILE), the child does not even have streams
+    await once(child, 'spawn');
+    reniceSession(child.pid!, niceness.ordinary);
+    return child;
+  } catch (error) {
+    throw new SandboxUnavailable(`A process cannot be started: ${(error as Error).message}`);
   } finally {
     for (const descriptor of descriptors) closeSync(descriptor);
   }

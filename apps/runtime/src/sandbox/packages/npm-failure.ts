@@ -2,13 +2,14 @@ import type { InstallLimits } from './install-limits.js';
 
 /**
  * Why npm has not installed the packages.
- * - `rejected` the packages do not exist or do not fit: the author must change the component
+ * - `missing` a package does not exist: the author must change the component
+ * - `rejected` the packages do not fit: the author must change the component
  * - `unreachable` the registry did not respond
  * - `not-stored` npm was not allowed to ask the registry, and has not downloaded the packages before
  * - `broken` npm itself failed
  */
 export interface NpmFailure {
-  kind: 'rejected' | 'unreachable' | 'not-stored' | 'broken';
+  kind: 'missing' | 'rejected' | 'unreachable' | 'not-stored' | 'broken';
   message: string;
 }
 
@@ -58,7 +59,10 @@ export function npmFailure(exit: string, output: string, errors: string, limits:
   const rejected = (message: string): NpmFailure => ({ kind: 'rejected', message });
   switch (code) {
     case 'E404':
-      return rejected(`The registry has no package ${subject ? `"${subject.replace(/^(@?[^@]+)@.*$/, '$1')}"` : 'of this name'}`);
+      return {
+        kind: 'missing',
+        message: `The registry has no package ${subject ? `"${subject.replace(/^(@?[^@]+)@.*$/, '$1')}"` : 'of this name'}`,
+      };
     case 'ETARGET':
     case 'E405':
       return rejected(

@@ -99,10 +99,14 @@ export class PackageInstaller {
   }
 
   private notAllowed(): string {
-    const shipped = [...this.tools.shipped.keys()].sort().join(', ');
     const { policy, list } = this.settings;
     const others = policy === 'listed' ? `. Packages that this installation allows: ${list.join(', ') || 'none'}` : '';
-    return `is not available. Available packages: ${shipped}${others}`;
+    return `is not available. ${this.available()}${others}`;
+  }
+
+  /** The packages that need no registry. */
+  private available(): string {
+    return `Available packages: ${[...this.tools.shipped.keys()].sort().join(', ')}`;
   }
 
   private installed(wanted: Wanted[], until: number): Promise<PackageBundle> {
@@ -167,10 +171,11 @@ export class PackageInstaller {
       return await work(async (dependencies) => {
         const failure = await npmInstall(dependencies, tools, until);
         if (failure?.kind === 'broken') throw new SandboxUnavailable(`Packages cannot be installed: ${failure.message}`);
+        if (failure?.kind === 'missing') throw new ComponentRejected(`${failure.message}. ${this.available()}`);
         if (failure?.kind === 'rejected') throw new ComponentRejected(failure.message);
         if (failure)
           throw new RegistryUnreachable(
-            `${failure.message}, and the packages ${Object.keys(dependencies).join(', ')} were not installed before`,
+            `${failure.message}, and the packages ${Object.keys(dependencies).join(', ')} were not installed before. ${this.available()}`,
           );
         return installedPackages(folder);
       }, folder);

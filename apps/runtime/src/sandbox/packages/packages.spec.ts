@@ -118,6 +118,14 @@ describe('packages that components import', () => {
     expect(found.description.packages).toEqual(packages);
   });
 
+  it('are not installed if TypeScript imports only types of them', async () => {
+    const code = `import { DateTime } from "not-in-the-registry"; import greeting, { Greeting } from "greeting@1.0.0";
+      export default { name: "n", run(now: DateTime, last: Greeting) { this.$emit(greeting) } }`;
+    const { component, description } = await inspectComponent(sandbox, code);
+    expect(description.packages).toEqual({ 'greeting@1.0.0': '1.0.0' });
+    expect(await sandbox.run({ ...jobOf(code), component })).toMatchObject({ error: null, emits: [{ event: '"one"' }] });
+  });
+
   it('are installed for CommonJS components, too', async () => {
     const code =
       'const { part } = require("parts"); const get = require("lodash.get"); module.exports = { name: "n", run() { this.$emit([part, get({ a: require("parts@0.1.0").sub }, "a")]) } }';

@@ -39,7 +39,10 @@ export class ExchangeBase {
   async open(uid: number, guard: Pick<AddressGuard, 'resolve'>, limits: EgressLimits): Promise<Exchange> {
     const dir = await this.folder();
     const socketName = 's';
-    const proxy = await EgressProxy.listen(join(dir, socketName), guard, limits);
+    const proxy = await EgressProxy.listen(join(dir, socketName), guard, limits).catch((error: Error) => {
+      void removeFolder(dir);
+      throw error;
+    });
     await giveTo(uid, join(dir, socketName));
     return {
       dir,
@@ -49,7 +52,7 @@ export class ExchangeBase {
       charge: (budget) => proxy.charge(budget),
       close: async () => {
         proxy.close();
-        await rm(dir, { recursive: true, force: true });
+        await removeFolder(dir);
       },
     };
   }
@@ -68,6 +71,11 @@ export class ExchangeBase {
   close(): void {
     rmSync(this.dir, { recursive: true, force: true });
   }
+}
+
+/** Never rejects: it needs a file descriptor, and there may be none left for a while. What remains is removed with the parent. */
+async function removeFolder(dir: string): Promise<void> {
+  await rm(dir, { recursive: true, force: true, maxRetries: 5 }).catch(() => {});
 }
 
 /** Makes the process's user own a file. Unless we are root, we are that user. */

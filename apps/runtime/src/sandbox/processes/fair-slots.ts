@@ -53,11 +53,11 @@ export class FairSlots {
   }
 
   private take(account: string, until: number): Promise<void> {
-    if (until <= Date.now()) return Promise.reject(new CallerGone('the caller does not wait any more'));
+    if (until <= Date.now()) return Promise.reject(new CallerGone('the caller has timed out'));
     const line = this.lines.get(account) ?? new Set<Waiter>();
     if (line.size >= this.limits.waitingPerAccount) return Promise.reject(tooMuch());
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => waiter.refuse(new CallerGone('the caller does not wait any more')), until - Date.now());
+      const timer = setTimeout(() => waiter.refuse(new CallerGone('the caller has timed out')), until - Date.now());
       const leave = (): void => {
         clearTimeout(timer);
         line.delete(waiter);
@@ -101,5 +101,5 @@ export class FairSlots {
 }
 
 function tooMuch(): TooMuchWaiting {
-  return new TooMuchWaiting('too many components wait to be read; try again in a moment');
+  return new TooMuchWaiting('too many components are waiting to be inspected; try again in a moment');
 }

@@ -3,7 +3,7 @@ import { retired, type RunnerEnd } from './runner-end.js';
 import type { PooledProcess } from './runner-pool.js';
 import type { RunJob, RunOutcome } from '../sandbox.js';
 
-const outcome: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 0, cpuMs: 0, responded: false };
+const outcome: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db: {}, wallMs: 0, cpuMs: 0, mainMs: 0, responded: false };
 
 /** A process that does nothing. The test ends its runs. */
 export class FakeRunnerProcess implements PooledProcess {
@@ -14,6 +14,7 @@ export class FakeRunnerProcess implements PooledProcess {
   retiring = false;
   runs = 0;
   idleSince = performance.now();
+  isHeavy = false;
   private readonly open: (() => void)[] = [];
   private finish!: (end: RunnerEnd) => void;
 
@@ -46,6 +47,10 @@ export class FakeRunnerProcess implements PooledProcess {
   stop(end: RunnerEnd): void {
     this.alive = false;
     this.finish(end);
+  }
+
+  expectHeavy(): void {
+    this.isHeavy = true;
   }
 
   checkIdle(): void {}

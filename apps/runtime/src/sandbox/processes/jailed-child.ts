@@ -1,7 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
-import type { JailCommand } from '../jail/jail.js';
-import { killQuietly, startInJail } from '../jail/run-in-jail.js';
+import { killQuietly } from '../jail/run-in-jail.js';
 import { lastDescendant } from '../jail/process-usage.js';
 import { endByItself, type RunnerEnd } from './runner-end.js';
 
@@ -14,37 +13,36 @@ const mostErrorBytes = 1 << 20;
 export class JailedChild {
   /** Of the program itself; 0 until `locate`. */
   private innerPid = 0;
-  private readonly child: ChildProcess;
   private errors = '';
   private errorBytes = 0;
   private killed = false;
 
   /**
-   * @param onFailure called if the process cannot be started or must be killed
+   * @param child as `startInJail` returns it
+   * @param onFailure called if the process must be killed, or cannot be
    * @param onGone called when the process has ended and all of its output was read; may be called more than once
    */
   constructor(
-    command: JailCommand,
+    private readonly child: ChildProcess,
     onFailure: (end: RunnerEnd) => void,
-    private readonly onGone: (end: RunnerEnd) => void,
+    onGone: (end: RunnerEnd) => void,
   ) {
-    this.child = startInJail(command, 'ignore', 'pipe');
-    this.child.stderr!.on('data', (chunk: Buffer) => {
+    child.stderr!.on('data', (chunk: Buffer) => {
       if (this.errors.length < keptErrorBytes) this.errors += chunk.toString('latin1');
       this.errorBytes += chunk.length;
       if (this.errorBytes > mostErrorBytes)
         onFailure({ status: 'killed', code: 'OUTPUT', message: 'The code wrote too much to its standard error' });
     });
-    this.child.on('error', ({ message }) => onFailure({ status: 'crashed', code: 'SPAWN', message }));
+    child.on('error', ({ message }) => onFailure({ status: 'crashed', code: 'KILL', message }));
     let exit = 'unknown';
     const gone = (): void => onGone(endByItself(this.errors, exit));
-    this.child.on('exit', (code, signal) => {
+    child.on('exit', (code, signal) => {
       exit = signal ?? String(code);
       // The last output may be unread. Code that holds the channel open must not delay the end for longer.
       if (this.killed) gone();
       else setTimeout(gone, drainMs).unref();
     });
-    this.child.on('close', gone);
+    child.on('close', gone);
   }
 
   get channel(): Socket {
@@ -62,8 +60,7 @@ export class JailedChild {
 
   kill(): void {
     this.killed = true;
-    const launcher = this.child.pid;
-    if (launcher === undefined) return this.onGone(endByItself(this.errors, 'unknown'));
+    const launcher = this.child.pid!;
     // Killing the launcher may or may not end the program, so both are killed
     const inner = this.innerPid || lastDescendant(launcher);
     this.child.kill('SIGKILL');

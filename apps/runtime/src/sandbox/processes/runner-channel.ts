@@ -8,6 +8,8 @@ export interface FrameCost {
   bytes: number;
   /** The number of tokens in its JSON */
   tokens: number;
+  /** The time that it took */
+  ms: number;
 }
 
 // A frame may arrive in this many pieces, and one more for every page of the largest one. Reading a byte costs as much as reading a page
@@ -20,8 +22,11 @@ export class RunnerChannel {
     socket.on('error', () => {});
   }
 
-  send(message: ToGuest): void {
+  /** @returns the time that it took, in ms */
+  send(message: ToGuest): number {
+    const begun = performance.now();
     this.socket.write(encodeFrame(message));
+    return performance.now() - begun;
   }
 
   /**
@@ -42,8 +47,10 @@ export class RunnerChannel {
         if (++pieces > fewPieces + frameBytes / pageBytes) throw new ProtocolBroken('a frame in too many pieces');
         for (const frame of reader.read(chunk)) {
           pieces = 0;
-          const cost = { bytes: frame.length, tokens: tokensOf(frame, frameTokens) };
-          if (!(open &&= take(readGuestMessage(frame), cost))) return;
+          const begun = performance.now();
+          const tokens = tokensOf(frame, frameTokens);
+          const message = readGuestMessage(frame);
+          if (!(open &&= take(message, { bytes: frame.length, tokens, ms: performance.now() - begun }))) return;
         }
       } catch (error) {
         open = false;

@@ -13,7 +13,7 @@ export const abandoned: RunnerEnd = { status: 'retired', code: 'ABANDONED', mess
 export const idle = (ms: number): RunnerEnd => ({
   status: 'timeout',
   code: 'TIMEOUT',
-  message: `The code did nothing for ${ms} ms while it was loaded: what it waits for belongs into a hook or into run`,
+  message: `The code did nothing for ${ms} ms while it was loaded: move what it waits for into a hook or \`run\``,
 });
 export const blocked: RunnerEnd = { status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' };
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { retired } from './runner-end.js';
 import { FakeRunnerProcess } from './fake-runner-process.js';
 import { RunnerPool, type PoolSettings, type Purpose } from './runner-pool.js';
 import { jobOf } from '../sandbox-for-tests.js';
@@ -57,6 +58,23 @@ describe('the pool of runner processes', () => {
     await runToEnd('a');
     await runToEnd('b');
     expect(started.map(({ runs }) => runs)).toEqual([2, 1]);
+  });
+
+  it('remembers for a minute that the process of a tenant was computing when it ended', async () => {
+    open();
+    const next = async (tenant: string) => {
+      await runToEnd(tenant);
+      return started.at(-1)!;
+    };
+    const computing = await next('a');
+    computing.isHeavy = true;
+    computing.stop(retired);
+    const replacement = await next('a');
+    expect([replacement.isHeavy, (await next('b')).isHeavy]).toEqual([true, false]);
+    replacement.isHeavy = false;
+    replacement.stop(retired);
+    await jest.advanceTimersByTimeAsync(62_000);
+    expect((await next('a')).isHeavy).toBe(false);
   });
 
   it('starts one process for runs that come together', async () => {

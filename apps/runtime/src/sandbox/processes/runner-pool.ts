@@ -16,6 +16,8 @@ export interface PooledProcess {
   readonly runs: number;
   readonly hashes: ReadonlySet<string>;
   readonly idleSince: number;
+  readonly isHeavy: boolean;
+  expectHeavy(): void;
   run(job: RunJob): Promise<Attempt>;
   retire(): void;
   stop(end: RunnerEnd): void;
@@ -45,6 +47,8 @@ interface Tenant<P> {
 const mostRunsPerProcess = 32;
 const sweepMs = 1000;
 const refillMs = 50;
+/** How long it is remembered that a tenant's process was computing when it ended: those that replace it have a low priority from the beginning. */
+const heavyMs = 60_000;
 
 /**
  * Assigns processes to runs. A process belongs to its first tenant until it ends, because nothing can reliably clean it for another one. Blank processes
@@ -52,6 +56,8 @@ const refillMs = 50;
  */
 export class RunnerPool<P extends PooledProcess> {
   private readonly tenants = new Map<string, Tenant<P>>();
+  /** Until when, by tenant. */
+  private readonly heavyUntil = new Map<string, number>();
   private readonly blanks: P[] = [];
   private readonly all = new Set<P>();
   /** Processes that do not exist yet */
@@ -94,7 +100,7 @@ export class RunnerPool<P extends PooledProcess> {
     try {
       await tenant.places.take();
       try {
-        const process = await this.processOf(tenant);
+        const process = await this.processOf(tenantKey, tenant);
         const attempt = await process.run(job);
         if (process.runs >= this.settings.maxRuns || process.hashes.size >= this.settings.maxHashes) process.retire();
         return attempt;
@@ -170,12 +176,19 @@ export class RunnerPool<P extends PooledProcess> {
     return tenant;
   }
 
-  private async processOf(tenant: Tenant<P>): Promise<P> {
+  private async processOf(key: string, tenant: Tenant<P>): Promise<P> {
     const { process } = tenant;
     if (process?.alive && !process.retiring) return process;
-    tenant.starting ??= this.take().finally(() => (tenant.starting = null));
+    tenant.starting ??= this.takeFor(key).finally(() => (tenant.starting = null));
     tenant.process = await tenant.starting;
     return tenant.process;
+  }
+
+  private async takeFor(key: string): Promise<P> {
+    const process = await this.take();
+    if (this.heavyUntil.has(key)) process.expectHeavy();
+    void process.ended.then(() => process.isHeavy && this.heavyUntil.set(key, performance.now() + heavyMs));
+    return process;
   }
 
   private async take(): Promise<P> {
@@ -240,6 +253,7 @@ export class RunnerPool<P extends PooledProcess> {
   private sweep(): void {
     const now = performance.now();
     for (const process of this.all) process.checkIdle();
+    for (const [key, until] of this.heavyUntil) if (until < now) this.heavyUntil.delete(key);
     for (const [key, tenant] of this.tenants) {
       const { process, runs } = tenant;
       if (runs > 0) continue;

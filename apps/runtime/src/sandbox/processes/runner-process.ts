@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
   type ComponentCode,
@@ -14,6 +15,7 @@ import {
 import type { Exchange } from './exchange.js';
 import type { EgressBudgets } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
+import { startInJail } from '../jail/run-in-jail.js';
 import { Inspections } from './inspections.js';
 import { JailedChild } from './jailed-child.js';
 import { RunInFlight, RunsInFlight, TooMuchOutput } from './runs-in-flight.js';
@@ -46,7 +48,7 @@ export interface RunnerSettings {
 }
 
 /** The output of a process that belongs to no run, between the starts of two runs. */
-const unaskedBytes = 1 << 20;
+const unsolicitedBytes = 1 << 20;
 // How much more reading a token of JSON costs than reading a byte of text
 const tokenBytes = 32;
 
@@ -72,33 +74,35 @@ export class RunnerProcess {
   private readonly inspections = new Inspections();
   private watch: RunnerWatch | null = null;
   private end: RunnerEnd | null = null;
-  private guilty: RunInFlight | null = null;
-  private unasked = 0;
+  private cause: RunInFlight | null = null;
+  private unsolicited = 0;
   private isGone = false;
   private becomeReady!: () => void;
   private failToStart!: (error: Error) => void;
   private finish!: (end: RunnerEnd) => void;
 
-  constructor(
+  /** @throws SandboxUnavailable if the process cannot be started; the caller then closes the exchange */
+  static async start(settings: RunnerSettings, exchange: Exchange): Promise<RunnerProcess> {
+    const { jail, uid, limits } = settings;
+    const command = jail.command({ kind: 'runner', exchangeDir: exchange.dir, uid, heapMb: limits.heapMb, args: [] });
+    const child = await startInJail(command, 'ignore', 'pipe');
+    return new RunnerProcess(settings, exchange, child, `${command.exchangePath}/${exchange.socketName}`);
+  }
+
+  private constructor(
     private readonly settings: RunnerSettings,
     private readonly exchange: Exchange,
+    child: ChildProcess,
+    egress: string,
   ) {
     this.ready = new Promise((resolve, reject) => {
       this.becomeReady = resolve;
       this.failToStart = reject;
     });
     this.ended = new Promise((resolve) => (this.finish = resolve));
-    const { jail, uid, limits, modules, warm, trustedCa, hardened } = settings;
-    const { startMs } = limits;
-    const late = setTimeout(
-      () => this.stop({ status: 'crashed', code: 'START', message: `it was not ready within ${startMs} ms` }),
-      startMs,
-    );
-    this.ready.catch(() => {}).finally(() => clearTimeout(late));
-
-    const command = jail.command({ kind: 'runner', exchangeDir: exchange.dir, uid, heapMb: limits.heapMb, args: [] });
+    const { limits, modules, warm, trustedCa, hardened } = settings;
     this.child = new JailedChild(
-      command,
+      child,
       (end) => this.stop(end),
       (end) => this.gone(end),
     );
@@ -111,8 +115,15 @@ export class RunnerProcess {
       (message, cost) => this.take(message, cost),
       (error) => this.broken(error, null),
     );
-    this.channel.send({ t: 'setup', limits, modules, trustedCa, hardened, egress: `${command.exchangePath}/${exchange.socketName}` });
+    this.channel.send({ t: 'setup', limits, modules, trustedCa, hardened, egress });
     if (warm.length > 0) this.channel.send({ t: 'warm', modules: warm });
+
+    const { startMs } = limits;
+    const late = setTimeout(
+      () => this.stop({ status: 'crashed', code: 'START', message: `it was not ready within ${startMs} ms` }),
+      startMs,
+    );
+    this.ready.catch(() => {}).finally(() => clearTimeout(late));
   }
 
   get running(): number {
@@ -127,23 +138,32 @@ export class RunnerProcess {
     return this.watch?.idleSince ?? performance.now();
   }
 
+  /** Whether it uses, or has used until its end, most of a CPU. */
+  get isHeavy(): boolean {
+    return this.watch?.priority.isHeavy ?? false;
+  }
+
+  expectHeavy(): void {
+    this.watch?.priority.expectHeavy();
+  }
+
   /** Call it when `ready`. Never rejects. */
   async run(job: RunJob): Promise<Attempt> {
     const { limits } = this.settings;
     for (const other of this.inFlight.all()) other.alone = false;
     const run = new RunInFlight(randomBytes(8).toString('hex'), job, limits, this.runs === 0);
-    if (this.end) return this.stillborn(run, this.end);
+    if (this.end) return this.alreadyEnded(run, this.end);
     this.exchange.charge(this.settings.budgets.of(job.accountId));
     this.runs++;
-    this.unasked = 0;
+    this.unsolicited = 0;
     this.watch?.enter(run.id);
     const wallMs = job.wallMs ?? limits.wallMs;
     const ended = this.inFlight.begin(run, wallMs, () => this.timeOut(run, wallMs));
-    const { component, method, sourceId, props, endpoint, db, event } = job;
+    const { component, method, sourceId, props, endpoint, db, event, httpBody } = job;
     const { hash } = component;
     const { code, packages } = this.hashes.has(hash) ? { code: undefined, packages: undefined } : component;
     this.hashes.add(hash);
-    this.channel.send({ t: 'run', id: run.id, hash, code, packages, method, sourceId, props, endpoint, db, event });
+    run.mainMs += this.channel.send({ t: 'run', id: run.id, hash, code, packages, method, sourceId, props, endpoint, db, event, httpBody });
     const again = await ended;
     return { outcome: await run.settled, again };
   }
@@ -181,11 +201,11 @@ export class RunnerProcess {
     if (this.running === 0) this.stop(retired);
   }
 
-  /** Ends the process at once. @param guilty the run that caused it, if known */
-  stop(end: RunnerEnd, guilty: RunInFlight | null = null): void {
+  /** Ends the process at once. @param cause the run that caused it, if known */
+  stop(end: RunnerEnd, cause: RunInFlight | null = null): void {
     if (this.end) return;
     this.end = end;
-    this.guilty = guilty;
+    this.cause = cause;
     this.watch?.halt();
     this.child.kill();
   }
@@ -202,7 +222,7 @@ export class RunnerProcess {
     const inspection = endsInspection(message) ? this.inspections.take(message.id) : undefined;
     try {
       if (run) run.count(cost);
-      else if (!inspection) this.countUnasked(cost);
+      else if (!inspection) this.countUnsolicited(cost);
       if (message.t === 'ready') this.begin();
       else if (message.t === 'pong') this.watch?.pong(message.n);
       else if (message.t === 'out') run?.add(message.out);
@@ -220,14 +240,15 @@ export class RunnerProcess {
 
   private begin(): void {
     if (this.watch) return;
-    const ping = (n: number): void => this.channel.send({ t: 'ping', n });
+    const ping = (n: number): void => void this.channel.send({ t: 'ping', n });
     this.watch = new RunnerWatch(this.child.locate(), this.settings.limits, ping, (end) => this.stop(end));
     this.becomeReady();
   }
 
-  private takeEnd(run: RunInFlight | undefined, { out, error }: Extract<FromGuest, { t: 'done' }>): void {
+  private takeEnd(run: RunInFlight | undefined, { out, error, refused }: Extract<FromGuest, { t: 'done' }>): void {
     if (!run) return;
     run.add(out);
+    run.refused = refused;
     if (!error || !isOutOfMemory(error)) return this.settle(run, error ? 'threw' : 'ok', error);
     // V8 threw an error because of the limit; the next run would reach it, too
     this.retiring = true;
@@ -235,9 +256,9 @@ export class RunnerProcess {
   }
 
   /** Ignores frames of runs that have ended or were never started here, up to a limit, because reading them costs the parent CPU. */
-  private countUnasked({ bytes, tokens }: FrameCost): void {
-    this.unasked += bytes + tokenBytes * tokens;
-    if (this.unasked > unaskedBytes) throw new ProtocolBroken('too much unsolicited data');
+  private countUnsolicited({ bytes, tokens }: FrameCost): void {
+    this.unsolicited += bytes + tokenBytes * tokens;
+    if (this.unsolicited > unsolicitedBytes) throw new ProtocolBroken('too much unsolicited data');
   }
 
   private broken(error: Error, run: RunInFlight | null): void {
@@ -268,7 +289,7 @@ export class RunnerProcess {
     const end = (this.end ??= own);
     this.failToStart(new SandboxUnavailable(`A runner process did not start: ${end.message}. ${this.child.firstError}`));
     for (const run of this.inFlight.all()) {
-      const again = end !== closed && run !== this.guilty && !run.alone;
+      const again = end !== closed && run !== this.cause && !run.alone;
       this.settle(run, statusOf(end), errorOf(end), again);
     }
     this.inspections.rejectAll(end);
@@ -277,7 +298,7 @@ export class RunnerProcess {
     this.finish(end);
   }
 
-  private async stillborn(run: RunInFlight, end: RunnerEnd): Promise<Attempt> {
+  private async alreadyEnded(run: RunInFlight, end: RunnerEnd): Promise<Attempt> {
     run.end(statusOf(end), errorOf(end), 0);
     return { outcome: await run.settled, again: end !== closed };
   }

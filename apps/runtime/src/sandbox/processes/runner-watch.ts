@@ -1,4 +1,6 @@
-import { MainThreadClock, type MainThreadTimes, processUsage, TemporaryFolder } from '../jail/process-usage.js';
+import { MainThreadClock, type MainThreadTimes } from '#observability';
+import { processUsage, TemporaryFolder } from '../jail/process-usage.js';
+import { ProcessPriority } from '../jail/process-priority.js';
 import { blocked, idle, type RunnerEnd } from './runner-end.js';
 import type { SandboxLimits } from '../sandbox-config.js';
 
@@ -27,6 +29,7 @@ export class RunnerWatch {
   private readonly accounts = new Map<string, Account>();
   private readonly clock: MainThreadClock;
   private readonly folder: TemporaryFolder;
+  readonly priority: ProcessPriority;
   private ticker: NodeJS.Timeout | undefined;
   private tickedAt = 0;
   private lastPing = 0;
@@ -45,6 +48,7 @@ export class RunnerWatch {
   ) {
     this.clock = new MainThreadClock(pid);
     this.folder = new TemporaryFolder(pid);
+    this.priority = new ProcessPriority(pid);
   }
 
   /** Whether it has not replied for a while. A run that ends now may not have run at all. */
@@ -57,6 +61,8 @@ export class RunnerWatch {
    * @param idleMs how long it may be idle: its main thread neither runs nor waits for a CPU
    */
   enter(id: string, idleMs = Infinity): void {
+    const usage = this.priority.isDue(performance.now()) ? processUsage(this.pid) : null;
+    if (usage) this.priority.note(usage.cpuMs, performance.now());
     if (this.accounts.size === 0) {
       this.noteReply();
       this.tickedAt = performance.now();
@@ -89,6 +95,7 @@ export class RunnerWatch {
     if (this.accounts.size > 0 || performance.now() - this.idleSince < idleTickMs) return;
     const usage = processUsage(this.pid);
     if (!usage) return;
+    this.priority.note(usage.cpuMs, performance.now());
     const burnt = usage.cpuMs - (this.idleCpu ?? usage.cpuMs);
     this.idleCpu = usage.cpuMs;
     if (burnt > idleCpuMs) this.stop({ status: 'killed', code: 'CPU', message: 'it used CPU between runs' });
@@ -125,6 +132,7 @@ export class RunnerWatch {
     }
     const usage = processUsage(this.pid);
     if (usage) {
+      this.priority.note(usage.cpuMs, now);
       if (usage.rssMb > limits.memoryMb)
         return this.stop({ status: 'memory', code: 'MEMORY', message: `The code needed more than ${limits.memoryMb} MB of memory` });
       if (this.checkFiles()) return;

@@ -11,8 +11,11 @@ export class TooMuchOutput extends Error {}
 export class RunInFlight {
   readonly startedAt = performance.now();
   readonly settled: Promise<RunOutcome>;
+  /** Like `RunOutcome.mainMs`, so far */
+  mainMs = 0;
   /** No other run was ever in this process, so this run is the cause of any failure. */
   alone: boolean;
+  refused?: RunError[];
   private settle!: (outcome: RunOutcome) => void;
   private readonly emits: Emit[] = [];
   private readonly logs: LogLine[] = [];
@@ -37,7 +40,8 @@ export class RunInFlight {
   }
 
   /** @throws TooMuchOutput */
-  count({ bytes, tokens }: FrameCost): void {
+  count({ bytes, tokens, ms }: FrameCost): void {
+    this.mainMs += ms;
     this.outputBytes += bytes;
     this.outputTokens += tokens;
     if (this.outputBytes > this.limits.outputBytes) throw new TooMuchOutput(`more than ${this.limits.outputBytes} bytes of output`);
@@ -72,11 +76,13 @@ export class RunInFlight {
     this.settle({
       status,
       error,
+      ...(this.refused && { refused: this.refused }),
       emits: this.emits,
       logs: this.logs,
       db: Object.assign(Object.create(null), Object.fromEntries(this.db)) as Record<string, string | null>,
       wallMs: performance.now() - this.startedAt,
       cpuMs,
+      mainMs: this.mainMs,
       responded: this.responded,
     });
   }

@@ -21,10 +21,13 @@ describe('a message of a runner process', () => {
       out: [
         ['db', 'k', '1'],
         ['db', 'k', null],
+        ['db', 'ä'.repeat(512), '1'],
+        ['db', 'ä'.repeat(2000), null],
       ],
     },
     { t: 'done', id: 'a', out: [], error: null },
     { t: 'done', id: 'a', out: [], error },
+    { t: 'done', id: 'a', out: [], error: null, refused: [error] },
     { t: 'late', id: 'a', error },
     { t: 'respond', id: 'a', status: 200, headers: { 'x-y': 'z' }, body: 'AA==' },
     { t: 'respond', id: 'a', status: 200, headers: { 'set-cookie': ['a=1', 'b=2'] }, body: '' },
@@ -72,10 +75,18 @@ describe('a message of a runner process', () => {
     ['with invalid metadata', { t: 'out', id: 'a', out: [['emit', '1', null]] }],
     ['with a ts that is not an integer', { t: 'out', id: 'a', out: [['emit', '1', { ts: 1.5 }]] }],
     ['with an id of an event that is a number', { t: 'out', id: 'a', out: [['emit', '1', { id: 1 }]] }],
+    ['with a long id of an event', { t: 'out', id: 'a', out: [['emit', '1', { id: 'x'.repeat(4097) }]] }],
     ['with a long stream name', { t: 'out', id: 'a', out: [['emit', '1', { name: 'x'.repeat(129) }]] }],
     ['with an invalid log time', { t: 'out', id: 'a', out: [['log', 'log', null, 'm', null]] }],
     ['with log arguments that are not JSON', { t: 'out', id: 'a', out: [['log', 'log', 1, 'm', '{']] }],
     ['with a db value that is not JSON', { t: 'out', id: 'a', out: [['db', 'k', 'x']] }],
+    ['with a db key of too many bytes', { t: 'out', id: 'a', out: [['db', 'ä'.repeat(513), '1']] }],
+    ['with a db key that has a NUL character', { t: 'out', id: 'a', out: [['db', 'a\0', null]] }],
+    ['with a db key that has an unpaired surrogate', { t: 'out', id: 'a', out: [['db', '\ud800', '1']] }],
+    [
+      'with too many refused calls',
+      { t: 'done', id: 'a', out: [], error: null, refused: Array(12).fill({ name: '', code: null, message: '', stack: '' }) },
+    ],
     ['with an error of half its parts', { t: 'done', id: 'a', out: [], error: { name: 'x' } }],
     ['with an invalid status', { t: 'respond', id: 'a', status: 99, headers: {}, body: '' }],
     ['with a header that splits the response', { t: 'respond', id: 'a', status: 200, headers: { a: 'b\r\nc: d' }, body: '' }],
@@ -151,7 +162,12 @@ describe('a description', () => {
   };
 
   it('is taken as it is', () => {
-    const description = { ...whole, hooks: ['deploy'], dedupe: 'last', configurable_props: [{ name: 'a', type: 'string', label: 'A' }] };
+    const description = {
+      ...whole,
+      hooks: ['deploy'],
+      dedupe: 'last',
+      configurable_props: [{ name: 'ä'.repeat(256), type: 'string', label: 'A' }],
+    };
     expect(readDescription({ ...description, owner: 'victim' })).toEqual(description);
   });
 
@@ -160,6 +176,10 @@ describe('a description', () => {
     ['no props', { configurable_props: null }],
     ['an invalid prop', { configurable_props: [1] }],
     ['a prop without a type', { configurable_props: [{ name: 'a' }] }],
+    ['a prop without a name', { configurable_props: [{ name: '', type: 'string' }] }],
+    ['a prop whose name is too long', { configurable_props: [{ name: 'x'.repeat(257), type: 'string' }] }],
+    ['a prop whose name has a NUL character', { configurable_props: [{ name: 'a\0', type: 'string' }] }],
+    ['a prop whose name has an unpaired surrogate', { configurable_props: [{ name: '\udc00', type: 'string' }] }],
     ['an unknown hook', { hooks: ['exec'] }],
     ['an unknown dedupe', { dedupe: 'x' }],
     ['a thousand props', { configurable_props: Array.from({ length: 1000 }, () => ({ name: 'a', type: 'b' })) }],

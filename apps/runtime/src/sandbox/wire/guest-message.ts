@@ -1,6 +1,7 @@
 import type { PackageImport } from '../sandbox.js';
-import type { EmitMeta, FromGuest, GuestError, OutputItem } from './messages.js';
+import { type EmitMeta, type FromGuest, type GuestError, mostRefused, type OutputItem } from './messages.js';
 import { checkJsonText, countTokens, depthOf, NotJson } from './json-text.js';
+import { isStorable, longestDbKey } from './names.js';
 
 /** A runner process sent a message that our guest never sends, so the guest no longer controls it. */
 export class ProtocolBroken extends Error {}
@@ -11,8 +12,9 @@ const lengths = {
   code: 128,
   message: 16_384,
   stack: 32_768,
-  key: 1_048_576,
-  meta: 65_536,
+  removedKey: 1_048_576,
+  itemId: 4096,
+  summary: 65_536,
   level: 16,
   logs: 65_536,
   specifier: 512,
@@ -59,6 +61,7 @@ export function readGuestMessage(frame: Buffer): FromGuest {
         id: id(message.id),
         out: outputItems(message.out),
         error: message.error === null ? null : guestError(message.error),
+        ...(message.refused !== undefined && { refused: refusedCalls(message.refused) }),
       };
     case 'late':
       return { t: 'late', id: id(message.id), error: guestError(message.error) };
@@ -120,23 +123,26 @@ function outputItems(value: unknown): OutputItem[] {
       const args = rest[3] === null ? null : json(rest[3], deepestArgs);
       return ['log', text(rest[0], lengths.level), time(rest[1]), text(rest[2], lengths.logs), args];
     }
-    if (kind === 'db') return ['db', dbKey(rest[0]), rest[1] === null ? null : json(rest[1], deepestValue)];
+    if (kind === 'db')
+      return rest[1] === null
+        ? ['db', dbKey(rest[0], lengths.removedKey), null]
+        : ['db', dbKey(rest[0], longestDbKey), json(rest[1], deepestValue)];
     throw new ProtocolBroken('unknown output');
   });
 }
 
-function dbKey(value: unknown): string {
-  const key = text(value, lengths.key);
-  if (key.includes('\0') || !key.isWellFormed()) throw new ProtocolBroken('a key that cannot be kept');
+function dbKey(value: unknown, mostBytes: number): string {
+  const key = text(value, mostBytes);
+  if (Buffer.byteLength(key) > mostBytes || !isStorable(key)) throw new ProtocolBroken('a key that cannot be kept');
   return key;
 }
 
 function emitMeta(value: unknown): EmitMeta {
   const { id, name, summary, ts, deliveryTs } = object(value);
   const meta: EmitMeta = {};
-  if (id !== undefined) meta.id = text(id, lengths.meta);
+  if (id !== undefined) meta.id = text(id, lengths.itemId);
   if (name !== undefined) meta.name = text(name, lengths.name);
-  if (summary !== undefined) meta.summary = text(summary, lengths.meta);
+  if (summary !== undefined) meta.summary = text(summary, lengths.summary);
   if (ts !== undefined) meta.ts = integer(ts);
   if (deliveryTs !== undefined) meta.deliveryTs = integer(deliveryTs);
   return meta;
@@ -150,6 +156,11 @@ function guestError(value: unknown): GuestError {
     message: text(message, lengths.message),
     stack: text(stack, lengths.stack),
   };
+}
+
+function refusedCalls(value: unknown): GuestError[] {
+  if (!Array.isArray(value) || value.length > mostRefused + 1) throw new ProtocolBroken('no list of refused calls');
+  return value.map(guestError);
 }
 
 function headers(value: unknown): Record<string, string | string[]> {

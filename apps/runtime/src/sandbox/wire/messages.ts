@@ -23,6 +23,8 @@ export interface RunMessage {
   endpoint: string | null;
   db: Record<string, string>;
   event: string | undefined;
+  /** Base64; absent: the event is complete */
+  httpBody: string | undefined;
 }
 
 /**
@@ -34,7 +36,8 @@ export type FromGuest =
   | { t: 'pong'; n: number }
   | { t: 'out'; id: string; out: OutputItem[] }
   | { t: 'respond'; id: string; status: number; headers: Record<string, string | string[]>; body: string }
-  | { t: 'done'; id: string; out: OutputItem[]; error: GuestError | null }
+  /** `refused`: the errors of refused calls that the component has caught; absent: none */
+  | { t: 'done'; id: string; out: OutputItem[]; error: GuestError | null; refused?: GuestError[] }
   | { t: 'described'; id: string; description: unknown }
   | { t: 'missing'; id: string; imports: PackageImport[] }
   | { t: 'rejected'; id: string; message: string; line: number | null }
@@ -55,6 +58,9 @@ export interface EmitMeta {
   ts?: number;
   deliveryTs?: number;
 }
+
+/** The most refused calls of a run that are described; how many more there are is one further error. */
+export const mostRefused = 10;
 
 export interface GuestError {
   name: string;

@@ -1,5 +1,6 @@
 import type { ComponentDescription, ComponentWarning, DedupeStrategy, Hook, PropDefinition } from '../sandbox.js';
 import { ProtocolBroken } from './guest-message.js';
+import { isPropName } from './names.js';
 
 const longestText = 65_536;
 const mostProps = 500;
@@ -32,7 +33,12 @@ function isCount(value: unknown): value is number {
 function prop(value: unknown): PropDefinition {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new ProtocolBroken('a bad prop');
   const { name, type, ...attributes } = value as Record<string, unknown>;
-  return { name: text(name), type: text(type), ...attributes };
+  return { name: propName(name), type: text(type), ...attributes };
+}
+
+function propName(value: unknown): string {
+  if (typeof value !== 'string' || !isPropName(value)) throw new ProtocolBroken('a bad name of a prop');
+  return value;
 }
 
 function warning(value: unknown): ComponentWarning {

@@ -5,13 +5,13 @@ import { eventIdOf, type EventToProduce, isErrorEvent, originalEvent } from '#ev
 import { recordOf } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { addToOutbox } from '#outbox';
-import { errorReport } from '../../error-records.js';
-import type { Target } from '../receivers/targets.js';
-import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
-import type { Attempt, Delivery } from '../delivery.js';
+import { errorReport } from '../error-records.js';
+import type { Target } from './receivers/targets.js';
+import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
+import type { Attempt, Delivery } from './delivery.js';
 
 /** Reports deliveries that have failed for good. Never throws, so that deliveries continue. */
-export abstract class Alerts {
+export abstract class Notices {
   /** A delivery was given up: reported on its emitter's `$errors`, at most once per webhook and hour. */
   abstract gaveUp(target: Target, delivery: Delivery, last: Attempt | undefined): Promise<void>;
   /** A webhook was disabled: reported to its owner by mail. */
@@ -19,17 +19,15 @@ export abstract class Alerts {
 }
 
 const gaveUpTotal = counter('deliveries_given_up_total', 'Deliveries that failed for good.');
-const switchedOffTotal = counter(
-  'webhooks_switched_off_total',
-  'Webhooks that were switched off because their receiver failed or is gone.',
-  ['reason'],
-);
+const disabledTotal = counter('webhooks_disabled_total', 'Webhooks that were disabled because their receiver failed or is gone.', [
+  'reason',
+]);
 
 const REPORT_EVERY_MS = 3_600_000;
 
 /** Reports by an event on `$errors`, and by the fact that the gateway mails to the owner. */
 @Injectable()
-export class OwnerAlerts extends Alerts {
+export class OwnerNotices extends Notices {
   constructor(
     @Inject(LOG) private readonly log: Log,
     private readonly database: Database,
@@ -53,15 +51,15 @@ export class OwnerAlerts extends Alerts {
   }
 
   async disabled({ id, ownerId, origin }: Target, why: 'gone' | 'failing'): Promise<void> {
-    switchedOffTotal.inc({ reason: why });
-    this.log.warn({ webhook_id: id, owner_id: ownerId, reason: why }, 'webhook.switched-off');
+    disabledTotal.inc({ reason: why });
+    this.log.warn({ webhook_id: id, owner_id: ownerId, reason: why }, 'webhook.disabled');
     const reason = why === 'gone' ? 'its receiver returned 410 Gone' : 'its receiver has failed for days';
     const fact = {
       id: ksuid(),
       owner_id: ownerId,
       subject_id: id,
       code: 'WebhookDisabled',
-      message: `The webhook ${id} (${origin}) was switched off: ${reason}.`,
+      message: `The webhook ${id} (${origin}) was disabled: ${reason}.`,
       raised_at_ms: Date.now(),
     };
     await this.report(id, () =>
@@ -96,9 +94,9 @@ export function failureReport(delivery: Delivery, ownerId: UserId, last: Attempt
     emitId: ksuid(),
     originalEvent: originalEvent(json),
     context: {
-      id: emitId,
       ts: new Date(place.ms).toISOString(),
       event_id: eventIdOf(place),
+      emit_id: emitId,
       event_name: stream,
       webhook_id: webhookId,
     },

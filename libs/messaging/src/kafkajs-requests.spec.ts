@@ -6,8 +6,9 @@ interface RequestQueue {
   pending: unknown[];
   checkPendingRequests(): void;
   maybeThrottle(ms: number): void;
-  push(request: { entry: { correlationId: number }; expectResponse: boolean; sendRequest(): void }): void;
+  push(request: { entry: { correlationId: number; apiName?: string }; expectResponse: boolean; sendRequest(): void }): void;
   destroy(): void;
+  waitForPendingRequests(): Promise<void>;
 }
 
 const logger = { namespace: () => logger, debug: () => {}, warn: () => {} };
@@ -52,5 +53,19 @@ describe('the request queue of a kafkajs connection', () => {
     } finally {
       jest.useRealTimers();
     }
+  });
+
+  it.each([
+    ['does not wait for fetches when its connection is closed', ['Fetch', 'Fetch'], true],
+    ['waits for other requests', ['Fetch', 'OffsetCommit'], false],
+  ])('%s', async (_, requests, ends) => {
+    const queue = newQueue();
+    for (const [index, apiName] of requests.entries())
+      queue.push({ entry: { correlationId: index, apiName }, expectResponse: true, sendRequest: () => {} });
+    let ended = false;
+    void queue.waitForPendingRequests().then(() => (ended = true));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(ended).toBe(ends);
+    queue.destroy();
   });
 });

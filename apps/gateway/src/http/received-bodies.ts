@@ -1,0 +1,63 @@
+import type { FastifyInstance } from 'fastify';
+import { SluiceError, TooManyRequests, type UserId } from '#contracts';
+import { BodyBuffer, BytesPerKey } from '#service';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The body as the client has sent it; absent if there is none. */
+    received?: BodyBuffer;
+  }
+}
+
+/** Of the bodies of one account that are being received or handled: they must not fill the memory. */
+const MAX_BYTES_PER_ACCOUNT = 64 * 1024 * 1024;
+/** Reading as many costs 0.1 s. */
+const MAX_CHUNKS = 65_536;
+
+/**
+ * Receives the body of each request before the request waits for anything. Node would keep a body that nobody reads as one object per chunk, which for
+ * single bytes needs more than a hundred times the memory of what the client sends.
+ *
+ *   more than `maxBytes`, or too many chunks ─► 413         the bodies of the account need too much memory ─► 429
+ *
+ * @param refused gets the account and the cost of a body that is refused while it is received
+ */
+export function receiveBodies(fastify: FastifyInstance, maxBytes: number, refused: (owner: UserId, cost: number) => void): void {
+  const inUse = new BytesPerKey<UserId>();
+  const tooLarge = (): SluiceError => new SluiceError('too_large', `the body is larger than ${maxBytes} bytes`);
+
+  fastify.addHook('preParsing', (request, reply, payload, done) => {
+    const { method, headers, caller } = request;
+    const declared = headers['content-length'];
+    if (!caller || (declared === undefined && headers['transfer-encoding'] === undefined)) return done();
+    // no route reads it
+    if (method === 'GET' || method === 'HEAD') {
+      payload.resume();
+      return done();
+    }
+    const limit = Number(declared ?? maxBytes);
+    if (!(limit <= maxBytes)) return done(tooLarge());
+    const owner = caller.account.id;
+    const body = new BodyBuffer(limit);
+    reply.raw.once('close', () => inUse.add(owner, -body.capacity));
+    const end = (error?: Error): void => {
+      payload.off('data', receive).off('end', end).off('error', end);
+      request.received = body;
+      // the client has closed the connection
+      done(error && Object.assign(error, { statusCode: 400 }));
+    };
+    const refuse = (problem: SluiceError): void => {
+      payload.off('data', receive).off('end', end).off('error', end);
+      refused(owner, body.cost);
+      done(problem);
+    };
+    const receive = (chunk: Buffer): void => {
+      const { capacity } = body;
+      if (!body.add(chunk)) return refuse(tooLarge());
+      if (body.chunks > MAX_CHUNKS) return refuse(new SluiceError('too_large', `the body has more than ${MAX_CHUNKS} chunks`));
+      if (body.capacity > capacity && inUse.add(owner, body.capacity - capacity) > MAX_BYTES_PER_ACCOUNT)
+        refuse(new TooManyRequests('too many requests with large bodies are in progress for this account'));
+    };
+    payload.on('data', receive).on('end', end).on('error', end);
+  });
+}

@@ -1,0 +1,39 @@
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import type { FastifyRequest } from 'fastify';
+import { listSubscriptions, newId, type Subscription, SUBSCRIPTIONS_PER_REPLY } from '#contracts';
+import { Messages } from '#messaging';
+import { FakeMessages } from '#testing';
+import { RequestPipe } from '../http/request.pipe.js';
+import { NewAutoSubscription } from './subscription.dto.js';
+import { SubscriptionsController } from './subscriptions.controller.js';
+
+it.each([
+  ['twice as many and one', 2 * SUBSCRIPTIONS_PER_REPLY + 1],
+  ['exactly twice as many', 2 * SUBSCRIPTIONS_PER_REPLY],
+])('lists more subscriptions than a reply of the routing service has: %s', async (_, length) => {
+  const ids = Array.from({ length }, () => newId('subscription'))
+    .sort()
+    .reverse();
+  const all = ids.map((id) => ({ id }) as Subscription);
+  const messages = new FakeMessages().replyTo(listSubscriptions, ({ before }) => {
+    const from = before === undefined ? 0 : all.findIndex(({ id }) => id === before) + 1;
+    return all.slice(from, from + SUBSCRIPTIONS_PER_REPLY);
+  });
+  const module = await Test.createTestingModule({
+    controllers: [SubscriptionsController],
+    providers: [{ provide: Messages, useValue: messages }],
+  }).compile();
+  const body = await module.get(SubscriptionsController).list(newId('user'), { query: {} } as FastifyRequest);
+  expect(JSON.parse(await text(body as Readable))).toEqual({ data: all });
+  expect(messages.requests).toHaveLength(3);
+});
+
+it.each([{}, { event_name: '' }])('refuses a new auto-subscription with the event name of %j', async (given) => {
+  const query = { listener_id: 'wh_1', ...given };
+  await expect(new RequestPipe().transform(query, { type: 'query', metatype: NewAutoSubscription })).rejects.toMatchObject({
+    details: { errors: [{ field: 'event_name', message: expect.stringContaining('event_name is required') }] },
+  });
+});

@@ -1,0 +1,223 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { EmitterId, WebhookId } from '#contracts';
+import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
+import { RoutingConfig } from '../../routing.config.js';
+import { Attempts } from '../attempt/attempts.js';
+import { type PostResult, Poster } from '../attempt/http-poster.js';
+import { RunningClock } from '../attempt/running-clock.js';
+import { ReceiverStates } from '../receivers/receiver-states.js';
+import { Targets } from '../receivers/targets.js';
+import { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
+import type { Claim } from '../store/delivery-store.js';
+import { Drainer } from './drainer.js';
+
+const WEBHOOK: WebhookId = 'wh_1';
+const PLACE = { ms: 1, seq: 1 };
+const MINUTE = 60_000;
+/** At which the fake clock stands. */
+const NOW = 1_700_000_000_000;
+
+const silent = createLog('drainer', 'silent');
+const OK: PostResult = { kind: 'response', status: 200, body: '' };
+const FAILED: PostResult = { kind: 'failed', reason: 'connection refused', timeout: false };
+
+class FixedPoster extends Poster {
+  posts = 0;
+  constructor(private readonly result: () => PostResult) {
+    super();
+  }
+  post = async () => {
+    this.posts += 1;
+    return this.result();
+  };
+  close = async () => {};
+}
+
+/** A drainer whose attempts have this result, and a claim of the backlog of its only webhook. */
+async function draining(store: DeliveryStoreInMemory, result: () => PostResult, config = RoutingConfig.read({})) {
+  const middle = () => 0.5;
+  const none = { add() {}, countEnded() {}, gaveUp: async () => {}, disabled: async () => {} } as never;
+  const poster = new FixedPoster(result);
+  const clock = new RunningClock();
+  const attempts = new Attempts(silent, config, poster, middle, none, clock);
+  const targets = new Targets(store, new SecretBox([]));
+  const drainer = new Drainer(silent, config, store, targets, new ReceiverStates(), attempts, none, none, middle);
+  const [claim] = await store.claim(1, 'lease', MINUTE);
+  return { poster, drain: () => drainer.drain(claim as Claim) };
+}
+
+const deliveryOf = (seq: number, emitterId: EmitterId = 'dc_1') => ({
+  ...{ webhookId: WEBHOOK, place: { ...PLACE, seq }, emitterId, stream: '', emitId: 'e', json: Buffer.from('1') },
+});
+
+/** Probes a receiver with a delivery that was attempted three times, and returns what is stored then. */
+async function probe(result: PostResult, dueInMs: number) {
+  const store = new DeliveryStoreInMemory();
+  store.addWebhook(WEBHOOK, 'u_1');
+  await store.parkFailed({ delivery: deliveryOf(1), delivered: false, attempts: [], tries: 3, pauseMs: dueInMs });
+  await store.spill(WEBHOOK, { probeInMs: 0 });
+  const { drain } = await draining(store, () => result);
+  await drain();
+  const row = store.parked.get(WEBHOOK)?.get(`${PLACE.ms}-${PLACE.seq}`);
+  return {
+    tries: row?.tries,
+    attempts: row?.attempts.length,
+    dueInMs: row?.dueAt && row.dueAt - NOW,
+    nextProbeInMs: store.backlogs.get(WEBHOOK)!.nextDue - NOW,
+  };
+}
+
+/** Drains six parked deliveries: of one emitter, which are attempted one at a time, or of six, which are attempted together. */
+async function drainSix(
+  emitters: 'one' | 'six',
+  result: (store: DeliveryStoreInMemory, post: number) => PostResult,
+  breaker: { probeInMs: number } | null = null,
+) {
+  const store = new DeliveryStoreInMemory();
+  store.addWebhook(WEBHOOK, 'u_1');
+  await store.spill(WEBHOOK, breaker);
+  await store.parkFresh(
+    WEBHOOK,
+    [1, 2, 3, 4, 5, 6].map((seq) => deliveryOf(seq, emitters === 'one' ? 'dc_1' : `dc_${seq}`)),
+  );
+  const { poster, drain } = await draining(store, () => result(store, poster.posts));
+  const drained = drain();
+  await jest.advanceTimersByTimeAsync(2000);
+  await drained;
+  const rows = [...store.parked.get(WEBHOOK)!.values()];
+  const waiting = rows.filter(({ dueAt }) => dueAt !== null).length;
+  return { posts: poster.posts, parked: rows.length, waiting, backlog: store.backlogs.get(WEBHOOK) };
+}
+
+/** The process stands still for this long. */
+function standStill(ms: number): void {
+  const now = performance.now.bind(performance);
+  jest.spyOn(performance, 'now').mockImplementation(() => now() + ms);
+}
+
+const takeOver = (store: DeliveryStoreInMemory): void => {
+  Object.assign(store.backlogs.get(WEBHOOK)!, { leaseId: 'another', leasedUntil: Infinity });
+};
+
+describe('a probe that fails', () => {
+  beforeEach(() => void jest.useFakeTimers({ now: NOW, doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] }));
+  afterEach(() => void jest.useRealTimers());
+
+  it('does not use up the retry schedule of a delivery that is not due', async () => {
+    expect(await probe(FAILED, 90 * MINUTE)).toEqual({ tries: 3, attempts: 1, dueInMs: 90 * MINUTE, nextProbeInMs: 10_000 });
+  });
+
+  it('is the next attempt of a delivery that is due', async () => {
+    expect(await probe(FAILED, 0)).toEqual({ tries: 4, attempts: 1, dueInMs: 120 * MINUTE, nextProbeInMs: 10_000 });
+  });
+
+  it('is followed by no attempt before the time that the receiver requested', async () => {
+    const result: PostResult = { kind: 'response', status: 500, retryAfter: '600', body: '' };
+    expect(await probe(result, MINUTE)).toEqual({ tries: 3, attempts: 1, dueInMs: 10 * MINUTE, nextProbeInMs: 10 * MINUTE });
+  });
+});
+
+describe('a drainer', () => {
+  beforeEach(() => void jest.useFakeTimers({ now: NOW, doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] }));
+  afterEach(() => {
+    jest.restoreAllMocks();
+    jest.useRealTimers();
+  });
+
+  it('leaves attempts in flight for the backlogs of other accounts', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1');
+    await store.spill(WEBHOOK, null);
+    await store.parkFresh(
+      WEBHOOK,
+      [1, 2, 3, 4].map((seq) => deliveryOf(seq, `dc_${seq}`)),
+    );
+    const config = Object.assign(RoutingConfig.read({}), { concurrency: 4, webhookConcurrency: 4 });
+    const { poster, drain } = await draining(store, () => OK, config);
+    const hanging = Promise.withResolvers<PostResult>();
+    poster.post = () => {
+      poster.posts += 1;
+      return hanging.promise;
+    };
+    const drained = drain();
+    await jest.advanceTimersByTimeAsync(100);
+    expect(poster.posts).toBe(3);
+    hanging.resolve(OK);
+    await jest.advanceTimersByTimeAsync(2000);
+    await drained;
+    expect(poster.posts).toBe(4);
+  });
+
+  it('leaves the rest to the next owner after it stood still for longer than its lease', async () => {
+    const { posts, backlog } = await drainSix('one', (store, post) => {
+      if (post === 2) {
+        standStill(40_000);
+        takeOver(store);
+      }
+      return OK;
+    });
+    expect(posts).toBe(2);
+    expect(backlog).toMatchObject({ leaseId: 'another', failedProbes: null });
+  });
+
+  it('continues after it stood still if no other replica has taken over', async () => {
+    const { posts, parked } = await drainSix('one', (_, post) => {
+      if (post === 2) standStill(40_000);
+      return OK;
+    });
+    expect({ posts, parked }).toEqual({ posts: 6, parked: 0 });
+  });
+
+  it.each(['one', 'six'] as const)('gives up the deliveries of a webhook whose receiver is gone: of %s emitters', async (emitters) => {
+    const { posts, parked, backlog, waiting } = await drainSix(emitters, () => ({ kind: 'response', status: 410, body: '' }));
+    expect(posts).toBe(emitters === 'one' ? 1 : RoutingConfig.read({}).webhookConcurrency);
+    expect({ parked, waiting }).toEqual({ parked: 6, waiting: 0 });
+    expect(backlog).toMatchObject({ leaseId: null, nextDue: Infinity });
+  });
+
+  it('gives up the deliveries of a webhook when a probe finds that its receiver is gone', async () => {
+    const { posts, waiting } = await drainSix('one', () => ({ kind: 'response', status: 410, body: '' }), { probeInMs: 0 });
+    expect({ posts, waiting }).toEqual({ posts: 1, waiting: 0 });
+  });
+
+  it('keeps the tokens of a rate limit that it could not use', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1', { rate_limit: 6, spilled: true });
+    const slow = deliveryOf(0);
+    await store.parkInFlight(slow, MINUTE);
+    await store.parkFresh(
+      WEBHOOK,
+      [1, 2, 3, 4, 5, 6].map((seq) => deliveryOf(seq, `dc_${seq}`)),
+    );
+    const { poster, drain } = await draining(store, () => OK);
+    await drain();
+    expect(poster.posts).toBe(0);
+    await store.settle(WEBHOOK, [{ delivery: slow, delivered: true, attempts: [] }]);
+    Object.assign(store.backlogs.get(WEBHOOK)!, { leaseId: 'lease' });
+    const drained = drain();
+    await jest.advanceTimersByTimeAsync(100);
+    expect(poster.posts).toBe(6);
+    await jest.advanceTimersByTimeAsync(2000);
+    await drained;
+  });
+
+  it('does not open the breaker of a backlog that another replica owns', async () => {
+    const { posts, backlog } = await drainSix('six', (store) => {
+      takeOver(store);
+      return FAILED;
+    });
+    expect(posts).toBeGreaterThanOrEqual(5);
+    expect(backlog).toMatchObject({ leaseId: 'another', failedProbes: null });
+  });
+
+  it('keeps the time of the first probe if another replica has opened the breaker', async () => {
+    const { posts, backlog } = await drainSix('one', (store, post) => {
+      if (post === 1) void store.spill(WEBHOOK, { probeInMs: 60 * MINUTE });
+      return OK;
+    });
+    expect(posts).toBe(6);
+    expect(backlog).toMatchObject({ failedProbes: 0, leaseId: null });
+    expect(backlog!.nextDue - NOW).toBeGreaterThanOrEqual(60 * MINUTE);
+  });
+});

@@ -1,0 +1,99 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { UserId, WebhookId } from '#contracts';
+import { LaneIntake } from '#messaging';
+import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
+import { RoutingConfig } from '../../routing.config.js';
+import { RunningClock } from '../attempt/running-clock.js';
+import { ReceiverStates } from '../receivers/receiver-states.js';
+import { Targets } from '../receivers/targets.js';
+import { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
+import { Dispatcher } from './dispatcher.js';
+
+const WEBHOOK: WebhookId = 'wh_1';
+
+const deliveryOf = (seq: number) => ({
+  ...{ webhookId: WEBHOOK, place: { ms: 1, seq }, emitterId: 'dc_1' as const, stream: '', emitId: `e${seq}`, json: Buffer.from('1') },
+});
+
+const OWNER = 'u_1' as UserId;
+
+describe('a dispatcher', () => {
+  beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] }));
+  afterEach(() => void jest.useRealTimers());
+
+  const dispatching = (attempts: object = {}) => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, OWNER);
+    const targets = new Targets(store, new SecretBox([]));
+    const none = {} as never;
+    const dispatcher = new Dispatcher(
+      ...([createLog('dispatcher', 'silent'), RoutingConfig.read({}), store, targets, new ReceiverStates(), attempts as never] as const),
+      ...([none, none, () => 0.5, new RunningClock()] as const),
+    );
+    return { store, dispatcher };
+  };
+
+  it('parks the deliveries that wait for a spilled webhook, but not those that another process may have delivered', async () => {
+    const { store, dispatcher } = dispatching();
+    await store.spill(WEBHOOK, null);
+    const [first, , third] = [1, 2, 3].map((seq) => dispatcher.firstAttempt(deliveryOf(seq), 1, OWNER));
+    third!.isOwn = () => false;
+    await first!.run(() => {});
+    expect([...store.parked.get(WEBHOOK)!.keys()]).toEqual(['1-1', '1-2']);
+  });
+
+  it('copies the JSON of a delivery that waits behind others out of a large fetch, once for all webhooks', () => {
+    const { store, dispatcher } = dispatching();
+    store.addWebhook('wh_2', OWNER);
+    const [fetched, small] = [Buffer.alloc(1024 * 1024), Buffer.alloc(1024)];
+    const attempt = (seq: number, webhookId: WebhookId, json: Buffer) => {
+      const delivery = { ...deliveryOf(seq), webhookId, json };
+      dispatcher.firstAttempt(delivery, 1, OWNER);
+      return delivery.json;
+    };
+    const [first, second] = [fetched.subarray(0, 9), fetched.subarray(9, 18)];
+    for (const webhook of ['wh_1', 'wh_2'] as const) expect(attempt(1, webhook, first)).toBe(first);
+    const copies = (['wh_1', 'wh_2'] as const).map((webhook) => attempt(2, webhook, second));
+    expect(copies[0]).toEqual(second);
+    expect(copies[0]!.buffer).not.toBe(fetched.buffer);
+    expect(copies[1]).toBe(copies[0]);
+    expect(attempt(3, 'wh_1', fetched)).toBe(fetched);
+    const part = small.subarray(1);
+    expect(attempt(4, 'wh_1', part)).toBe(part);
+  });
+
+  it('leaves attempts in flight for other accounts when one has many slow webhooks', async () => {
+    const begun: string[] = [];
+    const make = ({ id }: { id: string }) => {
+      begun.push(id);
+      return new Promise(() => {});
+    };
+    const { store, dispatcher } = dispatching({ make });
+    const owners = new Map<WebhookId, UserId>(['wh_1', 'wh_2', 'wh_3', 'wh_4', 'wh_5'].map((id) => [id as WebhookId, 'u_1']));
+    owners.set('wh_6', 'u_2');
+    for (const [id, owner] of owners) store.addWebhook(id, owner);
+    const intake = new LaneIntake({
+      ...{ concurrency: 4, tenantConcurrency: 3, maxOutstanding: 100 },
+      plan: () => [[...owners].map(([webhookId, owner]) => dispatcher.firstAttempt({ ...deliveryOf(1), webhookId }, 1, owner))],
+    });
+    intake.keepOnly([{ topic: 'events', partition: 0 }]);
+    intake.assign([{ topic: 'events', partition: 0, offset: 0, clock: 0, ended: [] }]);
+    await intake.take('events', 0, [{ offset: '0', timestamp: '1', key: null, value: null, attributes: 0, headers: {} }]);
+    await jest.advanceTimersByTimeAsync(50);
+    expect(begun).toEqual(['wh_1', 'wh_2', 'wh_3', 'wh_6']);
+  });
+
+  it('does not count the time in which this process stood still as the duration of an attempt', async () => {
+    const { store, dispatcher } = dispatching({ make: () => new Promise(() => {}) });
+    void dispatcher.firstAttempt(deliveryOf(1), 1, OWNER).run(() => {});
+    await jest.advanceTimersByTimeAsync(300);
+    const now = performance.now.bind(performance);
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + 5000);
+    await jest.advanceTimersByTimeAsync(300);
+    expect(store.parked.get(WEBHOOK)!.size).toBe(0);
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(store.parked.get(WEBHOOK)!.size).toBe(1);
+    jest.restoreAllMocks();
+  });
+});

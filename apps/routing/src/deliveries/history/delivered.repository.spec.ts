@@ -1,0 +1,40 @@
+import { expect, it } from '@jest/globals';
+import type { WebhookId } from '#contracts';
+import type { Database } from '#database';
+import { seededRandom } from '#testing';
+import type { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
+import { createLog } from '#observability';
+import { COUNTED, type DeliveredEntry, DeliveredLog, DeliveredRepository, KEPT } from './delivered.repository.js';
+
+it('deletes surplus deliveries also of more webhooks than it counts', async () => {
+  let trimmed = 0;
+  const database = { query: async (sql: string, [ids]: [WebhookId[]]) => void (sql.startsWith('DELETE') && (trimmed += ids.length)) };
+  const webhooks = { markResponding: async () => {} } as unknown as WebhooksRepository;
+  const repository = new DeliveredRepository(database as unknown as Database, webhooks, seededRandom(1));
+  const count = 2 * COUNTED;
+  const entry = { ms: 1, seq: 1, emitter_id: 'dc_1' as const, attempts: [] };
+  const entries = new Map(Array.from({ length: count }, (_, n) => [`wh_${n}` as const, [entry]]));
+  for (let flush = 0; flush < 5; flush++) await repository.add(entries, KEPT);
+  expect(trimmed / (5 * count)).toBeCloseTo(1 / 20, 2);
+});
+
+it.each([
+  ['writes entries again after an outage', 'ECONNRESET', [[1, 2]]],
+  ['does not write entries again that the database refuses', '22P02', [[2]]],
+])('%s', async (_, code, expected) => {
+  const added: number[][] = [];
+  let error: Error | undefined = Object.assign(new Error('failed'), { code });
+  const add = async (entries: Map<WebhookId, DeliveredEntry[]>) => {
+    if (error) throw error;
+    added.push(entries.get('wh_1')!.map(({ seq }) => seq));
+  };
+  const log = new DeliveredLog({ add } as unknown as DeliveredRepository, createLog('test', 'silent'));
+  const deliver = (seq: number) =>
+    log.add({ webhookId: 'wh_1', place: { ms: 1, seq }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1') }, []);
+  deliver(1);
+  await log.flush();
+  error = undefined;
+  deliver(2);
+  await log.flush();
+  expect(added).toEqual(expected);
+});

@@ -1,0 +1,53 @@
+import { describe, expect, it } from '@jest/globals';
+import type { UserId, WebhookId } from '#contracts';
+import { ReceiverStates, type Waiting } from './receiver-states.js';
+
+const newWaiting = (): Waiting => ({ delivery: {} as never, isOwn: () => true, parked: false });
+
+interface Receivers {
+  owner: string;
+  count: number;
+  /** Of each. */
+  waiting: number;
+  durationMs: number;
+}
+
+function statesOf(all: Receivers[]): ReceiverStates {
+  const states = new ReceiverStates();
+  for (const { owner, count, waiting, durationMs } of all) {
+    for (let n = 0; n < count; n++) {
+      const state = states.see(`wh_${owner}${n}` as WebhookId, owner as UserId);
+      state.duration = durationMs;
+      for (let each = 0; each < waiting; each++) state.waiting.add(newWaiting());
+    }
+  }
+  return states;
+}
+
+const many = { owner: 'many', count: 100, waiting: 6, durationMs: 900 };
+const other = { owner: 'other', count: 2, waiting: 10, durationMs: 5 };
+
+describe('an account that has most of the waiting deliveries', () => {
+  it.each<[string, Receivers[], string[]]>([
+    ['is found, with those of its receivers that have some', [many, other, { ...many, count: 1, owner: 'third' }], ['many']],
+    ['is found if it is alone', [many], ['many']],
+    ['is found if its receivers are fast, but many, and others may have to wait for it', [{ ...many, durationMs: 5 }, other], ['many']],
+    ['is not found if it is fast and alone', [{ ...many, durationMs: 100 }], []],
+    ['is not one with half of them', [many, { ...many, owner: 'equal' }], []],
+  ])('%s', (_, receivers, expected) => {
+    const greedy = statesOf(receivers).ofGreedyAccount();
+    expect([...new Set(greedy.map(({ ownerId }) => ownerId))]).toEqual(expected);
+    expect(greedy.length).toBe(expected.length === 0 ? 0 : 100);
+  });
+
+  it('counts receivers that have not been tried yet as slow as its others', () => {
+    const states = statesOf([many, { ...many, count: 0 }]);
+    const untried = states.see('wh_new', 'many' as UserId);
+    untried.waiting.add(newWaiting());
+    expect(states.ofGreedyAccount()).toContain(untried);
+  });
+
+  it('has no receivers while nothing waits', () => {
+    expect(statesOf([{ ...many, waiting: 0 }]).ofGreedyAccount()).toEqual([]);
+  });
+});

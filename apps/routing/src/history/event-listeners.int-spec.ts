@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { newId, type UserId } from '#contracts';
+import { ReplayRow, ReplaysRepository } from '../replays/replays.repository.js';
+import { RoutingFixture } from '../routing-fixture-for-tests.js';
+import { EventListenersRepository } from './event-listeners.repository.js';
+
+let routing: RoutingFixture;
+let repository: EventListenersRepository;
+const owner: UserId = newId('user');
+beforeAll(async () => {
+  routing = await RoutingFixture.open();
+  repository = new EventListenersRepository(routing.database);
+});
+afterAll(() => routing?.close());
+
+it('finds the listeners of a stream with their oldest subscription, and when they were switched', async () => {
+  const [emitter, source, webhook] = [await routing.source(owner), await routing.source(owner), await routing.webhook(owner)];
+  const subscribe = (emitter_id: string, listener_id: string) => routing.service.create({ owner_id: owner, emitter_id, listener_id });
+  const first = await subscribe('dc_*', source);
+  await subscribe(emitter, source);
+  const second = await subscribe(emitter, webhook);
+  await routing.directory.learn(routing.state(owner, source, { active: false, version: 2, created_at_ms: 0 }));
+  const found = await repository.subscribers(owner, emitter, '');
+  const of = (id: string) => found.filter(({ listener_id }) => listener_id === id);
+  expect(of(source)).toEqual([
+    { listener_id: source, subscription_id: first.id, active: false, activated_at_ms: 0, deactivated_at_ms: expect.any(Number) },
+  ]);
+  expect(Math.abs(of(source)[0]!.deactivated_at_ms - Date.now())).toBeLessThan(10_000);
+  const { updated_at } = (await routing.webhooks.find(owner, webhook))!;
+  const changed = of(webhook)[0]!.activated_at_ms;
+  expect(Math.abs(changed - updated_at.getTime())).toBeLessThanOrEqual(1);
+  expect(of(webhook)).toEqual([
+    { listener_id: webhook, subscription_id: second.id, active: true, activated_at_ms: changed, deactivated_at_ms: changed },
+  ]);
+});
+
+describe('the replays of an emitter', () => {
+  it('are those to sources and workflows that exist, newest first', async () => {
+    const replays = new ReplaysRepository(routing.database, routing.database.rows(ReplayRow));
+    const [emitter, source, workflow] = [await routing.source(owner), await routing.source(owner), await routing.workflow(owner)];
+    const deleted = await routing.source(owner, { deleted: true });
+    const part = { owner_id: owner, emitter_id: emitter, stream: '', from_id: '1-1', to_id: '2-2' };
+    const added = [];
+    for (const listener_id of [source, workflow, deleted, newId('webhook')]) {
+      added.push({ ...part, id: newId('replay'), listener_id, events: 1 });
+      await replays.add(added.at(-1)!);
+    }
+    await replays.add({ ...part, id: newId('replay'), emitter_id: source, listener_id: source, events: 1 });
+    const found = await repository.replays(owner, emitter);
+    expect(found.map(({ id }) => id)).toEqual([added[1]!.id, added[0]!.id]);
+    expect(found[0]).toEqual({ id: added[1]!.id, listener_id: workflow, stream: '', from_id: '1-1', to_id: '2-2', offsets: {} });
+  });
+});

@@ -1,0 +1,105 @@
+import { describe, expect, it } from '@jest/globals';
+import { type EventListener, newId, type SourceId, type WebhookId, type WorkflowId } from '#contracts';
+import { type EmittedEvent, eventIdOf, eventPlace } from '#events';
+import { listenersOf, type Traces } from './event-listeners.controller.js';
+import type { EmitterReplay, Subscriber } from './event-listeners.repository.js';
+
+const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 24 * 3_600_000];
+const subscription_id = newId('subscription');
+const AT = Date.now() + MINUTE;
+const laterSubscription = `sub_z${subscription_id.slice(5)}` as Subscriber['subscription_id'];
+const event: EmittedEvent = {
+  ...{ kind: 'event', place: eventPlace({ clock: AT, offset: 7, partition: 3 }), emitterId: 'dc_M', stream: 'default', emitId: 'e1' },
+  ...{ json: Buffer.from('{}'), hops: 0 },
+};
+const EVENT_ID = eventIdOf(event.place);
+const ids = { source: 'dc_L' as SourceId, workflow: 'p_L' as WorkflowId, webhook: 'wh_L' as WebhookId };
+type Kind = EventListener['kind'];
+
+/** A listener that subscribed before the event and was always active. */
+const subscriber = (kind: Kind, change: Partial<Subscriber> = {}): Subscriber => ({
+  ...{ listener_id: ids[kind], subscription_id, active: true, activated_at_ms: 0, deactivated_at_ms: 0 },
+  ...change,
+});
+const replay = (change: Partial<EmitterReplay> = {}): EmitterReplay => ({
+  ...{ id: 'rpl_1', listener_id: 'dc_L', stream: 'default', from_id: '0-0', to_id: EVENT_ID, offsets: {} },
+  ...change,
+});
+const at = (age: number, traces: Partial<Traces>) =>
+  listenersOf(event, { deliveries: [], subscribers: [], replays: [], ...traces }, AT + age);
+const statusOf = (age: number, listener: Subscriber) => at(age, { subscribers: [listener] }).listeners[0]?.status;
+
+describe('a listener of which nothing is stored', () => {
+  const never = undefined;
+  const switchedOff = { active: false, deactivated_at_ms: AT + 1 };
+  const switchedOn = { activated_at_ms: AT + 1, deactivated_at_ms: AT - 1 };
+  const changed = { activated_at_ms: AT + 1, deactivated_at_ms: AT + 1 };
+  it.each<[string, Kind, Partial<Subscriber>, number, EventListener['status'] | undefined]>([
+    ['subscribed before the event', 'source', {}, MINUTE, 'pending'],
+    ['subscribed before the event', 'source', {}, HOUR, never],
+    ['subscribed before the event', 'webhook', {}, MINUTE - 1, 'pending'],
+    ['subscribed before the event', 'webhook', {}, MINUTE, never],
+    ['subscribed before the event', 'workflow', {}, 30 * DAY, 'succeeded'],
+    ['subscribed after the event', 'source', { subscription_id: laterSubscription }, 1, never],
+    ['subscribed after the event', 'webhook', { subscription_id: laterSubscription }, 1, never],
+    ['subscribed after the event', 'workflow', { subscription_id: laterSubscription }, 1, never],
+    ['subscribed after the event and is inactive', 'source', { subscription_id: laterSubscription, active: false }, 1, never],
+    ['is inactive', 'source', { active: false }, 30 * DAY, 'skipped'],
+    ['is inactive', 'webhook', { active: false }, 30 * DAY, 'skipped'],
+    ['is inactive', 'workflow', { active: false }, 30 * DAY, 'skipped'],
+    ['was activated after the event', 'source', switchedOn, 1, 'skipped'],
+    ['was activated after the event', 'workflow', switchedOn, 1, 'skipped'],
+    ['was deactivated after the event', 'source', switchedOff, DAY, 'skipped'],
+    ['was deactivated after the event', 'source', switchedOff, 7 * DAY, never],
+    ['was deactivated after the event', 'workflow', switchedOff, DAY, 'succeeded'],
+    ['was switched twice after the event', 'source', { activated_at_ms: AT + 2, deactivated_at_ms: AT + 1 }, 1, never],
+    ['was switched twice after the event', 'workflow', { activated_at_ms: AT + 2, deactivated_at_ms: AT + 1 }, 1, never],
+    ['was changed after the event', 'webhook', changed, 1, never],
+    ['was changed after the event and is inactive', 'webhook', { ...changed, active: false }, 1, never],
+  ])('that %s: a %s %j after %d ms is %s', (_, kind, change, age, status) => {
+    expect(statusOf(age, subscriber(kind, change))).toBe(status);
+  });
+
+  it('has no run: the runtime knows which runs exist', () => {
+    expect(at(1, { subscribers: [subscriber('source')] }).listeners).toEqual([
+      { listener_id: 'dc_L', kind: 'source', delivery_id: null, run_id: null, status: 'pending', attempts: [] },
+    ]);
+  });
+});
+
+it('a stored delivery counts more than the state of the webhook', () => {
+  const deliveries = [{ webhook_id: ids.webhook, status: 'succeeded' as const, attempts: [] }];
+  const { listeners } = at(DAY, { deliveries, subscribers: [subscriber('webhook', { active: false })] });
+  expect(listeners).toMatchObject([{ listener_id: 'wh_L', status: 'succeeded', delivery_id: expect.stringMatching(/^/) }]);
+});
+
+describe('a replay', () => {
+  const replayedBy = (change: Partial<EmitterReplay>) => at(DAY, { replays: [replay(change)] });
+
+  it('to a source that does not listen is looked for in its runs, the oldest replay first', () => {
+    const { runs, listeners } = at(DAY, { replays: [replay({ id: 'rpl_2' }), replay()] });
+    expect(runs.replayed).toEqual(['rpl_1', 'rpl_2'].map((id) => ({ run_id: `${id}-${EVENT_ID}`, source_id: 'dc_L' })));
+    expect(listeners).toEqual([]);
+  });
+
+  it.each([{ stream: 'other' }, { to_id: '1-1' }, { from_id: `${AT + 1}-0`, to_id: `${AT + 2}-0` }])(
+    'of other events is none of this event: %j',
+    (change) => expect(replayedBy(change).runs.replayed).toEqual([]),
+  );
+
+  it.each([
+    [{ 3: 8 }, [{ listener_id: 'p_L', kind: 'workflow', status: 'succeeded' }]],
+    [{ 3: 7 }, []],
+    [{}, []],
+  ])('to a workflow has delivered what is before its offsets: %j', (offsets, listed) => {
+    expect(replayedBy({ listener_id: ids.workflow, offsets }).listeners).toMatchObject(listed);
+  });
+
+  it('to a workflow that was inactive has succeeded', () => {
+    const traces = {
+      replays: [replay({ listener_id: ids.workflow, offsets: { 3: 8 } })],
+      subscribers: [subscriber('workflow', { active: false })],
+    };
+    expect(at(DAY, traces).listeners).toMatchObject([{ status: 'succeeded' }]);
+  });
+});

@@ -1,0 +1,60 @@
+import { describe, expect, it } from '@jest/globals';
+import { type LogReader, LogRecord, type Messages } from '#messaging';
+import { RoutingConfig } from '../routing.config.js';
+import { ReplayLog, type ReplayedPart } from './replay-log.js';
+
+const PART: ReplayedPart = { owner_id: 'u_1', emitter_id: 'dc_1', stream: '', from_id: '0-0', to_id: '9000000000000-0', offsets: {} };
+
+/** A record of one fetch, all of whose records are slices of one buffer. */
+const recordOf = (offset: number, { key, source, value }: { key: string | null; source?: string; value: Buffer }) =>
+  new LogRecord(
+    'events',
+    0,
+    {
+      ...{ offset: `${offset}`, timestamp: '1', attributes: 0, value },
+      key: key === null ? null : Buffer.from(key),
+      headers: source === undefined ? {} : { ce_source: source },
+    },
+    1,
+  );
+
+function replaying(records: LogRecord[]) {
+  const bounds = async () => new Map([[0, { from: 0, to: records.length }]]);
+  const from = async () => new Map([[0, { from: 0, to: records.length }]]);
+  const read: LogReader['read'] = async (_reader, _topic, ranges, take) =>
+    void (await take(
+      0,
+      records.filter(({ offset }) => offset >= ranges.get(0)!.from),
+    ));
+  const messages = { request: async () => [] } as unknown as Messages;
+  return new ReplayLog(messages, { bounds, since: from, read } as unknown as LogReader, RoutingConfig.read({}));
+}
+
+describe('a replay', () => {
+  it('includes the records without a key whose ce_source is the emitter', async () => {
+    const value = Buffer.from('1');
+    const records = [
+      { key: 'dc_1', value },
+      { key: null, source: 'dc_1', value },
+      { key: 'dc_2', source: 'dc_1', value },
+      { key: null, value },
+    ];
+    const log = replaying(records.map((record, offset) => recordOf(offset, record)));
+    expect(await log.count(PART)).toBe(2);
+  });
+
+  it('reads 8 MiB at once at most, and does not keep what was fetched with it in memory', async () => {
+    const fetched = Buffer.alloc(16 * 1024 * 1024, '1');
+    const value = (offset: number) => fetched.subarray(offset * 1_000_000, (offset + 1) * 1_000_000);
+    const records = Array.from({ length: 12 }, (_, offset) => recordOf(offset, { key: 'dc_1', value: value(offset) }));
+    const log = replaying(records);
+    const first = await log.next(PART, 500);
+    expect(first).toMatchObject({ offsets: { 0: 9 }, last: false });
+    expect(first.events).toHaveLength(9);
+    expect(first.events.map(({ json }) => json.buffer.byteLength)).toEqual(first.events.map(() => 1_000_000));
+    const second = await log.next({ ...PART, offsets: first.offsets }, 500);
+    expect(second).toMatchObject({ offsets: { 0: 12 }, last: true });
+    expect(second.events).toHaveLength(3);
+    expect(await log.count(PART)).toBe(12);
+  });
+});

@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { type SourceId, switchOffSource, Unavailable, type UserId } from '#contracts';
+import type { Messages } from '#messaging';
+import { createLog } from '#observability';
+import { FakeMessages, freshDatabase, type FreshDatabase } from '#testing';
+import { schema } from '../database/schema.js';
+import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
+import type { RunStatus } from '../sandbox/sandbox.js';
+import type { DueRun } from './run-events.js';
+import { RunResults } from './run-results.js';
+import type { RunSource } from './run-sources.js';
+
+const SOURCE = 'dc_1' as SourceId;
+const OWNER = 'u_1' as UserId;
+
+let db: FreshDatabase;
+let deployments: DeploymentsRepository;
+beforeAll(async () => {
+  db = await freshDatabase(schema);
+  deployments = new DeploymentsRepository(db.database);
+});
+afterAll(() => db.drop());
+
+const deploy = (version: number) =>
+  db.database.transaction((transaction) =>
+    deployments.put(transaction, {
+      ...{ source_id: SOURCE, owner_id: OWNER, active: true, version, code_hash: 'h', configured_props: {}, credentials: null },
+      ...{ schedules: {}, endpoint_key: null, name_slug: 's', hooks: null },
+    } as unknown as Parameters<DeploymentsRepository['put']>[1]),
+  );
+const reports = async (): Promise<string[]> =>
+  (await db.database.query<{ value: Buffer }>('SELECT value FROM outbox ORDER BY id')).rows.map(
+    ({ value }) => JSON.parse(value.toString()).error.code,
+  );
+
+it('a source whose runs keep ending their processes is reported once per version, whether or not the catalog replies', async () => {
+  const messages = new FakeMessages().replyTo(switchOffSource, () => {
+    throw new Unavailable('away');
+  });
+  const none = undefined as never;
+  const results = new RunResults(none, none, none, deployments, messages as unknown as Messages, none, none, createLog('test', 'silent'));
+  const run = { run_id: 'r', source_id: SOURCE, owner_id: OWNER, trigger: 'manual', due_at_ms: 1, event: '1' } as DueRun;
+  const end = async (status: RunStatus) => {
+    const row = (await deployments.find(SOURCE))!;
+    const source = { state: deployedState(row), killsInRow: row.kills_in_row } as RunSource;
+    await results.countKill(run, source, status).catch((error: unknown) => expect(error).toBeInstanceOf(Unavailable));
+  };
+  await deploy(1);
+  for (const status of ['memory', 'killed', 'ok', 'memory', 'memory'] as const) await end(status);
+  expect([await reports(), messages.requests]).toEqual([[], []]);
+  await end('timeout');
+  await end('memory');
+  expect(await reports()).toEqual(['SourceSwitchedOff']);
+  expect(messages.requests).toHaveLength(2);
+  await deploy(2);
+  for (let n = 0; n < 3; n++) await end('memory');
+  expect(await reports()).toEqual(['SourceSwitchedOff', 'SourceSwitchedOff']);
+});

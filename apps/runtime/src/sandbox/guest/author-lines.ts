@@ -1,0 +1,44 @@
+import { SourceMap, type SourceMapPayload } from 'node:module';
+
+/** Of the runtime's bundler, which starts outside of it. */
+const bundlerFolder = '/bundled/';
+const mark = '\n//# sourceMappingURL=data:application/json;';
+
+/** The source maps of the components in this process, by their folder (`component:///0a1b/`). They are parsed when an error needs them. */
+const maps = new Map<string, { text: string; parsed?: SourceMap }>();
+
+/** Remembers how the lines of code that a bundler or the TypeScript parser has written correspond to those of its author. */
+export function learnAuthorLines(url: string, code: string): void {
+  const at = code.lastIndexOf(mark);
+  if (at >= 0) maps.set(folderOf(url), { text: code.slice(code.indexOf('base64,', at) + 'base64,'.length) });
+}
+
+/** Replaces the positions of components in a stack by those in the files of their authors: `component:///0a1b/lib/x.ts:3:9`. */
+export function withAuthorLines(stack: string): string {
+  if (maps.size === 0) return stack;
+  return stack.replace(/(component:\/\/\/\w+\/)component\.[jt]s:(\d+):(\d+)/g, (position, folder: string, line: string, column: string) => {
+    const found = mapOf(folder)?.findEntry(Number(line) - 1, Number(column) - 1);
+    if (!found || !('originalSource' in found)) return position;
+    return `${folder}${fileOf(found.originalSource)}:${found.originalLine + 1}:${found.originalColumn + 1}`;
+  });
+}
+
+function mapOf(folder: string): SourceMap | undefined {
+  const map = maps.get(folder);
+  if (!map) return undefined;
+  try {
+    map.parsed ??= new SourceMap(JSON.parse(Buffer.from(map.text, 'base64').toString()) as SourceMapPayload);
+  } catch {
+    maps.delete(folder);
+  }
+  return map.parsed;
+}
+
+const folderOf = (url: string): string => url.slice(0, url.lastIndexOf('/') + 1);
+
+/** The path below the author's folder. The runtime's bundler reports its own folder as well, and the TypeScript parser the whole address. */
+function fileOf(source: string): string {
+  const [, path = source] = /^component:\/\/\/\w+\/(.*)$/.exec(source) ?? [];
+  const at = path.startsWith('../') || path.startsWith('/') ? path.indexOf(bundlerFolder) : -1;
+  return at < 0 ? path : path.slice(at + bundlerFolder.length);
+}

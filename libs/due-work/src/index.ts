@@ -1,0 +1,1 @@
+export { DueRows, DueWork } from './due-work.js';

@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { EmitterId, EmitterState } from '#contracts';
+import { schemaOf, type Transaction } from '#database';
+import type { Messages } from '#messaging';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { type EmitterChange, EmitterChangeHandler, EmitterDirectory, emittersSchema } from './directory.js';
+
+let db: FreshDatabase;
+let directory: EmitterDirectory;
+/** The changes that the app has handled, and whether the emitter was new. */
+let handled: [id: EmitterId, version: number, first: boolean][];
+let fails: (id: EmitterId) => Error | undefined;
+
+class Handler extends EmitterChangeHandler {
+  async emittersChanged(_: Transaction, changes: EmitterChange[]): Promise<void> {
+    for (const { state, first } of changes) {
+      const error = fails(state.emitter_id);
+      if (error) throw error;
+      handled.push([state.emitter_id, state.version, first]);
+    }
+  }
+}
+
+beforeAll(async () => {
+  db = await freshDatabase(schemaOf('emitters', emittersSchema));
+});
+afterAll(() => db.drop());
+beforeEach(async () => {
+  await db.database.query('TRUNCATE emitter');
+  handled = [];
+  fails = () => undefined;
+  directory = new EmitterDirectory(db.database, {} as Messages, new Handler());
+});
+
+const state = (emitter_id: EmitterId, version = 1): EmitterState => ({
+  ...{ emitter_id, version, kind: 'source', owner_id: 'u_1', active: true, deleted: false, name: 'n', created_at_ms: 5 },
+});
+const stored = async () => {
+  const { rows } = await db.database.query<{ id: string; version: number }>('SELECT id, version FROM emitter ORDER BY id');
+  return rows.map(({ id, version }) => [id, version]);
+};
+const transactions = async () =>
+  (await db.database.query<{ count: number }>('SELECT count(DISTINCT xmin::text)::int AS count FROM emitter')).rows[0]?.count;
+
+describe('the directory of emitters', () => {
+  it('stores new emitters that come at the same time in one transaction', async () => {
+    expect(await Promise.all([directory.learn(state('dc_2')), directory.learn(state('dc_1'))])).toEqual([true, true]);
+    expect([await stored(), await transactions()]).toEqual([
+      [
+        ['dc_1', 1],
+        ['dc_2', 1],
+      ],
+      1,
+    ]);
+    expect(handled).toEqual([
+      ['dc_1', 1, true],
+      ['dc_2', 1, true],
+    ]);
+  });
+
+  it('handles a state once, and only if it is newer than the stored one', async () => {
+    expect(await Promise.all([directory.learn(state('dc_1', 3)), directory.learn(state('dc_1', 3))])).toEqual([true, false]);
+    for (const [version, isNewer] of [
+      [2, false],
+      [3, false],
+      [4, true],
+    ] as const)
+      expect(await directory.learn(state('dc_1', version))).toBe(isNewer);
+    expect(handled).toEqual([
+      ['dc_1', 3, true],
+      ['dc_1', 4, false],
+    ]);
+  });
+
+  it('stores the newest of several states of an emitter that come at the same time, in the order in which they came', async () => {
+    const learnt = [1, 3, 2, 3, 4].map((version) => directory.learn(state('dc_1', version)));
+    expect(await Promise.all(learnt)).toEqual([true, true, false, false, true]);
+    expect(handled).toEqual([
+      ['dc_1', 1, true],
+      ['dc_1', 3, false],
+      ['dc_1', 4, false],
+    ]);
+    expect(await stored()).toEqual([['dc_1', 4]]);
+  });
+
+  it('fails only for the emitter whose change the app cannot handle', async () => {
+    fails = (id) => (id === 'dc_2' ? new Error('broken') : undefined);
+    const learnt = await Promise.allSettled(['dc_1', 'dc_2', 'dc_3'].map((id) => directory.learn(state(id as EmitterId))));
+    expect(learnt).toMatchObject([{ value: true }, { reason: { message: 'broken' } }, { value: true }]);
+    expect(await stored()).toEqual([
+      ['dc_1', 1],
+      ['dc_3', 1],
+    ]);
+  });
+
+  it('knows when an emitter was last activated and deactivated', async () => {
+    const switched = async () => {
+      const { rows } = await db.database.query<{ on: number; off: number }>(
+        'SELECT activated_at_ms AS on, deactivated_at_ms AS off FROM emitter',
+      );
+      return rows[0]!;
+    };
+    await directory.learn(state('dc_1', 1));
+    await directory.learn(state('dc_1', 2));
+    expect(await switched()).toEqual({ on: 0, off: 0 });
+    await directory.learn({ ...state('dc_1', 3), active: false });
+    const { off } = await switched();
+    expect(Math.abs(off - Date.now())).toBeLessThan(10_000);
+    await directory.learn({ ...state('dc_1', 4), active: false });
+    await directory.learn(state('dc_1', 5));
+    const last = await switched();
+    expect(last.off).toBe(off);
+    expect(last.on).toBeGreaterThanOrEqual(off);
+  });
+});

@@ -1,0 +1,168 @@
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { EventEmitter } from 'node:events';
+import type { ConsumerRunConfig, EachBatchPayload } from 'kafkajs';
+import { createLog } from '#observability';
+import type { KafkaClient } from './kafka.js';
+import { LaneConsumer } from './lane-consumer.js';
+
+const TOPIC = 'events';
+const EVENTS = ['GROUP_JOIN', 'REBALANCING', 'FETCH_START', 'FETCH', 'HEARTBEAT', 'STOP', 'CRASH'];
+
+const eventually = async (expected: () => void): Promise<void> => {
+  for (let tries = 0; ; tries++) {
+    try {
+      return expected();
+    } catch (error) {
+      if (tries === 200) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+};
+
+/** A consumer in a group that accepts or refuses its commits. Its tasks run one at a time, until the test ends them. */
+async function consuming() {
+  const emitter = new EventEmitter();
+  const group = { refuses: undefined as string | undefined, hangs: undefined as Promise<void> | undefined, commits: 0 };
+  const begun: number[] = [];
+  const ends: (() => void)[] = [];
+  let run: ConsumerRunConfig = {};
+  const consumer = {
+    events: Object.fromEntries(EVENTS.map((name) => [name, name])),
+    on: (name: string, listener: () => void) => emitter.on(name, listener),
+    connect: async () => {},
+    subscribe: async () => {},
+    run: async (config: ConsumerRunConfig) => void (run = config),
+    pause: () => {},
+    seek: () => {},
+    disconnect: async () => {},
+    commitOffsets: async () => {
+      group.commits += 1;
+      await group.hangs;
+      if (group.refuses) throw Object.assign(new Error('refused'), { type: group.refuses });
+    },
+  };
+  const admin = { fetchOffsets: async () => [{ topic: TOPIC, partitions: [{ partition: 0, offset: '0', metadata: null }] }] };
+  const kafka = { consumer: () => consumer, drainMs: 100, withAdmin: async (work: (given: unknown) => unknown) => work(admin) };
+  const lanes = new LaneConsumer(kafka as unknown as KafkaClient, createLog('test', 'silent'), {
+    group: 'test.group',
+    topics: [TOPIC],
+    commitEveryMs: 10,
+    concurrency: 1,
+    maxOutstanding: 100,
+    plan: (records) =>
+      records.map(({ offset }) => [
+        {
+          lane: 'one',
+          run: () => {
+            begun.push(offset);
+            return new Promise<void>((resolve) => ends.push(resolve));
+          },
+        },
+      ]),
+  });
+  await lanes.start();
+  const join = () => emitter.emit('GROUP_JOIN', { payload: { memberAssignment: { [TOPIC]: [0] } } });
+  join();
+  const messages = [0, 1, 2, 3].map((offset) => ({
+    key: null,
+    value: null,
+    offset: String(offset),
+    timestamp: '1',
+    attributes: 0,
+    headers: {},
+  }));
+  const batch = {
+    topic: TOPIC,
+    partition: 0,
+    messages,
+    offsetLag: () => '0',
+    lastOffset: () => '3',
+    highWatermark: '4',
+    fetchedOffset: '0',
+  };
+  await run.eachBatch?.({
+    ...{ batch, resolveOffset: () => {}, heartbeat: async () => {}, isRunning: () => true, isStale: () => false },
+  } as unknown as EachBatchPayload);
+  await eventually(() => expect(begun).toEqual([0]));
+  return {
+    lanes,
+    group,
+    begun,
+    join,
+    emit: (name: string, payload: object) => emitter.emit(name, { payload }),
+    end: () => ends.shift()?.(),
+  };
+}
+
+/** The process stands still for this long. */
+function standStill(ms: number): void {
+  const now = performance.now.bind(performance);
+  jest.spyOn(performance, 'now').mockImplementation(() => now() + ms);
+}
+
+describe('a lane consumer', () => {
+  afterEach(() => void jest.restoreAllMocks());
+
+  it('starts no task after the process stood still for longer than a session, until the group accepts a commit', async () => {
+    const { lanes, group, begun, end } = await consuming();
+    group.refuses = 'UNKNOWN_MEMBER_ID';
+    standStill(15_000);
+    await eventually(() => expect(group.commits).toBeGreaterThan(1));
+    end();
+    const { commits } = group;
+    await eventually(() => expect(group.commits).toBeGreaterThan(commits + 2));
+    expect(begun).toEqual([0]);
+    group.refuses = undefined;
+    await eventually(() => expect(begun).toEqual([0, 1]));
+    await lanes.stop();
+  });
+
+  it.each(['UNKNOWN_MEMBER_ID', 'ILLEGAL_GENERATION'])(
+    'starts no task after the group refused a commit with %s, until it has joined again',
+    async (code) => {
+      const { lanes, group, begun, join, end } = await consuming();
+      end();
+      await eventually(() => expect(begun).toEqual([0, 1]));
+      group.refuses = code;
+      end();
+      await eventually(() => expect(begun).toEqual([0, 1, 2]));
+      const { commits } = group;
+      await eventually(() => expect(group.commits).toBeGreaterThan(commits));
+      end();
+      await eventually(() => expect(group.commits).toBeGreaterThan(commits + 3));
+      expect(begun).toEqual([0, 1, 2]);
+      group.refuses = undefined;
+      join();
+      await eventually(() => expect(begun).toEqual([0, 1, 2, 3]));
+      await lanes.stop();
+    },
+  );
+
+  it('does not make up for the commits that it missed while one hung', async () => {
+    const { lanes, group, begun, end } = await consuming();
+    const hanging = Promise.withResolvers<void>();
+    group.hangs = hanging.promise;
+    end();
+    group.commits = 0;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    group.hangs = undefined;
+    group.refuses = 'REBALANCE_IN_PROGRESS';
+    hanging.resolve();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(group.commits).toBeLessThan(10);
+    group.refuses = undefined;
+    expect(begun).toEqual([0, 1]);
+    await lanes.stop();
+  });
+
+  it('starts no task after the group has removed it, whatever it accepts, until it has joined again', async () => {
+    const { lanes, group, begun, join, emit, end } = await consuming();
+    emit('REBALANCING', { memberId: null });
+    end();
+    await eventually(() => expect(group.commits).toBeGreaterThan(0));
+    expect(begun).toEqual([0]);
+    join();
+    await eventually(() => expect(begun).toEqual([0, 1]));
+    await lanes.stop();
+  });
+});

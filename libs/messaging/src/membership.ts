@@ -1,0 +1,102 @@
+/** Why the tasks are suspended. */
+type Doubt = 'rebalancing' | 'unconfirmed' | 'left';
+
+/** How long a rebalance may delay tasks, which another process may have to run. */
+const REBALANCING_MS = 20_000;
+
+export interface Suspendable {
+  suspend(): void;
+  resume(): void;
+}
+
+/**
+ * Suspends the tasks while this process may not be the owner of its partitions:
+ *
+ *   member ──► rebalancing: the group is about to assign the partitions ───────► a new assignment, or 20 s
+ *     ├──────► unconfirmed: the process stood still for longer than a session,
+ *     │                     or the group has refused a commit ─────────────────► a new assignment, or a commit that succeeds
+ *     └──────► left: the process is about to join the group again ─────────────► a new assignment
+ *
+ * A process stands still when it is stopped (SIGSTOP), when its virtual machine is paused, or when its event loop is blocked. It cannot know whether
+ * the group has given its partitions to another process meanwhile, until the group responds to a request that it sent afterwards. So only an
+ * assignment or a commit that began after a doubt ends it: each doubt has a number.
+ */
+export class Membership {
+  private readonly doubts = new Map<Doubt, number>();
+  private count = 0;
+  private rebalance: NodeJS.Timeout | undefined;
+  private tickedAt: number;
+
+  /** sessionMs: after this time without a heartbeat, the group removes a member. */
+  constructor(
+    private readonly tasks: Suspendable,
+    private readonly sessionMs: number,
+    nowMs = performance.now(),
+  ) {
+    this.tickedAt = nowMs;
+  }
+
+  /** The number of the newest doubt. */
+  get newestDoubt(): number {
+    return this.count;
+  }
+
+  /** Whether a commit can end the suspension. */
+  get isUnconfirmed(): boolean {
+    return this.doubts.has('unconfirmed');
+  }
+
+  /** Call it often. Returns how long the process has stood still, in ms, if that was longer than a session. */
+  tick(nowMs = performance.now()): number | undefined {
+    const stoodStillMs = nowMs - this.tickedAt;
+    this.tickedAt = nowMs;
+    if (stoodStillMs <= this.sessionMs) return undefined;
+    this.doubt('unconfirmed');
+    return stoodStillMs;
+  }
+
+  rebalancing(): void {
+    this.doubt('rebalancing');
+    this.rebalance ??= setTimeout(() => {
+      // this timer may be the first to run after the process stood still
+      this.tick();
+      this.close();
+      this.trust(this.count, 'rebalancing');
+    }, REBALANCING_MS);
+  }
+
+  /** The group has refused a commit, because it does not know the member. */
+  refused(): void {
+    this.doubt('unconfirmed');
+  }
+
+  left(): void {
+    this.doubt('left');
+  }
+
+  /** A commit has succeeded; `newestDoubt` when it began. */
+  confirmed(newestDoubt: number): void {
+    this.trust(newestDoubt, 'unconfirmed');
+  }
+
+  /** The progress of the assigned partitions is known; `newestDoubt` at the assignment. */
+  assigned(newestDoubt: number): void {
+    this.trust(newestDoubt, 'rebalancing', 'unconfirmed', 'left');
+    if (!this.doubts.has('rebalancing')) this.close();
+  }
+
+  close(): void {
+    clearTimeout(this.rebalance);
+    this.rebalance = undefined;
+  }
+
+  private doubt(doubt: Doubt): void {
+    this.doubts.set(doubt, ++this.count);
+    this.tasks.suspend();
+  }
+
+  private trust(newestDoubt: number, ...ended: Doubt[]): void {
+    for (const doubt of ended) if ((this.doubts.get(doubt) ?? 0) <= newestDoubt) this.doubts.delete(doubt);
+    if (this.doubts.size === 0) this.tasks.resume();
+  }
+}

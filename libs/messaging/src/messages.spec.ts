@@ -1,0 +1,70 @@
+import { expect, it } from '@jest/globals';
+import type { Batch, ConsumerRunConfig } from 'kafkajs';
+import { createWebhook, executeRun, repliesTopic, Unavailable } from '#contracts';
+import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
+import type { KafkaClient } from './kafka.js';
+import { Messages } from './messages.js';
+import type { Publisher } from './publisher.js';
+
+const TOPIC = repliesTopic('gateway');
+
+/** A consumer of kafkajs that records which offsets it seeks. */
+class FakeConsumer {
+  readonly events = { GROUP_JOIN: 'join', FETCH_START: '', FETCH: '', HEARTBEAT: '', STOP: '', CRASH: '' };
+  readonly sought: string[] = [];
+  private readonly joined: ((event: object) => void)[] = [];
+  private config: ConsumerRunConfig | undefined;
+
+  on(event: string, listener: (event: object) => void): void {
+    if (event === 'join') this.joined.push(listener);
+  }
+  async connect(): Promise<void> {}
+  async subscribe(): Promise<void> {}
+  async run(config: ConsumerRunConfig): Promise<void> {
+    this.config = config;
+    this.join();
+  }
+  join(): void {
+    for (const listener of this.joined) listener({ payload: { memberAssignment: { [TOPIC]: [0, 1] } } });
+  }
+  seek({ partition, offset }: { partition: number; offset: string }): void {
+    this.sought.push(`${partition}: ${offset}`);
+  }
+  receive(partition: number, lastOffset: string): Promise<void> {
+    return this.config!.eachBatch!({ batch: { partition, messages: [], lastOffset: () => lastOffset } as unknown as Batch } as never);
+  }
+}
+
+it('reads replies from the end of the topic at its start, and from where it was each time it joins its group again', async () => {
+  const consumer = new FakeConsumer();
+  const kafka = {
+    consumer: () => consumer,
+    withAdmin: async () => [
+      { partition: 0, high: '5' },
+      { partition: 1, high: '0' },
+    ],
+  } as unknown as KafkaClient;
+  await new Messages('gateway', kafka, {} as Publisher, createLog('test', 'silent'), new SecretBox([])).connect();
+  expect(consumer.sought.splice(0)).toEqual(['0: 5', '1: 0']);
+  await consumer.receive(0, '6');
+  consumer.join();
+  expect(consumer.sought).toEqual(['0: 7', '1: 0']);
+});
+
+it('neither a request nor a queued command is sent after its caller has got an error', async () => {
+  const sent: ({ withinMs?: number } | undefined)[] = [];
+  const publisher = {
+    send: async (_: object[], options?: { withinMs?: number }) => {
+      sent.push(options);
+      throw new Unavailable('Kafka does not take records', 'the message log does not accept records');
+    },
+  } as unknown as Publisher;
+  const messages = new Messages('gateway', {} as KafkaClient, publisher, createLog('test', 'silent'), new SecretBox([]));
+  await expect(messages.request(createWebhook, {} as never, { key: 'k', timeoutMs: 60_000 })).rejects.toMatchObject({
+    code: 'unavailable',
+  });
+  await expect(messages.request(createWebhook, {} as never, { key: 'k', timeoutMs: 1000 })).rejects.toMatchObject({ code: 'unavailable' });
+  await expect(messages.publish(executeRun, {} as never, 'k')).rejects.toMatchObject({ code: 'unavailable' });
+  expect(sent).toEqual([{ withinMs: 5000 }, { withinMs: 1000 }, { withinMs: 5000 }]);
+});

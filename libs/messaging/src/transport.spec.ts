@@ -1,0 +1,28 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Task } from './lanes.js';
+import { LogRecord } from './log-record.js';
+import { KafkaTransport, type TransportOptions } from './transport.js';
+
+type Planner = (records: LogRecord[]) => Promise<Task[][]>;
+
+const plannerOf = (handler: (records: LogRecord[]) => Promise<Task[][] | undefined>): Planner =>
+  (
+    new KafkaTransport({} as TransportOptions) as unknown as {
+      planner(kind: 'consumes-batch', source: { topic: string }, handle: typeof handler): Planner;
+    }
+  ).planner('consumes-batch', { topic: 'events' }, handler);
+
+const records = [0, 1, 2].map(
+  (offset) => new LogRecord('events', 0, { key: null, value: null, offset: `${offset}`, timestamp: '1', attributes: 0, headers: {} }, 1),
+);
+const taskOf = ({ offset }: LogRecord): Task[] => [{ lane: `${offset}`, run: () => Promise.resolve() }];
+
+describe('a batch of records', () => {
+  it('is planned as far as its handler has planned it', async () => {
+    expect(await plannerOf(async (given) => given.slice(0, 2).map(taskOf))(records)).toMatchObject([[{ lane: '0' }], [{ lane: '1' }]]);
+  });
+
+  it('needs no more work if its handler returns nothing', async () => {
+    expect(await plannerOf(async () => undefined)(records)).toEqual([[], [], []]);
+  });
+});

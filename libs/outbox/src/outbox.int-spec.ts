@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { schemaOf } from '#database';
+import type { OutgoingRecord, Publisher } from '#messaging';
+import { createLog, type Log, metrics } from '#observability';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import { addToOutbox, OutboxRelay, outboxSchema } from './outbox.js';
+
+let db: FreshDatabase;
+beforeAll(async () => {
+  db = await freshDatabase(schemaOf('outbox', outboxSchema));
+});
+afterAll(() => db.drop());
+
+const tooLarge = () => Object.assign(new Error('too large'), { name: 'KafkaJSProtocolError', type: 'MESSAGE_TOO_LARGE' });
+
+it('a record that Kafka refuses because of its size stays in the outbox, and the others are sent in order', async () => {
+  const sent: string[] = [];
+  const publisher = {
+    send: async (records: OutgoingRecord[]) => {
+      if (records.some(({ key }) => key === 'large')) throw tooLarge();
+      sent.push(...records.map(({ key }) => key));
+    },
+  } as unknown as Publisher;
+  const add = (...keys: string[]) =>
+    db.database.transaction((transaction) =>
+      addToOutbox(
+        transaction,
+        keys.map((key) => ({ topic: 'facts', key, value: 'x' })),
+      ),
+    );
+  await add('a', 'large', 'b');
+  const relay = new OutboxRelay(db.database, publisher, createLog('test', 'silent'));
+  relay.onApplicationBootstrap();
+  while (sent.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  await add('c', 'd');
+  while (sent.length < 4) await new Promise((resolve) => setTimeout(resolve, 5));
+  await relay.beforeApplicationShutdown();
+  expect(sent).toEqual(['a', 'b', 'c', 'd']);
+  const { rows } = await db.database.query<{ key: string }>('SELECT key FROM outbox');
+  expect(rows).toEqual([{ key: 'large' }]);
+
+  const next = new OutboxRelay(
+    db.database,
+    { send: async (records: OutgoingRecord[]) => void sent.push(...records.map(({ key }) => key)) } as unknown as Publisher,
+    createLog('test', 'silent'),
+  );
+  next.onApplicationBootstrap();
+  while (sent.length < 5) await new Promise((resolve) => setTimeout(resolve, 5));
+  await next.beforeApplicationShutdown();
+  expect(sent.at(-1)).toBe('large');
+});
+
+it('a record that is not sent for half a minute is reported once, and its age is a metric; a refused one does not count', async () => {
+  await db.database.query(
+    `TRUNCATE outbox; INSERT INTO outbox (topic, key, headers, added_at, refused)
+     VALUES ('facts', 'large', '{}', now() - interval '1 day', true), ('facts', 'k', '{}', now() - interval '40 s', false)`,
+  );
+  const logged: string[] = [];
+  const log = { warn: (_: object, message: string) => logged.push(message) } as unknown as Log;
+  const relay = new OutboxRelay(db.database, {} as Publisher, log);
+  const age = async () => (await metrics.getSingleMetric('sluice_outbox_oldest_seconds')!.get()).values[0]!.value;
+  await relay.look();
+  await relay.look();
+  expect(logged).toEqual(['outbox.delayed']);
+  expect(await age()).toBeGreaterThan(39);
+  expect(await age()).toBeLessThan(100);
+  await db.database.query('TRUNCATE outbox');
+  await relay.look();
+  expect(await age()).toBe(0);
+});

@@ -1,0 +1,37 @@
+import { Cron } from 'croner';
+
+/** In characters; longer than each minute of an hour as a list. */
+export const CRON_LENGTH = 256;
+const TIME_ZONE_LENGTH = 64;
+/** From one 29 February on a certain weekday to the next one, when a century without a leap year is between them. */
+const SEARCHED_YEARS = 40;
+
+/**
+ * The first time after `after` that a cron expression matches. It has five fields, or six with seconds. null: not within 40 years.
+ *
+ * The expression comes from a stranger, and this runs while others wait: its length is limited before it is parsed, and the years are limited because a
+ * search for a date that does not exist would take seconds.
+ *
+ * @param timezone a name of the IANA database; null: UTC
+ * @throws Error with the reason, for an expression or a time zone that is invalid
+ */
+export function nextCron(cron: string, timezone: string | null | undefined, after: Date): Date | null {
+  if (cron.length > CRON_LENGTH) throw new Error(`a cron expression has at most ${CRON_LENGTH} characters`);
+  if (timezone && timezone.length > TIME_ZONE_LENGTH) throw new Error(`a time zone has at most ${TIME_ZONE_LENGTH} characters`);
+  const fields = (NICKNAMES[cron.trim().toLowerCase()] ?? cron).trim().split(/\s+/);
+  if (fields.length !== 5 && fields.length !== 6) throw new Error('a cron expression has five fields, or six with seconds');
+  const year = after.getUTCFullYear();
+  const years = `${Math.max(year - 1, 1)}-${Math.min(year + SEARCHED_YEARS, 9999)}`;
+  const pattern = [...(fields.length === 5 ? ['0'] : []), ...fields, years].join(' ');
+  return new Cron(pattern, { paused: true, timezone: timezone ?? 'UTC' }).nextRun(after);
+}
+
+const NICKNAMES: Record<string, string> = {
+  '@yearly': '0 0 1 1 *',
+  '@annually': '0 0 1 1 *',
+  '@monthly': '0 0 1 * *',
+  '@weekly': '0 0 * * 0',
+  '@daily': '0 0 * * *',
+  '@midnight': '0 0 * * *',
+  '@hourly': '0 * * * *',
+};

@@ -1,0 +1,1 @@
+export { CRON_LENGTH, nextCron } from './cron.js';

@@ -1,0 +1,37 @@
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { Command } from 'commander';
+import { runCommand } from './command-line.js';
+
+const argv = process.argv;
+beforeEach(() => {
+  jest.spyOn(process.stderr, 'write').mockReturnValue(true);
+  jest.spyOn(process.stdout, 'write').mockReturnValue(true);
+  jest.spyOn(console, 'error').mockReturnValue();
+});
+afterEach(() => {
+  process.argv = argv;
+  process.exitCode = undefined;
+  jest.restoreAllMocks();
+});
+
+it.each([
+  [['thing'], 2],
+  [['thing', 'make'], 2],
+  [['thing', 'make', '--wrong'], 2],
+  [['thing', 'make', '--help'], 0],
+  [['thing', 'make', 'broken'], 1],
+  [['thing', 'make', 'good'], undefined],
+])('the arguments %j lead to the exit code %s', async (args, code) => {
+  const program = new Command('sluice');
+  const close = jest.fn(async () => {});
+  program
+    .command('thing')
+    .command('make <name>')
+    .action((name: string) => {
+      if (name === 'broken') throw new Error('broken');
+    });
+  process.argv = ['node', 'sluice', ...args];
+  await runCommand(() => ({ program, close }));
+  expect(process.exitCode).toBe(code);
+  expect(close).toHaveBeenCalledTimes(1);
+});

@@ -1,0 +1,109 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { closeUnreadConnections } from './http-connections.js';
+
+const GET = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
+
+describe('a server', () => {
+  let server: Server;
+  let clients: Socket[];
+
+  const listen = async (handle: RequestListener, protect: (server: Server) => void) => {
+    server = createServer(handle);
+    clients = [];
+    protect(server);
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+  };
+  const connected = async () => {
+    const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+    clients.push(client);
+    await once(client, 'connect');
+    return client;
+  };
+  afterEach(() => {
+    for (const client of clients) client.destroy();
+    server.close();
+  });
+
+  describe('that closes connections whose responses are not read', () => {
+    const AFTER_MS = 200;
+
+    it('closes one whose client stops reading', async () => {
+      await listen(
+        (_, response) => void response.end(Buffer.alloc(64 << 20)),
+        (each) => closeUnreadConnections(each, AFTER_MS),
+      );
+      const client = (await connected()).pause();
+      client.write(GET);
+      const [, response] = (await once(server, 'request')) as [IncomingMessage, ServerResponse];
+      await once(response, 'close');
+      expect(response.writableFinished).toBe(false);
+    });
+
+    it('keeps one whose client reads slowly, but reads', async () => {
+      await listen(
+        (_, response) => void response.end(Buffer.alloc(24 << 20)),
+        (each) => closeUnreadConnections(each, AFTER_MS),
+      );
+      const client = await connected();
+      let size = 0;
+      client.on('data', (chunk) => {
+        size += chunk.length;
+        client.pause();
+        setTimeout(() => client.resume(), 2);
+      });
+      client.write(GET);
+      while (size < 24 << 20) await once(client, 'data');
+      expect(client.destroyed).toBe(false);
+    });
+
+    it('keeps one whose response takes long', async () => {
+      await listen(
+        (_, response) => void setTimeout(() => response.end('late'), 3 * AFTER_MS),
+        (each) => closeUnreadConnections(each, AFTER_MS),
+      );
+      const client = await connected();
+      client.write(GET);
+      expect(String((await once(client, 'data'))[0])).toContain('late');
+    });
+
+    it('keeps one whose client has waited for 100 Continue, and whose response takes long', async () => {
+      await listen(
+        () => {},
+        (each) => closeUnreadConnections(each, AFTER_MS),
+      );
+      server.on('checkContinue', (_, response) => setTimeout(() => response.end('late'), 3 * AFTER_MS));
+      const client = await connected();
+      client.write('POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n');
+      expect(String((await once(client, 'data'))[0])).toContain('late');
+    });
+
+    it('keeps a stream that writes something in between', async () => {
+      await listen(
+        (_, response) => {
+          const timer = setInterval(() => response.write('x'), AFTER_MS / 2);
+          response.once('close', () => clearInterval(timer));
+        },
+        (each) => closeUnreadConnections(each, AFTER_MS),
+      );
+      const client = await connected();
+      client.write(GET);
+      for (let n = 0; n < 6; n++) await once(client, 'data');
+      expect(client.destroyed).toBe(false);
+    });
+
+    it('closes one that is idle', async () => {
+      await listen(
+        (_, response) => void response.end('x'),
+        (each) => closeUnreadConnections(each, AFTER_MS),
+      );
+      server.keepAliveTimeout = AFTER_MS;
+      const client = await connected();
+      client.write(GET);
+      await once(client, 'data');
+      await once(client, 'close');
+    });
+  });
+});

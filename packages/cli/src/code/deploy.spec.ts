@@ -1,0 +1,22 @@
+import { expect, it } from '@jest/globals';
+import { SluiceError, type SluiceClient } from '@sluice/client';
+import { deployed } from './deploy.js';
+
+it('names the source that has a prop of its former component, and the remedy', async () => {
+  const before = { id: 'dc_1', name: 'orders', name_slug: 'orders', configured_props: { bodyOnly: true } };
+  const sluice = {
+    each: async function* (page: (query: object) => Promise<{ data: object[] }>) {
+      yield* (await page({})).data;
+    },
+    listSources: async () => ({ data: [before] }),
+    patchSource: async () => {
+      throw new SluiceError(400, {
+        detail: 'configured_props.bodyOnly is not a prop of this component; configured_props.typo is not a prop of this component',
+      });
+    },
+  } as unknown as SluiceClient;
+  await expect(deployed(sluice, 'orders', { key: 'manual', configured_props: { typo: 1 } })).rejects.toThrow(
+    '; the source orders has bodyOnly from its present component: remove with -p bodyOnly=null, or deploy with another --name',
+  );
+  await expect(deployed(sluice, 'orders', { configured_props: { bodyOnly: 1 } })).rejects.toThrow(/is not a prop of this component$/);
+});

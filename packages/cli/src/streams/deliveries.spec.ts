@@ -1,0 +1,46 @@
+import { expect, it } from '@jest/globals';
+import type { Session } from '../session/session.js';
+import { deliveries } from './deliveries.js';
+import { errors, events } from './read-events.js';
+
+/** An account with the source `orders`, whose only event nobody receives. */
+function terminal({ stored = [{ id: '1-0', metadata: { emit_id: 'em_1' } }] as object[] } = {}) {
+  const notes: string[] = [];
+  const asked: string[] = [];
+  const session = {
+    ...{ format: 'table', list: () => {}, printStyled: () => {}, note: (text: string) => notes.push(text) },
+    sluice: {
+      each: async function* (page: (query: object) => Promise<{ data: object[] }>) {
+        yield* (await page({})).data;
+      },
+      listSources: async () => ({ data: [{ id: 'dc_1', name: 'orders', name_slug: 'orders' }] }),
+      listWebhooks: async () => ({ data: [] }),
+      listSourceEvents: async () => ({ data: stored }),
+      listSourceEventDeliveries: async ({ path }: { path: { eventId: string } }) => (asked.push(path.eventId), { data: [] }),
+    },
+  };
+  return { session: session as unknown as Session, notes, asked };
+}
+
+it('deliveries of a source need an event, which has an id or an emit id; no listener is a remark', async () => {
+  const { session, notes, asked } = terminal();
+  await expect(deliveries(session, 'orders', undefined, {})).rejects.toThrow(
+    'orders is a source or workflow: give the id of an event, too: sluice deliveries orders EVENT_ID (sluice events orders lists them)',
+  );
+  await expect(deliveries(session, 'none', undefined, {})).rejects.toThrow('no webhook is called none');
+  await deliveries(session, 'orders', '7-0', {});
+  await deliveries(session, 'orders', 'em_1', {});
+  expect([asked, notes]).toEqual([
+    ['7-0', '1-0'],
+    ['no listener was subscribed', 'no listener was subscribed'],
+  ]);
+  await expect(deliveries(session, 'orders', 'em_2', {})).rejects.toThrow('none of the last 100 events has the id or emit id em_2');
+});
+
+it('events and errors without a result say so', async () => {
+  const { session, notes } = terminal({ stored: [] });
+  await events(session, 'orders', {});
+  await events(session, 'orders', { stream: 'paid' });
+  await errors(session, 'orders', {});
+  expect(notes).toEqual(['no events yet', 'no events in the stream paid yet', 'no errors yet']);
+});

@@ -1,0 +1,142 @@
+// sluice dead-letters: counts and lists the records that services have set aside, by service, topic and reason.
+import { Command, Option } from 'commander';
+import { checkConfig } from '../dist/libs/config/src/index.js';
+import { deadLetterTopic, SERVICES } from '../dist/libs/contracts/src/index.js';
+import { KafkaClient, KafkaConfig, LogReader } from '../dist/libs/messaging/src/index.js';
+import { createLog } from '../dist/libs/observability/src/index.js';
+import { explain, printable } from '../dist/libs/service/src/index.js';
+
+/**
+ * @typedef {object} DeadLetter
+ * @property {string} time ISO 8601, when it was set aside
+ * @property {string} service that has set it aside
+ * @property {string} topic that has the record
+ * @property {number} partition
+ * @property {number} offset
+ * @property {string | null} key
+ * @property {string} reason
+ * @property {Buffer | null} value
+ *
+ * @typedef {Pick<DeadLetter, 'service' | 'topic' | 'reason'> & { count: number, last: string }} Count
+ */
+
+const SHOWN_VALUE = 200;
+const MINUTES = { m: 1, h: 60, d: 24 * 60 };
+
+const words = process.argv.slice(2);
+if (words[0] === 'dead-letters') words.shift();
+const program = new Command('sluice admin dead-letters')
+  .description('count the records that services have set aside because they could not handle them, and list the newest ones')
+  .option('--since <time>', 'how far back: 30m, 24h, 7d', '24h')
+  .addOption(new Option('--service <service>', 'only those of this service').choices(SERVICES))
+  .option('-n, --lines <number>', 'how many to list', '10')
+  .addOption(
+    new Option('-o, --output <format>', 'how to print them; ndjson prints whole records').choices(['table', 'ndjson']).default('table'),
+  )
+  .parse(words, { from: 'user' });
+/** @type {{ since: string, service?: string, lines: string, output: string }} */
+const options = program.opts();
+
+const log = createLog('dead-letters', 'silent');
+try {
+  const since = Date.now() - minutesOf(options.since) * 60_000;
+  const lines = numberOf(options.lines);
+  checkConfig([KafkaConfig]);
+  const reader = new LogReader(new KafkaClient(KafkaConfig.read(), 'dead-letters', log), log);
+  const services = options.service === undefined ? SERVICES : [options.service];
+  /** @type {Map<string, Count>} */
+  const counts = new Map();
+  /** @type {DeadLetter[]} */
+  let newest = [];
+  for (const service of services) {
+    const topic = deadLetterTopic(/** @type {any} */ (service));
+    await reader.read('operator', topic, await reader.since(topic, since), (_, records) => {
+      const read = records.map((record) => deadLetterOf(service, record));
+      for (const each of read) count(counts, each);
+      newest = [...newest, ...read].sort((one, other) => (one.time < other.time ? 1 : -1)).slice(0, lines);
+      return true;
+    });
+  }
+  if (options.output === 'ndjson') for (const each of newest.reverse()) console.log(JSON.stringify(asJson(each)));
+  else printTable([...counts.values()], newest);
+} catch (error) {
+  console.error(explain(error)?.join('\n') ?? error);
+  process.exitCode = 1;
+}
+
+/**
+ * @param {string} service
+ * @param {import('../dist/libs/messaging/src/index.js').LogRecord} record
+ * @returns {DeadLetter}
+ */
+function deadLetterOf(service, record) {
+  return {
+    time: new Date(record.timestamp).toISOString(),
+    service,
+    topic: record.header('dead-letter-topic') ?? '',
+    partition: Number(record.header('dead-letter-partition')),
+    offset: Number(record.header('dead-letter-offset')),
+    key: record.key === '' ? null : record.key,
+    reason: record.header('dead-letter-reason') ?? '',
+    value: record.value,
+  };
+}
+
+/**
+ * @param {Map<string, Count>} counts
+ * @param {DeadLetter} deadLetter
+ */
+function count(counts, { service, topic, reason, time }) {
+  const key = JSON.stringify([service, topic, reason]);
+  const before = counts.get(key);
+  counts.set(key, { service, topic, reason, count: (before?.count ?? 0) + 1, last: before && before.last > time ? before.last : time });
+}
+
+/** @param {DeadLetter} deadLetter */
+function asJson({ value, ...rest }) {
+  const text = value?.toString('utf8');
+  return {
+    ...rest,
+    ...(text !== undefined && value && !Buffer.from(text).equals(value)
+      ? { value_base64: value.toString('base64') }
+      : { value: text ?? null }),
+  };
+}
+
+/**
+ * @param {Count[]} counts
+ * @param {DeadLetter[]} newest
+ */
+function printTable(counts, newest) {
+  if (counts.length === 0) return console.log(`No record was set aside in the last ${options.since}.`);
+  const rows = counts
+    .sort((one, other) => other.count - one.count)
+    .map(({ service, topic, reason, count: number, last }) => [String(number), service, topic, last, reason]);
+  const all = [['COUNT', 'SERVICE', 'TOPIC', 'LAST', 'REASON'], ...rows].map((row) =>
+    row.map((cell) => printable(cell).replaceAll('\n', ' ')),
+  );
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  for (const row of all) console.log(row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '));
+  for (const { time, topic, partition, offset, key, reason, value } of newest.reverse()) {
+    console.log(
+      `\n${time}  ${topic} ${partition}@${offset}  key ${key === null ? 'none' : printable(JSON.stringify(key))}\n  ${printable(reason)}`,
+    );
+    if (value)
+      console.log(
+        `  ${printable(value.toString('utf8', 0, SHOWN_VALUE)).replaceAll('\n', ' ')}${value.length > SHOWN_VALUE ? ` … (${value.length} bytes)` : ''}`,
+      );
+  }
+}
+
+/** @param {string} text */
+function minutesOf(text) {
+  const [, number, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
+  if (unit === undefined) return program.error('--since must be a number of minutes, hours or days: 30m, 24h, 7d', { exitCode: 2 });
+  return Number(number) * MINUTES[/** @type {'m' | 'h' | 'd'} */ (unit)];
+}
+
+/** @param {string} text */
+function numberOf(text) {
+  if (!/^\d{1,6}$/.test(text)) return program.error('--lines must be a whole number', { exitCode: 2 });
+  return Number(text);
+}
