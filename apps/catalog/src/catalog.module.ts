@@ -19,6 +19,7 @@ import { OwnComponents, RegistryService } from './registry/registry.service.js';
 import { RegistryController } from './registry/registry.controller.js';
 import { RegistryRepository } from './registry/registry.repository.js';
 import { SourceRow } from './sources/source.entity.js';
+import { RestoredSources } from './sources/restored-sources.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SourcesRepository } from './sources/sources.repository.js';
 import { SourcesService } from './sources/sources.service.js';
@@ -52,6 +53,7 @@ import { WorkflowsController } from './workflows/workflows.controller.js';
     RegistryService,
     OwnComponents,
     SourcesRepository,
+    RestoredSources,
     SourcesService,
     WorkflowsRepository,
     OutboxRelay,

@@ -6,7 +6,7 @@ import { dump } from 'js-yaml';
 import { Consumers, KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
-import { ServiceModule } from '#service';
+import { DatabaseRestores, ServiceModule } from '#service';
 import { GatewayModule } from './gateway.module.js';
 import { openApiDocument } from './http/openapi.js';
 
@@ -18,7 +18,9 @@ const publisher = new Publisher(kafka);
 const box = new SecretBox([]);
 class Root {}
 const messages = new Messages('gateway', kafka, publisher, log, box);
-const shared = ServiceModule.with({ log, box, kafka, publisher, messages, consumers: new Consumers() });
+const consumers = new Consumers();
+const restores = new DatabaseRestores(consumers, log);
+const shared = ServiceModule.with({ log, box, kafka, publisher, messages, consumers, restores });
 const root = { module: Root, imports: [shared, GatewayModule] };
 const app = await NestFactory.create(root, new FastifyAdapter(), { logger: false, preview: true });
 const [, , file = 'docs/openapi.yaml'] = process.argv;

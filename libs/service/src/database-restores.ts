@@ -42,6 +42,7 @@ export class DatabaseRestores implements Restores {
     async () => new Map((await this.positions()).map((each) => [keyOf(each), positionOf(each)])),
   );
   private timer: NodeJS.Timeout | undefined;
+  private readonly listeners: (() => unknown)[] = [];
   private extending: Promise<void> | undefined;
 
   constructor(
@@ -55,6 +56,11 @@ export class DatabaseRestores implements Restores {
     await this.extendPeriod();
     await this.mergeOldPeriods();
     this.timer = setInterval(() => void this.extendPeriod().catch(() => {}), EVERY_MS).unref();
+  }
+
+  /** Calls back whenever it is recognised that the database was restored, for what the service has to do beside reading again. */
+  onRestored(listener: () => unknown): void {
+    this.listeners.push(listener);
   }
 
   async stop(): Promise<void> {
@@ -136,6 +142,7 @@ export class DatabaseRestores implements Restores {
   private report(fields: object): void {
     restored.inc();
     this.log.error(fields, 'database.restored');
+    for (const listener of this.listeners) listener();
   }
 
   private async positions(): Promise<GroupPosition[]> {

@@ -13,6 +13,7 @@ export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.
 export { LimitPerKey } from './limit-per-key.js';
 export { type Place, QueuePerKey } from './queue-per-key.js';
 export { type OpenCommand, runCommand, WRONG_USAGE } from './command-line.js';
+export { DatabaseRestores } from './database-restores.js';
 export { CannotStart, explain, logFatal } from './explain.js';
 export { printable } from './printable.js';
 export { ProtectedBrokersModule } from './protected-brokers.js';

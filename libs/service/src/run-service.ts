@@ -84,9 +84,8 @@ export async function runService(options: ServiceOptions): Promise<void> {
     await openStores(options, { kafka: kafkaWithoutRetries, box, deadline, readiness, log });
     readiness.starting('its consumers to join');
     const shared = await connect(name, config, box, log);
-    const { kafka, publisher, messages } = shared;
-    const restores = new DatabaseRestores(shared.consumers, log);
-    const app = await startApp(options, shared, restores);
+    const { kafka, publisher, messages, restores } = shared;
+    const app = await startApp(options, shared);
     const stopRecreating = recreateDeletedTopics(name, kafkaWithoutRetries, TopicsConfig.read(), log);
     const database = app.get(Database, { strict: false });
     readiness.started(() => database.query('SELECT 1'));
@@ -146,18 +145,15 @@ async function connect(name: Service, { shutdownTimeoutMs }: ServiceConfig, box:
   const messages = new Messages(name, kafka, publisher, log, box);
   await retryUntilStoresRespond(log, () => publisher.connect());
   await messages.connect();
-  return { log, box, kafka, publisher, messages, consumers: new Consumers() };
+  const consumers = new Consumers();
+  return { log, box, kafka, publisher, messages, consumers, restores: new DatabaseRestores(consumers, log) };
 }
 
 /** Starts the module, then its consumers, then its HTTP server. */
-async function startApp(
-  { name, module, http }: ServiceOptions,
-  shared: Shared,
-  restores: DatabaseRestores,
-): Promise<INestApplicationContext> {
-  const { log } = shared;
+async function startApp({ name, module, http }: ServiceOptions, shared: Shared): Promise<INestApplicationContext> {
+  const { log, restores } = shared;
   const root: DynamicModule = { module: RootModule, imports: [module, ServiceModule.with(shared)] };
-  const transport = new KafkaTransport({ service: name, ...shared, isTransient, outageOf, restores });
+  const transport = new KafkaTransport({ service: name, ...shared, isTransient, outageOf });
   const beforeConsumers = (context: INestApplicationContext) => restores.start(context.get(Database, { strict: false }));
   return http ? startHttp(http, root, log, transport, beforeConsumers) : startMicroservice(root, log, transport, beforeConsumers);
 }

@@ -2,6 +2,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { Consumers, KafkaClient, Messages, Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
+import { DatabaseRestores } from './database-restores.js';
 
 /** The instances that every provider of a service can inject. */
 export interface Shared {
@@ -12,12 +13,13 @@ export interface Shared {
   publisher: Publisher;
   messages: Messages;
   consumers: Consumers;
+  restores: DatabaseRestores;
 }
 
 /** The service's log, its keys and its connections to Kafka: connected before the app's modules start, closed after they stop. */
 @Module({})
 export class ServiceModule {
-  static with({ log, box, kafka, publisher, messages, consumers }: Shared): DynamicModule {
+  static with({ log, box, kafka, publisher, messages, consumers, restores }: Shared): DynamicModule {
     return {
       module: ServiceModule,
       global: true,
@@ -28,8 +30,9 @@ export class ServiceModule {
         { provide: Publisher, useValue: publisher },
         { provide: Messages, useValue: messages },
         { provide: Consumers, useValue: consumers },
+        { provide: DatabaseRestores, useValue: restores },
       ],
-      exports: [LOG, SecretBox, KafkaClient, Publisher, Messages, Consumers],
+      exports: [LOG, SecretBox, KafkaClient, Publisher, Messages, Consumers, DatabaseRestores],
     };
   }
 }

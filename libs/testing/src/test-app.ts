@@ -7,7 +7,7 @@ import { DatabaseConfig } from '#database';
 import { Consumers, KafkaClient, KafkaConfig, type Messages, type Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
-import { ServiceModule } from '#service';
+import { DatabaseRestores, ServiceModule } from '#service';
 import { FakeMessages } from './fake-messages.js';
 
 /**
@@ -16,6 +16,7 @@ import { FakeMessages } from './fake-messages.js';
  */
 export function testApp(module: Type, messages = new FakeMessages()): TestingModuleBuilder {
   const log = createLog('test', 'silent');
+  const consumers = new Consumers();
   const shared = ServiceModule.with({
     log,
     box: new SecretBox([]),
@@ -23,7 +24,8 @@ export function testApp(module: Type, messages = new FakeMessages()): TestingMod
     kafka: new KafkaClient(KafkaConfig.read({}), 'test', log),
     publisher: {} as Publisher,
     messages: messages as unknown as Messages,
-    consumers: new Consumers(),
+    consumers,
+    restores: new DatabaseRestores(consumers, log),
   });
   return Test.createTestingModule({ imports: [module, shared] })
     .overrideProvider(DatabaseConfig)

@@ -5,6 +5,7 @@ import { type ConnectionId, type EmitterState, emitterChanged, SluiceError, type
 import { Database, type KeysetPage, readKeysetPage } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
+import { nextVersion } from '../database/version.js';
 import { SourcesRepository } from '../sources/sources.repository.js';
 import { sourceState } from '../sources/source.entity.js';
 import { ConnectionRow } from '../sources/connection.entity.js';
@@ -54,7 +55,7 @@ export class ConnectionsRepository {
       await transaction.rows(ConnectionRow).update({ owner_id: ownerId, id }, change);
       if (change.credentials === before.credentials) return { row, states: [] };
       const { rows } = await transaction.query<{ id: SourceId }>(
-        `UPDATE source SET credentials = jsonb_set(credentials, ARRAY[$2], to_jsonb($3::text)), version = version + 1
+        `UPDATE source SET credentials = jsonb_set(credentials, ARRAY[$2], to_jsonb($3::text)), version = ${nextVersion('source')}
          WHERE owner_id = $1 AND credentials ? $2 RETURNING id`,
         [ownerId, id, change.credentials],
       );

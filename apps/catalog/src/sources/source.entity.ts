@@ -3,6 +3,7 @@ import type { ComponentId, ConnectionId, EmitterState, PropDefinition, Schedule,
 import { endpointUrl } from '#config';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 import { ComponentRow, unixSeconds } from '../components/component.entity.js';
+import { VERSION } from '../database/version.js';
 import { HTTP } from './prop-values.js';
 import { maskedValue } from './secret-props.js';
 import type { InlineConnection, UsedCredentials } from './source-connections.js';
@@ -56,8 +57,7 @@ export class SourceRow {
   @Column('boolean', { default: true })
   active!: boolean;
 
-  /** Increases with each change. */
-  @Column('int', { default: 1 })
+  @Column(VERSION)
   version!: number;
 
   @Column(CREATED_AT)

@@ -99,8 +99,8 @@ describe('the sources', () => {
   it('are created once however often the command arrives, with one fact', async () => {
     const id = newId('source');
     const first = await create({}, id);
-    expect(await create({ name: 'Another' }, id)).toMatchObject({ name: first.name, version: 1 });
-    expect(await facts()).toMatchObject([{ key: id, version: 1, active: true }]);
+    expect(await create({ name: 'Another' }, id)).toMatchObject({ name: first.name, version: first.version });
+    expect(await facts()).toMatchObject([{ key: id, version: first.version, active: true }]);
   });
 
   it('get unique slugs, also if they are created at the same time', async () => {
@@ -109,46 +109,61 @@ describe('the sources', () => {
   });
 
   it('keep their endpoint key when they change, and their fact carries the new version and code', async () => {
-    const { id } = await create({ endpoint_key: `key-${owner}` });
+    const { id, version } = await create({ endpoint_key: `key-${owner}` });
     const other = await addComponent('b'.repeat(64));
     const updated = await sources.update(owner, id, (before) => {
-      expect(before.version).toBe(1);
+      expect(before.version).toBe(version);
       return change({ component_id: other, name: 'New', slug: 'new', endpoint_key: 'another', active: false });
     });
-    expect(updated).toMatchObject({ name: 'New', name_slug: 'new', endpoint_key: `key-${owner}`, active: false, version: 2 });
-    expect((await facts()).at(-1)).toMatchObject({ version: 2, active: false, deployment: { code_hash: 'b'.repeat(64) } });
-    expect(await sources.stateByEndpoint(`key-${owner}`)).toMatchObject({ emitter_id: id, version: 2 });
+    expect(updated).toMatchObject({ name: 'New', name_slug: 'new', endpoint_key: `key-${owner}`, active: false });
+    expect(updated?.version).toBeGreaterThan(version);
+    expect((await facts()).at(-1)).toMatchObject({ version: updated?.version, active: false, deployment: { code_hash: 'b'.repeat(64) } });
+    expect(await sources.stateByEndpoint(`key-${owner}`)).toMatchObject({ emitter_id: id, version: updated?.version });
   });
 
   it('are updated one after the other when two updates change the component', async () => {
     const { id } = await create();
     const other = await addComponent('b'.repeat(64));
     const updates = [component, other, component, other].map((component_id) => sources.update(owner, id, () => change({ component_id })));
-    expect((await Promise.all(updates)).map((row) => row?.version).sort()).toEqual([2, 3, 4, 5]);
+    expect(new Set((await Promise.all(updates)).map((row) => row?.version)).size).toBe(4);
+  });
+
+  it('get a higher version than before, also if the clock goes back or a backup is restored', async () => {
+    const { id, version } = await create();
+    expect(Math.abs(version - Date.now())).toBeLessThan(60_000);
+    const setVersion = (value: number) => db.database.rows(SourceRow).update({ id }, { version: value });
+    const changed = async () => (await sources.update(owner, id, () => change({ name: 'Changed' })))?.version;
+    // a state of a day ago, below what the other services know
+    await setVersion(version - 86_400_000);
+    expect(await changed()).toBeGreaterThan(version);
+    const future = version + 86_400_000;
+    await setVersion(future);
+    expect(await changed()).toBe(future + 1);
+    expect(await sources.delete(owner, id)).toMatchObject({ version: future + 2 });
   });
 
   it('change nothing when the decision throws', async () => {
-    const { id } = await create();
+    const { id, version } = await create();
     const failing = sources.update(owner, id, () => {
       throw new Error('no');
     });
     await expect(failing).rejects.toThrow('no');
-    expect(await sources.find(owner, id)).toMatchObject({ version: 1 });
+    expect(await sources.find(owner, id)).toMatchObject({ version });
     expect(await facts()).toHaveLength(1);
   });
 
   it('are switched off only once: a second call changes nothing and writes no fact', async () => {
     const { id } = await create();
-    expect(await sources.switchOff(owner, id)).toMatchObject({ active: false, version: 2 });
+    expect(await sources.switchOff(owner, id)).toMatchObject({ active: false });
     expect(await sources.switchOff(owner, id)).toBeUndefined();
     expect(await facts()).toHaveLength(2);
   });
 
   it('leave a last fact when they are deleted', async () => {
     const { id } = await create();
-    expect(await sources.delete(owner, id)).toMatchObject({ deleted: true, active: false, version: 2 });
+    expect(await sources.delete(owner, id)).toMatchObject({ deleted: true, active: false });
     expect(await sources.delete(owner, id)).toBeUndefined();
-    expect((await facts()).at(-1)).toMatchObject({ key: id, deleted: true, version: 2 });
+    expect((await facts()).at(-1)).toMatchObject({ key: id, deleted: true });
     expect(await sources.states([id])).toEqual([]);
   });
 

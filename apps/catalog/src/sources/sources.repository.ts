@@ -15,6 +15,7 @@ import { Database, type KeysetPage, readKeysetPage, type Session, type Transacti
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import type { Code } from '../components/component.entity.js';
+import { nextVersion } from '../database/version.js';
 import { ConnectionRow } from './connection.entity.js';
 import type { UsedCredentials } from './source-connections.js';
 import { freeSlug, type SourceChange, SourceRow, sourceState } from './source.entity.js';
@@ -117,7 +118,7 @@ export class SourcesRepository {
           schedules: change.schedules,
           endpoint_key: before.endpoint_key ?? change.endpoint_key,
           active: change.active,
-          version: before.version + 1,
+          version: () => nextVersion('source'),
           updated_at: NOW,
         },
       );
@@ -133,7 +134,7 @@ export class SourcesRepository {
     return this.database.transaction(async (transaction) => {
       const { affected } = await transaction
         .rows(SourceRow)
-        .update({ owner_id: ownerId, id, active: true }, { active: false, version: () => 'version + 1', updated_at: NOW });
+        .update({ owner_id: ownerId, id, active: true }, { active: false, version: () => nextVersion('source'), updated_at: NOW });
       if (affected !== 1) return undefined;
       const state = sourceState(await this.reread(transaction, ownerId, id));
       await this.publish(transaction, state);
@@ -146,9 +147,12 @@ export class SourcesRepository {
     return this.database.transaction(async (transaction) => {
       const row = await this.lock(transaction, ownerId, id);
       if (!row) return undefined;
-      await transaction.rows(SourceRow).delete({ owner_id: ownerId, id });
+      const { rows } = await transaction.query<{ version: number }>(
+        `DELETE FROM source WHERE owner_id = $1 AND id = $2 RETURNING ${nextVersion('source')} AS version`,
+        [ownerId, id],
+      );
       await transaction.rows(ConnectionRow).delete({ owner_id: ownerId, source_id: id });
-      const state = sourceState({ ...row, version: row.version + 1 }, { deleted: true });
+      const state = sourceState({ ...row, ...rows[0] }, { deleted: true });
       await this.publish(transaction, state);
       return state;
     });
@@ -162,7 +166,7 @@ export class SourcesRepository {
     for (let [count, after] = [0, '']; ;) {
       const ids = await this.database.transaction(async (transaction) => {
         const { rows } = await transaction.query<{ id: SourceId; owner_id: UserId }>(
-          `UPDATE source SET version = version + 1, credentials = CASE WHEN credentials IS NULL THEN NULL
+          `UPDATE source SET version = ${nextVersion('source')}, credentials = CASE WHEN credentials IS NULL THEN NULL
              ELSE (SELECT jsonb_object_agg(c.id, c.credentials) FROM connection c WHERE source.credentials ? c.id) END
            WHERE id IN (SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT 100) RETURNING id, owner_id`,
           [after],

@@ -5,6 +5,7 @@ import { emitterChanged, type EmitterState, type UserId, type WorkflowId } from 
 import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
+import { nextVersion, VERSION } from '../database/version.js';
 
 @Entity('workflow')
 export class WorkflowRow {
@@ -24,7 +25,7 @@ export class WorkflowRow {
   @Column('boolean', { default: false })
   deleted!: boolean;
 
-  @Column('int', { default: 1 })
+  @Column(VERSION)
   version!: number;
 
   @Column(CREATED_AT)
@@ -58,7 +59,7 @@ export class WorkflowsRepository {
         name: 'workflow-put',
         // for auto-subscriptions, a workflow that was removed and returns is a new emitter
         text: `INSERT INTO workflow (id, owner_id, name, active) VALUES ($1, $2, $3, $4)
-               ON CONFLICT (id) DO UPDATE SET name = excluded.name, active = excluded.active, deleted = false, version = workflow.version + 1,
+               ON CONFLICT (id) DO UPDATE SET name = excluded.name, active = excluded.active, deleted = false, version = ${nextVersion('workflow')},
                  created_at = CASE WHEN workflow.deleted THEN now() ELSE workflow.created_at END
                WHERE workflow.owner_id = excluded.owner_id AND (workflow.name, workflow.active, workflow.deleted) IS DISTINCT FROM (excluded.name, excluded.active, false)
                RETURNING *`,
@@ -74,7 +75,7 @@ export class WorkflowsRepository {
         .rows(WorkflowRow)
         .createQueryBuilder()
         .update()
-        .set({ deleted: true, active: false, version: () => 'version + 1' })
+        .set({ deleted: true, active: false, version: () => nextVersion('workflow') })
         .where('id = :id AND NOT deleted', { id })
         .returning('*')
         .execute();

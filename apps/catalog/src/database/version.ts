@@ -1,0 +1,13 @@
+import type { ColumnOptions } from 'typeorm';
+
+/** Written as PostgreSQL shows it, because the schemas are compared. */
+const NOW_MS = "floor((date_part('epoch', clock_timestamp()) * (1000)))";
+
+/**
+ * The version of an emitter's state, at least the time in ms. It increases with each change, also if the database was restored from a backup: the
+ * services that know later states than the backup accept the changes that follow.
+ */
+export const VERSION: ColumnOptions & { type: 'bigint' } = { type: 'bigint', default: () => NOW_MS };
+
+/** For `UPDATE`, also with `ON CONFLICT`, of an emitter's row under the given name. */
+export const nextVersion = (table: string) => `greatest(${table}.version + 1, ${NOW_MS})`;
