@@ -178,7 +178,7 @@ export class AppendRepository {
     return (rowCount ?? 0) > 0;
   }
 
-  /** The last 100 events of each of these streams. */
+  /** The stored events of each of these streams: the last 100, and those that were not trimmed yet. */
   async kept(transaction: Transaction, streams: StreamKey[]): Promise<(KeptEvent & StreamKey)[]> {
     const { rows } = await transaction.query<{ emitter_id: EmitterId; stream: Stream; ms: number; seq: number; emit_id: string }>({
       name: 'event-kept',
