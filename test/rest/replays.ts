@@ -55,8 +55,7 @@ export const replays = (world: () => World) =>
       const progress = await done(body.data.id);
       expect(progress).toEqual({ id: body.data.id, status: 'done', events: EVENTS, delivered: EVENTS, failed: 0 });
       const events = received('main').map(({ headers }) => String(headers['ce-sluiceevent']));
-      expect(new Set(events)).toEqual(new Set(ids));
-      expect(received('main')).toHaveLength(EVENTS);
+      expect(events).toEqual(ids);
       expect((await api.delete(`/replays/${body.data.id}`)).body.data).toEqual(progress);
     });
 

@@ -208,9 +208,10 @@ describe('a name with thousands of addresses', () => {
 });
 
 describe('a literal address', () => {
-  const problem = (url: string, allowed = '') => {
+  const problem = (url: string, allowed = '', own = 0) => {
     const { hostname, port } = new URL(url);
-    return guardWith(allowed).literalProblem(hostname, Number(port || 80));
+    const ownHosts = { refuses: async (_: string, port: number) => port === own };
+    return AddressGuard.fromConfig(allowed, { lookup: tableLookup, ownHosts }).literalProblem(hostname, Number(port || 80));
   };
   it.each([
     'http://127.0.0.1/',
@@ -219,14 +220,21 @@ describe('a literal address', () => {
     'http://10.0.0.1:8080/',
     'http://[::1]/',
     'http://[::ffff:10.0.0.1]/',
-  ])('that is not public is refused before it is called: %s', (url) => {
-    expect(problem(url)).toMatch(/not a public address/);
-    expect(problem(url, '127.0.0.0/8,10.0.0.0/8,::1,::ffff:10.0.0.1')).toBeNull();
+  ])('that is not public is refused before it is called: %s', async (url) => {
+    expect(await problem(url)).toMatch(/not a public address/);
+    expect(await problem(url, '127.0.0.0/8,10.0.0.0/8,::1,::ffff:10.0.0.1')).toBeNull();
   });
-  it('is refused on a port that no webhook has; a name is judged when it is resolved', () => {
-    expect(problem('http://93.184.216.34:22/')).toMatch(/port is not allowed/);
-    expect(problem('http://93.184.216.34/')).toBeNull();
-    expect(problem('http://localhost/')).toBeNull();
-    expect(problem('http://loop.test/')).toBeNull();
+  it('is refused on a port that no webhook has; a name is judged when it is resolved', async () => {
+    expect(await problem('http://93.184.216.34:22/')).toMatch(/port is not allowed/);
+    expect(await problem('http://93.184.216.34/')).toBeNull();
+    expect(await problem('http://localhost/')).toBeNull();
+    expect(await problem('http://loop.test/')).toBeNull();
   });
+  it.each(['http://127.1:3000/', 'http://2130706433:3000/', 'http://[::1]:3000/'])(
+    'is refused if it is Sluice itself, whatever is allowed: %s',
+    async (url) => {
+      expect(await problem(url, '127.0.0.1,::1', 3000)).toMatch(/Sluice itself/);
+      expect(await problem(url, '127.0.0.1,::1', 3001)).toBeNull();
+    },
+  );
 });

@@ -82,9 +82,12 @@ export class AddressGuard {
    * Why a literal address may not be called, or null. A name has to be resolved first: null.
    * @param host as `URL.hostname` writes it, which knows every spelling of an address
    */
-  literalProblem(host: string, port: number): string | null {
+  async literalProblem(host: string, port: number): Promise<string | null> {
     const address = host.replace(/^\[(.*)\]$/, '$1');
-    return isIP(address) === 0 ? null : this.problemOf(address, address, port, this.allowed.allowsName(address, port));
+    if (isIP(address) === 0) return null;
+    if (await this.ownHosts.refuses(address, port))
+      return `${address}:${port} may not be called: it is Sluice itself, for which there is no exception`;
+    return this.problemOf(address, address, port, this.allowed.allowsName(address, port));
   }
 
   private problemOf(name: string, address: string, port: number, allowedByName: boolean): string | null {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { LogRecord } from '#messaging';
+import { LogRecord, rejected } from '#messaging';
 import { createLog, LOG } from '#observability';
 import { WorkflowsController } from './workflows.controller.js';
 import { WorkflowsRepository } from './workflows.repository.js';
@@ -9,15 +9,18 @@ describe('a record of the topic workflows', () => {
   let controller: WorkflowsController;
   let calls: unknown[][];
   let failure: Error | undefined;
+  let isOwn: boolean;
 
   beforeEach(async () => {
     calls = [];
     failure = undefined;
+    isOwn = true;
     const called =
       (name: string) =>
       async (...args: unknown[]) => {
         if (failure) throw failure;
         calls.push([name, ...args]);
+        return isOwn;
       };
     const module = await Test.createTestingModule({
       controllers: [WorkflowsController],
@@ -54,6 +57,13 @@ describe('a record of the topic workflows', () => {
       ['put', 'p_1', 'u_1', 'Mail', false],
       ['remove', 'p_1'],
     ]);
+  });
+
+  it('is set aside if it names another owner', async () => {
+    isOwn = false;
+    expect(await take('p_1', REGISTERED)).toEqual(
+      rejected('the workflow has another owner, also if it was removed: register it under a new id'),
+    );
   });
 
   it.each([

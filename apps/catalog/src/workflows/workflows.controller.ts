@@ -6,6 +6,9 @@ import { Consumes, LogRecord, type Outcome, rejected } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { WorkflowsRepository } from './workflows.repository.js';
 
+/** Its events, subscriptions and logs would become those of another account. */
+const ANOTHERS = 'the workflow has another owner, also if it was removed: register it under a new id';
+
 /** Workflows run outside Sluice; the compacted topic `workflows` registers them. */
 @Controller()
 export class WorkflowsController {
@@ -20,7 +23,7 @@ export class WorkflowsController {
     if (typeof workflow === 'string') return rejected(workflow);
     try {
       if ('removed' in workflow) await this.workflows.remove(workflow.id);
-      else await this.workflows.put(workflow.id, workflow.ownerId, workflow.name, workflow.active);
+      else if (!(await this.workflows.put(workflow.id, workflow.ownerId, workflow.name, workflow.active))) return rejected(ANOTHERS);
     } catch (error) {
       if (isTransient(error)) throw error;
       // the record is the cause of an error of the data

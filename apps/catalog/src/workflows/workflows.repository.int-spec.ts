@@ -13,8 +13,8 @@ it('a workflow keeps its owner, grows its version with each change, and publishe
   const workflows = new WorkflowsRepository(db.database, db.database.rows(WorkflowRow));
   const [id, owner] = [newId('workflow'), newId('user')];
   await workflows.put(id, owner, 'Mail', true);
-  await workflows.put(id, owner, 'Mail', true);
-  await workflows.put(id, newId('user'), 'Stolen', true);
+  expect(await workflows.put(id, owner, 'Mail', true)).toBe(true);
+  expect(await workflows.put(id, newId('user'), 'Stolen', true)).toBe(false);
   const [created] = await workflows.states([id, newId('workflow')]);
   expect(created).toMatchObject({ emitter_id: id, owner_id: owner, name: 'Mail', active: true, deleted: false });
   await workflows.remove(id);

@@ -51,9 +51,9 @@ export class WorkflowsRepository {
     @InjectRepository(WorkflowRow) private readonly workflows: Repository<WorkflowRow>,
   ) {}
 
-  /** Stores the workflow's state, and publishes a fact if it has changed. The owner of a workflow never changes. */
-  async put(id: WorkflowId, ownerId: UserId, name: string, active: boolean): Promise<void> {
-    await this.database.transaction(async (transaction) => {
+  /** Stores the workflow's state, and publishes a fact if it has changed. Returns false if it has another owner: that never changes. */
+  async put(id: WorkflowId, ownerId: UserId, name: string, active: boolean): Promise<boolean> {
+    return this.database.transaction(async (transaction) => {
       // SQL, for the conditions of the upsert: ten thousand workflows of a registry arrive as fast as this statement runs
       const { rows } = await transaction.query<WorkflowRow>({
         name: 'workflow-put',
@@ -66,6 +66,7 @@ export class WorkflowsRepository {
         values: [id, ownerId, name, active],
       });
       await this.publish(transaction, rows);
+      return rows.length > 0 || (await transaction.rows(WorkflowRow).existsBy({ id, owner_id: ownerId }));
     });
   }
 

@@ -40,7 +40,7 @@ export class WebhooksService {
   ) {}
 
   async create({ id, owner_id, url = '', name, description, rate_limit, external_id }: CreateWebhook): Promise<Webhook> {
-    this.check({ url, name, description });
+    await this.check({ url, name, description });
     const texts = { name: name ?? null, description: description ?? null, external_id: external_id ?? null };
     const webhook = { id, url, ...texts, rate_limit: rate_limit ?? null, secret: sealedSecret(this.box, id, newSigningSecret()) };
     const row = await this.webhooks.create(owner_id, webhook);
@@ -62,7 +62,7 @@ export class WebhooksService {
   }
 
   async update({ owner_id, id, url, name, description, active, rate_limit, external_id }: UpdateWebhook): Promise<Webhook> {
-    this.check({ url, name, description }, { partly: true });
+    await this.check({ url, name, description }, { partly: true });
     const change = Object.entries({ url, name, description, rate_limit, external_id, active: active ?? undefined }).filter(
       ([, value]) => value !== undefined,
     );
@@ -89,9 +89,10 @@ export class WebhooksService {
   }
 
   /** Throws Invalid naming each bad field. `partly`: the URL may be absent. */
-  private check({ url, name, description }: WebhookFields, { partly = false } = {}): void {
+  private async check({ url, name, description }: WebhookFields, { partly = false } = {}): Promise<void> {
     const problems: FieldProblem[] = [];
-    const urlProblem = url === undefined && partly ? null : (webhookUrlProblem(url) ?? privateAddressProblem(url, this.config.guard));
+    const urlProblem =
+      url === undefined && partly ? null : (webhookUrlProblem(url) ?? (await privateAddressProblem(url, this.config.guard)));
     if (urlProblem) problems.push({ field: 'url', message: urlProblem });
     for (const [field, text] of Object.entries({ name, description }) as ['name' | 'description', string | null | undefined][]) {
       if ([...(text ?? '')].length > MAX_LENGTH[field])
@@ -117,9 +118,9 @@ export function webhookUrlProblem(url: string | null | undefined): string | null
 }
 
 /** Why a URL with a literal address may not be called, or null. A name is judged when it is resolved. */
-export function privateAddressProblem(url: string | null | undefined, guard: AddressGuard): string | null {
+export async function privateAddressProblem(url: string | null | undefined, guard: AddressGuard): Promise<string | null> {
   if (!url) return null;
   const { hostname, port, protocol } = new URL(url);
-  const problem = guard.literalProblem(hostname, Number(port) || (protocol === 'https:' ? 443 : 80));
+  const problem = await guard.literalProblem(hostname, Number(port) || (protocol === 'https:' ? 443 : 80));
   return problem && `url: ${problem}; ${allowPrivateHosts.name} lists exceptions`;
 }

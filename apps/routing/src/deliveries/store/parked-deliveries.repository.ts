@@ -317,13 +317,16 @@ export class ParkedDeliveriesRepository {
     return rows[0];
   }
 
-  /** Parks a delivery that was made before, to repeat it now, after those that are due. Undefined if the owner has no such webhook. */
+  /**
+   * Parks a delivery of an earlier event, to make it now, after those that are due: in order per emitter if it has no attempts. Undefined if the owner
+   * has no such webhook.
+   */
   async parkAgain(ownerId: UserId, delivery: Delivery, attempts: Attempt[]): Promise<ListedDelivery | undefined> {
     const { webhookId, place, emitterId, stream, emitId, time, json } = delivery;
     const { rows } = await this.database.query<ListedDelivery>(
       `WITH hook AS MATERIALIZED (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2 FOR SHARE), due AS (
          INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at)
-         SELECT id, $3, $4, $5, $6, $7, $8, $9, $10, false, $11, 0, now() FROM hook
+         SELECT id, $3, $4, $5, $6, $7, $8, $9, $10, $11 = '[]'::jsonb, $11, 0, now() FROM hook
          ON CONFLICT (webhook_id, ms, seq) DO UPDATE SET due_at = now(), failed_at = NULL, parked_at = now()
          RETURNING webhook_id, ${LISTED}
        ), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
