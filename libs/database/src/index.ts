@@ -3,6 +3,7 @@ export { Database, type Session, Transaction } from './database.js';
 export { explainDatabaseError, isOfData, isTransient, LOCK_NOT_AVAILABLE, outageOf, UNIQUE_VIOLATION } from './database-errors.js';
 export { DatabaseConfig } from './database.config.js';
 export { DatabaseModule } from './database.module.js';
+export { FairBatches } from './fair-batches.js';
 export { JointWrites, Lookups } from './joint-statements.js';
 export { type KeysetPage, readKeysetPage } from './keyset.js';
 export { ensureDatabase, migrate, Migration, schemaState, SchemaTooNew } from './migrate.js';

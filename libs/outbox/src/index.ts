@@ -1,1 +1,10 @@
-export { addedToOutbox, addToOutbox, outboxColumns, OutboxRecord, OutboxRelay, outboxSchema, WAKE_RELAY } from './outbox.js';
+export {
+  type AccountRecord,
+  addedToOutbox,
+  addToOutbox,
+  outboxColumns,
+  OutboxRecord,
+  OutboxRelay,
+  outboxSchema,
+  WAKE_RELAY,
+} from './outbox.js';

@@ -25,7 +25,7 @@ it('a record that Kafka refuses because of its size stays in the outbox, and the
     db.database.transaction((transaction) =>
       addToOutbox(
         transaction,
-        keys.map((key) => ({ topic: 'facts', key, value: 'x' })),
+        keys.map((key) => ({ topic: 'facts', key, value: 'x', account: 'u_1' })),
       ),
     );
   await add('a', 'large', 'b');
@@ -48,6 +48,39 @@ it('a record that Kafka refuses because of its size stays in the outbox, and the
   while (sent.length < 5) await new Promise((resolve) => setTimeout(resolve, 5));
   await next.beforeApplicationShutdown();
   expect(sent.at(-1)).toBe('large');
+});
+
+it('a record is sent early although 10 000 of another account are before it, and those keep their order', async () => {
+  await db.database.query(
+    `TRUNCATE outbox; INSERT INTO outbox (topic, key, headers, value, account_id)
+     SELECT 'events', 'dc_busy', '{}', convert_to(n::text, 'UTF8'), 'u_busy' FROM generate_series(1, 10000) AS n;
+     INSERT INTO outbox (topic, key, headers, value, account_id) VALUES ('events', 'dc_other', '{}', 'other', 'u_other')`,
+  );
+  const sent: string[] = [];
+  const publisher = {
+    send: async (records: OutgoingRecord[]) => void sent.push(...records.map(({ value }) => String(value))),
+  } as unknown as Publisher;
+  const relay = new OutboxRelay(db.database, publisher, createLog('test', 'silent'));
+  relay.onApplicationBootstrap();
+  while (sent.length < 10_001) await new Promise((resolve) => setTimeout(resolve, 5));
+  await relay.beforeApplicationShutdown();
+  expect(sent.indexOf('other')).toBeLessThan(1000);
+  expect(sent.filter((value) => value !== 'other')).toEqual(Array.from({ length: 10_000 }, (_, n) => String(n + 1)));
+});
+
+it('a record is sent before the second megabyte of another account', async () => {
+  await db.database.query(
+    `TRUNCATE outbox; INSERT INTO outbox (topic, key, headers, value, account_id)
+     SELECT 'events', 'dc_busy', '{}', convert_to(repeat('x', 900000), 'UTF8'), 'u_busy' FROM generate_series(1, 50) AS n;
+     INSERT INTO outbox (topic, key, headers, value, account_id) VALUES ('events', 'dc_other', '{}', 'other', 'u_other')`,
+  );
+  const sent: string[] = [];
+  const publisher = { send: async (records: OutgoingRecord[]) => void sent.push(...records.map(({ key }) => key)) } as unknown as Publisher;
+  const relay = new OutboxRelay(db.database, publisher, createLog('test', 'silent'));
+  relay.onApplicationBootstrap();
+  while (sent.length < 51) await new Promise((resolve) => setTimeout(resolve, 5));
+  await relay.beforeApplicationShutdown();
+  expect(sent.indexOf('dc_other')).toBeLessThan(2);
 });
 
 it('a record that is not sent for half a minute is reported once, and its age is a metric; a refused one does not count', async () => {

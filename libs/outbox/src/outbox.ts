@@ -1,26 +1,35 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import type { PoolClient } from 'pg';
-import { Column, Entity, PrimaryGeneratedColumn } from 'typeorm';
-import { Database, Migration, type SchemaPart, type Session } from '#database';
+import { Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
+import { BYTEWISE_TEXT, Database, FairBatches, Migration, type SchemaPart, type Session } from '#database';
 import { isTooLarge, type OutgoingRecord, Publisher, shares } from '#messaging';
-import { EVENTS_TOPIC, OUTBOX_HEADER } from '#contracts';
+import { EVENTS_TOPIC, OUTBOX_HEADER, type UserId } from '#contracts';
 import { counter, gauge, LOG, type Log } from '#observability';
 
 /** The NOTIFY channel that wakes the relay. */
 export const CHANNEL = 'outbox';
 
-/** SQL that adds the records of `from`, with the columns topic, key, headers (text), value and n, in the order of n; a part of a larger statement. */
+/** A record of an account. The records of one topic and key belong to one account: only then do they keep their order. */
+export interface AccountRecord extends OutgoingRecord {
+  account: UserId;
+}
+
+/**
+ * SQL that adds the records of `from`, with the columns topic, key, account_id, headers (text or jsonb), value and n, in the order of n; a part of a
+ * larger statement.
+ */
 export const addedToOutbox = (from: string): string =>
-  `INSERT INTO outbox (topic, key, headers, value) SELECT topic, key, headers::jsonb, value FROM ${from} ORDER BY n`;
+  `INSERT INTO outbox (topic, key, account_id, headers, value) SELECT topic, key, account_id, headers::jsonb, value FROM ${from} ORDER BY n`;
 
 /** SQL that wakes the relay when the transaction is committed. */
 export const WAKE_RELAY = `pg_notify('${CHANNEL}', '')`;
 
-/** The columns of records, as arrays: text, text, text and bytea. */
-export const outboxColumns = (records: OutgoingRecord[]): [string[], string[], string[], (Buffer | null)[]] => [
+/** The columns of records, as arrays: text, text, text, text and bytea. */
+export const outboxColumns = (records: AccountRecord[]): [string[], string[], string[], string[], (Buffer | null)[]] => [
   records.map(({ topic }) => topic),
   records.map(({ key }) => key),
+  records.map(({ account }) => account),
   records.map(({ headers }) => JSON.stringify(headers ?? {})),
   records.map(({ value }) => (typeof value === 'string' ? Buffer.from(value) : value)),
 ];
@@ -29,9 +38,10 @@ export const outboxColumns = (records: OutgoingRecord[]): [string[], string[], s
  * Stores records for Kafka in the transaction of the change that they report: both are committed, or neither is. Call it
  * after the changed rows are written (and so locked); then the records of an entity keep the order of its changes.
  */
-export async function addToOutbox(transaction: Session, records: OutgoingRecord[]): Promise<void> {
+export async function addToOutbox(transaction: Session, records: AccountRecord[]): Promise<void> {
   if (records.length === 0) return;
-  const from = 'unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) WITH ORDINALITY AS record (topic, key, headers, value, n)';
+  const from =
+    'unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bytea[]) WITH ORDINALITY AS record (topic, key, account_id, headers, value, n)';
   await transaction.query({
     name: 'outbox-add',
     text: `WITH added AS (${addedToOutbox(from)}) SELECT ${WAKE_RELAY}`,
@@ -41,6 +51,7 @@ export async function addToOutbox(transaction: Session, records: OutgoingRecord[
 
 /** A record for Kafka that the relay has not sent yet. */
 @Entity('outbox')
+@Index('outbox_turn', ['account_id', 'id'], { where: 'NOT refused' })
 export class OutboxRecord {
   @PrimaryGeneratedColumn('identity', { type: 'bigint', generatedIdentity: 'ALWAYS' })
   id!: number;
@@ -63,6 +74,10 @@ export class OutboxRecord {
   /** Kafka refuses it because of its size: it is sent again when a service starts. */
   @Column('boolean', { default: false })
   refused!: boolean;
+
+  /** null: written by an older version. */
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  account_id!: UserId | null;
 }
 
 class CreateOutbox1795305600000 extends Migration {
@@ -84,10 +99,22 @@ class AddRefusalsToOutbox1796000000000 extends Migration {
   readonly sql = 'ALTER TABLE outbox ADD COLUMN refused boolean NOT NULL DEFAULT false';
 }
 
+class AddAccountsToOutbox1796860800000 extends Migration {
+  readonly sql = `
+    ALTER TABLE outbox ADD COLUMN account_id text COLLATE "C";
+    -- the oldest of each account
+    CREATE INDEX outbox_turn ON outbox (account_id, id) WHERE NOT refused`;
+}
+
 /** The table of the outbox, for the schema of an app that has one. */
 export const outboxSchema: SchemaPart = {
   entities: [OutboxRecord],
-  migrations: [CreateOutbox1795305600000, AddTimesToOutbox1795910400001, AddRefusalsToOutbox1796000000000],
+  migrations: [
+    CreateOutbox1795305600000,
+    AddTimesToOutbox1795910400001,
+    AddRefusalsToOutbox1796000000000,
+    AddAccountsToOutbox1796860800000,
+  ],
 };
 
 interface Row {
@@ -98,7 +125,6 @@ interface Row {
   value: Buffer | null;
 }
 
-const BATCH = 500;
 /** A notification can get lost with its connection; then a record waits this long. */
 const POLL_MS = 1000;
 const LOCK_RETRY_MS = 1000;
@@ -124,12 +150,21 @@ const recordOf = ({ id, topic, key, headers, value }: Row): OutgoingRecord => ({
 });
 
 /**
- * Sends the records of the outbox to Kafka, in the order of their ids, and deletes them once Kafka has acknowledged them. One relay per
- * database is active at a time (an advisory lock), so the order holds with several replicas, too. After a crash
- * between the two steps, records are sent again; their readers recognise them by their ids.
+ * Sends the records of the outbox to Kafka, those of an account in the order of their ids, and deletes them once Kafka has acknowledged them. While
+ * many wait, the accounts take turns. One relay per database is active at a time (an advisory lock), so the order holds with several replicas, too.
+ * After a crash between the two steps, records are sent again; their readers recognise them by their ids.
  */
 @Injectable()
 export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly batches = new FairBatches<Row>({
+    name: 'outbox',
+    table: 'outbox',
+    columns: 'id, topic, key, headers, value',
+    key: 'id',
+    order: 'id',
+    bytes: 'coalesce(octet_length(value), 0)',
+    indexed: 'NOT refused',
+  });
   private stopping = false;
   private delayed = false;
   private looking: NodeJS.Timeout | undefined;
@@ -200,11 +235,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
     while (!this.stopping) {
       // set up before the query, so that a record that is added meanwhile wakes the relay
       const woken = this.sleep(POLL_MS);
-      const { rows } = await client.query<Row>({
-        name: 'outbox-next',
-        text: 'SELECT id, topic, key, headers, value FROM outbox WHERE NOT refused ORDER BY id LIMIT $1',
-        values: [BATCH],
-      });
+      const { rows, isFull } = await this.batches.next(client);
       if (rows.length === 0) {
         await woken;
         continue;
@@ -213,7 +244,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         const sent = await this.send(share);
         await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [sent.map(({ id }) => id)] });
       }
-      if (rows.length < BATCH) await sleep(GATHER_MS);
+      if (!isFull) await sleep(GATHER_MS);
     }
   }
 

@@ -63,7 +63,7 @@ export class ConnectionsRepository {
       for (const source of rows) states.push(sourceState(await this.sources.reread(transaction, ownerId, source.id)));
       await addToOutbox(
         transaction,
-        states.map((state) => recordOf(emitterChanged, state, state.emitter_id)),
+        states.map((state) => ({ ...recordOf(emitterChanged, state, state.emitter_id), account: ownerId })),
       );
       return { row, states };
     });

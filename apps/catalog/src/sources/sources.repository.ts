@@ -319,7 +319,7 @@ export class SourcesRepository {
   }
 
   private publish(transaction: Transaction, state: EmitterState): Promise<void> {
-    return addToOutbox(transaction, [recordOf(emitterChanged, state, state.emitter_id)]);
+    return addToOutbox(transaction, [{ ...recordOf(emitterChanged, state, state.emitter_id), account: state.owner_id }]);
   }
 }
 

@@ -93,7 +93,7 @@ export class WorkflowsRepository {
   private publish(transaction: Transaction, rows: WorkflowRow[]): Promise<void> {
     return addToOutbox(
       transaction,
-      rows.map((row) => recordOf(emitterChanged, workflowState(row), row.id)),
+      rows.map((row) => ({ ...recordOf(emitterChanged, workflowState(row), row.id), account: row.owner_id })),
     );
   }
 }

@@ -45,7 +45,7 @@ export class OwnerNotices extends Notices {
     await this.report(webhookId, async () => {
       await this.database.transaction(async (transaction) => {
         if (await this.webhooks.beginFailureReport(transaction, webhookId, REPORT_EVERY_MS))
-          await addToOutbox(transaction, [{ topic: EVENTS_TOPIC, ...report }]);
+          await addToOutbox(transaction, [{ topic: EVENTS_TOPIC, ...report, account: ownerId }]);
       });
     });
   }
@@ -63,7 +63,7 @@ export class OwnerNotices extends Notices {
       raised_at_ms: Date.now(),
     };
     await this.report(id, () =>
-      this.database.transaction((transaction) => addToOutbox(transaction, [recordOf(errorRaised, fact, ownerId)])),
+      this.database.transaction((transaction) => addToOutbox(transaction, [{ ...recordOf(errorRaised, fact, ownerId), account: ownerId }])),
     );
   }
 

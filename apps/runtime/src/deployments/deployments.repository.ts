@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { SourceId } from '#contracts';
 import { Database, Lookups, type Transaction } from '#database';
-import type { OutgoingRecord } from '#messaging';
-import { addToOutbox } from '#outbox';
+import { type AccountRecord, addToOutbox } from '#outbox';
 import { DeploymentRow } from './deployment.entity.js';
 import type { DeployedState } from './hook-runs.js';
 
@@ -65,7 +64,7 @@ export class DeploymentsRepository {
   }
 
   /** Counts a run that ended its process; returns how many there were in a row. `report`: of an active source, stored with the new count. */
-  async countKill(sourceId: string, report: (kills: number) => OutgoingRecord[]): Promise<number> {
+  async countKill(sourceId: string, report: (kills: number) => AccountRecord[]): Promise<number> {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<{ kills_in_row: number; active: boolean }>(
         'UPDATE deployment SET kills_in_row = kills_in_row + 1 WHERE source_id = $1 RETURNING kills_in_row, active',

@@ -11,7 +11,8 @@ afterAll(() => db.drop());
 
 it('stores the report of an exceeded quota once a day for each source, in the outbox', async () => {
   const quotas = new QuotasRepository(db.database);
-  const notify = (source: string) => quotas.addNotice(source, { topic: 'events', key: source, headers: { a: 'b' }, value: 'over quota' });
+  const notify = (source: string) =>
+    quotas.addNotice(source, { topic: 'events', key: source, headers: { a: 'b' }, value: 'over quota', account: 'u_1' });
   await Promise.all(['dc_1', 'dc_1', 'dc_2'].map(notify));
   await notify('dc_1');
   const { rows } = await db.database.query('SELECT topic, key, headers, value FROM outbox ORDER BY key');

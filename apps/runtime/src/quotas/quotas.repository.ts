@@ -2,8 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { SourceId, UserId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
-import type { OutgoingRecord } from '#messaging';
-import { addedToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
+import { type AccountRecord, addedToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
 
 /** The usage of an account's runs on a day (UTC). */
 @Entity('usage')
@@ -61,9 +60,9 @@ export class QuotasRepository {
   }
 
   /** Stores the event for Kafka, the first time on a day. One statement: it follows each run that is skipped. */
-  async addNotice(sourceId: string, event: OutgoingRecord): Promise<void> {
+  async addNotice(sourceId: string, event: AccountRecord): Promise<void> {
     const records =
-      '(SELECT record.* FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) WITH ORDINALITY AS record (topic, key, headers, value, n), first) AS record';
+      '(SELECT record.* FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[]) WITH ORDINALITY AS record (topic, key, account_id, headers, value, n), first) AS record';
     await this.database.query({
       name: 'quota-notice',
       text: `WITH first AS (

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { SourceId, UserId } from '#contracts';
-import type { OutgoingRecord } from '#messaging';
+import type { AccountRecord } from '#outbox';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QuotasRepository } from './quotas.repository.js';
 
@@ -44,7 +44,7 @@ export class Quotas {
   }
 
   /** Reports that a run was skipped, once per day and source. */
-  notify(sourceId: SourceId, event: OutgoingRecord): Promise<void> {
+  notify(sourceId: SourceId, event: AccountRecord): Promise<void> {
     return this.quotas.addNotice(sourceId, event);
   }
 }

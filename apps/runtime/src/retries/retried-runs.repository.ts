@@ -92,7 +92,7 @@ export class RetriedRunsRepository extends DueRows {
       });
       await addToOutbox(
         transaction,
-        rows.map(({ request }) => recordOf(executeRun, request, request.owner_id)),
+        rows.map(({ request }) => ({ ...recordOf(executeRun, request, request.owner_id), account: request.owner_id })),
       );
       return rows.length;
     });

@@ -1,5 +1,6 @@
 import { EVENTS_TOPIC, type FinishedRun, runFinished, type RunRequest, type SourceId, type UserId } from '#contracts';
 import { type OutgoingRecord, recordOf } from '#messaging';
+import type { AccountRecord } from '#outbox';
 import { endedAttempt } from '../retries/next-attempt.js';
 import type { EndedAttempt } from '../retries/retried-runs.repository.js';
 import type { ComponentDescription, Emit, RunError, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
@@ -80,15 +81,15 @@ export function runEffects(
 }
 
 /** The event on `$errors` of a run that was skipped because of the account's quota. */
-export function overQuota(run: DueRun): OutgoingRecord {
+export function overQuota(run: DueRun): AccountRecord {
   const error = plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC");
-  return { topic: EVENTS_TOPIC, ...errorRecord(run, error) };
+  return { topic: EVENTS_TOPIC, ...errorRecord(run, error), account: run.owner_id };
 }
 
 /** The event on `$errors` of a source that is about to be switched off because its runs keep ending their processes. */
-export function switchedOff(run: DueRun, reason: string): OutgoingRecord {
+export function switchedOff(run: DueRun, reason: string): AccountRecord {
   const error = plainError('SourceSwitchedOff', `the source is switched off: ${reason}; enable it again when its component is fixed`);
-  return { topic: EVENTS_TOPIC, ...errorRecord(run, error) };
+  return { topic: EVENTS_TOPIC, ...errorRecord(run, error), account: run.owner_id };
 }
 
 /** The effects stored instead if the database rejects those of a run: nothing may be dropped silently, or retried forever. */

@@ -47,7 +47,7 @@ beforeEach(() =>
 );
 
 const finish = (run_id: string, effects: Partial<RunEffects>, trigger: 'manual' | 'timer' = 'manual') =>
-  runs.finish({ run_id, source_id: SOURCE, trigger }, { ...nothing, ...effects });
+  runs.finish({ run_id, source_id: SOURCE, owner_id: ACCOUNT, trigger }, { ...nothing, ...effects });
 const outbox = async () =>
   (await fresh.database.query<{ value: Buffer }>('SELECT value FROM outbox ORDER BY id')).rows.map(({ value }) => value.toString());
 
@@ -134,7 +134,7 @@ describe('the effects of a run', () => {
   });
 
   it('list a run that was skipped once', async () => {
-    const run = { run_id: 'skipped', source_id: SOURCE, trigger: 'event' as const };
+    const run = { run_id: 'skipped', source_id: SOURCE, owner_id: ACCOUNT, trigger: 'event' as const };
     for (let n = 0; n < 2; n++) await runs.leaveOut(run, skippedEntry(run, 'over quota', Date.now()));
     const { total, rows } = await runs.page(SOURCE, { limit: 9 });
     expect([total, rows[0]?.status, rows[0]?.error]).toEqual([1, 'skipped', expect.stringContaining('over quota')]);

@@ -2,8 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { RunRequest, SourceId, UserId } from '#contracts';
 import { Database, JointWrites, Lookups, type Session } from '#database';
-import type { OutgoingRecord } from '#messaging';
-import { addedToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
+import { type AccountRecord, addedToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
 import { removedFromQueue } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
@@ -21,15 +20,15 @@ const MOST_TOGETHER = 64;
 
 /** A run that has ended. `entry`: null if it is not listed. */
 interface EndedRun {
-  run: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>;
+  run: Pick<RunRequest, 'run_id' | 'source_id' | 'owner_id' | 'trigger'>;
   entry: RunEntry | null;
-  records: OutgoingRecord[];
+  records: AccountRecord[];
 }
 
 const endedRun = ({ run, effects: { entry, records } }: { run: EndedRun['run']; effects: RunEffects }): EndedRun => ({
   run,
   entry,
-  records,
+  records: records.map((record) => ({ ...record, account: run.owner_id })),
 });
 
 /** Whether the run changes no other tables than those that every run changes. */
@@ -78,7 +77,7 @@ export class RunsRepository {
    * Writes the run's effects, each table through its repository, in one transaction with other runs that end at the same time. Returns false if they
    * are already written: a run is executed at least once.
    */
-  async finish(run: Pick<RunRequest, 'run_id' | 'source_id' | 'trigger'>, effects: RunEffects): Promise<boolean> {
+  async finish(run: EndedRun['run'], effects: RunEffects): Promise<boolean> {
     const written = await this.ended.add({ run, effects });
     if (written && effects.entry && this.trims.isDue(run.source_id)) await this.trim(run.source_id);
     return written;
@@ -208,8 +207,8 @@ export class RunsRepository {
                FROM ended JOIN done USING (run_id) WHERE status IS NOT NULL ORDER BY n
              ), sent AS (
                ${addedToOutbox(
-                 `unnest($10::text[], $11::text[], $12::text[], $13::text[], $14::bytea[])
-                 WITH ORDINALITY AS record (run_id, topic, key, headers, value, n) JOIN done USING (run_id)`,
+                 `unnest($10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bytea[])
+                 WITH ORDINALITY AS record (run_id, topic, key, account_id, headers, value, n) JOIN done USING (run_id)`,
                )}
              ), dequeued AS (
                ${removedFromQueue('$1')}

@@ -27,7 +27,7 @@ export class Ticker extends DueWork {
       const now = new Date();
       await addToOutbox(
         transaction,
-        due.map((timer) => recordOf(executeRun, tickRun(timer), timer.owner_id)),
+        due.map((timer) => ({ ...recordOf(executeRun, tickRun(timer), timer.owner_id), account: timer.owner_id })),
       );
       return due.map(({ source_id, prop, schedule, next_run_at }) => {
         const next = nextTick(schedule, phaseOf(source_id, prop), next_run_at, now);

@@ -1,0 +1,124 @@
+import type { QueryResultRow } from 'pg';
+import type { Session } from './database.js';
+
+/** The rows of a batch. */
+const MOST_ROWS = 500;
+/** The bytes of a batch; its last row may exceed them. A batch is in the memory of the process, and the rows of others wait for it. */
+const MOST_BYTES = 1024 * 1024;
+/** The bytes of an account's turn; its last row may exceed them. */
+const TURN_BYTES = 64 * 1024;
+/** The accounts that take turns in one batch. */
+const ACCOUNTS = 100;
+
+/** A table whose rows wait to be handled in an order, with the account of each in its column `account_id`. All but `name` are SQL. */
+export interface WaitingRows<Row> {
+  /** Names the prepared statements. */
+  name: string;
+  table: string;
+  /** The columns of the result. */
+  columns: string;
+  /** The column that identifies a row; one of the columns of the result. */
+  key: keyof Row & string;
+  /** The column of the order. The table has an index on it, and one on account_id and this column. */
+  order: string;
+  /** The size of a row. It must not read the value. */
+  bytes: string;
+  /** Which rows are in the index on account_id; absent: all. */
+  indexed?: string;
+  /** Which rows can be handled; absent: all. */
+  due?: string;
+}
+
+/**
+ * Batches of rows that wait. As long as all of them fit into one batch, it has them in their order. Otherwise the accounts take turns:
+ *
+ *   a batch = the first rows of each of a hundred accounts, then the oldest rows of all
+ *
+ * The next batch continues with the accounts that follow. So the rows of an account with few of them do not wait for all the rows of another, and the
+ * oldest row never waits forever. The rows of one account keep their order.
+ *
+ * Rows without an account come from an older version. While there are any, all rows keep their order, because an entity may have rows of both kinds.
+ */
+export class FairBatches<Row extends QueryResultRow> {
+  private readonly oldestFirst: string;
+  private readonly inTurns: string;
+  /** The last account of the last batch in turns. */
+  private after = '';
+
+  constructor(private readonly waiting: WaitingRows<Row>) {
+    this.oldestFirst = oldestFirst(waiting);
+    this.inTurns = inTurns(waiting);
+  }
+
+  /** The next batch. Its rows must be deleted, or must not be due any more, before the next call; otherwise it returns them again. */
+  async next(session: Pick<Session, 'query'>): Promise<{ rows: Row[]; isFull: boolean }> {
+    const { rows: oldest } = await session.query<Row & { row_bytes: number }>({
+      name: `${this.waiting.name}-oldest`,
+      text: this.oldestFirst,
+      values: [],
+    });
+    const isFull = oldest.length === MOST_ROWS || oldest.reduce((sum, { row_bytes }) => sum + row_bytes, 0) >= MOST_BYTES;
+    if (!isFull) return { rows: oldest, isFull };
+    const first = await this.nextTurns(session);
+    const { key } = this.waiting;
+    const keys = new Set<unknown>(first.map((row): unknown => row[key]));
+    return { rows: [...first, ...oldest.filter((row) => !keys.has(row[key]))], isFull };
+  }
+
+  private async nextTurns(session: Pick<Session, 'query'>): Promise<Row[]> {
+    const read = async (): Promise<(Row & { turn_of: string })[]> =>
+      (await session.query<Row & { turn_of: string }>({ name: `${this.waiting.name}-turns`, text: this.inTurns, values: [this.after] }))
+        .rows;
+    let rows = await read();
+    if (rows.length === 0 && this.after !== '') {
+      this.after = '';
+      rows = await read();
+    }
+    this.after = rows.at(-1)?.turn_of ?? '';
+    // an account without a due row has a row without values
+    return rows.filter((row) => row[this.waiting.key] !== null);
+  }
+}
+
+/** The parts of the statements. */
+type Sql = Omit<WaitingRows<unknown>, 'name' | 'key'>;
+
+const isIndexed = ({ indexed = 'true' }: Sql): string => `(${indexed})`;
+const isDue = ({ indexed = 'true', due = 'true' }: Sql): string => `(${indexed}) AND (${due})`;
+
+/** The bytes of the rows before a row. Rows of the same rank in the order count, too. */
+const bytesBefore = (order: string): string =>
+  `coalesce(sum(row_bytes) OVER (ORDER BY ${order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)`;
+
+/** The first due rows among those that `of` selects, with their sizes, as many as fit into `bytes`, and one more. */
+function firstRows(waiting: Sql, { of, rows, bytes }: { of: string; rows: string; bytes: number }): string {
+  const { table, columns, order, bytes: size } = waiting;
+  return `SELECT * FROM (
+            SELECT *, ${bytesBefore('row_order')} AS before FROM (
+              SELECT ${columns}, ${order} AS row_order, ${size} AS row_bytes FROM ${table} WHERE ${of} AND ${isDue(waiting)} ORDER BY ${order} LIMIT ${rows}
+            ) AS limited
+          ) AS summed WHERE before < ${bytes}`;
+}
+
+const oldestFirst = (waiting: Sql): string =>
+  `${firstRows(waiting, { of: 'true', rows: String(MOST_ROWS), bytes: MOST_BYTES })} ORDER BY row_order`;
+
+/** Steps from account to account, because a million rows of one may precede the first row of another. @param $1 the account before the first one */
+function inTurns(waiting: Sql): string {
+  const { table } = waiting;
+  const first = (after: string): string =>
+    `SELECT account_id FROM ${table} WHERE account_id > ${after} AND ${isIndexed(waiting)} ORDER BY account_id LIMIT 1`;
+  const rows = `(SELECT greatest(1, ${MOST_ROWS} / count(*)) FROM turn)`;
+  return `WITH RECURSIVE turn (turn_of, n) AS (
+            SELECT (${first('$1')}), 1
+            UNION ALL
+            SELECT (${first('turn_of')}), n + 1 FROM turn WHERE turn_of IS NOT NULL AND n < ${ACCOUNTS}
+          ), taken AS (
+            SELECT turn_of, own.* FROM turn LEFT JOIN LATERAL (
+              ${firstRows(waiting, { of: 'account_id = turn_of', rows, bytes: TURN_BYTES })}
+            ) AS own ON true WHERE turn_of IS NOT NULL
+          )
+          SELECT * FROM (SELECT *, ${bytesBefore('turn_of, row_order')} AS before_all FROM taken) AS summed
+          WHERE before_all < ${MOST_BYTES} AND NOT EXISTS (SELECT FROM ${table} WHERE account_id IS NULL AND ${isDue(waiting)})
+          ORDER BY turn_of, row_order`;
+}
