@@ -14,6 +14,7 @@ import { CreateRuntime1795305600004 } from './migrations/0001-create-runtime.js'
 import { CreateRetriedRun1795564800000 } from './migrations/0002-create-retried-run.js';
 import { IndexDeploymentsOfOwner1795737600004 } from './migrations/0003-index-deployments-of-owner.js';
 import { NameRunsOfTimers1796256000001 } from './migrations/0004-name-runs-of-timers.js';
+import { NameAccountsOfWaitingEmits1796860800001 } from './migrations/0005-name-accounts-of-waiting-emits.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, {
   entities: [
@@ -36,5 +37,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     CreateRetriedRun1795564800000,
     IndexDeploymentsOfOwner1795737600004,
     NameRunsOfTimers1796256000001,
+    NameAccountsOfWaitingEmits1796860800001,
   ],
 });

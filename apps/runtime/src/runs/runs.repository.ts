@@ -107,7 +107,7 @@ export class RunsRepository {
       for (const { run, effects } of ended) {
         await this.state.writeDb(transaction, run.source_id, effects.db);
         if (effects.dedupe) await this.state.writeDedupe(transaction, run.source_id, effects.dedupe);
-        await this.waiting.add(transaction, run.source_id, effects.waiting);
+        await this.waiting.add(transaction, run, effects.waiting);
         if (run.trigger === 'timer') await this.timers.resume(transaction, run.source_id, run.run_id);
       }
       for (const { run } of ended.filter(({ effects }) => effects.final)) {

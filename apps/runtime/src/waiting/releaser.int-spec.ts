@@ -42,8 +42,8 @@ describe('emits that wait', () => {
   /** Emits that become due one after the other, the last of them in this many seconds. */
   const wait = (emitIds: string[], lastInSeconds = -1) =>
     fresh.database.query(
-      `INSERT INTO waiting_emit (emit_id, source_id, due_at, headers, value)
-       SELECT id, $1, now() + ($3 - (cardinality($2::text[]) - n)) * interval '1 second', jsonb_build_object('ce_id', id), convert_to(id, 'UTF8')
+      `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value)
+       SELECT id, $1, 'u_1', now() + ($3 - (cardinality($2::text[]) - n)) * interval '1 second', jsonb_build_object('ce_id', id), convert_to(id, 'UTF8')
        FROM unnest($2::text[]) WITH ORDINALITY AS emit (id, n)`,
       [SOURCE, emitIds, lastInSeconds],
     );
@@ -64,6 +64,24 @@ describe('emits that wait', () => {
     expect(store.asked).toEqual(['c', 'a', 'b'].map((emit_id) => ({ emitter_id: SOURCE, emit_id })));
     const { rows } = await fresh.database.query('SELECT headers FROM outbox ORDER BY id LIMIT 1');
     expect(rows).toEqual([{ headers: { ce_id: 'c' } }]);
+  });
+
+  it('of an account with few of them are among the first, although 10 000 of another one are due before them', async () => {
+    await wait(Array.from({ length: 10_000 }, (_, n) => `e${n}`));
+    await fresh.database.query(
+      `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value) VALUES ('other', 'dc_2', 'u_2', now() - interval '1 s', '{}', 'x')`,
+    );
+    await replica().handleDue();
+    const { rows } = await fresh.database.query("SELECT FROM outbox WHERE key = 'dc_2' AND account_id = 'u_2'");
+    expect(rows).toHaveLength(1);
+    expect(await emitted()).toEqual(Array.from({ length: 500 }, (_, n) => `e${n}`));
+  });
+
+  it('are few at a time if they are large', async () => {
+    await wait(['a', 'b', 'c']);
+    await fresh.database.query("UPDATE waiting_emit SET value = convert_to(repeat('x', 900000), 'UTF8')");
+    expect([await replica().handleDue(), await replica().handleDue()]).toEqual([2, 1]);
+    expect(await left()).toEqual([]);
   });
 
   it('are dropped when they were withdrawn', async () => {

@@ -23,9 +23,9 @@ export class Releaser extends DueWork {
     super(waiting, log, { batch: BATCH, failure: 'waiting-emits.interrupted' });
   }
 
-  /** Emits the due events, at most one batch, and returns their number. */
+  /** Emits the next due events and returns their number. */
   async handleDue(): Promise<number> {
-    const due = await this.waiting.due(BATCH);
+    const due = await this.waiting.due();
     if (due.length === 0) return 0;
     const withdrawn = await this.withdrawn(due);
     const { emitted, dropped } = await this.waiting.release(due, withdrawn);

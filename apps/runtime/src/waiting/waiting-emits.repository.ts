@@ -1,15 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { EVENTS_TOPIC, type SourceId, type WaitingEmitKey } from '#contracts';
-import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+import { EVENTS_TOPIC, type RunRequest, type SourceId, type UserId, type WaitingEmitKey } from '#contracts';
+import { BYTEWISE_TEXT, Database, FairBatches, type Transaction } from '#database';
 import type { EventToProduce } from '#events';
-import { addToOutbox } from '#outbox';
+import { addedToOutbox, WAKE_RELAY } from '#outbox';
 import { DueRows } from '#due-work';
 
 /** An emit that waits for its `delivery_ts`: the whole record of the event, ready to be produced. */
 @Entity('waiting_emit')
 @Index('waiting_emit_due', ['due_at'])
 @Index('waiting_emit_source', ['source_id'])
+@Index('waiting_emit_turn', ['account_id', 'due_at'])
 export class WaitingEmit {
   @PrimaryColumn(BYTEWISE_TEXT)
   emit_id!: string;
@@ -25,6 +26,10 @@ export class WaitingEmit {
 
   @Column('bytea')
   value!: Buffer;
+
+  /** null: written by an older version. */
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  account_id!: UserId | null;
 }
 
 /** An emit that waits for its `delivery_ts`. */
@@ -35,32 +40,40 @@ export interface NewWaitingEmit {
   record: EventToProduce;
 }
 
-interface ReleasedRow {
-  emit_id: string;
-  source_id: SourceId;
-  headers: Record<string, string>;
-  value: Buffer;
-}
-
 /** Emits that wait for their `delivery_ts`. Prepared SQL: several times a second, and for the locks. */
 @Injectable()
 export class WaitingEmitsRepository extends DueRows {
+  private readonly batches = new FairBatches<WaitingEmitKey>({
+    name: 'waiting',
+    table: 'waiting_emit',
+    columns: 'emit_id, source_id AS emitter_id',
+    key: 'emit_id',
+    order: 'due_at',
+    bytes: 'octet_length(value)',
+    due: 'due_at <= now()',
+  });
+
   constructor(private readonly database: Database) {
     super();
   }
 
-  async add(transaction: Transaction, sourceId: string, emits: NewWaitingEmit[]): Promise<void> {
+  async add(
+    transaction: Transaction,
+    { source_id, owner_id }: Pick<RunRequest, 'source_id' | 'owner_id'>,
+    emits: NewWaitingEmit[],
+  ): Promise<void> {
     if (emits.length === 0) return;
     await transaction.query({
       name: 'waiting-put',
-      text: `INSERT INTO waiting_emit (emit_id, source_id, due_at, headers, value)
-             SELECT emit_id, $1, to_timestamp(due / 1000.0), headers, value FROM unnest($2::text[], $3::float8[], $4::jsonb[], $5::bytea[]) AS w (emit_id, due, headers, value)`,
+      text: `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value)
+             SELECT emit_id, $1, $6, to_timestamp(due / 1000.0), headers, value FROM unnest($2::text[], $3::float8[], $4::jsonb[], $5::bytea[]) AS w (emit_id, due, headers, value)`,
       values: [
-        sourceId,
+        source_id,
         emits.map(({ emit_id }) => emit_id),
         emits.map(({ due_at_ms }) => due_at_ms),
         emits.map(({ record }) => JSON.stringify(record.headers)),
         emits.map(({ record }) => record.value),
+        owner_id,
       ],
     });
     this.scheduled(transaction, Math.min(...emits.map(({ due_at_ms }) => due_at_ms)) - Date.now());
@@ -79,36 +92,30 @@ export class WaitingEmitsRepository extends DueRows {
     await transaction.rows(WaitingEmit).delete({ source_id: sourceId });
   }
 
-  /** Due emits, oldest first. Another replica may find the same ones. */
-  async due(limit: number): Promise<WaitingEmitKey[]> {
-    const { rows } = await this.database.query<WaitingEmitKey>({
-      name: 'waiting-due',
-      text: 'SELECT source_id AS emitter_id, emit_id FROM waiting_emit WHERE due_at <= now() ORDER BY due_at LIMIT $1',
-      values: [limit],
-    });
-    return rows;
+  /** The next due emits: the oldest ones, or, while many are due, those whose turn it is. Another replica may find the same ones. */
+  async due(): Promise<WaitingEmitKey[]> {
+    const { rows } = await this.batches.next(this.database);
+    return rows.map(({ emitter_id, emit_id }) => ({ emitter_id, emit_id }));
   }
 
   /** Moves these emits into the outbox, oldest first, and drops the withdrawn ones. Only the transaction that deletes a row emits it. */
   async release(emits: WaitingEmitKey[], withdrawn: WaitingEmitKey[]): Promise<{ emitted: number; dropped: number }> {
-    const unwanted = new Set(withdrawn.map(({ emit_id }) => emit_id));
-    return this.database.transaction(async (transaction) => {
-      const { rows } = await transaction.query<ReleasedRow>({
-        name: 'waiting-release',
-        // skips rows that another replica has locked: two replicas waiting for each other's rows would deadlock
-        text: `WITH released AS (
-                 DELETE FROM waiting_emit WHERE emit_id IN (SELECT emit_id FROM waiting_emit WHERE emit_id = ANY ($1) FOR UPDATE SKIP LOCKED)
-                 RETURNING emit_id, source_id, headers, value, due_at
-               )
-               SELECT emit_id, source_id, headers, value FROM released ORDER BY due_at, emit_id`,
-        values: [emits.map(({ emit_id }) => emit_id)],
-      });
-      const wanted = rows.filter(({ emit_id }) => !unwanted.has(emit_id));
-      await addToOutbox(
-        transaction,
-        wanted.map(({ source_id, headers, value }) => ({ topic: EVENTS_TOPIC, key: source_id, headers, value })),
-      );
-      return { emitted: wanted.length, dropped: rows.length - wanted.length };
+    const { rows } = await this.database.query<{ emitted: number; dropped: number }>({
+      name: 'waiting-release',
+      // skips rows that another replica has locked: two replicas waiting for each other's rows would deadlock
+      text: `WITH released AS (
+               DELETE FROM waiting_emit WHERE emit_id IN (SELECT emit_id FROM waiting_emit WHERE emit_id = ANY ($1) FOR UPDATE SKIP LOCKED)
+               RETURNING emit_id, source_id, account_id, headers, value, due_at
+             ), wanted AS (
+               SELECT $3::text AS topic, source_id AS key, account_id, headers, value, row_number() OVER (ORDER BY due_at, emit_id) AS n
+               FROM released WHERE emit_id <> ALL ($2)
+             ), added AS (
+               ${addedToOutbox('wanted')}
+             )
+             SELECT emitted::int, (total - emitted)::int AS dropped, ${WAKE_RELAY}
+             FROM (SELECT count(*) AS total FROM released) AS r, (SELECT count(*) AS emitted FROM wanted) AS w`,
+      values: [emits.map(({ emit_id }) => emit_id), withdrawn.map(({ emit_id }) => emit_id), EVENTS_TOPIC],
     });
+    return rows[0]!;
   }
 }
