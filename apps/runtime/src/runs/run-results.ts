@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { type RunRequest, switchOffSource } from '#contracts';
 import { isOfData, isTransient } from '#database';
-import { AccountPace, MS_PER_UNIT } from '#fairness';
+import { AccountPace, BYTES_PER_UNIT } from '#fairness';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
@@ -11,6 +11,7 @@ import { Quotas } from '../quotas/quotas.js';
 import type { ComponentDescription, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
+import { additionalUnits, bytesOfDb, KILLED } from './run-cost.js';
 import { notKept, type RunEffects, runEffects, skippedEntry, switchedOff } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { DB_PROP, keepsOrder, type RunSource } from './run-sources.js';
@@ -21,8 +22,6 @@ const LONGEST_PAUSE_MS = 16_000;
 
 /** A source is switched off after this many consecutive runs that ended their process. */
 const KILLS_IN_ROW = 3;
-/** Runs that ended their process. */
-export const KILLED: RunStatus[] = ['memory', 'crashed', 'killed', 'timeout'];
 
 /** The part of a source that the outcome of a run needs. */
 export interface StoredSource extends Pick<RunSource, 'state'> {
@@ -56,6 +55,7 @@ export class RunResults {
       hasDb ? this.state.loadDb(state.source_id) : {},
       description.dedupe === null ? {} : this.state.loadDedupe(state.source_id),
     ]);
+    this.pace.spend(state.owner_id, bytesOfDb(db) / BYTES_PER_UNIT);
     return isDone ? null : { db, dedupe };
   }
 
@@ -70,22 +70,23 @@ export class RunResults {
       await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, attempt: null, final: true });
   }
 
-  /**
-   * Returns false if the outcome of this run is already stored. If the database refuses the data, an error event is stored instead.
-   * @param before the dedupe state with which the run started
-   */
-  async store(run: DueRun, { state, description }: StoredSource, outcome: RunOutcome, before: DedupeState): Promise<boolean> {
-    const source = { sourceId: state.source_id, ownerId: state.owner_id, version: state.version };
-    const settings = { counted: this.quotas.counted, schedule: this.config.retrySchedule };
+  /** The effects of the outcome. Counts the cost of the run. @param before the dedupe state with which the run started */
+  effects(run: DueRun, source: StoredSource, outcome: RunOutcome, before: DedupeState): RunEffects {
     const begun = performance.now();
-    const effects = runEffects(run, source, description, outcome, before, settings);
-    this.pace.spend(run.owner_id, (performance.now() - begun) / MS_PER_UNIT);
+    const effects = this.effectsOf(run, source, outcome, before);
+    const ms = outcome.mainMs + performance.now() - begun;
+    this.pace.spendOn('run', run.owner_id, additionalUnits(outcome.status, effects, ms));
+    return effects;
+  }
+
+  /** Returns false if the outcome of this run is already stored. If the database refuses the data, an error event is stored instead. */
+  async store(run: DueRun, source: StoredSource, outcome: RunOutcome, effects: RunEffects): Promise<boolean> {
     try {
       return await this.write(run, effects);
     } catch (error) {
       if (!isOfData(error)) throw error;
-      this.log.error({ run_id: run.run_id, source_id: state.source_id, err: error }, 'run.not-kept');
-      return this.write(run, runEffects(run, source, { dedupe: null }, notKept(outcome), before, settings));
+      this.log.error({ run_id: run.run_id, source_id: run.source_id, err: error }, 'run.not-kept');
+      return this.write(run, this.effectsOf(run, { ...source, description: { dedupe: null } }, notKept(outcome), {}));
     }
   }
 
@@ -101,6 +102,11 @@ export class RunResults {
     );
     if (kills < KILLS_IN_ROW) return;
     await this.messages.request(switchOffSource, { owner_id, id: source_id, reason: reasonOf(kills) }, { key: owner_id });
+  }
+
+  private effectsOf(run: DueRun, { state, description }: StoredSource, outcome: RunOutcome, before: DedupeState): RunEffects {
+    const source = { sourceId: state.source_id, ownerId: state.owner_id, version: state.version };
+    return runEffects(run, source, description, outcome, before, { counted: this.quotas.counted, schedule: this.config.retrySchedule });
   }
 
   /** The component may have changed other systems: waits for a database that is down for a moment, rather than repeat the run. */

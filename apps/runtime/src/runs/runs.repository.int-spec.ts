@@ -51,6 +51,47 @@ const finish = (run_id: string, effects: Partial<RunEffects>, trigger: 'manual' 
 const outbox = async () =>
   (await fresh.database.query<{ value: Buffer }>('SELECT value FROM outbox ORDER BY id')).rows.map(({ value }) => value.toString());
 
+/** The outcome of a run of this account with an event of this size. */
+const finishOf = (owner_id: UserId, run_id: string, bytes: number) =>
+  runs.finish(
+    { run_id, source_id: `dc_${run_id}`, owner_id, trigger: 'manual' },
+    { ...nothing, records: [{ topic: 'events', key: `dc_${run_id}`, value: Buffer.alloc(bytes, 'x') }] },
+  );
+
+/** Blocks the outcomes of these runs until the result is called. */
+async function block(...runIds: string[]): Promise<() => Promise<void>> {
+  const client = await fresh.database.connect();
+  await client.query('BEGIN');
+  await client.query('INSERT INTO run_done (run_id) SELECT unnest($1::text[])', [runIds]);
+  return async () => {
+    await client.query('ROLLBACK');
+    client.release(true);
+  };
+}
+
+describe('a large outcome', () => {
+  const [OTHER, LARGE] = ['u_2' as UserId, 1 << 20];
+
+  it('that takes long to store does not delay small ones, nor the large ones of other accounts', async () => {
+    const ids = Array.from({ length: 6 }, (_, n) => `large${n}`);
+    const unblock = await block(...ids);
+    const blocked = Promise.all(ids.map((id) => finishOf(ACCOUNT, id, LARGE)));
+    expect(await finishOf(OTHER, 'small', 10)).toBe(true);
+    expect(await finishOf(ACCOUNT, 'small-too', 10)).toBe(true);
+    expect(await finishOf(OTHER, 'large', LARGE)).toBe(true);
+    await unblock();
+    expect(await blocked).toEqual(ids.map(() => true));
+  });
+
+  it('is stored once, and one that cannot be stored is an error of its run only', async () => {
+    expect(await Promise.all([finishOf(ACCOUNT, 'twice', LARGE), finishOf(ACCOUNT, 'twice', LARGE)])).toEqual([true, false]);
+    const broken = finishOf(ACCOUNT, 'bro\0ken', LARGE);
+    const next = finishOf(ACCOUNT, 'next', LARGE);
+    await expect(broken).rejects.toThrow();
+    expect(await next).toBe(true);
+  });
+});
+
 describe('the effects of a run', () => {
   it('are written once, even if several replicas repeat the run', async () => {
     const usage = { account_id: ACCOUNT, compute_ms: 5 };

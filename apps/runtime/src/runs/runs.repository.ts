@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { RunRequest, SourceId, UserId } from '#contracts';
 import { Database, JointWrites, Lookups, type Session } from '#database';
+import { Lanes } from '#messaging';
 import { type AccountRecord, addedToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
 import { removedFromQueue } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
@@ -9,6 +10,7 @@ import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
+import { isLarge } from './run-cost.js';
 import { FinishedRunRow } from './run.entity.js';
 import type { RunEffects, RunEntry } from './run-effects.js';
 
@@ -17,6 +19,8 @@ const DELETE_BATCH = 10_000;
 const LISTED = 100;
 /** Runs that are stored together: as many as may end at the same time. */
 const MOST_TOGETHER = 64;
+/** Large outcomes that are stored at the same time, each of another account. */
+const LARGE_AT_A_TIME = 4;
 
 /** A run that has ended. `entry`: null if it is not listed. */
 interface EndedRun {
@@ -59,6 +63,7 @@ export class RunsRepository {
     (runs) => this.write(runs),
     MOST_TOGETHER,
   );
+  private readonly large = new Lanes({ concurrency: LARGE_AT_A_TIME });
 
   constructor(
     private readonly database: Database,
@@ -74,13 +79,24 @@ export class RunsRepository {
   }
 
   /**
-   * Writes the run's effects, each table through its repository, in one transaction with other runs that end at the same time. Returns false if they
-   * are already written: a run is executed at least once.
+   * Writes the run's effects, each table through its repository, in one transaction with other runs that end at the same time, or in a separate one if
+   * they are large. Returns false if they are already written: a run is executed at least once.
    */
   async finish(run: EndedRun['run'], effects: RunEffects): Promise<boolean> {
-    const written = await this.ended.add({ run, effects });
+    const written = await (isLarge(effects) ? this.writeLarge(run, effects) : this.ended.add({ run, effects }));
     if (written && effects.entry && this.trims.isDue(run.source_id)) await this.trim(run.source_id);
     return written;
+  }
+
+  /** One at a time of an account; the accounts take turns. */
+  private writeLarge(run: EndedRun['run'], effects: RunEffects): Promise<boolean> {
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    const write = async () => {
+      const [written = false] = await this.write([{ run, effects }]);
+      resolve(written);
+    };
+    this.large.push({ lane: run.owner_id, run: () => write().catch(reject) }, () => {});
+    return promise;
   }
 
   private async findDone(runIds: string[]): Promise<Map<string, true>> {

@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { NotFound, type RunRequest, TimedOut } from '#contracts';
 import { EmitterDirectory } from '#emitters';
@@ -11,6 +11,7 @@ import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { Quotas } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
+import type { RunOutcome } from '../sandbox/sandbox.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import type { RunEffects } from './run-effects.js';
 import { RunLanes } from './run-lanes.js';
@@ -27,20 +28,28 @@ const RUN: RunRequest = {
 };
 const DEPLOYED = { ...RUN, active: true, version: 1, code_hash: 'h', configured_props: {}, schedules: {}, kills_in_row: 0 };
 
-const serviceWithCode = async (get: () => Promise<never>, stored: RunEffects[]) => {
-  const finish = async (_: unknown, effects: RunEffects) => stored.push(effects) > 0;
+interface Fakes {
+  get: () => Promise<unknown>;
+  finish: (run: unknown, effects: RunEffects) => Promise<boolean>;
+  spendOn?: (work: string, account: string, units: number) => void;
+  execute?: () => Promise<RunOutcome>;
+}
+
+const serviceWith = async ({ get, finish, spendOn = () => {}, execute }: Fakes) => {
   const module = await Test.createTestingModule({
     providers: [
       ...[RunsService, RunSources, RunResults],
       { provide: CodeCache, useValue: { get } },
       { provide: DeploymentsRepository, useValue: { find: async () => DEPLOYED as unknown as DeploymentRow } },
       { provide: RunsRepository, useValue: { isDone: async () => false, finish } },
-      { provide: AccountPace, useValue: { runTurn: async () => {}, spend: () => {} } },
-      { provide: Quotas, useValue: { counted: false } },
+      { provide: AccountPace, useValue: { runTurn: async () => {}, spend: () => {}, spendOn } },
+      { provide: Quotas, useValue: { counted: false, allow: async () => true } },
       { provide: Stats, useValue: { countEnded: () => {} } },
       { provide: RuntimeConfig, useValue: RuntimeConfig.read({}) },
       { provide: LOG, useValue: createLog('test', 'silent') },
-      ...[EmitterDirectory, Messages, SourceStateRepository, RunLanes, SandboxRuns, SourceLocks].map((provide) => ({
+      { provide: RunLanes, useValue: { learn: () => {} } },
+      { provide: SandboxRuns, useValue: { execute } },
+      ...[EmitterDirectory, Messages, SourceStateRepository, SourceLocks].map((provide) => ({
         provide,
         useValue: {},
       })),
@@ -48,6 +57,9 @@ const serviceWithCode = async (get: () => Promise<never>, stored: RunEffects[]) 
   }).compile();
   return module.get(RunsService);
 };
+
+const serviceWithCode = (get: () => Promise<never>, stored: RunEffects[]) =>
+  serviceWith({ get, finish: async (_, effects) => stored.push(effects) > 0 });
 
 it('fails a run whose code the catalog does not have, and reports it with the event', async () => {
   const stored: RunEffects[] = [];
@@ -63,4 +75,43 @@ it('leaves a run to be repeated while the catalog does not reply', async () => {
   const service = await serviceWithCode(() => Promise.reject(new TimedOut('catalog')), stored);
   await expect(service.execute(RUN)).rejects.toThrow(TimedOut);
   expect(stored).toEqual([]);
+});
+
+describe('a run that emits', () => {
+  const KIB = 1024;
+
+  /** A run that emits nine events of this size: what it costs its account, and whether further runs may begin while its outcome is being stored. */
+  async function emitting(bytes: number) {
+    const event = JSON.stringify('x'.repeat(bytes));
+    const outcome: RunOutcome = {
+      ...{ status: 'ok', error: null, emits: Array<{ event: string }>(9).fill({ event }), logs: [], db: {} },
+      ...{ wallMs: 1, cpuMs: 1, mainMs: 0, responded: false },
+    };
+    const description = { dedupe: null, concurrency: 1, hooks: [], configurable_props: [] };
+    const spent: number[] = [];
+    let isReleased = false;
+    let wasReleased = false;
+    const service = await serviceWith({
+      get: async () => ({ component: { hash: 'h', code: '' }, description }),
+      finish: async () => {
+        wasReleased = isReleased;
+        return true;
+      },
+      spendOn: (_, account, units) => spent.push(account === RUN.owner_id ? units : NaN),
+      execute: async () => outcome,
+    });
+    expect(await service.execute(RUN, { onOutcome: () => (isReleased = true) })).toBe('ok');
+    expect(spent).toHaveLength(1);
+    return { units: spent[0]!, wasReleased };
+  }
+
+  it('costs its account about a unit per 64 KiB, and occupies its place until large events are stored', async () => {
+    const { units, wasReleased } = await emitting(900 * KIB);
+    expect(units).toBeGreaterThan(125);
+    expect(wasReleased).toBe(false);
+  });
+
+  it('frees its place for another run while small events are stored', async () => {
+    expect((await emitting(100)).wasReleased).toBe(true);
+  });
 });

@@ -2,11 +2,12 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { RunRequest } from '#contracts';
 import { LOG, type Log } from '#observability';
 import { Stats } from '#stats';
-import { AccountPace, EVENT_UNITS, MS_PER_UNIT } from '#fairness';
+import { AccountPace } from '#fairness';
 import { Quotas } from '../quotas/quotas.js';
 import type { HttpReply, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
-import { KILLED, RunResults, type StoredSource } from './run-results.js';
+import { isLarge, RUN_UNITS } from './run-cost.js';
+import { RunResults, type StoredSource } from './run-results.js';
 import { errorLine, overQuota, withoutCode } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { RunLanes } from './run-lanes.js';
@@ -22,14 +23,10 @@ import {
 import { SandboxRuns } from './sandbox-runs.js';
 import { SourceLocks } from './source-locks.js';
 
-/** The cost of a run in units of its account's pace, and the additional cost of one that is killed, because its process is started again. */
-const RUN_UNITS = 1;
-const KILL_UNITS = 20;
-
 /** Called while a run is carried out. */
 export interface RunWatch {
   onRespond?(reply: HttpReply): void;
-  /** The sandbox is done with it, and its outcome is being stored. */
+  /** The sandbox is done with it, and its outcome is being stored. Not called for a large one: until it is stored, it occupies memory. */
   onOutcome?(): void;
 }
 
@@ -85,14 +82,7 @@ export class RunsService {
       db: before.db,
       onRespond: respondsWhenStored(source.description) ? hold : onRespond,
     });
-    onOutcome?.();
-    const { emits, mainMs } = outcome;
-    this.pace.spendOn(
-      'run',
-      run.owner_id,
-      emits.length * EVENT_UNITS + mainMs / MS_PER_UNIT + (KILLED.includes(outcome.status) ? KILL_UNITS : 0),
-    );
-    await this.store(run, source, outcome, before.dedupe);
+    await this.store(run, source, outcome, before.dedupe, onOutcome);
     if (held) onRespond?.(held);
     await this.results.countKill(run, source, outcome.status);
     return outcome.status;
@@ -105,8 +95,16 @@ export class RunsService {
     return withoutCode.status;
   }
 
-  private async store(run: DueRun, source: StoredSource, outcome: RunOutcome, before: DedupeState): Promise<void> {
-    const written = await this.results.store(run, source, outcome, before);
+  private async store(
+    run: DueRun,
+    source: StoredSource,
+    outcome: RunOutcome,
+    before: DedupeState,
+    onOutcome?: RunWatch['onOutcome'],
+  ): Promise<void> {
+    const effects = this.results.effects(run, source, outcome, before);
+    if (!isLarge(effects)) onOutcome?.();
+    const written = await this.results.store(run, source, outcome, effects);
     if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
     this.logFinished(run, outcome, written);
   }

@@ -1,0 +1,44 @@
+import { EVENTS_TOPIC } from '#contracts';
+import { BYTES_PER_UNIT, EVENT_UNITS, MS_PER_UNIT } from '#fairness';
+import { sizeOf } from '#messaging';
+import type { RunStatus } from '../sandbox/sandbox.js';
+import type { DedupeState } from '../source-state/dedupe.js';
+import type { RunEffects } from './run-effects.js';
+
+/** The cost of a run in units of its account's pace. */
+export const RUN_UNITS = 1;
+/** The additional cost of a run that is killed, because its process is started again. */
+const KILL_UNITS = 20;
+/** Runs that ended their process. */
+export const KILLED: RunStatus[] = ['memory', 'crashed', 'killed', 'timeout'];
+
+/** Effects of more bytes are not stored together with those of others, which would wait for them. */
+const LARGE_BYTES = 64 * 1024;
+
+type Stored = Pick<RunEffects, 'records' | 'waiting' | 'db' | 'dedupe' | 'attempt'>;
+
+/** About the bytes that are stored, and sent to Kafka. */
+export function bytesOf({ records, waiting, db, dedupe, attempt }: Stored): number {
+  let bytes = bytesOfDb(db) + bytesOfDedupe(dedupe) + (attempt?.next?.event?.length ?? 0);
+  for (const record of records) bytes += sizeOf(record);
+  for (const { record } of waiting) bytes += sizeOf(record);
+  return bytes;
+}
+
+/** The values of `this.db`. */
+export function bytesOfDb(db: Record<string, string | null>): number {
+  let bytes = 0;
+  for (const key in db) bytes += key.length + (db[key]?.length ?? 0);
+  return bytes;
+}
+
+const bytesOfDedupe = (state: DedupeState | null): number =>
+  (state?.last?.length ?? 0) + (state?.ids ?? []).reduce((sum, { length }) => sum + length, 0);
+
+export const isLarge = (effects: Stored): boolean => bytesOf(effects) > LARGE_BYTES;
+
+/** The cost of a run in addition to `RUN_UNITS`. Emits, logged lines and errors are events. @param ms for which it has occupied the main thread */
+export function additionalUnits(status: RunStatus, effects: Stored, ms: number): number {
+  const events = effects.records.filter(({ topic }) => topic === EVENTS_TOPIC).length + effects.waiting.length;
+  return events * EVENT_UNITS + bytesOf(effects) / BYTES_PER_UNIT + ms / MS_PER_UNIT + (KILLED.includes(status) ? KILL_UNITS : 0);
+}
