@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { EVENTS_TOPIC } from '#contracts';
 import type { RunStatus } from '../sandbox/sandbox.js';
-import { additionalUnits, isLarge } from './run-cost.js';
+import { additionalUnits, bytesRead, isLarge } from './run-cost.js';
 import type { RunEffects } from './run-effects.js';
 
 const KIB = 1024;
@@ -34,8 +34,16 @@ describe('the cost of a run', () => {
       1,
     ],
   ])('that %s is as expected', (_, some, ms, status, expected) =>
-    expect(additionalUnits(status, effects(some), ms)).toBeCloseTo(expected, 5),
+    expect(additionalUnits(status, effects(some), { read: 0, ms })).toBeCloseTo(expected, 5),
   );
+
+  it('includes its event and the state that it reads', () => {
+    const read = bytesRead(
+      { event: 'x'.repeat(64 * KIB), http_body: 'x'.repeat(64 * KIB) },
+      { db: { a: 'x'.repeat(64 * KIB - 1) }, dedupe: {} },
+    );
+    expect(additionalUnits('ok', effects({}), { read, ms: 0 })).toBeCloseTo(3, 5);
+  });
 
   it('counts as large from 64 KiB on', () => {
     expect([isLarge(effects(events(2, 32 * KIB))), isLarge(effects({ ...events(2, 32 * KIB), db: { a: '1' } }))]).toEqual([false, true]);

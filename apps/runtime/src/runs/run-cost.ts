@@ -4,6 +4,7 @@ import { sizeOf } from '#messaging';
 import type { RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import type { RunEffects } from './run-effects.js';
+import type { DueRun } from './run-events.js';
 
 /** The cost of a run in units of its account's pace. */
 export const RUN_UNITS = 1;
@@ -18,15 +19,24 @@ const LARGE_BYTES = 64 * 1024;
 type Stored = Pick<RunEffects, 'records' | 'waiting' | 'db' | 'dedupe' | 'attempt'>;
 
 /** About the bytes that are stored, and sent to Kafka. */
-export function bytesOf({ records, waiting, db, dedupe, attempt }: Stored): number {
+function bytesOf({ records, waiting, db, dedupe, attempt }: Stored): number {
   let bytes = bytesOfDb(db) + bytesOfDedupe(dedupe) + (attempt?.next?.event?.length ?? 0);
   for (const record of records) bytes += sizeOf(record);
   for (const { record } of waiting) bytes += sizeOf(record);
   return bytes;
 }
 
-/** The values of `this.db`. */
-export function bytesOfDb(db: Record<string, string | null>): number {
+/** The state with which a run starts. */
+export interface StateBefore {
+  db: Record<string, string>;
+  dedupe: DedupeState;
+}
+
+/** About the bytes that a run reads: its event and the state before. */
+export const bytesRead = ({ event, http_body = '' }: Pick<DueRun, 'event' | 'http_body'>, { db, dedupe }: StateBefore): number =>
+  event.length + http_body.length + bytesOfDb(db) + bytesOfDedupe(dedupe);
+
+function bytesOfDb(db: Record<string, string | null>): number {
   let bytes = 0;
   for (const key in db) bytes += key.length + (db[key]?.length ?? 0);
   return bytes;
@@ -37,8 +47,13 @@ const bytesOfDedupe = (state: DedupeState | null): number =>
 
 export const isLarge = (effects: Stored): boolean => bytesOf(effects) > LARGE_BYTES;
 
-/** The cost of a run in addition to `RUN_UNITS`. Emits, logged lines and errors are events. @param ms for which it has occupied the main thread */
-export function additionalUnits(status: RunStatus, effects: Stored, ms: number): number {
+/**
+ * The cost of a run in addition to `RUN_UNITS`. Emits, logged lines and errors are events.
+ * @param read bytes, of `bytesRead`
+ * @param ms for which it has occupied the main thread
+ */
+export function additionalUnits(status: RunStatus, effects: Stored, { read, ms }: { read: number; ms: number }): number {
   const events = effects.records.filter(({ topic }) => topic === EVENTS_TOPIC).length + effects.waiting.length;
-  return events * EVENT_UNITS + bytesOf(effects) / BYTES_PER_UNIT + ms / MS_PER_UNIT + (KILLED.includes(status) ? KILL_UNITS : 0);
+  const bytes = read + bytesOf(effects);
+  return events * EVENT_UNITS + bytes / BYTES_PER_UNIT + ms / MS_PER_UNIT + (KILLED.includes(status) ? KILL_UNITS : 0);
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { type RunRequest, switchOffSource } from '#contracts';
 import { isOfData, isTransient } from '#database';
-import { AccountPace, BYTES_PER_UNIT } from '#fairness';
+import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
@@ -11,7 +11,7 @@ import { Quotas } from '../quotas/quotas.js';
 import type { ComponentDescription, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
-import { additionalUnits, bytesOfDb, KILLED } from './run-cost.js';
+import { additionalUnits, bytesRead, KILLED, type StateBefore } from './run-cost.js';
 import { notKept, type RunEffects, runEffects, skippedEntry, switchedOff } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 import { DB_PROP, keepsOrder, type RunSource } from './run-sources.js';
@@ -48,14 +48,13 @@ export class RunResults {
   }
 
   /** The state that the component reads; null if another replica has executed the run while this one waited for its turn. */
-  async before(run: DueRun, { state, description }: RunSource): Promise<{ db: Record<string, string>; dedupe: DedupeState } | null> {
+  async before(run: DueRun, { state, description }: RunSource): Promise<StateBefore | null> {
     const hasDb = description.configurable_props.some(({ type }) => type === DB_PROP);
     const [isDone, db, dedupe] = await Promise.all([
       keepsOrder(description) && this.runs.isDone(run.run_id),
       hasDb ? this.state.loadDb(state.source_id) : {},
       description.dedupe === null ? {} : this.state.loadDedupe(state.source_id),
     ]);
-    this.pace.spend(state.owner_id, bytesOfDb(db) / BYTES_PER_UNIT);
     return isDone ? null : { db, dedupe };
   }
 
@@ -70,12 +69,12 @@ export class RunResults {
       await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, attempt: null, final: true });
   }
 
-  /** The effects of the outcome. Counts the cost of the run. @param before the dedupe state with which the run started */
-  effects(run: DueRun, source: StoredSource, outcome: RunOutcome, before: DedupeState): RunEffects {
+  /** The effects of the outcome. Counts the cost of the run. */
+  effects(run: DueRun, source: StoredSource, outcome: RunOutcome, before: StateBefore): RunEffects {
     const begun = performance.now();
-    const effects = this.effectsOf(run, source, outcome, before);
+    const effects = this.effectsOf(run, source, outcome, before.dedupe);
     const ms = outcome.mainMs + performance.now() - begun;
-    this.pace.spendOn('run', run.owner_id, additionalUnits(outcome.status, effects, ms));
+    this.pace.spendOn('run', run.owner_id, additionalUnits(outcome.status, effects, { read: bytesRead(run, before), ms }));
     return effects;
   }
 

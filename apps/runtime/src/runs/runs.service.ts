@@ -5,8 +5,7 @@ import { Stats } from '#stats';
 import { AccountPace } from '#fairness';
 import { Quotas } from '../quotas/quotas.js';
 import type { HttpReply, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
-import type { DedupeState } from '../source-state/dedupe.js';
-import { isLarge, RUN_UNITS } from './run-cost.js';
+import { isLarge, RUN_UNITS, type StateBefore } from './run-cost.js';
 import { RunResults, type StoredSource } from './run-results.js';
 import { errorLine, overQuota, withoutCode } from './run-effects.js';
 import type { DueRun } from './run-events.js';
@@ -82,7 +81,7 @@ export class RunsService {
       db: before.db,
       onRespond: respondsWhenStored(source.description) ? hold : onRespond,
     });
-    await this.store(run, source, outcome, before.dedupe, onOutcome);
+    await this.store(run, source, outcome, before, onOutcome);
     if (held) onRespond?.(held);
     await this.results.countKill(run, source, outcome.status);
     return outcome.status;
@@ -91,7 +90,7 @@ export class RunsService {
   /** The run would fail again. */
   private async failWithoutCode(request: RunRequest, { state }: SourceWithoutCode): Promise<RunStatus> {
     await this.pace.runTurn(state.owner_id, RUN_UNITS);
-    await this.store(dueRun(request, { state }), { state, description: { dedupe: null } }, withoutCode, {});
+    await this.store(dueRun(request, { state }), { state, description: { dedupe: null } }, withoutCode, { db: {}, dedupe: {} });
     return withoutCode.status;
   }
 
@@ -99,7 +98,7 @@ export class RunsService {
     run: DueRun,
     source: StoredSource,
     outcome: RunOutcome,
-    before: DedupeState,
+    before: StateBefore,
     onOutcome?: RunWatch['onOutcome'],
   ): Promise<void> {
     const effects = this.results.effects(run, source, outcome, before);
