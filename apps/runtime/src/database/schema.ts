@@ -15,6 +15,7 @@ import { CreateRetriedRun1795564800000 } from './migrations/0002-create-retried-
 import { IndexDeploymentsOfOwner1795737600004 } from './migrations/0003-index-deployments-of-owner.js';
 import { NameRunsOfTimers1796256000001 } from './migrations/0004-name-runs-of-timers.js';
 import { NameAccountsOfWaitingEmits1796860800001 } from './migrations/0005-name-accounts-of-waiting-emits.js';
+import { NameAccountsOfRetriedRuns1796860800002 } from './migrations/0006-name-accounts-of-retried-runs.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, {
   entities: [
@@ -38,5 +39,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     IndexDeploymentsOfOwner1795737600004,
     NameRunsOfTimers1796256000001,
     NameAccountsOfWaitingEmits1796860800001,
+    NameAccountsOfRetriedRuns1796860800002,
   ],
 });

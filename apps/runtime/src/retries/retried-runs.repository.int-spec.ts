@@ -43,16 +43,16 @@ describe('a failed run', () => {
     const request = next('r1');
     await fail('r1', request);
     await fail('r2', next('r2', 2, 60));
-    const released = await Promise.all([retried.release(10), retried.release(10), retried.release(10)]);
+    const released = await Promise.all([retried.release(), retried.release(), retried.release()]);
     expect(released.sort()).toEqual([0, 0, 1]);
     expect(await requested()).toEqual([request]);
-    expect(await retried.release(10)).toBe(0);
+    expect(await retried.release()).toBe(0);
   });
 
   it('is pending until an attempt succeeds or is the last one', async () => {
     await fail('r1');
     await fail('r2');
-    await retried.release(10);
+    await retried.release();
     expect(await retried.pending(['r1', 'r2', 'r3'])).toEqual(new Set(['r1', 'r2']));
     await retried.settle(fresh.database, [
       { firstRunId: 'r1', sourceId: SOURCE, next: null },
@@ -64,8 +64,19 @@ describe('a failed run', () => {
   it('is repeated with the attempt that follows the last one', async () => {
     await fail('r1');
     await fail('r1', next('r1', 3));
-    await retried.release(10);
+    await retried.release();
     expect((await requested()).map(({ run_id }) => run_id)).toEqual(['r1~3']);
+  });
+
+  it('is requested early although 10 000 of another account are due before it', async () => {
+    await fresh.database.query(
+      `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request)
+       SELECT 'busy' || n, 'dc_1', 'u_busy', now() - interval '1 hour', jsonb_build_object('owner_id', 'u_busy', 'run_id', 'busy', 'due_at_ms', n)
+       FROM generate_series(1, 10000) AS n`,
+    );
+    await fail('r1');
+    expect(await retried.release()).toBeLessThan(1000);
+    expect((await requested()).map(({ run_id }) => run_id)).toContain('r1~2');
   });
 
   it('is not repeated if its source has been deleted or deactivated', async () => {
@@ -73,6 +84,6 @@ describe('a failed run', () => {
     await fail('r2', next('r2'), 'dc_unknown');
     await fail('r3');
     await fresh.database.transaction((transaction) => retried.deleteOfSource(transaction, SOURCE));
-    expect(await retried.release(10)).toBe(0);
+    expect(await retried.release()).toBe(0);
   });
 });

@@ -1,15 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { executeRun, type RunRequest, type SourceId } from '#contracts';
-import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
-import { recordOf } from '#messaging';
-import { addToOutbox } from '#outbox';
+import { executeRun, type RunRequest, type SourceId, type UserId } from '#contracts';
+import { BYTEWISE_TEXT, Database, FairBatches, type Session, type Transaction } from '#database';
+import { addedToOutbox, WAKE_RELAY } from '#outbox';
 import { DueRows } from '#due-work';
 
 /** A run for an event that has failed and will be repeated; deleted when an attempt succeeds, or the last one has failed. */
 @Entity('retried_run')
 @Index('retried_run_due', ['due_at'])
 @Index('retried_run_source', ['source_id'])
+@Index('retried_run_turn', ['account_id', 'due_at'])
 export class RetriedRun {
   @PrimaryColumn(BYTEWISE_TEXT)
   first_run_id!: string;
@@ -24,6 +24,10 @@ export class RetriedRun {
   /** The next attempt. */
   @Column('jsonb')
   request!: RunRequest;
+
+  /** null: written by an older version. */
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  account_id!: UserId | null;
 }
 
 /** A request for an attempt is lost only if its topic is: then it is requested again after this time. */
@@ -39,6 +43,16 @@ export interface EndedAttempt {
 /** Runs that failed and will be repeated. Prepared SQL, for the database's clock, and because due attempts are claimed by SKIP LOCKED. */
 @Injectable()
 export class RetriedRunsRepository extends DueRows {
+  private readonly batches = new FairBatches<Pick<RetriedRun, 'first_run_id'>>({
+    name: 'retries',
+    table: 'retried_run',
+    columns: 'first_run_id',
+    key: 'first_run_id',
+    order: 'due_at',
+    bytes: 'pg_column_size(request)',
+    due: 'due_at <= now()',
+  });
+
   constructor(private readonly database: Database) {
     super();
   }
@@ -57,8 +71,8 @@ export class RetriedRunsRepository extends DueRows {
     await session.query({
       name: 'retries-put',
       // a source that was deleted or deactivated while it ran has no further attempts
-      text: `INSERT INTO retried_run (first_run_id, source_id, due_at, request)
-             SELECT r.first_run_id, r.source_id, to_timestamp((r.request->>'due_at_ms')::float8 / 1000), r.request
+      text: `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request)
+             SELECT r.first_run_id, r.source_id, r.request->>'owner_id', to_timestamp((r.request->>'due_at_ms')::float8 / 1000), r.request
              FROM unnest($1::text[], $2::text[], $3::jsonb[]) AS r (first_run_id, source_id, request)
              WHERE EXISTS (SELECT FROM deployment d WHERE d.source_id = r.source_id AND d.active) ORDER BY first_run_id
              ON CONFLICT (first_run_id) DO UPDATE SET due_at = excluded.due_at, request = excluded.request`,
@@ -80,22 +94,30 @@ export class RetriedRunsRepository extends DueRows {
     return rows[0]?.ms ?? null;
   }
 
-  /** Requests the attempts that are due, at most `limit`, and returns their number. Replicas share the work. */
-  async release(limit: number): Promise<number> {
-    return this.database.transaction(async (transaction) => {
-      const { rows } = await transaction.query<{ request: RunRequest }>({
-        name: 'retries-due',
-        text: `UPDATE retried_run SET due_at = now() + interval '${GIVE_UP}' WHERE first_run_id IN (
-                 SELECT first_run_id FROM retried_run WHERE due_at <= now() ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
-               ) RETURNING request`,
-        values: [limit],
-      });
-      await addToOutbox(
-        transaction,
-        rows.map(({ request }) => ({ ...recordOf(executeRun, request, request.owner_id), account: request.owner_id })),
-      );
-      return rows.length;
+  /**
+   * Requests attempts that are due: the oldest ones, or, while many are due, those whose turn it is. Returns their number. Replicas share the work, but may
+   * find the same ones.
+   */
+  async release(): Promise<number> {
+    const { rows: due } = await this.batches.next(this.database);
+    if (due.length === 0) return 0;
+    const { rows } = await this.database.query<{ released: number }>({
+      name: 'retries-release',
+      text: `WITH released AS (
+               UPDATE retried_run SET due_at = now() + interval '${GIVE_UP}' WHERE first_run_id IN (
+                 SELECT first_run_id FROM retried_run WHERE first_run_id = ANY ($1) AND due_at <= now() FOR UPDATE SKIP LOCKED
+               ) RETURNING request, account_id
+             ), record AS (
+               SELECT $2::text AS topic, request->>'owner_id' AS key, account_id, '{}'::jsonb AS headers, convert_to(request::text, 'UTF8') AS value,
+                 row_number() OVER (ORDER BY (request->>'due_at_ms')::float8) AS n
+               FROM released
+             ), added AS (
+               ${addedToOutbox('record')}
+             )
+             SELECT count(*)::int AS released, ${WAKE_RELAY} FROM released`,
+      values: [due.map(({ first_run_id }) => first_run_id), executeRun.topic],
     });
+    return rows[0]!.released;
   }
 
   /** Those of these runs that will be repeated. */

@@ -16,6 +16,6 @@ export class Retrier extends DueWork {
   }
 
   handleDue(): Promise<number> {
-    return this.retried.release(BATCH);
+    return this.retried.release();
   }
 }
