@@ -83,6 +83,19 @@ describe('a large outcome', () => {
     expect(await blocked).toEqual(ids.map(() => true));
   });
 
+  it('has its records in their order, and its other effects', async () => {
+    const records = Array.from({ length: 30 }, (_, n) => ({ ...event(n), value: `${n}`.padEnd(100_000) }));
+    const waiting = records.map(({ headers, value }, n) => ({
+      emit_id: `e${n}`,
+      due_at_ms: 1,
+      record: { key: SOURCE, headers, value: Buffer.from(value) },
+    }));
+    expect(await finish('r1', { records, waiting, db: { a: '1' } })).toBe(true);
+    expect((await outbox()).map(Number)).toEqual(records.map((_, n) => n));
+    const { rows } = await fresh.database.query('SELECT FROM waiting_emit WHERE account_id = $1', [ACCOUNT]);
+    expect([rows.length, await state.loadDb(SOURCE)]).toEqual([30, { a: '1' }]);
+  });
+
   it('is stored once, and one that cannot be stored is an error of its run only', async () => {
     expect(await Promise.all([finishOf(ACCOUNT, 'twice', LARGE), finishOf(ACCOUNT, 'twice', LARGE)])).toEqual([true, false]);
     const broken = finishOf(ACCOUNT, 'bro\0ken', LARGE);

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { RunRequest, SourceId, UserId } from '#contracts';
-import { Database, JointWrites, Lookups, type Session } from '#database';
-import { Lanes } from '#messaging';
-import { type AccountRecord, addedToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
+import { Database, JointWrites, Lookups, type Session, type Transaction } from '#database';
+import { Lanes, shares } from '#messaging';
+import { type AccountRecord, addedToOutbox, addToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
 import { removedFromQueue } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
@@ -29,7 +29,12 @@ interface EndedRun {
   records: AccountRecord[];
 }
 
-const endedRun = ({ run, effects: { entry, records } }: { run: EndedRun['run']; effects: RunEffects }): EndedRun => ({
+interface RunWithEffects {
+  run: EndedRun['run'];
+  effects: RunEffects;
+}
+
+const endedRun = ({ run, effects: { entry, records } }: RunWithEffects): EndedRun => ({
   run,
   entry,
   records: records.map((record) => ({ ...record, account: run.owner_id })),
@@ -59,10 +64,7 @@ export interface RunsPage {
 export class RunsRepository {
   private readonly trims = new TrimCounter();
   private readonly done = new Lookups<string, true>((runIds) => this.findDone(runIds));
-  private readonly ended = new JointWrites<{ run: EndedRun['run']; effects: RunEffects }, boolean>(
-    (runs) => this.write(runs),
-    MOST_TOGETHER,
-  );
+  private readonly ended = new JointWrites<RunWithEffects, boolean>((runs) => this.write(runs), MOST_TOGETHER);
   private readonly large = new Lanes({ concurrency: LARGE_AT_A_TIME });
 
   constructor(
@@ -83,20 +85,9 @@ export class RunsRepository {
    * they are large. Returns false if they are already written: a run is executed at least once.
    */
   async finish(run: EndedRun['run'], effects: RunEffects): Promise<boolean> {
-    const written = await (isLarge(effects) ? this.writeLarge(run, effects) : this.ended.add({ run, effects }));
+    const written = await (isLarge(effects) ? this.writeLarge({ run, effects }) : this.ended.add({ run, effects }));
     if (written && effects.entry && this.trims.isDue(run.source_id)) await this.trim(run.source_id);
     return written;
-  }
-
-  /** One at a time of an account; the accounts take turns. */
-  private writeLarge(run: EndedRun['run'], effects: RunEffects): Promise<boolean> {
-    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
-    const write = async () => {
-      const [written = false] = await this.write([{ run, effects }]);
-      resolve(written);
-    };
-    this.large.push({ lane: run.owner_id, run: () => write().catch(reject) }, () => {});
-    return promise;
   }
 
   private async findDone(runIds: string[]): Promise<Map<string, true>> {
@@ -108,39 +99,61 @@ export class RunsRepository {
     return new Map(rows.map(({ run_id }) => [run_id, true]));
   }
 
-  private write(runs: { run: EndedRun['run']; effects: RunEffects }[]): Promise<boolean[]> {
+  private write(runs: RunWithEffects[]): Promise<boolean[]> {
     const ends = runs.map(endedRun);
     // most runs change nothing else: one statement is their transaction
     if (runs.every(({ run, effects }) => isStoredAtOnce(run, effects))) return this.end(this.database, ends);
     return this.database.transaction(async (transaction) => {
       const written = await this.end(transaction, ends);
-      // all replicas lock the rows of sources and accounts in the same order
-      const bySource = Map.groupBy(
+      await this.apply(
+        transaction,
         runs.filter((_, index) => written[index]),
-        ({ run }) => run.source_id,
-      );
-      const ended = [...bySource].sort(([one], [other]) => (one < other ? -1 : 1)).flatMap(([, ofSource]) => ofSource);
-      for (const { run, effects } of ended) {
-        await this.state.writeDb(transaction, run.source_id, effects.db);
-        if (effects.dedupe) await this.state.writeDedupe(transaction, run.source_id, effects.dedupe);
-        await this.waiting.add(transaction, run, effects.waiting);
-        if (run.trigger === 'timer') await this.timers.resume(transaction, run.source_id, run.run_id);
-      }
-      for (const { run } of ended.filter(({ effects }) => effects.final)) {
-        await this.state.delete(transaction, run.source_id);
-        await transaction.rows(FinishedRunRow).delete({ source_id: run.source_id });
-      }
-      await this.retried.settle(
-        transaction,
-        ended.flatMap(({ effects }) => effects.attempt ?? []),
-      );
-      // last, because from here on the runs of an account wait for each other until the transaction ends
-      await this.quotas.count(
-        transaction,
-        ended.flatMap(({ effects }) => effects.usage ?? []),
       );
       return written;
     });
+  }
+
+  /** One at a time of an account; the accounts take turns. */
+  private writeLarge(run: RunWithEffects): Promise<boolean> {
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    const write = async () =>
+      this.database.transaction(async (transaction) => {
+        const { records, ...ended } = endedRun(run);
+        const [isNew = false] = await this.end(transaction, [{ ...ended, records: [] }]);
+        if (!isNew) return false;
+        // a few at a time: to prepare megabytes for one statement would block the main thread
+        for (const share of shares(records)) await addToOutbox(transaction, share);
+        await this.apply(transaction, [run]);
+        return true;
+      });
+    this.large.push({ lane: run.run.owner_id, run: () => write().then(resolve, reject) }, () => {});
+    return promise;
+  }
+
+  /** Writes what runs that have ended change in other tables. */
+  private async apply(transaction: Transaction, runs: RunWithEffects[]): Promise<void> {
+    // all replicas lock the rows of sources and accounts in the same order
+    const bySource = Map.groupBy(runs, ({ run }) => run.source_id);
+    const ended = [...bySource].sort(([one], [other]) => (one < other ? -1 : 1)).flatMap(([, ofSource]) => ofSource);
+    for (const { run, effects } of ended) {
+      await this.state.writeDb(transaction, run.source_id, effects.db);
+      if (effects.dedupe) await this.state.writeDedupe(transaction, run.source_id, effects.dedupe);
+      await this.waiting.add(transaction, run, effects.waiting);
+      if (run.trigger === 'timer') await this.timers.resume(transaction, run.source_id, run.run_id);
+    }
+    for (const { run } of ended.filter(({ effects }) => effects.final)) {
+      await this.state.delete(transaction, run.source_id);
+      await transaction.rows(FinishedRunRow).delete({ source_id: run.source_id });
+    }
+    await this.retried.settle(
+      transaction,
+      ended.flatMap(({ effects }) => effects.attempt ?? []),
+    );
+    // last, because from here on the runs of an account wait for each other until the transaction ends
+    await this.quotas.count(
+      transaction,
+      ended.flatMap(({ effects }) => effects.usage ?? []),
+    );
   }
 
   /** Ends a run that was not executed. @param entry null if its source does not exist */

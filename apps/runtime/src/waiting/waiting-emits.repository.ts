@@ -3,6 +3,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { EVENTS_TOPIC, type RunRequest, type SourceId, type UserId, type WaitingEmitKey } from '#contracts';
 import { BYTEWISE_TEXT, Database, FairBatches, type Transaction } from '#database';
 import type { EventToProduce } from '#events';
+import { shares } from '#messaging';
 import { addedToOutbox, WAKE_RELAY } from '#outbox';
 import { DueRows } from '#due-work';
 
@@ -63,19 +64,23 @@ export class WaitingEmitsRepository extends DueRows {
     emits: NewWaitingEmit[],
   ): Promise<void> {
     if (emits.length === 0) return;
-    await transaction.query({
-      name: 'waiting-put',
-      text: `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value)
-             SELECT emit_id, $1, $6, to_timestamp(due / 1000.0), headers, value FROM unnest($2::text[], $3::float8[], $4::jsonb[], $5::bytea[]) AS w (emit_id, due, headers, value)`,
-      values: [
-        source_id,
-        emits.map(({ emit_id }) => emit_id),
-        emits.map(({ due_at_ms }) => due_at_ms),
-        emits.map(({ record }) => JSON.stringify(record.headers)),
-        emits.map(({ record }) => record.value),
-        owner_id,
-      ],
-    });
+    // a few at a time: to prepare megabytes for one statement would block the main thread
+    for (const share of shares(emits.map(({ record, ...emit }) => ({ ...emit, ...record })))) {
+      await transaction.query({
+        name: 'waiting-put',
+        text: `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value)
+               SELECT emit_id, $1, $2, to_timestamp(due / 1000.0), headers, value
+               FROM unnest($3::text[], $4::float8[], $5::jsonb[], $6::bytea[]) AS w (emit_id, due, headers, value)`,
+        values: [
+          source_id,
+          owner_id,
+          share.map(({ emit_id }) => emit_id),
+          share.map(({ due_at_ms }) => due_at_ms),
+          share.map(({ headers }) => JSON.stringify(headers)),
+          share.map(({ value }) => value),
+        ],
+      });
+    }
     this.scheduled(transaction, Math.min(...emits.map(({ due_at_ms }) => due_at_ms)) - Date.now());
   }
 
