@@ -80,11 +80,12 @@ describe('a batch', () => {
     expect(seen.size).toBe(250);
   });
 
-  it('skips accounts whose rows are not due, however many they are', async () => {
+  it('looks at a thousand accounts, if the rows of most are not due', async () => {
     await add('busy', 2000);
-    for (let n = 0; n < 120; n++) await add(`u${n}`, 1, { due: false });
+    await fresh.database.query("INSERT INTO item SELECT 10000 + n, 'u' || n, 1, false FROM generate_series(1, 1900) AS n");
     const [last = 0] = await add('z', 1);
-    expect([...(await next()), ...(await next())]).toContain(last);
+    expect(await next()).not.toContain(last);
+    expect(await next()).toContain(last);
   });
 
   it('has the oldest rows only, while some of them have no account', async () => {

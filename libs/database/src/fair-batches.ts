@@ -8,7 +8,9 @@ const MOST_BYTES = 1024 * 1024;
 /** The bytes of an account's turn; its last row may exceed them. */
 const TURN_BYTES = 64 * 1024;
 /** The accounts that take turns in one batch. */
-const ACCOUNTS = 100;
+const MOST_ACCOUNTS = 100;
+/** The accounts that are looked at for it: most of them may have rows that are not due. */
+const MOST_LOOKS = 1000;
 
 /** A table whose rows wait to be handled in an order, with the account of each in its column `account_id`. All but `name` are SQL. */
 export interface WaitingRows<Row> {
@@ -75,7 +77,7 @@ export class FairBatches<Row extends QueryResultRow> {
       rows = await read();
     }
     this.after = rows.at(-1)?.turn_of ?? '';
-    // an account without a due row has a row without values
+    // the last account may have no row that is due
     return rows.filter((row) => row[this.waiting.key] !== null);
   }
 }
@@ -83,7 +85,6 @@ export class FairBatches<Row extends QueryResultRow> {
 /** The parts of the statements. */
 type Sql = Omit<WaitingRows<unknown>, 'name' | 'key'>;
 
-const isIndexed = ({ indexed = 'true' }: Sql): string => `(${indexed})`;
 const isDue = ({ indexed = 'true', due = 'true' }: Sql): string => `(${indexed}) AND (${due})`;
 
 /** The bytes of the rows before a row. Rows of the same rank in the order count, too. */
@@ -103,20 +104,25 @@ function firstRows(waiting: Sql, { of, rows, bytes }: { of: string; rows: string
 const oldestFirst = (waiting: Sql): string =>
   `${firstRows(waiting, { of: 'true', rows: String(MOST_ROWS), bytes: MOST_BYTES })} ORDER BY row_order`;
 
-/** Steps from account to account, because a million rows of one may precede the first row of another. @param $1 the account before the first one */
+/**
+ * Steps from account to account, and reads the first row of each, because a million rows of one may precede the first row of another. The last account
+ * has a row in any case: there, the next turns begin.
+ * @param $1 the account before the first one
+ */
 function inTurns(waiting: Sql): string {
-  const { table } = waiting;
+  const { table, order, indexed = 'true', due = 'true' } = waiting;
   const first = (after: string): string =>
-    `SELECT account_id FROM ${table} WHERE account_id > ${after} AND ${isIndexed(waiting)} ORDER BY account_id LIMIT 1`;
-  const rows = `(SELECT greatest(1, ${MOST_ROWS} / count(*)) FROM turn)`;
-  return `WITH RECURSIVE turn (turn_of, n) AS (
-            SELECT (${first('$1')}), 1
+    `SELECT account_id AS turn_of, (${due}) AS is_due FROM ${table} WHERE account_id > ${after} AND (${indexed}) ORDER BY account_id, ${order} LIMIT 1`;
+  const rows = `(SELECT ${MOST_ROWS} / greatest(1, max(found)) FROM turn)`;
+  return `WITH RECURSIVE turn (turn_of, is_due, looks, found) AS (
+            SELECT *, 1, is_due::int FROM (${first('$1')}) AS first
             UNION ALL
-            SELECT (${first('turn_of')}), n + 1 FROM turn WHERE turn_of IS NOT NULL AND n < ${ACCOUNTS}
+            SELECT next.*, looks + 1, found + next.is_due::int FROM turn CROSS JOIN LATERAL (${first('turn.turn_of')}) AS next
+            WHERE looks < ${MOST_LOOKS} AND found < ${MOST_ACCOUNTS}
           ), taken AS (
             SELECT turn_of, own.* FROM turn LEFT JOIN LATERAL (
-              ${firstRows(waiting, { of: 'account_id = turn_of', rows, bytes: TURN_BYTES })}
-            ) AS own ON true WHERE turn_of IS NOT NULL
+              ${firstRows(waiting, { of: 'is_due AND account_id = turn_of', rows, bytes: TURN_BYTES })}
+            ) AS own ON true WHERE is_due OR looks = (SELECT max(looks) FROM turn)
           )
           SELECT * FROM (SELECT *, ${bytesBefore('turn_of, row_order')} AS before_all FROM taken) AS summed
           WHERE before_all < ${MOST_BYTES} AND NOT EXISTS (SELECT FROM ${table} WHERE account_id IS NULL AND ${isDue(waiting)})
