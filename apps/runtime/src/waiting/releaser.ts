@@ -23,14 +23,14 @@ export class Releaser extends DueWork {
     super(waiting, log, { batch: BATCH, failure: 'waiting-emits.interrupted' });
   }
 
-  /** Emits the next due events and returns their number. */
+  /** Emits the next due events. Returns their number, without those that another replica handles, or that are being deleted. */
   async handleDue(): Promise<number> {
     const due = await this.waiting.due();
     if (due.length === 0) return 0;
     const withdrawn = await this.withdrawn(due);
     const { emitted, dropped } = await this.waiting.release(due, withdrawn);
     if (dropped > 0) this.log.info({ emitted, dropped }, 'waiting-emits.withdrawn');
-    return due.length;
+    return emitted + dropped;
   }
 
   private async withdrawn(emits: WaitingEmitKey[]): Promise<WaitingEmitKey[]> {
