@@ -51,7 +51,8 @@ export class ComponentLoader {
       return asComponent(await this.evaluateJavaScript(url.replace('.js', '.ts'), javaScript));
     } catch (error) {
       if (!isParseError(error)) throw error;
-      throw doesNotParse(error.message, lineOf(error));
+      // V8 reports no line of a module's early errors, such as a name that is declared twice
+      throw doesNotParse(error.message, lineOf(error) ?? outlineProgram().lineOfError(javaScript));
     }
   }
 

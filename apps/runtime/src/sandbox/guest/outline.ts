@@ -23,6 +23,17 @@ export function outline(code: string, strip: typeof stripTypeScriptTypes): CodeO
   }
 }
 
+/** The line of what is wrong in JavaScript, or null: it parses, or was generated, so that its lines are not the author's. */
+export function lineOfError(code: string): number | null {
+  if (code.includes('\n//# sourceMappingURL=data:')) return null;
+  try {
+    parse(code, { ...parserOptions, sourceType: 'module' });
+  } catch (error) {
+    return (error as { loc?: { line: number } }).loc?.line ?? null;
+  }
+  return null;
+}
+
 function parsed(code: string, strip: typeof stripTypeScriptTypes): Syntax | null {
   // Stripped types become spaces, so every position stays the author's
   const stripped = (mode: 'strip' | 'transform') => () => withoutTypeImports(strip(code, { mode }));
