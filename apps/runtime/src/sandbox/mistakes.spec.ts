@@ -35,6 +35,19 @@ describe('the warnings about a component', () => {
       ['1:49 `props.a` has the unknown type "number"; did you mean "integer"?'],
     ],
     [
+      'a type that no other resembles',
+      'export default { name: "n", props: { a: { type: "date" } } }',
+      ['1:49 `props.a` has the unknown type "date", so its values are not checked'],
+    ],
+    [
+      'a response on an interface that allows none',
+      'export default {\n  name: "n",\n  props: { http: "$.interface.http", b: { type: "$.interface.http", customResponse: false } },\n  run() {\n    this.http.respond({});\n    () => this["b"]?.respond({});\n  },\n}',
+      [
+        '5:5 `this.http.respond` throws, because `props.http` does not have `customResponse: true`',
+        '6:11 `this.b.respond` throws, because `props.b` does not have `customResponse: true`',
+      ],
+    ],
+    [
       'misspelt members',
       'export default {\n  name: "n",\n  hook: {},\n  runn() {},\n}',
       [
@@ -65,6 +78,10 @@ describe('the warnings about a component', () => {
     [
       'every member and type that there is',
       'export default { key: "k", name: "n", version: "1", description: "d", type: "source", dedupe: "last", concurrency: 2, props: { a: "string[]", b: { type: "data_store" }, c: { type: "$.airtable.baseId" } }, hooks: { deploy() {}, activate() {}, deactivate() {} }, methods: { any() {} }, additionalProps() {}, sampleEmit: {}, run() {} }',
+    ],
+    [
+      'responses on interfaces that may allow them, and other calls of that name',
+      'const more = {}; export default { name: "n", props: { a: { type: "$.interface.http", customResponse: true }, b: { type: "$.interface.http", ...more }, c: { type: "$.interface.http", customResponse: more.yes }, d: "string", http: "$.interface.http" }, run() { for (const each of [this.a, this.b, this.c, this.d]) each.respond(); this.a.respond(); this.b.respond(); this.c.respond(); this.d.respond(); this.http.other(); this.x.http.respond(); } }',
     ],
     ['members that are far from any', 'export default { name: "n", author: "me", license: "MIT", run() {} }'],
     ['what is computed', 'const hooks = { deply() {} }; export default { name: "n", ...{ hook: 1 }, ["runn"]() {}, hooks }'],

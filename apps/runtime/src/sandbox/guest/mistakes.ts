@@ -1,15 +1,16 @@
 import type { ComponentWarning } from '../sandbox.js';
-import { isCallOf, isNode, type Syntax, warningAt } from './syntax.js';
+import { isCallOf, isNode, type Syntax, walk, warningAt } from './syntax.js';
 
 const members = [
   ...['name', 'key', 'version', 'description', 'type', 'props', 'methods', 'hooks', 'dedupe', 'run'],
   ...['concurrency', 'retries', 'additionalProps', 'sampleEmit', 'annotations'],
 ];
+const HTTP = '$.interface.http';
 const hooks = ['deploy', 'activate', 'deactivate'];
 const scalars = ['string', 'integer', 'boolean', 'object', 'any'];
 const propTypes = [
   ...scalars.flatMap((type) => [type, `${type}[]`]),
-  ...['app', '$.interface.http', '$.interface.timer', '$.service.db', 'http_request', 'alert', 'data_store'],
+  ...['app', HTTP, '$.interface.timer', '$.service.db', 'http_request', 'alert', 'data_store'],
 ];
 /** Of other systems; the catalog explains what to use instead when a source is created. */
 const foreignInterfaces = ['$.interface.apphook', '$.interface.email'];
@@ -17,7 +18,7 @@ const foreignInterfaces = ['$.interface.apphook', '$.interface.email'];
 const otherNames: Record<string, string> = { number: 'integer', int: 'integer', text: 'string', bool: 'boolean', array: 'string[]' };
 
 /**
- * Finds mistakes in a component that can run: a member, a hook or a type that is unknown and resembles a known one.
+ * Finds mistakes in a component that can run: a member, a hook or a type that is unknown, and a response that the interface does not allow.
  * It looks at object literals only; what code computes is the author's affair.
  */
 export function mistakesOf(tree: Syntax): ComponentWarning[] {
@@ -30,7 +31,7 @@ export function mistakesOf(tree: Syntax): ComponentWarning[] {
       if (meant) found.push(warningAt(node, `\`${name}\` is not a member of a component, so it has no effect; did you mean \`${meant}\`?`));
     }
     if (name === 'hooks') found.push(...hookMistakes(value));
-    if (name === 'props') found.push(...propMistakes(value));
+    if (name === 'props') found.push(...propMistakes(value), ...responseMistakes(value, tree));
   }
   return found;
 }
@@ -52,8 +53,41 @@ function propMistakes(value: Syntax): ComponentWarning[] {
     if (foreignInterfaces.includes(type.value))
       return [warningAt(type, `\`props.${name}\`: no source can be created with ${type.value}; use $.interface.http or $.interface.timer`)];
     const meant = otherNames[type.value] ?? nearest(type.value, propTypes);
-    return meant ? [warningAt(type, `\`props.${name}\` has the unknown type "${type.value}"; did you mean "${meant}"?`)] : [];
+    if (meant) return [warningAt(type, `\`props.${name}\` has the unknown type "${type.value}"; did you mean "${meant}"?`)];
+    // types of other systems, such as `$.airtable.baseId`
+    if (type.value.startsWith('$.')) return [];
+    return [warningAt(type, `\`props.${name}\` has the unknown type "${type.value}", so its values are not checked`)];
   });
+}
+
+/** Calls of `respond` on HTTP interfaces whose `customResponse` is not true: they throw. */
+function responseMistakes(props: Syntax, tree: Syntax): ComponentWarning[] {
+  const silent = propertiesOf(props)
+    .filter(({ value }) => isSilentInterface(value))
+    .map(({ name }) => name);
+  if (silent.length === 0) return [];
+  const found: ComponentWarning[] = [];
+  walk(tree, (node) => {
+    const callee = node.type === 'CallExpression' && isNode(node.callee) ? node.callee : null;
+    if (callee?.type !== 'MemberExpression' || memberName(callee) !== 'respond' || !isNode(callee.object)) return;
+    const { object } = callee;
+    const name = object.type === 'MemberExpression' && (object.object as Syntax).type === 'ThisExpression' ? memberName(object) : undefined;
+    if (name !== undefined && silent.includes(name))
+      found.push(warningAt(node, `\`this.${name}.respond\` throws, because \`props.${name}\` does not have \`customResponse: true\``));
+  });
+  return found;
+}
+
+/** Whether a prop is an HTTP interface that certainly has no `customResponse`. */
+function isSilentInterface(definition: Syntax): boolean {
+  if (definition.type === 'Literal') return definition.value === HTTP;
+  const attributes = propertiesOf(definition);
+  const valueOf = (name: string) => attributes.find((each) => each.name === name)?.value;
+  const [type, customResponse] = [valueOf('type'), valueOf('customResponse')];
+  if (type?.type !== 'Literal' || type.value !== HTTP) return false;
+  // a spread or a computed name may set it
+  if (!customResponse) return attributes.length === (definition.properties as Syntax[]).length;
+  return customResponse.type === 'Literal' && !customResponse.value;
 }
 
 /** The object literal that the code exports, directly, through `defineComponent` or by the name of a variable. */
@@ -85,6 +119,13 @@ function componentOf(tree: Syntax): Syntax | null {
       return literal(expression.right);
   }
   return null;
+}
+
+/** `name` of both `x.name` and `x['name']`. */
+function memberName({ property, computed }: Syntax): string | undefined {
+  const { type, name, value } = property as Syntax;
+  if (!computed) return String(name);
+  return type === 'Literal' ? String(value) : undefined;
 }
 
 function pathOf(value: unknown): string {
