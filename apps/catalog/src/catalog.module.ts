@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { DatabaseModule } from '#database';
 import { OutboxRelay } from '#outbox';
 import { ProtectedBrokersModule } from '#service';
+import { AccountsController } from './accounts/accounts.controller.js';
 import { CatalogConfig } from './catalog.config.js';
 import { Code, ComponentRow } from './components/component.entity.js';
 import { CodeFetcher, RemoteCode } from './components/remote-code.js';
@@ -34,6 +35,7 @@ import { WorkflowsController } from './workflows/workflows.controller.js';
     TypeOrmModule.forFeature([Code, ComponentRow, ConnectionRow, SourceRow, WorkflowRow]),
   ],
   controllers: [
+    AccountsController,
     ComponentsController,
     ConnectionsController,
     SourcesController,

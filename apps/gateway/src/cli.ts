@@ -1,10 +1,15 @@
+import { createInterface } from 'node:readline/promises';
 import { Command, Option } from 'commander';
 import { SluiceError } from '#contracts';
 import { Database, DatabaseConfig } from '#database';
+import { KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
 import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
 import { type OpenCommand, printable, runCommand } from '#service';
 import { AccountRow, ApiKeyRow, KEY_SCOPES, type KeyScope } from './accounts/account.entity.js';
+import { AccountOperations } from './operator/account-operations.js';
 import { AccountsRepository } from './accounts/accounts.repository.js';
+import { deleteAccountRows } from './operator/account-rows.js';
 import { AccountsService } from './accounts/accounts.service.js';
 import { KeyUses } from './accounts/key-uses.js';
 import { schema } from './database/schema.js';
@@ -24,7 +29,7 @@ function print(json: boolean | undefined, value: object | object[]): void {
   }
 }
 
-/** The operator's command for accounts and keys. It needs only the gateway's database. */
+/** The operator's command for accounts and keys. Most need only the gateway's database. Those that concern all services need the running system. */
 function accountsAndKeys(): OpenCommand {
   const config = DatabaseConfig.read();
   const connection = { serverUrl: config.serverUrl, name: config.nameOf(schema.app), max: 2, log: createLog('sluice', 'warn') };
@@ -34,12 +39,66 @@ function accountsAndKeys(): OpenCommand {
 
   const program = new Command('sluice').description('accounts and API keys').hook('preAction', async () => void (await database.open()));
   addAccountCommands(program, accounts);
+  addOperations(program, (work) =>
+    withMessages((messages) => work(new AccountOperations(repository, (id) => deleteAccountRows(database, repository, id), messages))),
+  );
   addKeyCommands(program, accounts);
   return { program, close: () => database.close() };
 }
 
+/** Kafka is only connected for commands that need it: others run before its topics exist. */
+async function withMessages(work: (messages: Messages) => Promise<void>): Promise<void> {
+  const log = createLog('sluice', 'fatal');
+  const kafka = new KafkaClient(KafkaConfig.read(), 'sluice', log);
+  const publisher = new Publisher(kafka);
+  const messages = new Messages('gateway', kafka, publisher, log, new SecretBox([]));
+  await Promise.all([publisher.connect(), messages.connect()]);
+  try {
+    await work(messages);
+  } finally {
+    await messages.close();
+    await publisher.close();
+  }
+}
+
+function addOperations(program: Command, run: (work: (operations: AccountOperations) => Promise<void>) => Promise<void>): void {
+  const account = program.commands.find((command) => command.name() === 'account')!;
+  for (const [name, suspended, description] of [
+    ['suspend', true, 'refuse its keys, and stop its sources and deliveries, until it is resumed; nothing is deleted'],
+    ['resume', false, 'let a suspended account continue as it was'],
+  ] as const)
+    account
+      .command(`${name} <id>`)
+      .description(description)
+      .option('--json', 'print {id, suspended, sources, workflows, webhooks}')
+      .action((id: string, { json }: { json?: boolean }) =>
+        run(async (operations) => print(json, { id, suspended, ...(await operations.suspend(id, suspended)) })),
+      );
+  account
+    .command('delete <id>')
+    .description('delete an account and everything that it has: sources, webhooks, subscriptions, events, components, connections, keys')
+    .option('--yes', 'do not ask')
+    .option('--json', 'print {id, deleted} and how much was deleted; needs --yes')
+    .action((id: string, { json, yes }: { json?: boolean; yes?: boolean }) =>
+      run(async (operations) => {
+        const { email } = await operations.find(id);
+        if (!yes) await confirm(`Delete the account ${id} (${email}) and everything that it has?`, json);
+        print(json, { id, deleted: true, ...(await operations.delete(id)) });
+      }),
+    );
+}
+
+/** Throws unless the operator agrees. */
+async function confirm(question: string, json = false): Promise<void> {
+  if (json || !process.stdin.isTTY) throw new SluiceError('invalid', `${question} This cannot be undone: repeat the command with --yes`);
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await terminal.question(printable(`${question} This cannot be undone. Type "yes": `));
+  terminal.close();
+  if (answer.trim() !== 'yes') throw new SluiceError('invalid', 'nothing was deleted');
+}
+
 function addAccountCommands(program: Command, accounts: AccountsService): void {
-  const account = program.command('account').description('create and list accounts');
+  const account = program.command('account').description('create, list, suspend and delete accounts');
   account
     .command('create')
     .description('create an account and its first API key, which is shown only once')

@@ -66,11 +66,15 @@ describe('the HTTP side of the gateway', () => {
   const start = async (changed: Record<string, string> = {}) => {
     variables = Object.fromEntries(Object.keys(changed).map((name) => [name, process.env[name]]));
     Object.assign(process.env, changed);
-    // an authenticator that knows four keys
+    // an authenticator that knows five keys
     const accounts = {
       authenticate: async (key: string) =>
-        /^(my|other|read|neighbour)-key$/.test(key)
-          ? { id: key === 'neighbour-key' ? NEIGHBOUR : ME, scope: key === 'read-key' ? 'read' : 'write' }
+        /^(my|other|read|neighbour|suspended)-key$/.test(key)
+          ? {
+              id: key === 'neighbour-key' ? NEIGHBOUR : ME,
+              scope: key === 'read-key' ? 'read' : 'write',
+              suspended_at: key === 'suspended-key' ? new Date() : null,
+            }
           : undefined,
       issueKey: async (_: string, __: object, id: string) => {
         issued.push(id);
@@ -144,6 +148,12 @@ describe('the HTTP side of the gateway', () => {
       const response = await app.inject({ method: 'GET', url, headers });
       expect(response.statusCode).toBe(401);
       expect(response.headers).toMatchObject({ 'www-authenticate': 'Bearer', 'content-type': 'application/problem+json' });
+      expect(messages.requests).toEqual([]);
+    });
+
+    it.each([`/v1/sources/${SOURCE}`, '/v1/nothing'])('returns 403 to a request of a suspended account: %s', async (url) => {
+      const response = await app.inject({ method: 'GET', url, headers: { authorization: 'Bearer suspended-key' } });
+      expect([response.statusCode, response.json()]).toMatchObject([403, { error: 'this account is suspended' }]);
       expect(messages.requests).toEqual([]);
     });
 

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { WebhookId } from '#contracts';
 import type { Transaction } from '#database';
+import { deleteStatsOf } from '#stats';
 import { deleteDelivered } from './deliveries/history/delivered.repository.js';
 import { BacklogsRepository, deleteBacklog } from './deliveries/store/backlogs.repository.js';
 import { deleteParkedDeliveries } from './deliveries/store/parked-deliveries.repository.js';
@@ -25,5 +26,6 @@ export class RoutingWebhookDependents extends WebhookDependents {
     await deleteParkedDeliveries(transaction, id);
     await deleteBacklog(transaction, id);
     await deleteDelivered(transaction, id);
+    await deleteStatsOf(transaction, [id]);
   }
 }

@@ -5,6 +5,7 @@ import { EmittersModule } from '#emitters';
 import { ProtectedBrokersModule } from '#service';
 import { StatsModule } from '#stats';
 import { schema } from './database/schema.js';
+import { AccountsController } from './accounts/accounts.controller.js';
 import { DeliveriesModule } from './deliveries/deliveries.module.js';
 import { BacklogsRepository } from './deliveries/store/backlogs.repository.js';
 import { EventListenersController } from './history/event-listeners.controller.js';
@@ -49,7 +50,7 @@ class SharedModule {}
     SubscriptionsModule,
     DeliveriesModule,
   ],
-  controllers: [RoutesController, EventListenersController, StatsController, ReplaysController],
+  controllers: [AccountsController, RoutesController, EventListenersController, StatsController, ReplaysController],
   providers: [MatchRepository, MissedEvents, Router, EventListenersRepository, ReplaysRepository, ReplayLog, Replayer],
 })
 export class RoutingModule {}

@@ -6,6 +6,7 @@ import { OutboxRelay } from '#outbox';
 import { ProtectedBrokersModule } from '#service';
 import { StatsModule } from '#stats';
 import { schema } from './database/schema.js';
+import { AccountsController } from './accounts/accounts.controller.js';
 import { CodeCache } from './components/code-cache.js';
 import { ComponentsController } from './components/components.controller.js';
 import { PropOptionsController } from './components/prop-options.controller.js';
@@ -46,7 +47,7 @@ import { Releaser } from './waiting/releaser.js';
     ScheduleModule.forRoot(),
     EmittersModule.forApp({ useClass: DeploymentsService, imports: [DeploymentsModule] }),
   ],
-  controllers: [ComponentsController, PropOptionsController, RunsController, RunListController, RunStatsController],
+  controllers: [AccountsController, ComponentsController, PropOptionsController, RunsController, RunListController, RunStatsController],
   providers: [
     { provide: RuntimeConfig, useFactory: () => RuntimeConfig.read() },
     sandboxProvider,

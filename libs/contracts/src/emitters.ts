@@ -40,7 +40,10 @@ export class EmitterState {
   @IsId('source', 'workflow') emitter_id!: EmitterId;
   @IsIn(['source', 'workflow']) kind!: 'source' | 'workflow';
   @IsId('user') owner_id!: UserId;
+  /** False while its account is suspended, too. */
   @IsBoolean() active!: boolean;
+  /** It is inactive only because its account is suspended: no hook runs for that, and its endpoint returns 503. */
+  @IsOptional() @IsBoolean() suspended?: boolean;
   @IsBoolean() deleted!: boolean;
   /** Increases with each change of this emitter. */
   @IsInt() version!: number;

@@ -1,3 +1,4 @@
+export * from './accounts.js';
 export * from './components.js';
 export * from './connections.js';
 export * from './contract.js';

@@ -28,6 +28,7 @@ export function isOfData(error: unknown): boolean {
 }
 
 export const UNIQUE_VIOLATION = '23505';
+export const FOREIGN_KEY_VIOLATION = '23503';
 /** A lock was not available within `lock_timeout`. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 const DISK_FULL = '53100';

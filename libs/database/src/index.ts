@@ -1,6 +1,14 @@
 export { databaseUrl } from './data-source.js';
 export { Database, type Session, Transaction } from './database.js';
-export { explainDatabaseError, isOfData, isTransient, LOCK_NOT_AVAILABLE, outageOf, UNIQUE_VIOLATION } from './database-errors.js';
+export {
+  explainDatabaseError,
+  FOREIGN_KEY_VIOLATION,
+  isOfData,
+  isTransient,
+  LOCK_NOT_AVAILABLE,
+  outageOf,
+  UNIQUE_VIOLATION,
+} from './database-errors.js';
 export { DatabaseConfig } from './database.config.js';
 export { DatabaseModule } from './database.module.js';
 export { FairBatches } from './fair-batches.js';

@@ -1,3 +1,3 @@
-export { statsSchema } from './stats.repository.js';
+export { deleteStatsOf, statsSchema } from './stats.repository.js';
 export { Stats } from './stats.js';
 export { StatsModule } from './stats.module.js';

@@ -3,7 +3,7 @@ import { newId } from '#contracts';
 import { type Database, schemaOf } from '#database';
 import { createLog } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
-import { StatsRepository, statsSchema } from './stats.repository.js';
+import { deleteStatsOf, StatsRepository, statsSchema } from './stats.repository.js';
 import { Stats } from './stats.js';
 
 const HOUR_S = 3600;
@@ -107,6 +107,14 @@ describe('statistics', () => {
     stats.countEvent(id);
     await stats.onApplicationShutdown();
     expect(await replica().list(id, START, 60)).toHaveLength(1);
+  });
+
+  it('are deleted with their subjects', async () => {
+    const [stats, deleted, other] = [replica(), newId('source'), newId('source')];
+    for (const id of [deleted, other]) stats.countEvent(id);
+    await stats.flush();
+    await fresh.database.transaction((transaction) => deleteStatsOf(transaction, [deleted]));
+    expect([await stats.list(deleted, START, 60), (await stats.list(other, START, 60)).length]).toEqual([[], 1]);
   });
 
   it('are deleted after two hours by minutes, and after eight days by hours', async () => {

@@ -57,6 +57,31 @@ describe('the components', () => {
     expect([await components.storedBytes(one), await components.storedBytes(other)]).toEqual([3 * 1024 + 2 * bytes, 1024]);
   });
 
+  it('are deleted with their account, and their code unless another account has it', async () => {
+    const [one, other] = [newId('user'), newId('user')];
+    const add = (owner_id: UserId | null, hash: string) =>
+      components.add(db.database, { id: newId('component'), owner_id, code: code(hash, 'gone'), component_url: null });
+    for (const hash of ['d1', 'd2', 'd2', 'd3']) await add(one, hash);
+    await add(other, 'd1');
+    await add(null, 'd3');
+    const remove = () => db.database.transaction((transaction) => components.removeAll(transaction, one));
+    expect([await remove(), await remove()]).toEqual([4, 0]);
+    const left = await Promise.all(['d1', 'd2', 'd3'].map(async (hash) => (await components.findCode(hash)) !== undefined));
+    expect(left).toEqual([true, false, true]);
+    expect(await components.findNewest(other, 'gone')).toMatchObject({ code_hash: 'd1' });
+    expect([await components.storedBytes(one), (await components.storedBytes(other)) > 0]).toEqual([0, true]);
+  });
+
+  it('are added while the last account with the same code is deleted', async () => {
+    const [owners, hash] = [Array.from({ length: 20 }, () => newId('user')), 'd4'];
+    const work = owners.map(async (owner_id) => {
+      await components.add(db.database, { id: newId('component'), owner_id, code: code(hash, 'gone'), component_url: null });
+      await db.database.transaction((transaction) => components.removeAll(transaction, owner_id));
+    });
+    await Promise.all(work);
+    expect(await components.findCode(hash)).toBeUndefined();
+  });
+
   it('are one per key in the registry, also when two are registered at the same time', async () => {
     await Promise.all(['r1', 'r2', 'r2'].map((hash) => registry.register('shared', code(hash, 'shared'), '/file')));
     const listed = await registry.list();

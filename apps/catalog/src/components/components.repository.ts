@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository, type SelectQueryBuilder } from 'typeorm';
 import type { ComponentId, UserId } from '#contracts';
-import { Database, type Session } from '#database';
-import { Code, ComponentRow, type DescribedComponent, type InspectedCode, type NewComponent } from './component.entity.js';
+import { Database, FOREIGN_KEY_VIOLATION, type Session, type Transaction } from '#database';
+import { Code, ComponentRow, type DescribedComponent, type InspectedCode, type NewComponent, StoredCode } from './component.entity.js';
 
 /** The bytes that a component takes beside its code. */
 const ROW_BYTES = 1024;
@@ -66,7 +66,17 @@ export class ComponentsRepository {
   }
 
   /** Writes the component and its code, unless its id exists, and counts the bytes. */
-  async add(session: Session, { id, owner_id, code, component_url }: NewComponent): Promise<void> {
+  async add(session: Session, component: NewComponent): Promise<void> {
+    try {
+      await this.insert(session, component);
+    } catch (error) {
+      // at the same moment, the code was deleted with the last account that had it
+      if ((error as { code?: string }).code !== FOREIGN_KEY_VIOLATION || session !== this.database) throw error;
+      await this.insert(session, component);
+    }
+  }
+
+  private async insert(session: Session, { id, owner_id, code, component_url }: NewComponent): Promise<void> {
     const { hash, bundle } = code;
     const { key, name, version } = code.description;
     const description = JSON.stringify(code.description);
@@ -82,6 +92,21 @@ export class ComponentsRepository {
              ON CONFLICT (owner_id) DO UPDATE SET bytes = stored_code.bytes + excluded.bytes`,
       values: [hash, code.code, description, bundle, id, owner_id, key, name, version, component_url, bytes],
     });
+  }
+
+  /** Deletes the components of an account, and code that no other component has. Returns the number of components. */
+  async removeAll(transaction: Transaction, ownerId: UserId): Promise<number> {
+    const { rows } = await transaction.query<{ code_hash: string }>('DELETE FROM component WHERE owner_id = $1 RETURNING code_hash', [
+      ownerId,
+    ]);
+    const hashes = [...new Set(rows.map(({ code_hash }) => code_hash))].sort();
+    // the lock waits for components that are being added, which the next statement sees then
+    await transaction.query('SELECT FROM code WHERE hash = ANY($1) ORDER BY hash FOR UPDATE', [hashes]);
+    await transaction.query('DELETE FROM code WHERE hash = ANY($1) AND NOT EXISTS (SELECT FROM component WHERE code_hash = hash)', [
+      hashes,
+    ]);
+    await transaction.rows(StoredCode).delete({ owner_id: ownerId });
+    return rows.length;
   }
 
   /** Makes a component the registry's one of its key. */

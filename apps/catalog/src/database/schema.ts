@@ -9,6 +9,7 @@ import { CreateCatalog1795305600002 } from './migrations/0001-create-catalog.js'
 import { BundlesOfPackages1795305600012 } from './migrations/0002-bundles-of-packages.js';
 import { CountStoredCode1795910400003 } from './migrations/0003-count-stored-code.js';
 import { VersionsGrowWithTime1795996800004 } from './migrations/0004-versions-grow-with-time.js';
+import { SuspendAccounts1796947200002 } from './migrations/0005-suspend-accounts.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
   entities: [Code, ComponentRow, StoredCode, ConnectionRow, SourceRow, WorkflowRow],
@@ -16,5 +17,11 @@ export const schema = schemaOf('catalog', outboxSchema, {
     { table: 'connection', key: ['id'], column: 'credentials', context: connectionContext },
     { table: 'source', key: ['id'], column: 'configured_props', json: true, context: propsContext },
   ],
-  migrations: [CreateCatalog1795305600002, BundlesOfPackages1795305600012, CountStoredCode1795910400003, VersionsGrowWithTime1795996800004],
+  migrations: [
+    CreateCatalog1795305600002,
+    BundlesOfPackages1795305600012,
+    CountStoredCode1795910400003,
+    VersionsGrowWithTime1795996800004,
+    SuspendAccounts1796947200002,
+  ],
 });

@@ -57,6 +57,10 @@ export class SourceRow {
   @Column('boolean', { default: true })
   active!: boolean;
 
+  /** Its account is suspended: it counts as inactive. */
+  @Column('boolean', { default: false })
+  suspended!: boolean;
+
   @Column(VERSION)
   version!: number;
 
@@ -125,20 +129,27 @@ export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterSt
   emitter_id: row.id,
   kind: 'source',
   owner_id: row.owner_id,
-  active: row.active && !deleted,
+  ...activity(row, deleted),
   deleted,
   version: row.version,
   name: row.name,
   created_at_ms: row.created_at.getTime(),
   deployment: {
     code_hash: row.component.code_hash,
-    configured_props: row.configured_props,
-    ...(row.credentials === null ? {} : { credentials: row.credentials }),
+    // the topic of these facts keeps the last one: a deleted source leaves no secrets there
+    configured_props: deleted ? {} : row.configured_props,
+    ...(row.credentials === null || deleted ? {} : { credentials: row.credentials }),
     schedules: row.schedules,
     endpoint_key: endpointProp(row) ? row.endpoint_key : null,
     name_slug: row.name_slug,
     hooks: row.component.inspected.description.hooks,
   },
+});
+
+/** Whether an emitter is active, and whether it is inactive only because its account is suspended. */
+export const activity = ({ active, suspended }: { active: boolean; suspended: boolean }, deleted: boolean) => ({
+  active: active && !suspended && !deleted,
+  ...(active && suspended && !deleted && { suspended: true }),
 });
 
 /** The name in lower case, with a `-` for each sequence of characters other than `[a-z0-9]`, trimmed; `source` if nothing is left. */

@@ -86,7 +86,15 @@ export class SourcesInMemory implements Pick<
     const others = [...this.rows.values()].filter((row) => row.owner_id === owner_id && row.id !== id);
     const slugs = new Set(others.map(({ name_slug }) => name_slug));
     return {
-      ...{ id, owner_id, ...change, version: before.version, created_at: before.created_at, updated_at: before.updated_at },
+      ...{
+        id,
+        owner_id,
+        ...change,
+        suspended: false,
+        version: before.version,
+        created_at: before.created_at,
+        updated_at: before.updated_at,
+      },
       name_slug: await freeSlug(slug, async () => slugs),
       endpoint_key: before.endpoint_key ?? endpoint_key,
       credentials: inline.length === 0 ? null : Object.fromEntries(inline.map((each) => [each.id, each.credentials])),

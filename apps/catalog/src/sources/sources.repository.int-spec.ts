@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type ComponentDescription, type ComponentId, newId, type SourceId, type UserId } from '#contracts';
+import { type ComponentDescription, type ComponentId, type EmitterState, newId, type SourceId, type UserId } from '#contracts';
 import { OutboxRecord } from '#outbox';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { Code, ComponentRow } from '../components/component.entity.js';
@@ -84,6 +84,41 @@ describe('the sources', () => {
     expect(created.component).toMatchObject({ code_hash: 'a'.repeat(64), inspected: { description } });
     expect(Object.keys(found?.configured_props ?? {})).toEqual(['z', 'a']);
     expect(found?.component.inspected).not.toHaveProperty('code');
+  });
+
+  it('are suspended with their account, some at a time, and continue as they were', async () => {
+    const [first, second] = [await create({ slug: 'a' }), await create({ slug: 'b' })];
+    const off = await create({ slug: 'c', active: false });
+    const shown = (states: EmitterState[]) => states.map(({ emitter_id, active, suspended }) => [emitter_id, active, suspended]).sort();
+    const suspended = [await sources.suspend(owner, true, 2), await sources.suspend(owner, true, 2), await sources.suspend(owner, true, 2)];
+    expect(shown(suspended.flat())).toEqual(
+      [
+        [first.id, false, true],
+        [second.id, false, true],
+        [off.id, false, undefined],
+      ].sort(),
+    );
+    expect(suspended.map(({ length }) => length)).toEqual([2, 1, 0]);
+    expect((await sources.find(owner, first.id))?.active).toBe(true);
+    // what was in progress does not let it run
+    expect(await sources.update(owner, first.id, () => change({ slug: 'a' }))).toMatchObject({ active: true, suspended: true });
+    expect((await facts()).at(-1)).toMatchObject({ key: first.id, active: false });
+    const resumed = await sources.suspend(owner, false, 10);
+    expect(shown(resumed)).toEqual(
+      [
+        [first.id, true, undefined],
+        [second.id, true, undefined],
+        [off.id, false, undefined],
+      ].sort(),
+    );
+    expect(await sources.suspend(newId('user'), true, 10)).toEqual([]);
+  });
+
+  it('leave no secrets in the fact of their deletion', async () => {
+    const { id } = await create({ configured_props: { z: 'planted' } });
+    await sources.delete(owner, id);
+    expect(JSON.stringify((await facts())[0])).toContain('planted');
+    expect(JSON.stringify((await facts()).at(-1))).not.toContain('planted');
   });
 
   it('do not exist for another account', async () => {

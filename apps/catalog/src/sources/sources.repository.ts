@@ -158,6 +158,21 @@ export class SourcesRepository {
     });
   }
 
+  /** Suspends, or lets continue, the next sources of an account, at most `limit`. Returns the states of those that it has changed. */
+  async suspend(ownerId: UserId, suspended: boolean, limit: number): Promise<EmitterState[]> {
+    return this.database.transaction(async (transaction) => {
+      const { rows } = await transaction.query<{ id: SourceId }>(
+        `UPDATE source SET suspended = $2, version = ${nextVersion('source')}
+         WHERE id IN (SELECT id FROM source WHERE owner_id = $1 AND suspended <> $2 ORDER BY id LIMIT $3) RETURNING id`,
+        [ownerId, suspended, limit],
+      );
+      const states: EmitterState[] = [];
+      for (const { id } of rows) states.push(sourceState(await this.reread(transaction, ownerId, id)));
+      for (const state of states) await this.publish(transaction, state);
+      return states;
+    });
+  }
+
   /**
    * Publishes the state of all sources again, under new versions: after a rotation of the keys, the copies in the runtime and in the compacted topic
    * are encrypted under the new key. Returns their number.

@@ -29,3 +29,29 @@ it('a workflow keeps its owner, grows its version with each change, and publishe
   expect(versions).toEqual([created!.version, expect.any(Number), returned!.version]);
   expect([...new Set(versions)].sort()).toEqual(versions);
 });
+
+it('the workflows of an account are suspended, resumed and removed together', async () => {
+  const workflows = new WorkflowsRepository(db.database, db.database.rows(WorkflowRow));
+  const [owner, other] = [newId('user'), newId('user')];
+  const [on, off, foreign] = [newId('workflow'), newId('workflow'), newId('workflow')].sort();
+  await workflows.put(on!, owner, 'Mail', true);
+  await workflows.put(off!, owner, 'Mail', false);
+  await workflows.put(foreign!, other, 'Mail', true);
+  const states = async () =>
+    (await workflows.states([on!, off!, foreign!]))
+      .sort((a, b) => (a.emitter_id < b.emitter_id ? -1 : 1))
+      .map(({ active, suspended }) => [active, suspended]);
+  const [isOn, isOff, isSuspended] = [
+    [true, undefined],
+    [false, undefined],
+    [false, true],
+  ];
+  expect([(await workflows.suspend(owner, true)).length, (await workflows.suspend(owner, true)).length]).toEqual([2, 0]);
+  // a record of the topic does not let it continue
+  await workflows.put(on!, owner, 'Renamed', true);
+  expect(await states()).toEqual([isSuspended, isOff, isOn]);
+  await workflows.suspend(owner, false);
+  expect(await states()).toEqual([isOn, isOff, isOn]);
+  expect([(await workflows.removeAll(owner)).length, (await workflows.removeAll(owner)).length]).toEqual([2, 0]);
+  expect(await states()).toEqual([isOn]);
+});

@@ -1,13 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Column, Entity, In, PrimaryColumn, Repository } from 'typeorm';
+import { Column, Entity, In, Index, PrimaryColumn, Repository } from 'typeorm';
 import { emitterChanged, type EmitterState, type UserId, type WorkflowId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { nextVersion, VERSION } from '../database/version.js';
+import { activity } from '../sources/source.entity.js';
 
 @Entity('workflow')
+@Index('workflow_of_owner', ['owner_id'])
 export class WorkflowRow {
   @PrimaryColumn(BYTEWISE_TEXT)
   id!: WorkflowId;
@@ -20,6 +22,10 @@ export class WorkflowRow {
 
   @Column('boolean')
   active!: boolean;
+
+  /** Its account is suspended: it counts as inactive. */
+  @Column('boolean', { default: false })
+  suspended!: boolean;
 
   /** The row of a removed workflow stays, so that its version keeps growing when the workflow returns. */
   @Column('boolean', { default: false })
@@ -36,7 +42,7 @@ export const workflowState = (row: WorkflowRow): EmitterState => ({
   emitter_id: row.id,
   kind: 'workflow',
   owner_id: row.owner_id,
-  active: row.active,
+  ...activity(row, row.deleted),
   deleted: row.deleted,
   version: row.version,
   name: row.name,
@@ -81,6 +87,31 @@ export class WorkflowsRepository {
         .returning('*')
         .execute();
       await this.publish(transaction, removed.raw as WorkflowRow[]);
+    });
+  }
+
+  /** Suspends, or lets continue, all workflows of an account. Returns the states of those that it has changed. */
+  suspend(ownerId: UserId, suspended: boolean): Promise<EmitterState[]> {
+    return this.change(
+      `UPDATE workflow SET suspended = $2, version = ${nextVersion('workflow')} WHERE owner_id = $1 AND suspended <> $2 AND NOT deleted`,
+      [ownerId, suspended],
+    );
+  }
+
+  /** Removes all workflows of an account. Returns the states of those that it has removed. */
+  removeAll(ownerId: UserId): Promise<EmitterState[]> {
+    return this.change(
+      `UPDATE workflow SET deleted = true, active = false, suspended = false, name = '', version = ${nextVersion('workflow')}
+       WHERE owner_id = $1 AND NOT deleted`,
+      [ownerId],
+    );
+  }
+
+  private change(update: string, values: unknown[]): Promise<EmitterState[]> {
+    return this.database.transaction(async (transaction) => {
+      const { rows } = await transaction.query<WorkflowRow>(`${update} RETURNING *`, values);
+      await this.publish(transaction, rows);
+      return rows.map(workflowState);
     });
   }
 

@@ -27,6 +27,10 @@ export class AccountRow {
   /** Whether the owner gets mail about errors. */
   @Column('boolean', { default: true })
   error_mail!: boolean;
+
+  /** null: it is not suspended. */
+  @Column('timestamptz', { nullable: true })
+  suspended_at!: Date | null;
 }
 
 /** The permissions of a key: `read` only reads, and no secrets. */

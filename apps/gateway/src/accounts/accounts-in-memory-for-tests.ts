@@ -14,6 +14,8 @@ export class AccountsInMemory implements Pick<
   | 'create'
   | 'findByEmail'
   | 'setErrorMail'
+  | 'setSuspended'
+  | 'remove'
   | 'addKey'
   | 'replaceKey'
   | 'listKeys'
@@ -54,13 +56,27 @@ export class AccountsInMemory implements Pick<
 
   async create(_session: unknown, { id, email, username }: Pick<AccountRow, 'id' | 'email' | 'username'>): Promise<void> {
     const period = { billing_period_start: null, billing_period_end: null };
-    this.accounts.push({ id, email, username, ...period, created_at: new Date(), error_mail: true });
+    this.accounts.push({ id, email, username, ...period, created_at: new Date(), error_mail: true, suspended_at: null });
   }
 
   async setErrorMail(id: UserId, on: boolean): Promise<boolean> {
     const account = this.accounts.find((each) => each.id === id);
     if (account) account.error_mail = on;
     return account !== undefined;
+  }
+
+  async setSuspended(id: UserId, suspended: boolean): Promise<void> {
+    const account = this.accounts.find((each) => each.id === id);
+    if (account) account.suspended_at = suspended ? (account.suspended_at ?? new Date()) : null;
+  }
+
+  async remove(_session: unknown, id: UserId): Promise<number> {
+    const without = <T>(rows: T[], isOwned: (row: T) => boolean) => rows.splice(0, rows.length, ...rows.filter((row) => !isOwned(row)));
+    const before = this.keys.length;
+    without(this.keys, ({ account_id }) => account_id === id);
+    without(this.usage, ({ accountId }) => accountId === id);
+    without(this.accounts, (account) => account.id === id);
+    return before - this.keys.length;
   }
 
   async addKey(_session: unknown, key: Pick<StoredKey, 'id' | 'account_id' | 'prefix' | 'name' | 'scope' | 'hash'>): Promise<boolean> {

@@ -99,6 +99,7 @@ describe('the accounts', () => {
       'billing_period_end',
       'created_at',
       'error_mail',
+      'suspended_at',
     ]);
     expect(await accounts.list()).toContainEqual(found);
     expect(await accounts.find(newId('user'))).toBeUndefined();
@@ -109,6 +110,20 @@ describe('the accounts', () => {
     expect(await accounts.setErrorMail(id, false)).toBe(true);
     expect(await accounts.find(id)).toMatchObject({ error_mail: false });
     expect(await accounts.setErrorMail(newId('user'), false)).toBe(false);
+  });
+
+  it('are suspended since the first time, and resumed; their keys are not valid meanwhile', async () => {
+    const id = await account();
+    const key = randomUUID();
+    await addKey(id, key);
+    const valid = async () => (await accounts.validHashes([hashOf(key).toString('hex')])).length;
+    expect([await byKey(key), await valid()]).toMatchObject([{ suspended_at: null }, 1]);
+    await accounts.setSuspended(id, true);
+    const { suspended_at: since } = (await byKey(key))!;
+    await accounts.setSuspended(id, true);
+    expect([since, await byKey(key), await valid()]).toMatchObject([expect.any(Date), { id, suspended_at: since }, 0]);
+    await accounts.setSuspended(id, false);
+    expect([await byKey(key), await valid()]).toMatchObject([{ suspended_at: null }, 1]);
   });
 
   it('return their usage as the sum over days', async () => {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { IsNull, Repository } from 'typeorm';
 import type { Id, UserId } from '#contracts';
-import { Database, type KeysetPage, readKeysetPage, type Session } from '#database';
+import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction } from '#database';
 import { AccountRow, ApiKeyRow, type OpenedAccount, type Usage } from './account.entity.js';
 
 /** Accounts, their keys and what they have used. */
@@ -20,7 +20,7 @@ export class AccountsRepository {
   async findByKeyHashes(hashes: string[]): Promise<Map<string, OpenedAccount>> {
     const { rows } = await this.database.query<OpenedAccount & { hash: string }>({
       name: 'account-by-key',
-      text: `SELECT encode(k.hash, 'hex') AS hash, a.id, a.email, a.username, a.billing_period_start, a.billing_period_end, a.created_at,
+      text: `SELECT encode(k.hash, 'hex') AS hash, a.id, a.email, a.username, a.billing_period_start, a.billing_period_end, a.created_at, a.suspended_at,
                k.id AS key_id, k.scope
              FROM api_key k JOIN account a ON a.id = k.account_id
              WHERE k.hash = ANY (SELECT decode(hex, 'hex') FROM unnest($1::text[]) AS hex) AND k.revoked_at IS NULL`,
@@ -52,6 +52,18 @@ export class AccountsRepository {
   async setErrorMail(id: UserId, on: boolean): Promise<boolean> {
     const { affected } = await this.accounts.update({ id }, { error_mail: on });
     return affected === 1;
+  }
+
+  /** Suspends the account from now on, unless it is suspended, or lets it continue. */
+  async setSuspended(id: UserId, suspended: boolean): Promise<void> {
+    await this.accounts.update({ id }, { suspended_at: suspended ? () => 'coalesce(suspended_at, now())' : null });
+  }
+
+  /** Deletes the account and its keys. Returns the number of keys. */
+  async remove(transaction: Transaction, id: UserId): Promise<number> {
+    const { affected } = await transaction.rows(ApiKeyRow).delete({ account_id: id });
+    await transaction.rows(AccountRow).delete({ id });
+    return affected ?? 0;
   }
 
   /** Returns false if the key or its id exists already, perhaps for another account. */
@@ -93,12 +105,12 @@ export class AccountsRepository {
     return affected === 1;
   }
 
-  /** Returns the hashes (hex) whose keys are not revoked. SQL: queried periodically for all open live streams at once. */
+  /** Returns the hashes (hex) whose keys are not revoked, and whose accounts are not suspended. SQL: queried periodically for all open live streams at once. */
   async validHashes(hashes: string[]): Promise<string[]> {
     const { rows } = await this.database.query<{ hash: string }>({
       name: 'valid-hashes',
-      text: `SELECT encode(hash, 'hex') AS hash FROM api_key
-             WHERE hash = ANY (SELECT decode(h, 'hex') FROM unnest($1::text[]) AS h) AND revoked_at IS NULL`,
+      text: `SELECT encode(k.hash, 'hex') AS hash FROM api_key k JOIN account a ON a.id = k.account_id
+             WHERE k.hash = ANY (SELECT decode(h, 'hex') FROM unnest($1::text[]) AS h) AND k.revoked_at IS NULL AND a.suspended_at IS NULL`,
       values: [hashes],
     });
     return rows.map(({ hash }) => hash);

@@ -7,13 +7,14 @@ const BEARER = /^bearer +(\S+) *$/i;
 /** Decided by the matched route, not by the path as sent: the router reads `/%761` as `/v1`. */
 const isBelowApi = ({ routeOptions, url }: FastifyRequest): boolean => /^\/v1(?:[/?]|$)/.test(routeOptions.url ?? url);
 
-/** Responds with 401 below `/v1` before anything else is checked, so that a caller without a key does not learn which paths exist. */
+/** Responds below `/v1` with 401, or 403 if the account is suspended, before anything else is checked, so that such a caller does not learn which paths exist. */
 export function authenticate(fastify: FastifyInstance, accounts: AccountsService): void {
   fastify.addHook('onRequest', async (request, reply) => {
     if (!isBelowApi(request)) return;
     const apiKey = BEARER.exec(request.headers.authorization ?? '')?.[1];
     const account = apiKey === undefined ? undefined : await accounts.authenticate(apiKey);
     if (apiKey !== undefined && account) {
+      if (account.suspended_at !== null) return sendProblem(reply, { status: 403, detail: 'this account is suspended' });
       request.caller = { account, apiKey, scope: account.scope };
       return;
     }

@@ -103,3 +103,8 @@ export class ErrorNoticesRepository {
     await this.database.rows(ErrorNotice).delete({ mailed_at: LessThan(new Date(Date.now() - KEEP_NOTICES_MS)) });
   }
 }
+
+/** Deletes the notices of a deleted account. */
+export async function deleteNoticesOf(transaction: Transaction, accountId: UserId): Promise<void> {
+  await transaction.rows(ErrorNotice).delete({ account_id: accountId });
+}

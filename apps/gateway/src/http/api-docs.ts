@@ -104,7 +104,7 @@ export const Takes = (model: Type, examples: Record<string, { summary: string; v
 const PROBLEMS: Record<number, string> = {
   400: 'The request is malformed; `errors` lists each bad field.',
   401: 'The API key is missing, malformed, unknown or revoked.',
-  403: 'The scope of the API key does not allow it.',
+  403: 'The scope of the API key does not allow it, or its account is suspended.',
   404: 'The resource does not exist, or belongs to another account.',
   405: 'The path does not support this method; the header Allow lists those that it supports.',
   409: 'The first request with this Idempotency-Key is still in progress.',
@@ -131,4 +131,9 @@ export const Problems = (...statuses: number[]): MethodDecorator => applyDecorat
 
 /** The documentation that all routes of a controller share. */
 export const Documented = (tag: string): ClassDecorator =>
-  applyDecorators(ApiTags(tag), ApiBearerAuth(), ApiExtraModels(Problem), ...([401, 429, 500, 503, 504].map(problem) as ClassDecorator[]));
+  applyDecorators(
+    ApiTags(tag),
+    ApiBearerAuth(),
+    ApiExtraModels(Problem),
+    ...([401, 403, 429, 500, 503, 504].map(problem) as ClassDecorator[]),
+  );

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, Index, LessThan, PrimaryColumn, Repository } from 'typeorm';
 import type { UserId } from '#contracts';
-import { BYTEWISE_TEXT, CREATED_AT, Database } from '#database';
+import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
 import { LATE_MS } from '#messaging';
 import { isSealed, SecretBox } from '#secrets';
 import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
@@ -124,3 +124,8 @@ export class IdempotencyRepository {
 
 /** The context to which the encryption of a stored response is bound. */
 export const responseContext = (accountId: string, key: string): string => `response ${accountId} ${key}`;
+
+/** Deletes the stored responses of a deleted account. */
+export async function deleteRequestsOf(transaction: Transaction, accountId: UserId): Promise<void> {
+  await transaction.rows(IdempotentRequest).delete({ account_id: accountId });
+}

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, Index, LessThan, PrimaryColumn, Repository } from 'typeorm';
 import type { RunFinished, UserId } from '#contracts';
-import { BYTEWISE_TEXT, CREATED_AT, Database } from '#database';
+import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
 
 /** The usage of an account's sources on a day (UTC). */
 @Entity('usage')
@@ -66,4 +66,9 @@ export class UsageRepository {
   async deleteOld(): Promise<void> {
     await this.counted.delete({ counted_at: LessThan(new Date(Date.now() - KEEP_MS)) });
   }
+}
+
+/** Deletes the usage of a deleted account. */
+export async function deleteUsageOf(transaction: Transaction, accountId: UserId): Promise<void> {
+  await transaction.rows(UsageRow).delete({ account_id: accountId });
 }

@@ -14,6 +14,7 @@ import { IndexSubscriptionsOfOwner1795651200000 } from './migrations/0002-index-
 import { IndexReplaysOfEmitter1795737600005 } from './migrations/0003-index-replays-of-emitter.js';
 import { KeepPreviousSecrets1795996800000 } from './migrations/0004-keep-previous-secrets.js';
 import { GiveUpInBatches1796256000000 } from './migrations/0005-give-up-in-batches.js';
+import { SuspendAccounts1796947200000 } from './migrations/0006-suspend-accounts.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, {
   entities: [WebhookRow, PreviousSecret, SubscriptionRow, AutoSubscriptionRow, ParkedDelivery, Backlog, Delivered, ReplayRow],
@@ -28,5 +29,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     IndexReplaysOfEmitter1795737600005,
     KeepPreviousSecrets1795996800000,
     GiveUpInBatches1796256000000,
+    SuspendAccounts1796947200000,
   ],
 });

@@ -64,7 +64,7 @@ export class EventListenersRepository {
   async subscribers(ownerId: UserId, emitterId: EmitterId, stream: Stream): Promise<Subscriber[]> {
     const { rows } = await this.database.query<Subscriber>({
       name: 'event-subscribers',
-      text: `SELECT s.listener_id, min(s.id) AS subscription_id, coalesce(webhook.active, listener.active) AS active,
+      text: `SELECT s.listener_id, min(s.id) AS subscription_id, coalesce(webhook.active AND NOT webhook.suspended, listener.active) AS active,
                     coalesce(changed.at_ms, listener.activated_at_ms) AS activated_at_ms,
                     coalesce(changed.at_ms, listener.deactivated_at_ms) AS deactivated_at_ms
              FROM subscription s LEFT JOIN webhook ON webhook.id = s.listener_id
@@ -72,7 +72,7 @@ export class EventListenersRepository {
              CROSS JOIN LATERAL (SELECT ceil(extract(epoch FROM webhook.updated_at) * 1000)::bigint AS at_ms) AS changed
              WHERE s.owner_id = $1 AND s.emitter_id = ANY (ARRAY[$2, $3, $1]) AND s.stream = ANY ($4)
                AND (s.emitter_id = $2 OR s.listener_id <> $2) AND (webhook.id IS NOT NULL OR listener.id IS NOT NULL)
-             GROUP BY s.listener_id, webhook.active, changed.at_ms, listener.id
+             GROUP BY s.listener_id, webhook.active, webhook.suspended, changed.at_ms, listener.id
              ORDER BY s.listener_id`,
       values: [
         ownerId,

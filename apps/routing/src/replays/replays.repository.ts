@@ -86,12 +86,21 @@ export class ReplaysRepository {
     await this.replays.createQueryBuilder().insert().values(row).orIgnore().execute();
   }
 
+  /** Deletes the replays of an account, also those that run. */
+  async deleteAll(ownerId: UserId): Promise<void> {
+    await this.replays.delete({ owner_id: ownerId });
+  }
+
   async find(ownerId: UserId, id: ReplayId): Promise<ReplayRow | undefined> {
     return (await this.replays.findOneBy({ owner_id: ownerId, id })) ?? undefined;
   }
 
   async cancel(ownerId: UserId, id: ReplayId): Promise<void> {
     await this.replays.update({ owner_id: ownerId, id, status: 'running' }, { status: 'cancelled' });
+  }
+
+  async cancelAll(ownerId: UserId): Promise<void> {
+    await this.replays.update({ owner_id: ownerId, status: 'running' }, { status: 'cancelled' });
   }
 
   /** Those of the account that have not ended. */

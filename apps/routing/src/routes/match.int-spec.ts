@@ -100,6 +100,32 @@ describe('an event is matched with', () => {
     expect((await listeners(emitter))?.toSorted()).toEqual([source, workflow, webhook].toSorted());
   });
 
+  it('no webhook of a suspended account, until the account is resumed', async () => {
+    const [source, webhook, idle] = [
+      await routing.source(owner),
+      await routing.webhook(owner),
+      await routing.webhook(owner, { active: false }),
+    ];
+    for (const listener of [webhook, idle]) await subscribe(source, listener);
+    const suspend = (suspended: boolean) => routing.webhooks.suspend(owner, suspended);
+    const targets = async () => (await routing.webhooks.findTargets([webhook, idle])).map(({ id, active }) => [id, active]).sort();
+    expect([await suspend(true), await suspend(true), await listeners(source)]).toEqual([2, 0, []]);
+    expect(await targets()).toEqual(
+      [
+        [webhook, false],
+        [idle, false],
+      ].sort(),
+    );
+    expect(await routing.webhooksService.get({ owner_id: owner, id: webhook })).toMatchObject({ active: true });
+    expect([await suspend(false), await listeners(source)]).toEqual([2, [webhook]]);
+    expect(await targets()).toEqual(
+      [
+        [webhook, true],
+        [idle, false],
+      ].sort(),
+    );
+  });
+
   it('its emitter only when that subscribes to itself by name', async () => {
     const [source, other] = [await routing.source(owner), await routing.source(owner)];
     for (const emitter of ['dc_*', owner]) for (const listener of [source, other]) await subscribe(emitter, listener);

@@ -108,7 +108,7 @@ export class MatchRepository {
             AND s.emitter_id = ANY (ARRAY[asked.emitter_id, CASE emitter.kind WHEN 'source' THEN 'dc_*' ELSE 'p_*' END, emitter.owner_id])
             -- * is the default stream and all custom ones, but no reserved one
             AND s.stream = ANY (ARRAY[asked.stream, CASE WHEN asked.stream LIKE '$%' THEN asked.stream ELSE '${EVERY_STREAM}' END])
-            AND (webhook.active OR (listener.active AND NOT listener.deleted))
+            AND ((webhook.active AND NOT webhook.suspended) OR (listener.active AND NOT listener.deleted))
             -- a glob does not make an emitter trigger itself
             AND (s.emitter_id = asked.emitter_id OR s.listener_id <> asked.emitter_id)
         ) AS found ON NOT emitter.deleted

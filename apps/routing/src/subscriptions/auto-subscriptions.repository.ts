@@ -81,6 +81,11 @@ export class AutoSubscriptionsRepository {
     return rows;
   }
 
+  /** Deletes all auto-subscriptions of an account. Returns how many there were. */
+  async deleteAll(ownerId: UserId): Promise<number> {
+    return (await this.autoSubscriptions.delete({ owner_id: ownerId })).affected ?? 0;
+  }
+
   /** Deletes the auto-subscriptions of a listener. */
   async deleteOf(transaction: Transaction, ownerId: UserId, listenerId: string): Promise<void> {
     const autoSubscriptions = transaction.rows(AutoSubscriptionRow).createQueryBuilder();

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EmitterState, UserId } from '#contracts';
 import type { Transaction } from '#database';
 import { type EmitterChange, EmitterChangeHandler, updateCreation } from '#emitters';
+import { deleteStatsOf } from '#stats';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
@@ -20,6 +21,8 @@ export class EmitterChanges extends EmitterChangeHandler {
 
   async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
     const created: EmitterState[] = [];
+    const deletedIds = changes.filter(({ state }) => state.deleted).map(({ state }) => state.emitter_id);
+    if (deletedIds.length > 0) await deleteStatsOf(transaction, deletedIds);
     for (const { state, first } of changes) {
       const { owner_id, emitter_id, deleted } = state;
       // a workflow that was removed and registered again is a new emitter, even if the fact of its removal has not arrived

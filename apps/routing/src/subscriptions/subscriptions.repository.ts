@@ -89,6 +89,11 @@ export class SubscriptionsRepository {
     return deleted.raw as Subscription[];
   }
 
+  /** Deletes all subscriptions of an account. Returns how many there were. */
+  async deleteAll(ownerId: UserId): Promise<number> {
+    return (await this.subscriptions.delete({ owner_id: ownerId })).affected ?? 0;
+  }
+
   /** Deletes every subscription that names this emitter, as emitter or as listener. */
   async deleteOf(transaction: Transaction, ownerId: UserId, id: string): Promise<void> {
     const subscriptions = transaction.rows(SubscriptionRow).createQueryBuilder();

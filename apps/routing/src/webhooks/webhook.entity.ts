@@ -27,6 +27,10 @@ export class WebhookRow {
   @Column('boolean', { default: true })
   active!: boolean;
 
+  /** Its account is suspended: it counts as inactive. */
+  @Column('boolean', { default: false, select: false })
+  suspended!: boolean;
+
   /** Deliveries per second; null: no limit. */
   @Column('integer', { nullable: true })
   rate_limit!: number | null;

@@ -126,6 +126,21 @@ export class WebhooksRepository {
     });
   }
 
+  /**
+   * Suspends, or lets continue, all webhooks of an account. Returns how many were changed. The time of the change shows which events they may have
+   * missed.
+   */
+  async suspend(ownerId: UserId, suspended: boolean): Promise<number> {
+    return this.database.transaction(async (transaction) => {
+      const { rows } = await transaction.query<{ id: WebhookId }>(
+        `UPDATE webhook SET suspended = $2, version = version + 1, updated_at = now() WHERE owner_id = $1 AND suspended <> $2 RETURNING id`,
+        [ownerId, suspended],
+      );
+      if (!suspended) for (const { id } of rows) await this.dependents.webhookChanged(transaction, id);
+      return rows.length;
+    });
+  }
+
   async findSecret(ownerId: UserId, id: WebhookId): Promise<SecretRow | undefined> {
     return (await this.webhooks.findOne({ select: { id: true, secret: true }, where: { owner_id: ownerId, id } })) ?? undefined;
   }
@@ -169,7 +184,7 @@ export class WebhooksRepository {
   async findTargets(ids: WebhookId[]): Promise<TargetRow[]> {
     const { rows } = await this.database.query<TargetRow>({
       name: 'delivery-targets',
-      text: `SELECT id, owner_id, version, active, giving_up, ${MODE} AS mode, rate_limit, url, secret,
+      text: `SELECT id, owner_id, version, active AND NOT suspended AS active, giving_up, ${MODE} AS mode, rate_limit, url, secret,
                (SELECT json_agg(json_build_object('secret', secret, 'until_ms', floor(extract(epoch FROM expires_at) * 1000)) ORDER BY expires_at DESC)
                 FROM previous_secret WHERE webhook_id = webhook.id) AS previous_secrets
              FROM webhook WHERE id = ANY($1)`,

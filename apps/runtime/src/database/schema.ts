@@ -16,6 +16,7 @@ import { IndexDeploymentsOfOwner1795737600004 } from './migrations/0003-index-de
 import { NameRunsOfTimers1796256000001 } from './migrations/0004-name-runs-of-timers.js';
 import { NameAccountsOfWaitingEmits1796860800001 } from './migrations/0005-name-accounts-of-waiting-emits.js';
 import { NameAccountsOfRetriedRuns1796860800002 } from './migrations/0006-name-accounts-of-retried-runs.js';
+import { SuspendAccounts1796947200001 } from './migrations/0007-suspend-accounts.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, {
   entities: [
@@ -40,5 +41,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     NameRunsOfTimers1796256000001,
     NameAccountsOfWaitingEmits1796860800001,
     NameAccountsOfRetriedRuns1796860800002,
+    SuspendAccounts1796947200001,
   ],
 });

@@ -16,6 +16,10 @@ export class DeploymentRow implements Deployment {
   @Column('boolean')
   active!: boolean;
 
+  /** It is inactive only because its account is suspended. */
+  @Column('boolean', { default: false })
+  suspended?: boolean;
+
   @Column('bigint')
   version!: number;
 

@@ -6,10 +6,19 @@ import { DeploymentRow } from './deployment.entity.js';
 import type { DeployedState } from './hook-runs.js';
 
 /** The row in the form that determines hooks: its state and its deployment. */
-export const deployedState = ({ source_id, owner_id, active, version, kills_in_row: _, ...deployment }: DeploymentRow): DeployedState => ({
+export const deployedState = ({
   source_id,
   owner_id,
   active,
+  suspended,
+  version,
+  kills_in_row: _,
+  ...deployment
+}: DeploymentRow): DeployedState => ({
+  source_id,
+  owner_id,
+  active,
+  suspended,
   version,
   deployment,
 });
@@ -44,16 +53,16 @@ export class DeploymentsRepository {
   async put(transaction: Transaction, row: Omit<DeploymentRow, 'kills_in_row'>): Promise<void> {
     await transaction.query({
       name: 'deployment-put',
-      text: `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, credentials, schedules, endpoint_key, name_slug, hooks)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+      text: `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, credentials, schedules, endpoint_key, name_slug, hooks, suspended)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
              ON CONFLICT (source_id) DO UPDATE SET owner_id = excluded.owner_id, active = excluded.active, version = excluded.version,
                code_hash = excluded.code_hash, configured_props = excluded.configured_props, credentials = excluded.credentials,
                schedules = excluded.schedules, endpoint_key = excluded.endpoint_key, name_slug = excluded.name_slug, hooks = excluded.hooks,
-               kills_in_row = 0`,
+               suspended = excluded.suspended, kills_in_row = 0`,
       values: [
         ...[row.source_id, row.owner_id, row.active, row.version, row.code_hash],
         ...[JSON.stringify(row.configured_props), row.credentials ? JSON.stringify(row.credentials) : null, JSON.stringify(row.schedules)],
-        ...[row.endpoint_key, row.name_slug, row.hooks ?? null],
+        ...[row.endpoint_key, row.name_slug, row.hooks ?? null, row.suspended ?? false],
       ],
     });
   }

@@ -3,6 +3,7 @@ import type { SourceId } from '#contracts';
 import type { Transaction } from '#database';
 import { type EmitterChange, EmitterChangeHandler } from '#emitters';
 import { SecretBox } from '#secrets';
+import { deleteStatsOf } from '#stats';
 import { QueueSignal } from '../queue/queue-signal.js';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
@@ -46,6 +47,7 @@ export class DeploymentsService extends EmitterChangeHandler {
     if (state.deleted) {
       await this.deployments.remove(transaction, sourceId);
       await this.waiting.deleteOfSource(transaction, sourceId);
+      await deleteStatsOf(transaction, [sourceId]);
       const runs = await this.runHooks(transaction, before, undefined);
       // otherwise the last hook still reads the state, and deletes it at its end
       if (runs === 0) await this.state.delete(transaction, sourceId);
@@ -55,6 +57,7 @@ export class DeploymentsService extends EmitterChangeHandler {
       source_id: sourceId,
       owner_id: state.owner_id,
       active: state.active,
+      suspended: state.suspended,
       version: state.version,
       deployment,
     };

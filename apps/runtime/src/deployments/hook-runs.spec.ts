@@ -6,17 +6,20 @@ const state = (
   version: number,
   {
     active = true,
+    suspended,
     code = 'a',
     props = {},
     hooks,
-  }: { active?: boolean; code?: string; props?: Record<string, unknown>; hooks?: Hook[] } = {},
+  }: { active?: boolean; suspended?: boolean; code?: string; props?: Record<string, unknown>; hooks?: Hook[] } = {},
 ): DeployedState => ({
   source_id: 'dc_1',
   owner_id: 'u_1',
   active,
+  suspended,
   version,
   deployment: { code_hash: code, configured_props: props, schedules: {}, endpoint_key: null, name_slug: `n${version}`, hooks },
 });
+const SUSPENDED = { active: false, suspended: true };
 const propsOf = ({ deployment }: DeployedState) => deployment.configured_props as Record<string, unknown>;
 const hooks = (before?: DeployedState, after?: DeployedState) =>
   hookRuns(before, after, propsOf).map(({ hook }) => `${hook?.method} ${hook?.version}`);
@@ -40,6 +43,10 @@ describe('the hooks of a change', () => {
     ['switched off with new code', state(1), state(2, { active: false, code: 'b' }), ['deactivate 1']],
     ['switched on', state(1, { active: false }), state(2), ['activate 2']],
     ['changed while off', state(1, { active: false }), state(2, { active: false, code: 'b' }), []],
+    ['suspended with its account', state(1), state(2, SUSPENDED), []],
+    ['continued with its account', state(1, SUSPENDED), state(2), []],
+    ['switched off while suspended', state(1, SUSPENDED), state(2, { active: false }), ['deactivate 1']],
+    ['deleted while suspended', state(1, SUSPENDED), undefined, ['deactivate 1']],
     ['deleted', state(1), undefined, ['deactivate 1']],
     ['deleted while off', state(1, { active: false }), undefined, []],
   ])('%s', (_, before, after, expected) => expect(hooks(before, after)).toEqual(expected));

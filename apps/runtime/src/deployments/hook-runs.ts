@@ -5,6 +5,8 @@ export interface DeployedState {
   source_id: SourceId;
   owner_id: UserId;
   active: boolean;
+  /** It is inactive only because its account is suspended. */
+  suspended?: boolean;
   version: number;
   deployment: Deployment;
 }
@@ -17,6 +19,7 @@ type PropsOf = (state: DeployedState) => Record<string, unknown>;
  *
  *   created ─► deploy, activate                 changed while active ─► deactivate (as it was), activate (as it is)
  *   switched off ─► deactivate (as it was)      switched on ─► activate (as it is)
+ *   suspended with its account, or continued ─► none
  *   deleted ─► deactivate (as it was), even if the component does not define it: after the last run, it deletes the source's state
  */
 export function hookRuns(before: DeployedState | undefined, after: DeployedState | undefined, propsOf: PropsOf): RunRequest[] {
@@ -36,12 +39,15 @@ export function hookRuns(before: DeployedState | undefined, after: DeployedState
 
 /** Each hook, with the state of the source for its run. */
 function dueHooks(before: DeployedState | undefined, after: DeployedState | undefined, propsOf: PropsOf): [Hook, DeployedState][] {
-  const [was, is] = [before?.active ? before : undefined, after?.active ? after : undefined];
+  const [was, is] = [before && isOn(before) ? before : undefined, after && isOn(after) ? after : undefined];
   const on: [Hook, DeployedState][] = is ? [['activate', is]] : [];
   const off: [Hook, DeployedState][] = was ? [['deactivate', was]] : [];
   if (is && !before) return [['deploy', is], ...on];
   return was && is && sameDeployment(was, is, propsOf) ? [] : [...off, ...on];
 }
+
+/** No hook runs because of a suspension: the registrations of the source at other systems stay, so that it can continue as before. */
+const isOn = ({ active, suspended }: DeployedState): boolean => active || suspended === true;
 
 /** A change of the name alone runs no hooks. */
 const sameDeployment = (a: DeployedState, b: DeployedState, propsOf: PropsOf): boolean =>

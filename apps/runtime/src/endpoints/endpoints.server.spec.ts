@@ -16,6 +16,7 @@ import type { EndpointResponse, EndpointsService } from './endpoints.service.js'
 import type { HttpEvent } from './http-event.js';
 
 const KEY = 'abcdefghijklmnop';
+const SUSPENDED = 'bcdefghijklmnopq';
 const LIMIT = 1000;
 
 let server: EndpointsServer | undefined;
@@ -36,7 +37,8 @@ async function start(
 ) {
   const events: HttpEvent[] = [];
   const endpoints = {
-    find: async (key: string) => (key === KEY ? ({ active: true, owner_id: 'u_1' } as unknown as DeploymentRow) : undefined),
+    find: async (key: string) =>
+      key === KEY || key === SUSPENDED ? ({ suspended: key === SUSPENDED, owner_id: 'u_1' } as unknown as DeploymentRow) : undefined,
     turn: async () => {},
     handled: () => {},
     accept: async (_: DeploymentRow, { event }: { event: string }, closed: Promise<void>) => {
@@ -133,6 +135,12 @@ describe('a request at an endpoint', () => {
     const { status, headers } = await send();
     const resetAt = Date.now() + Number(headers['retry-after']) * 1000;
     expect([status, Math.round(resetAt / 10_000) % 8640]).toEqual([503, 0]);
+  });
+
+  it('returns 503 if the account is suspended, without reading the body', async () => {
+    const { send, events } = await start();
+    const { status, body } = await send({ path: `/${SUSPENDED}` });
+    expect([status, JSON.parse(body.toString()), events]).toEqual([503, { error: 'the account of this endpoint is suspended' }, []]);
   });
 
   it('returns 404 if no source has the endpoint key', async () => {

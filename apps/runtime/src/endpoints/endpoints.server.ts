@@ -104,6 +104,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     // before the body is read: a client that guesses endpoints must not occupy memory
     const deployment = isThere ? await this.endpoints.find(key) : undefined;
     if (!deployment) return refuse(request, response, 404, 'endpoint not found');
+    if (deployment.suspended) return refuse(request, response, 503, 'the account of this endpoint is suspended');
     const { owner_id: owner } = deployment;
     const closed = new Promise<void>((resolve) => response.once('close', resolve));
     await this.endpoints.turn(owner);

@@ -50,7 +50,7 @@ export class EndpointsService {
     private readonly quotas: Quotas,
   ) {}
 
-  /** The active source behind an endpoint's key. Throws TooManyRequests while many unknown keys are looked up. */
+  /** The source behind an endpoint's key, if it is active or suspended with its account. Throws TooManyRequests while many unknown keys are looked up. */
   async find(key: string): Promise<DeploymentRow | undefined> {
     if (!KEY.test(key)) return undefined;
     let deployment = await this.deployments.findByEndpoint(key);
@@ -59,7 +59,7 @@ export class EndpointsService {
       await this.lookUp(key);
       deployment = await this.deployments.findByEndpoint(key);
     }
-    return deployment?.active ? deployment : undefined;
+    return deployment && (deployment.active || deployment.suspended) ? deployment : undefined;
   }
 
   /** Resolves when a request of the account may be handled. Throws TooManyRequests while too many wait. */

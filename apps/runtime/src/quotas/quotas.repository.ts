@@ -73,6 +73,10 @@ export class QuotasRepository {
     });
   }
 
+  async deleteUsage(accountId: UserId): Promise<void> {
+    await this.database.rows(UsageRow).delete({ account_id: accountId });
+  }
+
   /** Deletes the days that are no longer read. */
   async deleteOld(): Promise<void> {
     await this.database.query("DELETE FROM quota_notice WHERE day < (now() AT TIME ZONE 'UTC')::date - 2");

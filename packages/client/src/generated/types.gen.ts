@@ -1099,7 +1099,7 @@ export type CreateComponentErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -1171,6 +1171,10 @@ export type GetRegisteredComponentErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -1226,6 +1230,10 @@ export type GetComponentErrors = {
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
+    /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
     /**
      * The resource does not exist, or belongs to another account.
      */
@@ -1297,6 +1305,10 @@ export type ListRegistryErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
@@ -1363,6 +1375,10 @@ export type ListConnectionsErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
@@ -1423,7 +1439,7 @@ export type CreateConnectionErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -1490,7 +1506,7 @@ export type DeleteConnectionErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -1562,6 +1578,10 @@ export type GetConnectionErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -1622,7 +1642,7 @@ export type PatchConnectionErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -1708,6 +1728,10 @@ export type ListSourcesErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
@@ -1768,7 +1792,7 @@ export type CreateSourceErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -1839,7 +1863,7 @@ export type DeleteSourceErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -1907,6 +1931,10 @@ export type GetSourceErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -1967,7 +1995,7 @@ export type PatchSourceErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -2043,7 +2071,7 @@ export type UpdateSourceErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -2125,7 +2153,7 @@ export type RunSourceErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -2217,6 +2245,10 @@ export type ListRunsErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -2284,7 +2316,7 @@ export type ListSourcePropOptionsErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -2371,7 +2403,7 @@ export type ListComponentPropOptionsErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -2471,6 +2503,10 @@ export type ListSourceEventsErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -2547,6 +2583,10 @@ export type ListSourceLogsErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -2619,7 +2659,7 @@ export type DeleteSourceEventsErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -2702,6 +2742,10 @@ export type PollSourceEventsErrors = {
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
+    /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
     /**
      * The resource does not exist, or belongs to another account.
      */
@@ -2800,7 +2844,7 @@ export type PublishSourceEventsErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -2900,6 +2944,10 @@ export type ListWorkflowEventsErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -2976,6 +3024,10 @@ export type ListWorkflowErrorsErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -3032,6 +3084,10 @@ export type ListSourceStreamsErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -3087,6 +3143,10 @@ export type ListWorkflowStreamsErrors = {
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
+    /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
     /**
      * The resource does not exist, or belongs to another account.
      */
@@ -3149,6 +3209,10 @@ export type ListSourceEventDeliveriesErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -3209,6 +3273,10 @@ export type ListWorkflowEventDeliveriesErrors = {
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
+    /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
     /**
      * The resource does not exist, or belongs to another account.
      */
@@ -3280,7 +3348,7 @@ export type DeleteSubscriptionErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -3368,7 +3436,7 @@ export type CreateSubscriptionErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -3442,6 +3510,10 @@ export type ListSubscriptionsErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
@@ -3504,7 +3576,7 @@ export type DeleteAutoSubscriptionErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -3588,7 +3660,7 @@ export type CreateAutoSubscriptionErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -3661,6 +3733,10 @@ export type ListAutoSubscriptionsErrors = {
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
+    /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
     /**
      * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
@@ -3736,7 +3812,7 @@ export type CreateWebhookErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -3826,6 +3902,10 @@ export type ListWebhooksErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
@@ -3873,7 +3953,7 @@ export type DeleteWebhookErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -3941,6 +4021,10 @@ export type GetWebhookErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -4001,7 +4085,7 @@ export type PatchWebhookErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -4077,7 +4161,7 @@ export type UpdateWebhookErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -4149,7 +4233,7 @@ export type GetWebhookSecretErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -4219,7 +4303,7 @@ export type RotateWebhookSecretErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -4311,6 +4395,10 @@ export type ListDeliveriesErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -4378,7 +4466,7 @@ export type RetryDeliveryErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -4464,7 +4552,7 @@ export type TestWebhookErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -4554,7 +4642,7 @@ export type RecoverDeliveriesErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -4638,7 +4726,7 @@ export type CreateReplayErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -4722,7 +4810,7 @@ export type CancelReplayErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -4790,6 +4878,10 @@ export type GetReplayErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -4853,6 +4945,10 @@ export type GetSourceStatsErrors = {
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
+    /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
     /**
      * The resource does not exist, or belongs to another account.
      */
@@ -4918,6 +5014,10 @@ export type GetWorkflowStatsErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -4982,6 +5082,10 @@ export type GetWebhookStatsErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -5035,6 +5139,10 @@ export type GetCurrentUserErrors = {
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
+    /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
     /**
      * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
@@ -5102,6 +5210,10 @@ export type ListKeysErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
@@ -5162,7 +5274,7 @@ export type CreateKeyErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -5229,7 +5341,7 @@ export type DeleteKeyErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**
@@ -5311,6 +5423,10 @@ export type StreamSourceEventsErrors = {
      */
     401: Problem;
     /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
+    /**
      * The resource does not exist, or belongs to another account.
      */
     404: Problem;
@@ -5380,6 +5496,10 @@ export type StreamWorkflowEventsErrors = {
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
+    /**
+     * The scope of the API key does not allow it, or its account is suspended.
+     */
+    403: Problem;
     /**
      * The resource does not exist, or belongs to another account.
      */
@@ -5478,7 +5598,7 @@ export type PublishWorkflowEventsErrors = {
      */
     401: Problem;
     /**
-     * The scope of the API key does not allow it.
+     * The scope of the API key does not allow it, or its account is suspended.
      */
     403: Problem;
     /**

@@ -1,0 +1,51 @@
+import { Controller } from '@nestjs/common';
+import { Payload } from '@nestjs/microservices';
+import {
+  AccountRemoval,
+  AccountSuspension,
+  emitterChanged,
+  type EmitterState,
+  removeFromCatalog,
+  type SuspendedEmitters,
+  suspendEmitters,
+} from '#contracts';
+import { Database } from '#database';
+import { Handles, Messages } from '#messaging';
+import { ComponentsRepository } from '../components/components.repository.js';
+import { SourcesRepository } from '../sources/sources.repository.js';
+import { WorkflowsRepository } from '../workflows/workflows.repository.js';
+
+/** The sources that one command changes: all of them are announced within its time. */
+const SOURCES_PER_COMMAND = 50;
+
+/** Suspends and removes what accounts have. */
+@Controller()
+export class AccountsController {
+  constructor(
+    private readonly database: Database,
+    private readonly sources: SourcesRepository,
+    private readonly workflows: WorkflowsRepository,
+    private readonly components: ComponentsRepository,
+    private readonly messages: Messages,
+  ) {}
+
+  @Handles(suspendEmitters)
+  async suspend(@Payload() { owner_id, suspended }: AccountSuspension): Promise<SuspendedEmitters> {
+    const sources = await this.sources.suspend(owner_id, suspended, SOURCES_PER_COMMAND);
+    const workflows = await this.workflows.suspend(owner_id, suspended);
+    await this.announce([...sources, ...workflows]);
+    return { sources: sources.length, workflows: workflows.length, more: sources.length === SOURCES_PER_COMMAND };
+  }
+
+  @Handles(removeFromCatalog)
+  async remove(@Payload() { owner_id }: AccountRemoval): Promise<{ components: number; workflows: number }> {
+    const workflows = await this.workflows.removeAll(owner_id);
+    await this.announce(workflows);
+    const components = await this.database.transaction((transaction) => this.components.removeAll(transaction, owner_id));
+    return { components, workflows: workflows.length };
+  }
+
+  private async announce(states: EmitterState[]): Promise<void> {
+    await Promise.all(states.map((state) => this.messages.announce(emitterChanged, state, state.emitter_id)));
+  }
+}

@@ -1,0 +1,116 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  deleteConnection,
+  deleteSource,
+  deleteWebhook,
+  listConnections,
+  listSources,
+  listWebhooks,
+  NotFound,
+  removeFromCatalog,
+  removeFromRouting,
+  removeFromRuntime,
+  Unavailable,
+  suspendEmitters,
+  suspendWebhooks,
+  type UserId,
+} from '#contracts';
+import { FakeMessages } from '#testing';
+import { AccountOperations } from './account-operations.js';
+import { AccountsInMemory } from '../accounts/accounts-in-memory-for-tests.js';
+
+const ID: UserId = 'u_000000000000000001';
+const OTHER: UserId = 'u_000000000000000002';
+
+describe('the commands for whole accounts', () => {
+  let stored: AccountsInMemory;
+  let messages: FakeMessages;
+  let operations: AccountOperations;
+  let sources: string[];
+
+  beforeEach(async () => {
+    stored = new AccountsInMemory();
+    messages = new FakeMessages();
+    operations = new AccountOperations(stored, (id) => stored.remove(undefined, id), messages);
+    sources = Array.from({ length: 150 }, (_, n) => `dc_${n}`);
+    for (const id of [ID, OTHER]) {
+      await stored.create(undefined, { id, email: `${id}@example.com`, username: id });
+      await stored.addKey(undefined, { id: `key_${id}`, account_id: id, hash: Buffer.from(id), prefix: '', name: null, scope: 'write' });
+    }
+    const page = (ids: string[]) => ({ data: ids.slice(0, 100).map((id) => ({ id })), page_info: {} }) as never;
+    const [webhooks, connections, hooks] = [['wh_1'], ['apn_1'], [2, 1, 0]];
+    const removeOf =
+      (ids: string[]) =>
+      ({ id }: { id: string }): void => {
+        if (!ids.includes(id)) throw new NotFound('it', id);
+        ids.splice(ids.indexOf(id), 1);
+      };
+    messages
+      .replyTo(listSources, () => page(sources))
+      .replyTo(deleteSource, removeOf(sources))
+      .replyTo(listWebhooks, () => page(webhooks))
+      .replyTo(deleteWebhook, removeOf(webhooks))
+      .replyTo(listConnections, () => page(connections))
+      .replyTo(deleteConnection, removeOf(connections))
+      .replyTo(removeFromRouting, () => ({ subscriptions: 3 }))
+      .replyTo(removeFromRuntime, () => ({ hooks: hooks.shift() ?? 0 }))
+      .replyTo(removeFromCatalog, () => ({ components: 4, workflows: 5 }))
+      .replyTo(suspendWebhooks, () => ({ webhooks: 1 }));
+  });
+  const left = () => stored.accounts.map(({ id, suspended_at }) => [id, suspended_at !== null]);
+
+  it('suspend everything, however many sources there are, and let it continue', async () => {
+    for (const suspended of [true, false]) {
+      let calls = 0;
+      messages.replyTo(suspendEmitters, () => ({ sources: 50, workflows: calls === 0 ? 1 : 0, more: ++calls < 3 }));
+      expect(await operations.suspend(ID, suspended)).toEqual({ sources: 150, workflows: 1, webhooks: 1 });
+      expect(left()).toEqual([
+        [ID, suspended],
+        [OTHER, false],
+      ]);
+    }
+  });
+
+  it('revoke access before anything else, and give it back only when everything continues', async () => {
+    messages.replyTo(suspendWebhooks, () => {
+      throw new Unavailable('routing has stopped');
+    });
+    for (const step of [() => operations.suspend(ID, true), () => operations.suspend(ID, false)]) {
+      await expect(step()).rejects.toThrow('routing has stopped');
+      expect(left()[0]).toEqual([ID, true]);
+    }
+  });
+
+  it('delete everything of one account', async () => {
+    const removed = { sources: 150, webhooks: 1, connections: 1, subscriptions: 3, components: 4, workflows: 5, keys: 1 };
+    expect(await operations.delete(ID)).toEqual(removed);
+    expect(sources).toEqual([]);
+    expect(left()).toEqual([[OTHER, false]]);
+    expect(stored.keys.map(({ account_id }) => account_id)).toEqual([OTHER]);
+    expect(messages.requests.map(({ payload }) => (payload as { owner_id: string }).owner_id)).not.toContain(OTHER);
+  });
+
+  it('delete the code of components only after the last hooks of their sources', async () => {
+    await operations.delete(ID);
+    const names = messages.requests.map(({ name }) => name);
+    expect(names.filter((name) => name === removeFromRuntime.name)).toHaveLength(3);
+    expect(names.at(-1)).toBe(removeFromCatalog.name);
+  });
+
+  it('can be repeated after a failure, which leaves the account suspended', async () => {
+    messages.replyTo(removeFromCatalog, () => {
+      throw new Unavailable('the catalog has stopped');
+    });
+    await expect(operations.delete(ID)).rejects.toThrow('the catalog has stopped');
+    expect(left()[0]).toEqual([ID, true]);
+    messages.replyTo(removeFromCatalog, () => ({ components: 4, workflows: 5 }));
+    expect(await operations.delete(ID)).toMatchObject({ sources: 0, components: 4, keys: 1 });
+    expect(left()).toEqual([[OTHER, false]]);
+  });
+
+  it.each(['u_000000000000000009', "' OR 1=1"])('do not find the account %s', async (id) => {
+    await expect(operations.delete(id)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(operations.suspend(id, true)).rejects.toMatchObject({ code: 'not_found' });
+    expect(messages.requests).toEqual([]);
+  });
+});
