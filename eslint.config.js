@@ -2,7 +2,7 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['**/dist/', 'packages/client/src/generated/', 'node_modules/', '.sluice/', '.cache/'] },
+  { ignores: ['**/dist/', 'packages/client/src/generated/', 'packages/cli/types/', 'node_modules/', '.sluice/', '.cache/'] },
   js.configs.recommended,
   {
     files: ['**/*.ts'],

@@ -1,4 +1,6 @@
 // Bundles the command line into one file, dist/sluice.mjs.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { build } from 'esbuild';
 
 await build({
@@ -10,6 +12,7 @@ await build({
   format: 'esm',
   target: 'node22',
   conditions: ['sluice-source'],
+  define: { SLUICE_TYPES: JSON.stringify(readFileSync(join(import.meta.dirname, 'types', 'sluice-env.d.ts'), 'utf8')) },
   // a program for another machine, which is only needed for components of several files
   external: ['esbuild'],
   banner: {

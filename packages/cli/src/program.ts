@@ -95,6 +95,7 @@ function addComponentCommands(command: AddCommand): void {
     'timer or http',
     'timer',
   );
+  command('types [folder]', 'write types for components, for an editor and tsc', async () => (await import('./tools/types.js')).types);
 }
 
 function addResourceCommands(command: AddCommand): void {
