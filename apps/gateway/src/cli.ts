@@ -81,8 +81,7 @@ function addOperations(program: Command, run: (work: (operations: AccountOperati
     .option('--json', 'print {id, deleted} and how much was deleted; needs --yes')
     .action((id: string, { json, yes }: { json?: boolean; yes?: boolean }) =>
       run(async (operations) => {
-        const { email } = await operations.find(id);
-        if (!yes) await confirm(`Delete the account ${id} (${email}) and everything that it has?`, json);
+        if (!yes) await confirm(`Delete the account ${id} (${(await operations.find(id)).email}) and everything that it has?`, json);
         print(json, { id, deleted: true, ...(await operations.delete(id)) });
       }),
     );

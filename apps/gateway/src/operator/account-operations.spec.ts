@@ -108,9 +108,21 @@ describe('the commands for whole accounts', () => {
     expect(left()).toEqual([[OTHER, false]]);
   });
 
-  it.each(['u_000000000000000009', "' OR 1=1"])('do not find the account %s', async (id) => {
-    await expect(operations.delete(id)).rejects.toMatchObject({ code: 'not_found' });
+  it('delete what requests in progress have created after the account was deleted', async () => {
+    const removed = await operations.delete(ID);
+    messages.replyTo(removeFromRouting, () => ({ subscriptions: 0 })).replyTo(removeFromCatalog, () => ({ components: 0, workflows: 0 }));
+    sources.push('dc_late');
+    expect([removed.keys, await operations.delete(ID)]).toMatchObject([1, { sources: 1, keys: 0 }]);
+    await expect(operations.delete(ID)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it.each(['u_000000000000000009', "' OR 1=1"])('do not suspend the account %s, which does not exist', async (id) => {
     await expect(operations.suspend(id, true)).rejects.toMatchObject({ code: 'not_found' });
+    expect(messages.requests).toEqual([]);
+  });
+
+  it('do not delete an account by a malformed id', async () => {
+    await expect(operations.delete("' OR 1=1")).rejects.toMatchObject({ code: 'not_found' });
     expect(messages.requests).toEqual([]);
   });
 });

@@ -70,9 +70,13 @@ export class AccountOperations {
     return counts;
   }
 
-  /** Deletes the account and all that it has. */
-  async delete(accountId: string): Promise<RemovedCounts> {
-    const { id } = await this.find(accountId);
+  /**
+   * Deletes the account and all that it has. If the account is deleted already, deletes the rest: a request that was in progress may have created
+   * something meanwhile.
+   */
+  async delete(id: string): Promise<RemovedCounts> {
+    if (!isId('user', id)) throw new NotFound('account', id);
+    const account = await this.accounts.find(id);
     await this.accounts.setSuspended(id, true);
     const owner = { owner_id: id };
     const { subscriptions } = await this.messages.request(removeFromRouting, owner, this.keyed(id));
@@ -81,8 +85,9 @@ export class AccountOperations {
     const connections = await this.deleteAll(id, listConnections, deleteConnection);
     await this.hooksHaveRun(id);
     const { components, workflows } = await this.messages.request(removeFromCatalog, owner, this.keyed(id));
-    const keys = await this.deleteRows(id);
-    return { sources, workflows, webhooks, components, connections, subscriptions, keys };
+    const counts = { sources, workflows, webhooks, components, connections, subscriptions, keys: await this.deleteRows(id) };
+    if (!account && Object.values(counts).every((count) => count === 0)) throw new NotFound('account', id);
+    return counts;
   }
 
   /** Deletes page after page, until the service has nothing more of the account. */
