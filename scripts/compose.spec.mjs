@@ -22,6 +22,11 @@ describe('docker-compose.yml', () => {
     expect(Object.fromEntries(set)).toEqual(Object.fromEntries(properties));
   });
 
+  it('ends a broker that has no memory left, whatever its heap, so that it is restarted', () => {
+    expect(compose.services.kafka).toMatchObject({ restart: 'unless-stopped' });
+    expect(compose.services.kafka.environment.KAFKA_HEAP_OPTS).toMatch(/} -XX:\+ExitOnOutOfMemoryError$/);
+  });
+
   it('publishes the API, the endpoints and Kafka on an address that the operator must open explicitly', () => {
     const ports = services.flatMap(([name, { ports = [] }]) => ports.map((/** @type {string} */ port) => `${name} ${port}`));
     expect(ports).toEqual([

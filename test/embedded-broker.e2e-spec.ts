@@ -5,12 +5,18 @@ import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { brokerAccess } from '../scripts/stores/broker-access.mjs';
 import { startBroker } from '../scripts/stores/broker.mjs';
 import { freePort } from '../scripts/shell/ports.mjs';
 import { needing } from './support/target.js';
 
 const topics = ['events', 'workflows', 'workflow-triggers', 'routing.requests'];
+
+/** Like the topic `events`: the broker decompresses what is sent. */
+const DECOMPRESSED = { numPartitions: 1, configEntries: [{ name: 'compression.type', value: 'uncompressed' }] };
+/** Compressed records, of which the first begins with its length as a varint: almost 2 GiB. */
+const BOMB = gzipSync(Buffer.from([0xfe, 0xff, 0xff, 0xff, 0x0e]));
 
 type Access = Awaited<ReturnType<typeof brokerAccess>>;
 
@@ -124,6 +130,34 @@ needing('processes').describe('the embedded broker', () => {
       expect(seen).not.toContain(password);
     }
   });
+
+  it('refuses a request that is announced as larger than any of a client', async () => {
+    const announced = Buffer.alloc(4);
+    announced.writeInt32BE(11 * 1024 * 1024);
+    expect(await speak(port, announced)).toBe('closed');
+  });
+
+  it('ends when a batch expands beyond its memory, and has everything that was acknowledged when it starts again', async () => {
+    await asAdmin(await services(), (admin) => admin.createTopics({ topics: [{ topic: 'expanding', ...DECOMPRESSED }] }));
+    const producer = (await services()).producer();
+    await producer.connect();
+    const send = (compression: kafkajs.CompressionTypes) =>
+      producer.send({ topic: 'expanding', acks: -1, compression, messages: [{ value: '{}' }] });
+    await send(kafkajs.CompressionTypes.None);
+    const { GZIP } = kafkajs.CompressionTypes;
+    const usual = kafkajs.CompressionCodecs[GZIP];
+    kafkajs.CompressionCodecs[GZIP] = () => ({ compress: async () => BOMB, decompress: async () => BOMB });
+    try {
+      await expect(send(GZIP)).rejects.toThrow();
+    } finally {
+      kafkajs.CompressionCodecs[GZIP] = usual;
+      await producer.disconnect();
+    }
+    expect(await broker.exited).toMatchObject({ code: 3 });
+    await start();
+    expect(await asAdmin(await services(), (admin) => admin.fetchTopicOffsets('expanding'))).toMatchObject([{ low: '0', high: '1' }]);
+    await asAdmin(await services(), (admin) => admin.deleteTopics({ topics: ['expanding'] }));
+  }, 60_000);
 
   it('starts again with the same ports and password', async () => {
     const before = access;

@@ -35,6 +35,8 @@ auto.create.topics.enable=false
 num.partitions=4
 message.max.bytes=4194304
 replica.fetch.max.bytes=4194304
+# Allocated as soon as a client announces a request, before it logs in. The largest one has a full batch for each of four partitions of \`events\`.
+socket.request.max.bytes=10485760
 log.retention.hours=168
 # Compacted in small segments: all of it is read at each start. Older storages get it, too.
 offsets.topic.segment.bytes=${OFFSETS_SEGMENT_BYTES}
