@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Module } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -31,6 +31,7 @@ import {
 import { AccountPace, BYTES_PER_UNIT } from '#fairness';
 import { Messages } from '#messaging';
 import { createLog, LOG } from '#observability';
+import { GuessDelay } from '#service';
 import { FakeMessages } from '#testing';
 import { AccountsService } from './accounts/accounts.service.js';
 import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
@@ -751,6 +752,18 @@ describe('the HTTP side of the gateway', () => {
       expect((await Promise.all([...slow, usual])).map(({ status }) => status)).toEqual(Array(31).fill(200));
     });
 
+    it('include one of each connection, however many it pipelines', async () => {
+      await app.listen(0, '127.0.0.1');
+      const client = connect((app.getHttpServer().address() as AddressInfo).port, '127.0.0.1').resume();
+      client.write(`GET /v1/sources/${SOURCE} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer my-key\r\n\r\n`.repeat(20));
+      while (messages.requests.length === 0) await settled();
+      const [other] = [get(), await settled()];
+      expect(messages.requests).toHaveLength(2);
+      await replyToAll();
+      expect({ other: (await other).status, handled: messages.requests.length }).toEqual({ other: 200, handled: 21 });
+      client.destroy();
+    });
+
     it('are refused with 429 while a thousand wait', async () => {
       await share();
       const responses = Array.from({ length: 1009 }, () => get());
@@ -792,6 +805,23 @@ describe('the HTTP side of the gateway', () => {
       while (messages.requests.length < 9) await settled();
       for (const client of clients) client.destroy();
     });
+  });
+
+  it('delays the response to a wrong key if there are many, by the address of the client', async () => {
+    const guesses = jest.spyOn(GuessDelay.prototype, 'pass');
+    await start();
+    const get = (authorization: string) =>
+      app.inject({ url: `/v1/sources/${SOURCE}`, headers: { authorization }, remoteAddress: '192.0.2.1' });
+    expect((await get('Bearer my-key')).statusCode).toBe(200);
+    expect(guesses).not.toHaveBeenCalled();
+    const delayed = Promise.withResolvers<void>();
+    guesses.mockReturnValue(delayed.promise);
+    const response = get('Bearer unknown');
+    expect(await Promise.race([response, get('Bearer my-key')])).toMatchObject({ statusCode: 200 });
+    delayed.resolve();
+    expect((await response).statusCode).toBe(401);
+    expect(guesses.mock.calls).toEqual([['192.0.2.1']]);
+    guesses.mockRestore();
   });
 
   it('limits its connections, and those that a client does not use', async () => {

@@ -4,7 +4,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { AccountPace, BYTES_PER_UNIT } from '#fairness';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { closeUnreadConnections, dropUnreadBody, limitConnections } from '#service';
+import { closeUnreadConnections, dropUnreadBody, handleInOrder, limitConnections } from '#service';
 import { AccountsService } from './accounts/accounts.service.js';
 import { authenticate } from './accounts/authenticate.js';
 import { GatewayConfig } from './gateway.config.js';
@@ -35,6 +35,7 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   });
   limitConnections(fastify.server);
   closeUnreadConnections(fastify.server);
+  handleInOrder(fastify.server);
   fastify.addHook('onRequest', (request, reply, done) => {
     reply.headers({ ...SAFE_HEADERS, 'x-request-id': request.id });
     withRequestId(request.id, done);

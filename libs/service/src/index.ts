@@ -10,8 +10,10 @@ export {
   lingerUntilClosed,
 } from './http-connections.js';
 export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.js';
+export { GuessDelay } from './guess-delay.js';
 export { LimitPerKey } from './limit-per-key.js';
 export { type Place, QueuePerKey } from './queue-per-key.js';
+export { handleInOrder } from './requests-in-order.js';
 export { type OpenCommand, runCommand, WRONG_USAGE } from './command-line.js';
 export { DatabaseRestores } from './database-restores.js';
 export { CannotStart, explain, logFatal } from './explain.js';

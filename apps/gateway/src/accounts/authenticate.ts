@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { GuessDelay } from '#service';
 import type { AccountsService } from './accounts.service.js';
 import { sendProblem } from '../http/problem.js';
 
@@ -9,6 +10,7 @@ const isBelowApi = ({ routeOptions, url }: FastifyRequest): boolean => /^\/v1(?:
 
 /** Responds below `/v1` with 401, or 403 if the account is suspended, before anything else is checked, so that such a caller does not learn which paths exist. */
 export function authenticate(fastify: FastifyInstance, accounts: AccountsService): void {
+  const guesses = new GuessDelay();
   fastify.addHook('onRequest', async (request, reply) => {
     if (!isBelowApi(request)) return;
     const apiKey = BEARER.exec(request.headers.authorization ?? '')?.[1];
@@ -18,6 +20,7 @@ export function authenticate(fastify: FastifyInstance, accounts: AccountsService
       request.caller = { account, apiKey, scope: account.scope };
       return;
     }
+    await guesses.pass(request.raw.socket.remoteAddress);
     reply.header('www-authenticate', 'Bearer');
     const why =
       apiKey === undefined

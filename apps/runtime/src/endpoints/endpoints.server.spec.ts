@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
 import { request, type IncomingHttpHeaders, type RequestOptions } from 'node:http';
 import { connect } from 'node:net';
@@ -7,6 +7,7 @@ import { runInNewContext } from 'node:vm';
 import { endpointLabel, endpointUrl } from '#config';
 import { Unavailable } from '#contracts';
 import { createLog } from '#observability';
+import { GuessDelay } from '#service';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import type { RuntimeConfig } from '../runtime.config.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
@@ -37,8 +38,10 @@ async function start(
 ) {
   const events: HttpEvent[] = [];
   const endpoints = {
-    find: async (key: string) =>
-      key === KEY || key === SUSPENDED ? ({ suspended: key === SUSPENDED, owner_id: 'u_1' } as unknown as DeploymentRow) : undefined,
+    find: async (key: string) => {
+      if (key === KEY || key === SUSPENDED) return { suspended: key === SUSPENDED, owner_id: 'u_1' } as unknown as DeploymentRow;
+      return key === 'manyotherendpoints' ? 'busy' : undefined;
+    },
     turn: async () => {},
     handled: () => {},
     accept: async (_: DeploymentRow, { event }: { event: string }, closed: Promise<void>) => {
@@ -344,6 +347,47 @@ describe('the response of a component', () => {
   it.each([204, 304])('with %i has no body', async (status) => {
     const { send } = await start(reply({ status, body: Buffer.from('body') }));
     expect(await send()).toMatchObject({ status, body: Buffer.alloc(0) });
+  });
+});
+
+describe('a guess of an endpoint', () => {
+  afterEach(() => void jest.restoreAllMocks());
+
+  it('waits for its response if there are many from its address; a request to an endpoint does not', async () => {
+    const delayed = Promise.withResolvers<void>();
+    const guesses = jest.spyOn(GuessDelay.prototype, 'pass').mockReturnValue(delayed.promise);
+    const { send } = await start();
+    const responses = ['/anotherendpoint99', '/malformed', '/manyotherendpoints'].map((path) => send({ path }));
+    while (guesses.mock.calls.length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect((await Promise.race([...responses, send()])).status).toBe(200);
+    delayed.resolve();
+    expect((await Promise.all(responses)).map(({ status, headers }) => [status, headers['retry-after']])).toEqual([
+      [404, undefined],
+      [404, undefined],
+      [429, '5'],
+    ]);
+    expect(guesses.mock.calls).toEqual(Array(3).fill(['127.0.0.1']));
+  });
+});
+
+describe('pipelined requests', () => {
+  it('are handled one after another, and do not delay those of other connections', async () => {
+    const { port, send, events } = await start();
+    const client = connect(port, '127.0.0.1');
+    const replies = Promise.withResolvers<void>();
+    const accept = jest.spyOn(server!['endpoints'], 'accept');
+    accept.mockImplementationOnce(async (_, { event }) => {
+      events.push(JSON.parse(event) as HttpEvent);
+      await replies.promise;
+      return 'queued';
+    });
+    client.write(`POST /${KEY}/pipelined HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}`.repeat(50));
+    await eventually(() => expect(events).toHaveLength(1));
+    expect((await send({ path: `/${KEY}/other` })).status).toBe(200);
+    expect(events.map(({ path }) => path)).toEqual(['/pipelined', '/other']);
+    replies.resolve();
+    await eventually(() => expect(events).toHaveLength(51));
+    client.destroy();
   });
 });
 

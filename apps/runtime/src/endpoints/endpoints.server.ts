@@ -13,6 +13,8 @@ import {
   closeIdleConnections,
   closeUnreadConnections,
   dropUnreadBody,
+  GuessDelay,
+  handleInOrder,
   HEADERS_MS,
   letClientsLeave,
   limitConnections,
@@ -22,7 +24,7 @@ import { secondsToReset } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { SourceLocks } from '../runs/source-locks.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
-import { EndpointsService } from './endpoints.service.js';
+import { EndpointsService, isEndpointKey } from './endpoints.service.js';
 import { httpRun } from './http-event.js';
 import { replyHeaders } from './reply-headers.js';
 
@@ -49,6 +51,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   private readonly server: Server;
   private readonly limiter: RateLimiterMemory | null;
   private readonly ownHosts: boolean;
+  private readonly guesses = new GuessDelay();
   private readonly receiving = new BytesPerKey<UserId>();
   private readonly sending = new BytesPerKey<UserId>();
 
@@ -70,6 +73,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     closeUnreadConnections(this.server);
     // `Expect: 100-continue`: the client waits for 100 Continue before it sends the body; `handle` sends it if it reads the body
     this.server.on('checkContinue', handle);
+    handleInOrder(this.server);
   }
 
   /** The port on which the server listens. */
@@ -94,7 +98,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = request.url ?? '/';
     const [, key = '', path, search = ''] = /^\/+([^/?]*)([^?]*)\??(.*)$/.exec(url) ?? [];
-    const wait = await this.tooMany(key);
+    const wait = isEndpointKey(key) ? await this.tooMany(key) : null;
     if (wait !== null) {
       response.setHeader('retry-after', wait);
       return refuse(request, response, 429, 'too many requests to this endpoint');
@@ -103,7 +107,11 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const isThere = !this.ownHosts || request.headers.host?.split('.', 1)[0]?.toLowerCase() === endpointLabel(key);
     // before the body is read: a client that guesses endpoints must not occupy memory
     const deployment = isThere ? await this.endpoints.find(key) : undefined;
-    if (!deployment) return refuse(request, response, 404, 'endpoint not found');
+    if (!deployment || deployment === 'busy') {
+      await this.guesses.pass(request.socket.remoteAddress);
+      if (!deployment) return refuse(request, response, 404, 'endpoint not found');
+      throw new TooManyRequests('too many requests to unknown endpoints');
+    }
     if (deployment.suspended) return refuse(request, response, 503, 'the account of this endpoint is suspended');
     const { owner_id: owner } = deployment;
     const closed = new Promise<void>((resolve) => response.once('close', resolve));

@@ -82,16 +82,25 @@ describe('the endpoints of sources', () => {
     service = module.get(EndpointsService);
   });
 
-  it('are not looked up in the catalog while sixteen unknown ones are', async () => {
-    const { promise: replied, resolve: reply } = Promise.withResolvers<null>();
-    messages.replyTo(findEndpoint, () => replied as never);
+  it('are not looked up in the catalog after fifty unknown ones in a second, unless they are known', async () => {
     deployed.set(KEY, DEPLOYMENT);
-    const unknown = Array.from({ length: 16 }, (_, n) => service.find(`unknownendpoint${n}`));
-    await expect(service.find('onemoreendpoint1')).rejects.toMatchObject({ code: 'too_many_requests' });
+    for (let n = 0; n < 50; n++) expect(await service.find(`unknownendpoint${n}`)).toBeUndefined();
+    expect(await service.find('onemoreendpoint1')).toBe('busy');
+    expect(await service.find('unknownendpoint1')).toBeUndefined();
     expect(await service.find(KEY)).toBe(DEPLOYMENT);
-    reply(null);
-    expect(await Promise.all(unknown)).toEqual(unknown.map(() => undefined));
-    expect(await service.find('onemoreendpoint1')).toBeUndefined();
+    expect(messages.requests).toHaveLength(50);
+  });
+
+  it('are looked up in the catalog once for requests at the same time', async () => {
+    const found = await Promise.all(Array.from({ length: 100 }, () => service.find(KEY)));
+    expect(found).toEqual(Array(100).fill(undefined));
+    expect(messages.requests).toHaveLength(1);
+  });
+
+  it('are found as soon as they exist, although their keys were unknown before', async () => {
+    expect(await service.find(KEY)).toBeUndefined();
+    deployed.set(KEY, DEPLOYMENT);
+    expect(await service.find(KEY)).toBe(DEPLOYMENT);
   });
 
   it('are found by their key', async () => {

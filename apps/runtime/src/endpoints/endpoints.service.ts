@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { executeRun, findEndpoint, TooManyRequests, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
@@ -18,13 +19,16 @@ import { RunsService } from '../runs/runs.service.js';
 import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
 
 const HTTP_INTERFACE = '$.interface.http';
-/** How long an unknown key is remembered, so that it is not looked up again. */
+/** How long an unknown key is remembered, so that the catalog is not queried again. It hides no new endpoint: nobody knows a key before it exists. */
 const UNKNOWN_MS = 1000;
 /** Anyone can request endpoints that do not exist: they must not occupy the catalog. */
-const MAX_LOOKUPS = 16;
+const QUERIES_PER_SECOND = 50;
 /** The statuses of runs that were stopped. */
 const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
+
+/** Whether a key has the form of an endpoint's. */
+export const isEndpointKey = (key: string): boolean => KEY.test(key);
 
 /** The response to a request at an endpoint. */
 export type EndpointResponse = HttpReply | 'queued' | 'no response' | 'stopped' | 'not run' | 'over quota' | 'busy';
@@ -35,7 +39,9 @@ const MAX_WAITING_REQUESTS = 128;
 @Injectable()
 export class EndpointsService {
   private readonly waiting = new LimitPerKey<UserId>(MAX_WAITING_REQUESTS);
-  private lookups = 0;
+  private readonly queries = new RateLimiterMemory({ points: QUERIES_PER_SECOND, duration: 1 });
+  /** The keys that the catalog is being queried for. */
+  private readonly querying = new Map<string, Promise<boolean>>();
   private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_MS });
 
   constructor(
@@ -50,13 +56,16 @@ export class EndpointsService {
     private readonly quotas: Quotas,
   ) {}
 
-  /** The source behind an endpoint's key, if it is active or suspended with its account. Throws TooManyRequests while many unknown keys are looked up. */
-  async find(key: string): Promise<DeploymentRow | undefined> {
-    if (!KEY.test(key)) return undefined;
+  /**
+   * The source behind an endpoint's key, if it is active or suspended with its account; 'busy' if the key is unknown and the catalog was queried for too
+   * many of those.
+   */
+  async find(key: string): Promise<DeploymentRow | undefined | 'busy'> {
+    if (!isEndpointKey(key)) return undefined;
     let deployment = await this.deployments.findByEndpoint(key);
     if (!deployment && !this.unknown.has(key)) {
       // the first request may overtake the fact of the source's creation
-      await this.lookUp(key);
+      if (!(await this.query(key))) return 'busy';
       deployment = await this.deployments.findByEndpoint(key);
     }
     return deployment && (deployment.active || deployment.suspended) ? deployment : undefined;
@@ -73,16 +82,24 @@ export class EndpointsService {
     this.pace.spendOn('request', account, bytes / BYTES_PER_UNIT + ms / MS_PER_UNIT);
   }
 
-  private async lookUp(key: string): Promise<void> {
-    if (this.lookups >= MAX_LOOKUPS) throw new TooManyRequests('too many requests to unknown endpoints');
-    this.lookups++;
+  /** Stores what the catalog knows of the key. Requests with the same key share a query. False if there were too many queries. */
+  private query(key: string): Promise<boolean> {
+    let query = this.querying.get(key);
+    if (!query) this.querying.set(key, (query = this.queryCatalog(key).finally(() => this.querying.delete(key))));
+    return query;
+  }
+
+  private async queryCatalog(key: string): Promise<boolean> {
     try {
-      const state = await this.messages.request(findEndpoint, { endpoint_key: key }, { key });
-      if (state) await this.directory.learn(state);
-      else this.unknown.set(key, true);
-    } finally {
-      this.lookups--;
+      await this.queries.consume('catalog');
+    } catch (refusal) {
+      if (refusal instanceof RateLimiterRes) return false;
+      throw refusal;
     }
+    const state = await this.messages.request(findEndpoint, { endpoint_key: key }, { key });
+    if (state) await this.directory.learn(state);
+    else this.unknown.set(key, true);
+    return true;
   }
 
   /**
