@@ -21,6 +21,8 @@ class Screen implements Outlet {
     if (first.startsWith('id: ')) this.ids.push(first.slice(4));
     else this.remarks.push(first);
   }
+  hold(): void {}
+  release(): void {}
   async drained(): Promise<void> {}
   cutOff(): void {
     this.cut = true;

@@ -9,6 +9,8 @@ const EMITTER = 'dc_000000000000000001';
 class Frames {
   readonly ids: string[] = [];
   pending = 0;
+  /** The bytes in memory that were not written. */
+  held = 0;
   isCutOff = false;
   write(frame: Buffer): void {
     this.ids.push(/^id: (.*)$/m.exec(frame.toString())?.[1] ?? frame.toString().trim());
@@ -16,6 +18,12 @@ class Frames {
   }
   read(): void {
     this.pending = 0;
+  }
+  hold(frame: Buffer): void {
+    this.held += frame.length;
+  }
+  release(frame: Buffer): void {
+    this.held -= frame.length;
   }
   async drained(): Promise<void> {}
   cutOff(): void {
@@ -52,6 +60,14 @@ describe('the client of a live stream', () => {
     client.goLive();
     client.take(event(at(2)));
     expect({ ids: frames.ids, sent: client.sent }).toEqual({ ids: ['1-0', '2-0'], sent: 2 });
+  });
+
+  it('holds the events that wait while its response begins', () => {
+    const client = connect({ expand: true });
+    for (let n = 1; n < 4; n++) client.take(event(at(n), { bytes: 100_000 }));
+    expect(frames.held).toBeGreaterThan(300_000);
+    client.goLive();
+    expect(frames.held).toBe(0);
   });
 
   it('gets the missed events before the waiting ones, and each event once', () => {

@@ -1,5 +1,5 @@
 import type { EmitterId } from '#contracts';
-import { comparePlaces, type EventPlace, type EventSummary, type Stream } from '#events';
+import { comparePlaces, type EmittedEvent, type EventPlace, type EventSummary, type Stream } from '#events';
 import { commentFrame, eventFrame, type LiveEvent } from './live-event.js';
 import type { LiveListener } from './live-hub.js';
 
@@ -8,6 +8,9 @@ export interface Outlet {
   /** Bytes that were written but not yet sent. */
   readonly pending: number;
   write(frame: Buffer): void;
+  /** Counts a frame as in memory for this connection until it is released; `write` does so itself. May cut off this or another connection. */
+  hold(frame: Buffer): void;
+  release(frame: Buffer): void;
   /** Resolves when all written bytes are sent, or never will be. */
   drained(): Promise<void>;
   /** Closes the connection at once and discards pending bytes. */
@@ -27,6 +30,9 @@ export interface WantedStream {
 /** The most that may wait for a client that does not read. */
 export const MOST_PENDING_BYTES = 1024 * 1024;
 
+/** What identifies an emit. */
+type Emitted = Pick<EmittedEvent, 'stream' | 'emitId'>;
+
 /**
  * Decides which events one client gets, and in which order.
  *
@@ -40,7 +46,7 @@ export class LiveClient implements LiveListener {
   /** Number of events sent. */
   sent = 0;
   private readonly emits = new RecentEmits();
-  private waiting: LiveEvent[] | null = [];
+  private waiting: { event: Emitted; frame: Buffer }[] | null = [];
   private waitingBytes = 0;
 
   constructor(
@@ -57,9 +63,12 @@ export class LiveClient implements LiveListener {
       this.emits.add(event.emitted.stream, event.emitted.emitId);
       return;
     }
-    if (!this.waiting) return this.send(event);
-    this.waiting.push(event);
-    this.waitingBytes += event.frame(this.expand).length;
+    const frame = event.frame(this.expand);
+    if (!this.waiting) return this.send(event.emitted, frame);
+    const { stream, emitId } = event.emitted;
+    this.waiting.push({ event: { stream, emitId }, frame });
+    this.outlet.hold(frame);
+    this.waitingBytes += frame.length;
     if (this.waitingBytes > MOST_PENDING_BYTES) this.outlet.cutOff();
   }
 
@@ -87,14 +96,17 @@ export class LiveClient implements LiveListener {
     const waiting = this.waiting ?? [];
     this.waiting = null;
     this.waitingBytes = 0;
-    for (const event of waiting) this.send(event);
+    for (const { event, frame } of waiting) {
+      this.send(event, frame);
+      this.outlet.release(frame);
+    }
   }
 
-  private send(event: LiveEvent): void {
-    if (!this.emits.add(event.emitted.stream, event.emitted.emitId)) return;
+  private send({ stream, emitId }: Emitted, frame: Buffer): void {
+    if (!this.emits.add(stream, emitId)) return;
     // counts only what was pending before, so that one large event does not disconnect the client
     if (this.outlet.pending > MOST_PENDING_BYTES) return this.outlet.cutOff();
-    this.write(event.frame(this.expand));
+    this.write(frame);
   }
 
   private write(frame: Buffer): void {

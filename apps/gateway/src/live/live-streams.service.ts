@@ -6,10 +6,11 @@ import { EmitterDirectory } from '#emitters';
 import { type EventPlace, streamOf } from '#events';
 import { Messages } from '#messaging';
 import { counter, gauge, LOG, type Log } from '#observability';
-import { LimitPerKey } from '#service';
+import { LimitPerKey, QueuePerKey } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
 import type { Caller } from '../accounts/account.decorator.js';
 import { EventsService } from '../events/events.service.js';
+import { AccountStreams } from './account-streams.js';
 import { catchUp, type StoredStream } from './catch-up.js';
 import { LiveClient, type WantedStream } from './live-client.js';
 import type { Seam } from './live-hub.js';
@@ -22,6 +23,8 @@ import { StorePositions } from './store-positions.js';
 
 /** When its stream ends, a client has this long to read what is pending. */
 const GOODBYE_MS = 1000;
+/** Of missed events, for one account: all of its streams may reconnect at once, and a page can have some megabytes. */
+const PAGES_AT_ONCE = 8;
 const HEARTBEAT = commentFrame('still here');
 
 const clients = gauge('live_clients', 'Open live streams.');
@@ -34,6 +37,8 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
   private heartbeat: NodeJS.Timeout | undefined;
   /** The number of streams of each account, including those that are starting. */
   private readonly taken: LimitPerKey<UserId>;
+  private readonly ofAccounts = new Map<UserId, { streams: AccountStreams; connections: number }>();
+  private readonly pages = new QueuePerKey<UserId>(() => PAGES_AT_ONCE, Infinity);
   private stopping = false;
 
   constructor(
@@ -53,7 +58,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
   async stream(caller: Caller, emitterId: EmitterId, query: LiveQuery, after: EventPlace | null, reply: FastifyReply): Promise<void> {
     const owner = caller.account.id;
     if (this.stopping) throw new Unavailable('the service is stopping');
-    const connection = new SseConnection(reply);
+    const connection = this.connect(owner, reply);
     // throws if the owner does not have this emitter, or the stream does not exist
     const find = () => this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });
     if (reply.request.method === 'HEAD') {
@@ -91,6 +96,17 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     const open = [...this.open.keys()];
     await Promise.all(open.map((connection) => connection.endWithin(GOODBYE_MS)));
     await Promise.race([this.reader.stop(), sleep(GOODBYE_MS, undefined, { ref: false })]);
+  }
+
+  private connect(owner: UserId, reply: FastifyReply): SseConnection {
+    const account = this.ofAccounts.get(owner) ?? { streams: new AccountStreams(), connections: 0 };
+    this.ofAccounts.set(owner, account);
+    account.connections++;
+    const connection = new SseConnection(reply, account.streams);
+    void connection.closed.then(() => {
+      if (--account.connections === 0) this.ofAccounts.delete(owner);
+    });
+    return connection;
   }
 
   /** Reserves one of the account's streams until the connection is closed. Throws if the limit is reached. */
@@ -157,9 +173,16 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     reached.catch(() => {});
     return {
       reached: () => reached,
-      page: (window, expand) => {
-        gone.signal.throwIfAborted();
-        return this.messages.request(listEvents, { owner_id: owner, emitter_id: emitterId, stream, expand, ...window }, { key: emitterId });
+      page: async (window, expand) => {
+        const place = this.pages.join(owner)!;
+        try {
+          await place.turn;
+          gone.signal.throwIfAborted();
+          const query = { owner_id: owner, emitter_id: emitterId, stream, expand, ...window };
+          return await this.messages.request(listEvents, query, { key: emitterId });
+        } finally {
+          place.leave();
+        }
       },
     };
   }

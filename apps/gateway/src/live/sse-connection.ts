@@ -1,21 +1,33 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
+import type { AccountStreams, Stream } from './account-streams.js';
 import { type Outlet, MOST_PENDING_BYTES } from './live-client.js';
 
 /** A response of Server-Sent Events, written without Fastify, which has handed it over. */
-export class SseConnection implements Outlet {
+export class SseConnection implements Outlet, Stream {
   /** Resolves when it has ended, for whatever reason. */
   readonly closed: Promise<void>;
   wasCutOff = false;
   private readonly response: ServerResponse;
   private ended = false;
+  /** Frames that wait for a turn. */
+  private queue: Buffer[] = [];
+  private queuedBytes = 0;
+  /** The number of frames that were passed to `write` and not yet sent. */
+  private unsent = 0;
+  private readonly whenSent: (() => void)[] = [];
+  /** Frames that are in memory for it, and how often. */
+  private readonly held = new Map<Buffer, number>();
 
   /** `begin` sends the headers. */
-  constructor(private readonly reply: FastifyReply) {
+  constructor(
+    private readonly reply: FastifyReply,
+    private readonly account: AccountStreams,
+  ) {
     this.response = reply.raw;
     this.closed = new Promise((resolve) => {
       this.response.once('close', () => {
-        this.ended = true;
+        this.drop();
         resolve();
       });
     });
@@ -42,11 +54,39 @@ export class SseConnection implements Outlet {
   }
 
   get pending(): number {
-    return this.response.writableLength;
+    return this.queuedBytes + this.response.writableLength;
+  }
+
+  hold(frame: Buffer): void {
+    if (this.ended) return;
+    this.held.set(frame, (this.held.get(frame) ?? 0) + 1);
+    this.account.hold(this, frame);
+  }
+
+  release(frame: Buffer): void {
+    const times = this.held.get(frame);
+    // it has been dropped
+    if (times === undefined) return;
+    if (times > 1) this.held.set(frame, times - 1);
+    else this.held.delete(frame);
+    this.account.release(this, frame);
   }
 
   write(frame: Buffer): void {
-    if (!this.ended) this.response.write(frame);
+    this.hold(frame);
+    if (this.ended) return;
+    this.unsent++;
+    if (this.queue.length === 0 && this.account.mayWrite(this, frame)) return this.writeNow(frame);
+    this.queue.push(frame);
+    this.queuedBytes += frame.length;
+  }
+
+  writeNext(): { bytes: number; more: boolean } {
+    const frame = this.queue.shift();
+    if (!frame) return { bytes: 0, more: false };
+    this.queuedBytes -= frame.length;
+    this.writeNow(frame);
+    return { bytes: frame.length, more: this.queue.length > 0 };
   }
 
   /** Like `write`, for periodic comments: detects a client that does not read at all. */
@@ -56,8 +96,8 @@ export class SseConnection implements Outlet {
   }
 
   async drained(): Promise<void> {
-    if (this.ended || !this.response.writableNeedDrain) return;
-    await Promise.race([new Promise<void>((resolve) => this.response.once('drain', resolve)), this.closed]);
+    if (this.ended || this.unsent === 0) return;
+    await Promise.race([new Promise<void>((resolve) => this.whenSent.push(resolve)), this.closed]);
   }
 
   cutOff(): void {
@@ -68,6 +108,7 @@ export class SseConnection implements Outlet {
   /** Ends it gracefully, after what is pending. */
   end(): void {
     if (this.ended) return;
+    while (this.writeNext().more);
     this.ended = true;
     this.response.end();
   }
@@ -81,7 +122,25 @@ export class SseConnection implements Outlet {
   }
 
   destroy(): void {
-    this.ended = true;
+    this.drop();
     this.response.destroy();
+  }
+
+  private writeNow(frame: Buffer): void {
+    this.response.write(frame, () => {
+      this.release(frame);
+      this.unsent--;
+      if (this.unsent === 0) for (const resolve of this.whenSent.splice(0)) resolve();
+    });
+  }
+
+  /** Releases what was not sent, and never will be. */
+  private drop(): void {
+    this.ended = true;
+    this.queue = [];
+    this.queuedBytes = 0;
+    this.account.forget(this);
+    for (const [frame, times] of this.held) for (let n = 0; n < times; n++) this.account.release(this, frame);
+    this.held.clear();
   }
 }

@@ -1,0 +1,93 @@
+/** A live stream, as its account sees it. */
+export interface Stream {
+  /** Writes the first frame that waits for a turn. @returns its bytes, and whether others wait */
+  writeNext(): { bytes: number; more: boolean };
+  /** Closes the connection at once and releases what it holds. */
+  cutOff(): void;
+}
+
+/** Of the frames that the streams of one account hold. They must not fill the memory. */
+const MAX_BYTES = 32 * 1024 * 1024;
+/** Of the frames that are written for one account in one turn of the event loop: about a millisecond of the main thread. */
+const BYTES_PER_TURN = 1024 * 1024;
+/** A frame costs as much in addition to its bytes. */
+const FRAME_COST = 16 * 1024;
+
+/**
+ * The live streams of one account share a part of the memory and of the main thread: an account can have thousands of streams, and an event for all of
+ * them can have a megabyte.
+ *
+ *   they hold too many bytes ─► the stream that has sent nothing for the longest time is cut off
+ *   they have written as much as may be written in a turn ─► the next frames wait for the next turn, one of each stream at a time
+ */
+export class AccountStreams {
+  private bytes = 0;
+  /** A frame that several streams hold is in memory once. */
+  private readonly frames = new Map<Buffer, number>();
+  /** Those that hold frames; the one that has sent nothing for the longest time is the first. */
+  private readonly holders = new Map<Stream, number>();
+  private readonly waiting = new Set<Stream>();
+  private left = BYTES_PER_TURN;
+  private turn: NodeJS.Immediate | undefined;
+
+  constructor(private readonly maxBytes = MAX_BYTES) {}
+
+  /** Counts a frame that the stream holds until it is released. May cut off streams. */
+  hold(stream: Stream, frame: Buffer): void {
+    const times = this.frames.get(frame) ?? 0;
+    this.frames.set(frame, times + 1);
+    if (times === 0) this.bytes += frame.length;
+    this.holders.set(stream, (this.holders.get(stream) ?? 0) + 1);
+    for (const slowest of this.holders.keys()) {
+      if (this.bytes <= this.maxBytes) return;
+      slowest.cutOff();
+    }
+  }
+
+  /** The stream has sent a frame that it held, or has dropped it. */
+  release(stream: Stream, frame: Buffer): void {
+    const times = this.frames.get(frame)! - 1;
+    if (times > 0) this.frames.set(frame, times);
+    else {
+      this.frames.delete(frame);
+      this.bytes -= frame.length;
+    }
+    const held = this.holders.get(stream)! - 1;
+    // it becomes the last one
+    this.holders.delete(stream);
+    if (held > 0) this.holders.set(stream, held);
+  }
+
+  /** Whether a frame may be written at once; otherwise `writeNext` is called when it is the stream's turn. */
+  mayWrite(stream: Stream, frame: Buffer): boolean {
+    if (this.waiting.size > 0 || this.left <= 0) {
+      this.waiting.add(stream);
+      return false;
+    }
+    this.spend(frame.length);
+    return true;
+  }
+
+  /** The stream has been closed. */
+  forget(stream: Stream): void {
+    this.waiting.delete(stream);
+  }
+
+  private spend(bytes: number): void {
+    this.left -= bytes + FRAME_COST;
+    this.turn ??= setImmediate(() => this.nextTurn());
+  }
+
+  private nextTurn(): void {
+    this.turn = undefined;
+    this.left = BYTES_PER_TURN;
+    for (const stream of this.waiting) {
+      if (this.left <= 0) return;
+      this.waiting.delete(stream);
+      const { bytes, more } = stream.writeNext();
+      // behind the others; this loop reaches it again
+      if (more) this.waiting.add(stream);
+      this.spend(bytes);
+    }
+  }
+}

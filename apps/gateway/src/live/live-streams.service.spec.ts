@@ -1,0 +1,57 @@
+import { describe, expect, it } from '@jest/globals';
+import { EventEmitter } from 'node:events';
+import type { FastifyReply } from 'fastify';
+import { type EmitterId, type EventPage, listEvents, type UserId } from '#contracts';
+import { createLog } from '#observability';
+import { FakeMessages } from '#testing';
+import type { Caller } from '../accounts/account.decorator.js';
+import { LiveStreamsService } from './live-streams.service.js';
+
+const SOURCE: EmitterId = 'dc_000000000000000001';
+const NO_PAGE: EventPage = { page_info: { total_count: 0, count: 0, start_cursor: null, end_cursor: null }, items: [] };
+
+describe('the live streams of an account', () => {
+  const callerOf = (id: UserId) => ({ account: { id }, apiKey: 'key', scope: 'read' }) as unknown as Caller;
+  const newReply = () => {
+    const raw = Object.assign(new EventEmitter(), { writableLength: 0, writeHead: () => {}, flushHeaders: () => {} });
+    const reply: unknown = { raw, request: { method: 'GET', id: 'r' }, hijack: () => {}, getHeaders: () => ({}), elapsedTime: 0 };
+    return { raw, reply: reply as FastifyReply };
+  };
+
+  it('read eight pages of missed events at a time, and do not delay those of other accounts', async () => {
+    const replies: (() => void)[] = [];
+    const messages = new FakeMessages().replyTo(
+      listEvents,
+      () => new Promise<EventPage>((resolve) => replies.push(() => resolve(NO_PAGE))) as never,
+    );
+    const service = new LiveStreamsService(
+      { page: async () => NO_PAGE } as never,
+      messages as never,
+      { join: async () => new Map(), leave: () => {} } as never,
+      { reached: async () => {} } as never,
+      { maxPerAccount: 100, heartbeatMs: 60_000 } as never,
+      {} as never,
+      {} as never,
+      createLog('test', 'silent'),
+    );
+    const open = async (owner: UserId) => {
+      const { raw, reply } = newReply();
+      await service.stream(callerOf(owner), SOURCE, {}, { ms: 1, seq: 0 }, reply);
+      return raw;
+    };
+    const turns = async () => {
+      for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
+    };
+    const streams = await Promise.all(Array.from({ length: 20 }, () => open('u_1')));
+    await turns();
+    expect(messages.requests).toHaveLength(8);
+    streams.push(await open('u_2'));
+    await turns();
+    expect(messages.requests).toHaveLength(9);
+    // a client that has disconnected does not need its page
+    streams[19]!.emit('close');
+    for (; replies.length > 0; await turns()) for (const reply of replies.splice(0)) reply();
+    expect(messages.requests).toHaveLength(20);
+    for (const stream of streams) stream.emit('close');
+  });
+});
