@@ -30,7 +30,7 @@ export interface WantedStream {
 /** The most that may wait for a client that does not read. */
 export const MOST_PENDING_BYTES = 1024 * 1024;
 
-/** What identifies an emit. */
+/** The identity of an emit. */
 type Emitted = Pick<EmittedEvent, 'stream' | 'emitId'>;
 
 /**
