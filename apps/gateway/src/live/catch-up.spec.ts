@@ -117,6 +117,22 @@ describe('catching up', () => {
     expect(await remarksAfter(150)).toEqual([': only the last 100 events are kept: there may have been more']);
   });
 
+  it('has one page of missed events in memory at a time, however many were missed', async () => {
+    const store = new StoreForTests(EMITTER, undefined, { perPage: 100, kept: 5000 });
+    store.take(Array.from({ length: 5000 }, (_, offset) => record(offset)));
+    const screen = new Screen();
+    let largest = 0;
+    screen.drained = async () => {
+      largest = Math.max(largest, screen.ids.length - read);
+      read = screen.ids.length;
+    };
+    let read = 0;
+    const after = placeOf(record(0));
+    const client = new LiveClient({ emitterId: EMITTER, stream: '*', expand: false, after }, screen);
+    await catchUp(client, after, new Map([[1, 5000]]), store);
+    expect({ sent: screen.ids.length, largest, pages: store.pages }).toEqual({ sent: 4999, largest: 100, pages: 51 });
+  });
+
   it('disconnects a client for which too many events wait in the meantime', () => {
     const screen = new Screen();
     const hub = new LiveHub();

@@ -1,5 +1,5 @@
 import type { EventPage } from '#contracts';
-import { comparePlaces, eventIdOf, type EventPlace, type EventSummary, logPlaceOf, parseEventId, summaryFields } from '#events';
+import { eventIdOf, type EventPlace, type EventSummary, logPlaceOf, parseEventId, summaryFields } from '#events';
 import type { LiveClient } from './live-client.js';
 import { isBelow, type Seam } from './live-hub.js';
 
@@ -27,41 +27,47 @@ interface StoredEvent {
  */
 export async function catchUp(client: LiveClient, after: EventPlace, seam: Seam, stored: StoredStream): Promise<void> {
   await stored.reached(seam);
-  const kept = (await keptAround(after, stored)).reverse();
-  const isMissed = ({ place }: StoredEvent) => comparePlaces(place, after) > 0;
   const fromStore = ({ place }: StoredEvent) => isBelow(seam, logPlaceOf(place));
-  // events that it has received before it connected here: a producer may still repeat one of them
-  for (const event of kept) if (!isMissed(event) && fromStore(event)) client.knows(event.summary);
-  const missed = kept.filter(isMissed);
-  const byStream = Map.groupBy(missed, ({ summary }) => summary.metadata.name);
-  if ([...byStream.values()].some((events) => events.length >= ALL))
-    client.remark('only the last 100 events are kept: there may have been more');
-  for await (const events of client.expand ? wholeSince(after, stored) : [missed]) {
-    for (const { summary, json } of events.filter(fromStore)) client.sendStored(summary, json);
+  const pages = pagesSince(after, stored, client.expand);
+  const [received, first] = await Promise.all([receivedUntil(after, stored), pages.next()]);
+  // a producer may still repeat one of them
+  for (const event of received.filter(fromStore)) client.knows(event.summary);
+  const missed = new Map<string, number>();
+  let isRemarked = false;
+  for (let page = first; !page.done; page = await pages.next()) {
+    for (const event of page.value) {
+      const { name } = event.summary.metadata;
+      missed.set(name, (missed.get(name) ?? 0) + 1);
+      if (fromStore(event)) client.sendStored(event.summary, event.json);
+    }
+    if (!isRemarked && [...missed.values()].some((count) => count >= ALL)) {
+      client.remark('only the last 100 events are kept: there may have been more');
+      isRemarked = true;
+    }
     await client.drained();
   }
   client.goLive();
 }
 
-/**
- * The stored events, newest first, truncated: all that were missed, and before them as many as a producer may repeat. For one stream that is
- * all of them; `*` may cover more streams than fit into memory at once.
- */
-async function keptAround(after: EventPlace, stored: StoredStream): Promise<StoredEvent[]> {
-  const kept: StoredEvent[] = [];
-  for (let cursor: string | undefined; ;) {
-    const { items, page_info } = await stored.page({ limit: ALL, after: cursor }, false);
-    kept.push(...items.map(read));
-    const seen = kept.filter(({ place }) => comparePlaces(place, after) <= 0);
-    if (page_info.end_cursor === null || kept.length >= page_info.total_count || seen.length >= ALL) return kept;
-    cursor = page_info.end_cursor;
+/** The events that the client had received when it received this one, oldest first: as many as a producer may repeat. Truncated. */
+async function receivedUntil(after: EventPlace, stored: StoredStream): Promise<StoredEvent[]> {
+  const received: StoredEvent[] = [];
+  for (let cursor: string | null = eventIdOf(justAfter(after)); cursor !== null && received.length < ALL;) {
+    const limit = ALL - received.length;
+    const { items, page_info, cut }: EventPage = await stored.page({ limit, after: cursor }, false);
+    received.push(...items.map(read));
+    cursor = cut || items.length === limit ? page_info.end_cursor : null;
   }
+  return received.reverse();
 }
 
-/** The complete events since then, oldest first, in pages because together they may be large. */
-async function* wholeSince(after: EventPlace, stored: StoredStream): AsyncGenerator<StoredEvent[]> {
+/** The place is valid, too. */
+const justAfter = ({ ms, seq }: EventPlace): EventPlace => ({ ms, seq: Math.min(seq + 1, Number.MAX_SAFE_INTEGER) });
+
+/** The events since then, oldest first, in pages: `*` may cover more events than fit into memory at once. */
+async function* pagesSince(after: EventPlace, stored: StoredStream, expand: boolean): AsyncGenerator<StoredEvent[], undefined> {
   for (let cursor = eventIdOf(after); ;) {
-    const { items, page_info, cut } = await stored.page({ limit: ALL, before: cursor }, true);
+    const { items, page_info, cut } = await stored.page({ limit: ALL, before: cursor }, expand);
     yield items.map(read).reverse();
     if ((!cut && items.length < ALL) || page_info.start_cursor === null) return;
     cursor = page_info.start_cursor;

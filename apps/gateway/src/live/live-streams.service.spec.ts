@@ -47,11 +47,11 @@ describe('the live streams of an account', () => {
     expect(messages.requests).toHaveLength(8);
     streams.push(await open('u_2'));
     await turns();
-    expect(messages.requests).toHaveLength(9);
-    // a client that has disconnected does not need its page
+    expect(messages.requests).toHaveLength(10);
+    // a client that has disconnected does not need its two pages
     streams[19]!.emit('close');
     for (; replies.length > 0; await turns()) for (const reply of replies.splice(0)) reply();
-    expect(messages.requests).toHaveLength(20);
+    expect(messages.requests).toHaveLength(40);
     for (const stream of streams) stream.emit('close');
   });
 });

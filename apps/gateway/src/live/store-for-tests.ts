@@ -15,6 +15,8 @@ export class StoreForTests implements StoredStream {
   private readonly stored: Stored[] = [];
   private readonly offsets = new Map<number, number>();
   private wakers: (() => void)[] = [];
+  /** The number of requested pages. */
+  pages = 0;
 
   constructor(
     private readonly emitterId: EmitterId,
@@ -42,6 +44,7 @@ export class StoreForTests implements StoredStream {
   }
 
   async page({ limit, after, before }: { limit: number; after?: string; before?: string }): Promise<EventPage> {
+    this.pages++;
     await this.later();
     // ids of one partition, in the order of the log
     const at = (cursor: string) => Number(cursor.split('-')[1]);
