@@ -18,14 +18,10 @@ describe('the live streams of an account', () => {
     return { raw, reply: reply as FastifyReply };
   };
 
-  it('read eight pages of missed events at a time, and do not delay those of other accounts', async () => {
-    const replies: (() => void)[] = [];
-    const messages = new FakeMessages().replyTo(
-      listEvents,
-      () => new Promise<EventPage>((resolve) => replies.push(() => resolve(NO_PAGE))) as never,
-    );
+  /** Opens streams of a service. */
+  const opener = (messages: FakeMessages, page: () => Promise<EventPage>) => {
     const service = new LiveStreamsService(
-      { page: async () => NO_PAGE } as never,
+      { page } as never,
       messages as never,
       { join: async () => new Map(), leave: () => {} } as never,
       { reached: async () => {} } as never,
@@ -34,14 +30,23 @@ describe('the live streams of an account', () => {
       {} as never,
       createLog('test', 'silent'),
     );
-    const open = async (owner: UserId) => {
+    return async (owner: UserId) => {
       const { raw, reply } = newReply();
       await service.stream(callerOf(owner), SOURCE, {}, { ms: 1, seq: 0 }, reply);
       return raw;
     };
-    const turns = async () => {
-      for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
-    };
+  };
+  const turns = async () => {
+    for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  it('read eight pages of missed events at a time, and do not delay those of other accounts', async () => {
+    const replies: (() => void)[] = [];
+    const messages = new FakeMessages().replyTo(
+      listEvents,
+      () => new Promise<EventPage>((resolve) => replies.push(() => resolve(NO_PAGE))) as never,
+    );
+    const open = opener(messages, async () => NO_PAGE);
     const streams = await Promise.all(Array.from({ length: 20 }, () => open('u_1')));
     await turns();
     expect(messages.requests).toHaveLength(8);
@@ -53,5 +58,19 @@ describe('the live streams of an account', () => {
     for (; replies.length > 0; await turns()) for (const reply of replies.splice(0)) reply();
     expect(messages.requests).toHaveLength(40);
     for (const stream of streams) stream.emit('close');
+  });
+
+  it('begin eight at a time', async () => {
+    const begun: (() => void)[] = [];
+    const messages = new FakeMessages().replyTo(listEvents, () => NO_PAGE);
+    const open = opener(messages, () => new Promise((resolve) => begun.push(() => resolve(NO_PAGE))));
+    const streams = Array.from({ length: 20 }, () => open('u_1'));
+    await turns();
+    expect(begun).toHaveLength(8);
+    streams.push(open('u_2'));
+    await turns();
+    expect(begun).toHaveLength(9);
+    for (let n = 0; n < 21; n++, await turns()) begun[n]!();
+    for (const stream of await Promise.all(streams)) stream.emit('close');
   });
 });

@@ -23,7 +23,7 @@ import { StorePositions } from './store-positions.js';
 
 /** When its stream ends, a client has this long to read what is pending. */
 const GOODBYE_MS = 1000;
-/** Of missed events, for one account: all of its streams may reconnect at once, and a page can have some megabytes. */
+/** For one account: all of its streams may reconnect at once, and a page of missed events can have some megabytes. */
 const PAGES_AT_ONCE = 8;
 const HEARTBEAT = commentFrame('still here');
 
@@ -60,7 +60,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     if (this.stopping) throw new Unavailable('the service is stopping');
     const connection = this.connect(owner, reply);
     // throws if the owner does not have this emitter, or the stream does not exist
-    const find = () => this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });
+    const find = () => this.inTurn(owner, () => this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 }));
     if (reply.request.method === 'HEAD') {
       await find();
       connection.begin();
@@ -173,18 +173,24 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     reached.catch(() => {});
     return {
       reached: () => reached,
-      page: async (window, expand) => {
-        const place = this.pages.join(owner)!;
-        try {
-          await place.turn;
+      page: (window, expand) =>
+        this.inTurn(owner, () => {
           gone.signal.throwIfAborted();
           const query = { owner_id: owner, emitter_id: emitterId, stream, expand, ...window };
-          return await this.messages.request(listEvents, query, { key: emitterId });
-        } finally {
-          place.leave();
-        }
-      },
+          return this.messages.request(listEvents, query, { key: emitterId });
+        }),
     };
+  }
+
+  /** Reads a page when it is the account's turn. */
+  private async inTurn<Page>(owner: UserId, read: () => Promise<Page>): Promise<Page> {
+    const place = this.pages.join(owner)!;
+    try {
+      await place.turn;
+      return await read();
+    } finally {
+      place.leave();
+    }
   }
 
   private async catchUp(client: LiveClient, after: EventPlace, seam: Seam, stored: StoredStream, connection: SseConnection): Promise<void> {
