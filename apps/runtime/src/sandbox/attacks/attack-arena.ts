@@ -237,18 +237,32 @@ async function closeAndLookForLeftovers(sandbox: ProcessSandbox): Promise<string
   return found;
 }
 
-/** Runners have separate users only if we are root. Then the user identifies every process that a runner started. */
+/**
+ * Runners have separate users only if we are root. Then the user identifies every process that a runner started, apart from those of another sandbox on
+ * this machine, which may have begun at a similar id: their first ancestor with such a user is a child of its owner.
+ */
 function processesOf(sandbox: ProcessSandbox): string[] {
   const pids = readdirSync('/proc').filter((name) => Number(name) > 0);
   return pids.flatMap((pid) => {
     try {
-      const isZombie = /\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
-      if (isZombie || !sandbox.ownsUser(statSync(`/proc/${pid}`).uid)) return [];
+      const { isZombie, parent } = statusOf(pid);
+      if (isZombie || !isRunner(sandbox, pid)) return [];
+      let ancestor = parent;
+      while (isRunner(sandbox, ancestor)) ancestor = statusOf(ancestor).parent;
+      // what a runner left behind was adopted
+      if (![String(process.pid), '1'].includes(ancestor)) return [];
       return [`${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'latin1').replaceAll('\0', ' ')}`];
     } catch {
       return [];
     }
   });
+}
+
+const isRunner = (sandbox: ProcessSandbox, pid: string): boolean => sandbox.ownsUser(statSync(`/proc/${pid}`).uid);
+
+function statusOf(pid: string): { isZombie: boolean; parent: string } {
+  const [, state, parent] = /\) (.) (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))!;
+  return { isZombie: state === 'Z', parent: parent! };
 }
 
 async function inLanes<T, R>(items: T[], lanes: number, work: (item: T, index: number) => Promise<R>): Promise<R[]> {

@@ -86,7 +86,12 @@ export class RunnerProcess {
     const { jail, uid, limits } = settings;
     const command = jail.command({ kind: 'runner', exchangeDir: exchange.dir, uid, heapMb: limits.heapMb, args: [] });
     const child = await startInJail(command, 'ignore', 'pipe');
-    return new RunnerProcess(settings, exchange, child, `${command.exchangePath}/${exchange.socketName}`);
+    try {
+      return new RunnerProcess(settings, exchange, child, `${command.exchangePath}/${exchange.socketName}`);
+    } catch (error) {
+      child.kill('SIGKILL');
+      throw error;
+    }
   }
 
   private constructor(
