@@ -1,8 +1,8 @@
 import type { QueryResultRow } from 'pg';
 import type { Session } from './database.js';
 
-/** The rows of a batch. */
-const MOST_ROWS = 500;
+/** The rows of a batch. One in turns can have more. */
+export const FAIR_BATCH_ROWS = 500;
 /** The bytes of a batch; its last row may exceed them. A batch is in the memory of the process, and the rows of others wait for it. */
 const MOST_BYTES = 1024 * 1024;
 /** The bytes of an account's turn; its last row may exceed them. */
@@ -59,7 +59,7 @@ export class FairBatches<Row extends QueryResultRow> {
       text: this.oldestFirst,
       values: [],
     });
-    const isFull = oldest.length === MOST_ROWS || oldest.reduce((sum, { row_bytes }) => sum + row_bytes, 0) >= MOST_BYTES;
+    const isFull = oldest.length === FAIR_BATCH_ROWS || oldest.reduce((sum, { row_bytes }) => sum + row_bytes, 0) >= MOST_BYTES;
     if (!isFull) return { rows: oldest, isFull };
     const first = await this.nextTurns(session);
     const { key } = this.waiting;
@@ -102,7 +102,7 @@ function firstRows(waiting: Sql, { of, rows, bytes }: { of: string; rows: string
 }
 
 const oldestFirst = (waiting: Sql): string =>
-  `${firstRows(waiting, { of: 'true', rows: String(MOST_ROWS), bytes: MOST_BYTES })} ORDER BY row_order`;
+  `${firstRows(waiting, { of: 'true', rows: String(FAIR_BATCH_ROWS), bytes: MOST_BYTES })} ORDER BY row_order`;
 
 /**
  * Steps from account to account, and reads the first row of each, because a million rows of one may precede the first row of another. The last account
@@ -113,7 +113,7 @@ function inTurns(waiting: Sql): string {
   const { table, order, indexed = 'true', due = 'true' } = waiting;
   const first = (after: string): string =>
     `SELECT account_id AS turn_of, (${due}) AS is_due FROM ${table} WHERE account_id > ${after} AND (${indexed}) ORDER BY account_id, ${order} LIMIT 1`;
-  const rows = `(SELECT ${MOST_ROWS} / greatest(1, max(found)) FROM turn)`;
+  const rows = `(SELECT ${FAIR_BATCH_ROWS} / greatest(1, max(found)) FROM turn)`;
   return `WITH RECURSIVE turn (turn_of, is_due, looks, found) AS (
             SELECT *, 1, is_due::int FROM (${first('$1')}) AS first
             UNION ALL

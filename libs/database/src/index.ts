@@ -11,9 +11,9 @@ export {
 } from './database-errors.js';
 export { DatabaseConfig } from './database.config.js';
 export { DatabaseModule } from './database.module.js';
-export { FairBatches } from './fair-batches.js';
+export { FAIR_BATCH_ROWS, FairBatches } from './fair-batches.js';
 export { JointWrites, Lookups } from './joint-statements.js';
 export { type KeysetPage, readKeysetPage } from './keyset.js';
 export { ensureDatabase, migrate, Migration, schemaState, SchemaTooNew } from './migrate.js';
-export { BYTEWISE_TEXT, CREATED_AT, type Schema, schemaOf, type SchemaPart } from './schema.js';
+export { BYTEWISE_TEXT, CREATED_AT, NOW_MS, type Schema, schemaOf, type SchemaPart } from './schema.js';
 export { checkSealed, rotateSealed } from './sealed.js';

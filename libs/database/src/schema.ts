@@ -7,6 +7,9 @@ export const BYTEWISE_TEXT = { type: 'text', collation: 'C' } as const;
 /** Type of the column that holds the time at which a row was created. */
 export const CREATED_AT = { type: 'timestamptz', default: () => 'now()' } as const;
 
+/** SQL: the clock of the database server, in ms. */
+export const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)';
+
 /**
  * The time for which one process has used the database, in ms. Each commit to Kafka contains a time that was in a period when it was made. If no period
  * contains it, the database was restored to an older state.

@@ -26,6 +26,12 @@ export abstract class DueRows {
   }
 }
 
+/** How long until the first row is due, in ms; null without rows. @param text selects it, as `ms` */
+export async function msToFirst(session: Session, name: string, text: string): Promise<number | null> {
+  const { rows } = await session.query<{ ms: number }>({ name, text, values: [] });
+  return rows[0]?.ms ?? null;
+}
+
 /** Handles the rows of a table when they become due, in batches: a full batch is followed by the next one at once. Replicas share the work. */
 export abstract class DueWork implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private stopping = false;

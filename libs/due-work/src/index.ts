@@ -1,1 +1,1 @@
-export { DueRows, DueWork } from './due-work.js';
+export { DueRows, DueWork, msToFirst } from './due-work.js';

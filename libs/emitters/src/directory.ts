@@ -2,7 +2,17 @@ import { Injectable, Optional } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Column, Entity, LessThan, PrimaryColumn } from 'typeorm';
 import { type EmitterState, findEmitters, type UserId } from '#contracts';
-import { BYTEWISE_TEXT, Database, JointWrites, Lookups, Migration, type SchemaPart, type Session, type Transaction } from '#database';
+import {
+  BYTEWISE_TEXT,
+  Database,
+  JointWrites,
+  Lookups,
+  Migration,
+  NOW_MS,
+  type SchemaPart,
+  type Session,
+  type Transaction,
+} from '#database';
 import { Messages } from '#messaging';
 
 /** An app's copy of an emitter. */
@@ -74,7 +84,6 @@ export abstract class EmitterChangeHandler {
   abstract emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void>;
 }
 
-const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)';
 const UNKNOWN_FOR_MS = 1000;
 /** As many states share a transaction. */
 const LEARNT_TOGETHER = 16;

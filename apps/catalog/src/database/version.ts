@@ -1,6 +1,6 @@
 import type { ColumnOptions } from 'typeorm';
 
-/** Written as PostgreSQL shows it, because the schemas are compared. */
+/** Like `NOW_MS` of the database library, but written as PostgreSQL shows it: the default is compared with that of the migrated schema. */
 const NOW_MS = "floor((date_part('epoch', clock_timestamp()) * (1000)))";
 
 /**

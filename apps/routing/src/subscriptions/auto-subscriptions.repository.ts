@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type FindOptionsWhere, Index, PrimaryColumn, Repository, Unique } from 'typeorm';
 import { type AutoSubscription, newId, type UserId, type WebhookId } from '#contracts';
-import { BYTEWISE_TEXT, type Transaction } from '#database';
+import { BYTEWISE_TEXT, NOW_MS, type Transaction } from '#database';
 
 @Entity('auto_subscription')
 @Unique('auto_subscription_owner_id_event_name_listener_id_key', ['owner_id', 'event_name', 'listener_id'])
@@ -43,7 +43,7 @@ export class AutoSubscriptionsRepository {
       // SQL: the clock is read when this transaction has its turn, so that a new emitter is older than this time or sees this row. It is the clock of
       // the database server, by which the catalog dates emitters too
       `INSERT INTO auto_subscription (id, owner_id, listener_id, event_name, created_at_ms)
-       VALUES ($1, $2, $3, $4, floor(extract(epoch FROM clock_timestamp()) * 1000)) ON CONFLICT (owner_id, event_name, listener_id) DO NOTHING`,
+       VALUES ($1, $2, $3, $4, ${NOW_MS}) ON CONFLICT (owner_id, event_name, listener_id) DO NOTHING`,
       [newId('autoSubscription'), ownerId, listenerId, eventName],
     );
     const named = { owner_id: ownerId, listener_id: listenerId, event_name: eventName };

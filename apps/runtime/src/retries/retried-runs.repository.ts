@@ -3,7 +3,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { executeRun, type RunRequest, type SourceId, type UserId } from '#contracts';
 import { BYTEWISE_TEXT, Database, FairBatches, type Session, type Transaction } from '#database';
 import { addedToOutbox, WAKE_RELAY } from '#outbox';
-import { DueRows } from '#due-work';
+import { DueRows, msToFirst } from '#due-work';
 
 /** A run for an event that has failed and will be repeated; deleted when an attempt succeeds, or the last one has failed. */
 @Entity('retried_run')
@@ -85,13 +85,12 @@ export class RetriedRunsRepository extends DueRows {
     this.scheduled(session, Math.min(...failed.map(({ next }) => next!.due_at_ms)) - Date.now());
   }
 
-  async msToNext(): Promise<number | null> {
-    const { rows } = await this.database.query<{ ms: number }>({
-      name: 'retries-first',
-      text: 'SELECT extract(epoch FROM due_at - now())::float8 * 1000 AS ms FROM retried_run ORDER BY due_at LIMIT 1',
-      values: [],
-    });
-    return rows[0]?.ms ?? null;
+  msToNext(): Promise<number | null> {
+    return msToFirst(
+      this.database,
+      'retries-first',
+      'SELECT extract(epoch FROM due_at - now())::float8 * 1000 AS ms FROM retried_run ORDER BY due_at LIMIT 1',
+    );
   }
 
   /**

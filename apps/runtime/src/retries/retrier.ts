@@ -1,9 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { FAIR_BATCH_ROWS } from '#database';
 import { LOG, type Log } from '#observability';
 import { DueWork } from '#due-work';
 import { RetriedRunsRepository } from './retried-runs.repository.js';
-
-const BATCH = 500;
 
 /** Requests the further attempts of failed runs when they are due. They take their turn behind the runs that the source already has. */
 @Injectable()
@@ -12,7 +11,7 @@ export class Retrier extends DueWork {
     private readonly retried: RetriedRunsRepository,
     @Inject(LOG) log: Log,
   ) {
-    super(retried, log, { batch: BATCH, failure: 'retries.interrupted' });
+    super(retried, log, { batch: FAIR_BATCH_ROWS, failure: 'retries.interrupted' });
   }
 
   handleDue(): Promise<number> {

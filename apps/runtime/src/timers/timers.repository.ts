@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Schedule, SourceId, UserId } from '#contracts';
 import { Database, type Session, type Transaction } from '#database';
-import { DueRows } from '#due-work';
+import { DueRows, msToFirst } from '#due-work';
 
 export interface DueTimer {
   source_id: SourceId;
@@ -95,12 +95,11 @@ export class TimersRepository extends DueRows {
     for (const { ms } of rows) this.scheduled(session, ms);
   }
 
-  async msToNext(): Promise<number | null> {
-    const { rows } = await this.database.query<{ ms: number | null }>({
-      name: 'timers-first',
-      text: "SELECT extract(epoch FROM next_run_at - now())::float8 * 1000 AS ms FROM timer WHERE next_run_at < 'infinity' ORDER BY next_run_at LIMIT 1",
-      values: [],
-    });
-    return rows[0]?.ms ?? null;
+  msToNext(): Promise<number | null> {
+    return msToFirst(
+      this.database,
+      'timers-first',
+      "SELECT extract(epoch FROM next_run_at - now())::float8 * 1000 AS ms FROM timer WHERE next_run_at < 'infinity' ORDER BY next_run_at LIMIT 1",
+    );
   }
 }

@@ -1,11 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { findWithdrawnEmits, type WaitingEmitKey } from '#contracts';
 import { Messages } from '#messaging';
+import { FAIR_BATCH_ROWS } from '#database';
 import { LOG, type Log } from '#observability';
 import { DueWork } from '#due-work';
 import { WaitingEmitsRepository } from './waiting-emits.repository.js';
 
-const BATCH = 500;
 /** Shorter than the shutdown timeout of a process. */
 const ASK_TIMEOUT_MS = 5000;
 
@@ -20,7 +20,7 @@ export class Releaser extends DueWork {
     private readonly messages: Messages,
     @Inject(LOG) log: Log,
   ) {
-    super(waiting, log, { batch: BATCH, failure: 'waiting-emits.interrupted' });
+    super(waiting, log, { batch: FAIR_BATCH_ROWS, failure: 'waiting-emits.interrupted' });
   }
 
   /** Emits the next due events. Returns their number, without those that another replica handles, or that are being deleted. */

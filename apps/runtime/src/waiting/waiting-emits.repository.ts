@@ -5,7 +5,7 @@ import { BYTEWISE_TEXT, Database, FairBatches, type Transaction } from '#databas
 import type { EventToProduce } from '#events';
 import { shares } from '#messaging';
 import { addedToOutbox, WAKE_RELAY } from '#outbox';
-import { DueRows } from '#due-work';
+import { DueRows, msToFirst } from '#due-work';
 
 /** An emit that waits for its `delivery_ts`: the whole record of the event, ready to be produced. */
 @Entity('waiting_emit')
@@ -84,13 +84,12 @@ export class WaitingEmitsRepository extends DueRows {
     this.scheduled(transaction, Math.min(...emits.map(({ due_at_ms }) => due_at_ms)) - Date.now());
   }
 
-  async msToNext(): Promise<number | null> {
-    const { rows } = await this.database.query<{ ms: number }>({
-      name: 'waiting-first',
-      text: 'SELECT extract(epoch FROM due_at - now())::float8 * 1000 AS ms FROM waiting_emit ORDER BY due_at LIMIT 1',
-      values: [],
-    });
-    return rows[0]?.ms ?? null;
+  msToNext(): Promise<number | null> {
+    return msToFirst(
+      this.database,
+      'waiting-first',
+      'SELECT extract(epoch FROM due_at - now())::float8 * 1000 AS ms FROM waiting_emit ORDER BY due_at LIMIT 1',
+    );
   }
 
   async deleteOfSource(transaction: Transaction, sourceId: SourceId): Promise<void> {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
-import { DueRows } from '#due-work';
+import { DueRows, msToFirst } from '#due-work';
 import type { Claim, NextLook } from './delivery-store.js';
 
 /** A webhook that has parked deliveries or is spilled. */
@@ -57,14 +57,13 @@ export class BacklogsRepository extends DueRows {
   }
 
   /** Of those that are due within a second; one that is leased is due when its lease ends. Later ones are found by later looks. */
-  async msToNext(): Promise<number | null> {
-    const { rows } = await this.database.query<{ ms: number }>({
-      name: 'backlog-next',
-      text: `SELECT extract(epoch FROM greatest(next_due, leased_until) - now())::float8 * 1000 AS ms FROM backlog
+  msToNext(): Promise<number | null> {
+    return msToFirst(
+      this.database,
+      'backlog-next',
+      `SELECT extract(epoch FROM greatest(next_due, leased_until) - now())::float8 * 1000 AS ms FROM backlog
              WHERE next_due < now() + interval '1 s' ORDER BY greatest(next_due, leased_until) LIMIT 1`,
-      values: [],
-    });
-    return rows[0]?.ms ?? null;
+    );
   }
 
   async claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]> {
