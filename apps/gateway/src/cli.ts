@@ -38,8 +38,8 @@ function accountsAndKeys(): OpenCommand {
   const accounts = new AccountsService(repository, database, GatewayConfig.read(), new KeyUses(repository, connection.log));
 
   const program = new Command('sluice').description('accounts and API keys').hook('preAction', async () => void (await database.open()));
-  addAccountCommands(program, accounts);
-  addOperations(program, (work) =>
+  const account = addAccountCommands(program, accounts);
+  addOperations(account, (work) =>
     withMessages((messages) => work(new AccountOperations(repository, (id) => deleteAccountRows(database, repository, id), messages))),
   );
   addKeyCommands(program, accounts);
@@ -61,8 +61,7 @@ async function withMessages(work: (messages: Messages) => Promise<void>): Promis
   }
 }
 
-function addOperations(program: Command, run: (work: (operations: AccountOperations) => Promise<void>) => Promise<void>): void {
-  const account = program.commands.find((command) => command.name() === 'account')!;
+function addOperations(account: Command, run: (work: (operations: AccountOperations) => Promise<void>) => Promise<void>): void {
   for (const [name, suspended, description] of [
     ['suspend', true, 'refuse its keys, and stop its sources and deliveries, until it is resumed; nothing is deleted'],
     ['resume', false, 'let a suspended account continue as it was'],
@@ -96,7 +95,7 @@ async function confirm(question: string, json = false): Promise<void> {
   if (answer.trim() !== 'yes') throw new SluiceError('invalid', 'nothing was deleted');
 }
 
-function addAccountCommands(program: Command, accounts: AccountsService): void {
+function addAccountCommands(program: Command, accounts: AccountsService): Command {
   const account = program.command('account').description('create, list, suspend and delete accounts');
   account
     .command('create')
@@ -129,6 +128,7 @@ function addAccountCommands(program: Command, accounts: AccountsService): void {
     .action(async ({ json, email }: { json?: boolean; email: string }) =>
       print(json, await accounts.bootstrap({ email, apiKey: FirstAccountConfig.read().apiKey })),
     );
+  return account;
 }
 
 function addKeyCommands(program: Command, accounts: AccountsService): void {

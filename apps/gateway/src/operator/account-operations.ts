@@ -78,48 +78,28 @@ export class AccountOperations {
     if (!isId('user', id)) throw new NotFound('account', id);
     const account = await this.accounts.find(id);
     await this.accounts.setSuspended(id, true);
+    const { messages } = this;
     const owner = { owner_id: id };
-    const { subscriptions } = await this.messages.request(removeFromRouting, owner, this.keyed(id));
-    const webhooks = await this.deleteAll(id, listWebhooks, deleteWebhook);
-    const sources = await this.deleteAll(id, listSources, deleteSource);
-    const connections = await this.deleteAll(id, listConnections, deleteConnection);
+    const page = { ...owner, limit: PER_PAGE };
+    const keyed = this.keyed(id);
+    const { subscriptions } = await messages.request(removeFromRouting, owner, keyed);
+    const webhooks = await deleteAll(
+      () => messages.request(listWebhooks, page, keyed),
+      (webhook) => messages.request(deleteWebhook, { ...owner, id: webhook }, keyed),
+    );
+    const sources = await deleteAll(
+      () => messages.request(listSources, page, keyed),
+      (source) => messages.request(deleteSource, { ...owner, id: source }, keyed),
+    );
+    const connections = await deleteAll(
+      () => messages.request(listConnections, page, keyed),
+      (connection) => messages.request(deleteConnection, { ...owner, id: connection }, keyed),
+    );
     await this.hooksHaveRun(id);
-    const { components, workflows } = await this.messages.request(removeFromCatalog, owner, this.keyed(id));
+    const { components, workflows } = await messages.request(removeFromCatalog, owner, keyed);
     const counts = { sources, workflows, webhooks, components, connections, subscriptions, keys: await this.deleteRows(id) };
     if (!account && Object.values(counts).every((count) => count === 0)) throw new NotFound('account', id);
     return counts;
-  }
-
-  /** Deletes page after page, until the service has nothing more of the account. */
-  private async deleteAll(ownerId: UserId, list: typeof listSources, remove: typeof deleteSource): Promise<number>;
-  private async deleteAll(ownerId: UserId, list: typeof listWebhooks, remove: typeof deleteWebhook): Promise<number>;
-  private async deleteAll(ownerId: UserId, list: typeof listConnections, remove: typeof deleteConnection): Promise<number>;
-  private async deleteAll(ownerId: UserId, list: never, remove: never): Promise<number> {
-    for (let deleted = 0; ;) {
-      const page: Page<{ id: string }> = await this.messages.request(
-        list,
-        { owner_id: ownerId, limit: PER_PAGE } as never,
-        this.keyed(ownerId),
-      );
-      if (page.data.length === 0) return deleted;
-      const ids = page.data.map(({ id }) => id);
-      const worker = async () => {
-        for (let id; (id = ids.pop()) !== undefined;) if (await this.deleteOne(ownerId, id, remove)) deleted += 1;
-      };
-      await Promise.all(Array.from({ length: AT_A_TIME }, worker));
-    }
-  }
-
-  /** Returns false if it is gone already. */
-  private async deleteOne(ownerId: UserId, id: string, remove: never): Promise<boolean> {
-    try {
-      await this.messages.request(remove, { owner_id: ownerId, id } as never, this.keyed(ownerId));
-      return true;
-    } catch (error) {
-      // a command that was interrupted is still in progress
-      if (error instanceof SluiceError && error.code === 'not_found') return false;
-      throw error;
-    }
   }
 
   /** The last hook of a deleted source needs its code, which is deleted after that. A hook that takes longer fails. */
@@ -133,5 +113,29 @@ export class AccountOperations {
 
   private keyed(key: UserId): { key: string; timeoutMs: number } {
     return { key, timeoutMs: TIMEOUT_MS };
+  }
+}
+
+/** Deletes page after page, until there is nothing more. Returns how many this call has deleted. */
+async function deleteAll<Id>(list: () => Promise<Page<{ id: Id }>>, remove: (id: Id) => Promise<void>): Promise<number> {
+  for (let deleted = 0; ;) {
+    const ids = (await list()).data.map(({ id }) => id);
+    if (ids.length === 0) return deleted;
+    const worker = async () => {
+      for (let id; (id = ids.pop()) !== undefined;) if (await isRemoved(remove(id))) deleted += 1;
+    };
+    await Promise.all(Array.from({ length: AT_A_TIME }, worker));
+  }
+}
+
+/** Resolves with false if it is gone already. */
+async function isRemoved(removal: Promise<void>): Promise<boolean> {
+  try {
+    await removal;
+    return true;
+  } catch (error) {
+    // a command that was interrupted is still in progress
+    if (error instanceof SluiceError && error.code === 'not_found') return false;
+    throw error;
   }
 }
