@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { AllowedHosts } from './allowed-hosts.js';
+import { AllowedHosts, allowPrivateHosts } from './allowed-hosts.js';
 import { NameLookup } from './name-lookup.js';
 import { type OwnHosts, ownHosts } from './own-hosts.js';
 import { isPublicAddress } from './public-address.js';
@@ -86,8 +86,9 @@ export class AddressGuard {
     const address = host.replace(/^\[(.*)\]$/, '$1');
     if (isIP(address) === 0) return null;
     if (await this.ownHosts.refuses(address, port))
-      return `${address}:${port} may not be called: it is Sluice itself, for which there is no exception`;
-    return this.problemOf(address, address, port, this.allowed.allowsName(address, port));
+      return `${address}:${port} may not be called: it is Sluice itself, whatever ${allowPrivateHosts.name} lists`;
+    const problem = this.problemOf(address, address, port, this.allowed.allowsName(address, port));
+    return problem && `${problem}; ${allowPrivateHosts.name} lists exceptions`;
   }
 
   private problemOf(name: string, address: string, port: number, allowedByName: boolean): string | null {

@@ -22,7 +22,7 @@ import {
   type WebhookSecret,
 } from '#contracts';
 import { SecretBox } from '#secrets';
-import { type AddressGuard, allowPrivateHosts } from '#egress';
+import type { AddressGuard } from '#egress';
 import { RoutingConfig } from '../routing.config.js';
 import { newSigningSecret, openedSecret, rotatedSecretOf, sealedSecret, webhookOf } from './webhook.entity.js';
 import { WebhooksRepository } from './webhooks.repository.js';
@@ -122,5 +122,5 @@ export async function privateAddressProblem(url: string | null | undefined, guar
   if (!url) return null;
   const { hostname, port, protocol } = new URL(url);
   const problem = await guard.literalProblem(hostname, Number(port) || (protocol === 'https:' ? 443 : 80));
-  return problem && `url: ${problem}; ${allowPrivateHosts.name} lists exceptions`;
+  return problem && `url: ${problem}`;
 }
