@@ -1,29 +1,24 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
 import { closeUnreadConnections } from './http-connections.js';
+import { RawClients } from './raw-clients-for-tests.js';
 
 const GET = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
 
 describe('a server', () => {
   let server: Server;
-  let clients: Socket[];
+  let clients: RawClients;
 
   const listen = async (handle: RequestListener, protect: (server: Server) => void) => {
     server = createServer(handle);
-    clients = [];
+    clients = new RawClients();
     protect(server);
     await once(server.listen(0, '127.0.0.1'), 'listening');
   };
-  const connected = async () => {
-    const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
-    clients.push(client);
-    await once(client, 'connect');
-    return client;
-  };
+  const connected = () => clients.connect(server);
   afterEach(() => {
-    for (const client of clients) client.destroy();
+    clients.destroy();
     server.close();
   });
 

@@ -1,14 +1,14 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { RawClients } from './raw-clients-for-tests.js';
 import { handleInOrder } from './requests-in-order.js';
 
 const request = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`;
 
 describe('a server that handles requests in order', () => {
   let server: Server;
-  let clients: Socket[];
+  let clients: RawClients;
   /** Of the requests that were handled, their paths and how to end them. */
   let handled: { path: string; end: () => void; response: ServerResponse }[];
   let respondsAtOnce: boolean;
@@ -16,7 +16,7 @@ describe('a server that handles requests in order', () => {
   let received: number;
 
   const listen = async (limits?: { ofConnection: number; inAll: number }) => {
-    [clients, handled, received, respondsAtOnce] = [[], [], 0, false];
+    [clients, handled, received, respondsAtOnce] = [new RawClients(), [], 0, false];
     server = createServer((incoming: IncomingMessage, response: ServerResponse) => {
       handled.push({ path: incoming.url!, end: () => void response.end(incoming.url), response });
       if (respondsAtOnce) response.end();
@@ -25,12 +25,7 @@ describe('a server that handles requests in order', () => {
     server.prependListener('request', () => void received++);
     await once(server.listen(0, '127.0.0.1'), 'listening');
   };
-  const connected = async () => {
-    const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
-    clients.push(client);
-    await once(client, 'connect');
-    return client;
-  };
+  const connected = () => clients.connect(server);
   /** Until nothing more happens on the sockets. */
   const settled = async () => {
     for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setTimeout(resolve, 1));
@@ -41,7 +36,7 @@ describe('a server that handles requests in order', () => {
   const paths = () => handled.map(({ path }) => path);
 
   afterEach(() => {
-    for (const client of clients) client.destroy();
+    clients.destroy();
     server.close();
   });
 
