@@ -32,7 +32,7 @@ misused() {
 }
 
 app() {
-  exec node --enable-source-maps "$@"
+  exec node --import "$root/dist/libs/service/src/source-maps.js" "$@"
 }
 
 # sluice admin … is the same as in a repository.

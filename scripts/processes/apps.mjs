@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
 import { node24 } from '../setup/node24.mjs';
 import { inRoot, ROOT } from '../shell/paths.mjs';
 import { startServiceProcess } from './service-process.mjs';
@@ -8,6 +9,9 @@ import { Supervisor } from './supervisor.mjs';
 
 /** @type {readonly App[]} */
 export const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
+
+/** Arguments of Node: the stacks of errors name lines of our sources. */
+export const SOURCE_MAPS = ['--import', pathToFileURL(inRoot('dist', 'libs', 'service', 'src', 'source-maps.js')).href];
 
 /**
  * @typedef {object} AppOptions
@@ -28,7 +32,7 @@ export function startApp({ app, env, log, pidFile, graceMs, onExit }) {
     name: app,
     kind: 'app',
     command: node24(),
-    args: ['--enable-source-maps', '--disable-sigusr1', inRoot('dist', 'apps', app, 'src', 'main.js')],
+    args: [...SOURCE_MAPS, '--disable-sigusr1', inRoot('dist', 'apps', app, 'src', 'main.js')],
     spawn: { cwd: ROOT, env: appEnvironment(env), stdio: ['ignore', 'pipe', 'pipe', 'ipc'] },
     pidFile: pidFile?.(app),
     graceMs,

@@ -23,7 +23,7 @@ export const isWorthCollecting = ({ before, size, utilization }: Heap): boolean 
  */
 export function freeMemoryWhenIdle(): void {
   setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
+  const gc = runInNewContext('gc') as (options: object) => void;
   let before = 0;
   let last = performance.eventLoopUtilization();
   const look = (): void => {
@@ -32,7 +32,8 @@ export function freeMemoryWhenIdle(): void {
     last = now;
     const size = getHeapStatistics().total_heap_size;
     if (!isWorthCollecting({ before, size, utilization })) return;
-    collect();
+    // the usual collection leaves the space for new objects as large as the last burst of work made it
+    gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
     before = getHeapStatistics().total_heap_size;
   };
   setInterval(look, LOOK_MS).unref();
