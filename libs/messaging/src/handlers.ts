@@ -29,6 +29,8 @@ export interface ConsumerSettings {
   concurrency?: number;
   /** The maximum number of tasks in progress for one group of lanes (an account, a webhook). */
   groupConcurrency?: number;
+  /** The same while no other group has work; by default `groupConcurrency`. */
+  loneGroupConcurrency?: number;
   /** The maximum number of tasks in progress for one tenant of groups (an account with many webhooks). */
   tenantConcurrency?: number;
   /** Additional tasks beyond `concurrency`, each for a group that has none in progress. */

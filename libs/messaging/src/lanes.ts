@@ -19,6 +19,8 @@ export interface LanesOptions {
   concurrency: number;
   /** The maximum number of tasks of one group in progress; without it, only `concurrency` applies. */
   groupConcurrency?: number;
+  /** The same while no other group has work; by default `groupConcurrency`. */
+  loneGroupConcurrency?: number;
   /** The maximum number of tasks of one tenant in progress; without it, only the others apply. */
   tenantConcurrency?: number;
   /** Additional tasks beyond `concurrency`, each for a group that has none in progress, so that a group need not wait for the tasks of others. */
@@ -113,6 +115,8 @@ export class Lanes {
 
   private removeGroup(key: string, { tenant, tenantKey }: Group): void {
     this.groups.delete(key);
+    // it can do more now
+    if (this.groups.size === 1) for (const group of this.groups.values()) this.ready.push(...group.waiting.splice(0));
     if (!tenant || tenantKey === undefined) return;
     tenant.groups -= 1;
     if (tenant.groups === 0) this.tenants.delete(tenantKey);
@@ -120,11 +124,16 @@ export class Lanes {
 
   private offer(lane: Lane): void {
     const { group } = lane;
-    const { groupConcurrency = Infinity, tenantConcurrency = Infinity } = this.options;
-    if (group.running >= groupConcurrency) group.waiting.push(lane);
+    const { tenantConcurrency = Infinity } = this.options;
+    if (group.running >= this.limitOfGroup) group.waiting.push(lane);
     else if (group.tenant && group.tenant.running >= tenantConcurrency) group.tenant.waiting.push(lane);
     else if (this.running >= this.limitFor(lane)) this.ready.push(lane);
     else void this.run(lane);
+  }
+
+  private get limitOfGroup(): number {
+    const { groupConcurrency = Infinity, loneGroupConcurrency = groupConcurrency } = this.options;
+    return this.groups.size === 1 ? loneGroupConcurrency : groupConcurrency;
   }
 
   /** How many tasks may be in flight for the next one of the lane to begin. */

@@ -6,7 +6,7 @@ import { RunQueue } from './run-queue.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { RUNS_GROUP } from './run-lanes.js';
 
-/** Runs of one account at a time. */
+/** Runs of one account at a time, in each replica. One that is alone has half of all: runs that end together are stored together. */
 const PER_ACCOUNT = 8;
 /** Runs of all accounts in lanes, per run in progress. The queue limits each account; this limits the memory. */
 const WAITING = 100;
@@ -18,7 +18,13 @@ export class RunsController {
 
   @ConsumesBatch(executeRun, RUNS_GROUP, () => {
     const { concurrency } = RuntimeConfig.read();
-    return { concurrency, reserve: concurrency, groupConcurrency: PER_ACCOUNT, maxOutstanding: concurrency * WAITING };
+    return {
+      concurrency,
+      reserve: concurrency,
+      groupConcurrency: PER_ACCOUNT,
+      loneGroupConcurrency: Math.max(PER_ACCOUNT, Math.floor(concurrency / 2)),
+      maxOutstanding: concurrency * WAITING,
+    };
   })
   plan(@Payload() due: RunRequest[]): Promise<Task[][]> {
     return this.queue.plan(due);
