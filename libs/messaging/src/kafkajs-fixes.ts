@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { decodeFetchResponse } from './fetch-response.js';
 
 const requireKafkajs = createRequire(import.meta.url);
 
@@ -115,3 +116,7 @@ queue.waitForPendingRequests = function (this: RequestQueue): Promise<void> {
   const isFetching = ({ entry }: PendingRequest) => entry.apiName === 'Fetch';
   return [...this.pending, ...this.inflight.values()].every(isFetching) ? Promise.resolve() : wait.call(this);
 };
+
+/** Responses to fetches, in the version that kafkajs uses with every broker since Kafka 2.3. */
+const fetchResponse = requireKafkajs('kafkajs/src/protocol/requests/fetch/v11/response.js') as { decode: typeof decodeFetchResponse };
+fetchResponse.decode = decodeFetchResponse;

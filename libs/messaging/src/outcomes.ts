@@ -81,15 +81,27 @@ const whereOf = ({ topic, partition, offset }: LogRecord) => ({ topic, partition
 
 const deadLetters = counter('dead_letters_total', 'Records that were copied to a dead-letter topic.', ['topic']);
 
-/** The copy of a record that cannot be handled, byte for byte, with the reason and its position. */
+/**
+ * How much is copied of a key, in characters, and of the headers, in bytes. Bytes that are not UTF-8 become three times as long, and a copy that does not
+ * fit into the dead-letter topic would be sent for ever.
+ */
+const MOST_COPIED = { key: 1000, headers: 64 * 1024 };
+
+function copiedHeaders(record: LogRecord): Record<string, string> {
+  let bytes = 0;
+  const fits = ([name, value]: [string, string]) => (bytes += Buffer.byteLength(name) + Buffer.byteLength(value)) <= MOST_COPIED.headers;
+  return Object.fromEntries(Object.entries(record.headerEntries()).filter(fits));
+}
+
+/** The copy of a record that cannot be handled, with the reason and its position. The value is the same, byte for byte; a key or headers that are long are cut. */
 export function deadLetterRecord(service: Service, record: LogRecord, reason: string): OutgoingRecord {
   deadLetters.inc({ topic: record.topic });
   return {
     topic: deadLetterTopic(service),
-    key: record.key ?? '',
+    key: record.key?.slice(0, MOST_COPIED.key) ?? '',
     value: record.value,
     headers: {
-      ...record.headerEntries(),
+      ...copiedHeaders(record),
       'dead-letter-reason': reason.slice(0, 1000),
       'dead-letter-topic': record.topic,
       'dead-letter-partition': String(record.partition),

@@ -1,0 +1,194 @@
+import kafkajs, { type IHeaders, type KafkaMessage } from 'kafkajs';
+
+/** The parts of kafkajs' decoded responses to fetches that its consumer uses. Offsets and ids are decimal strings there. */
+export interface FetchResponse {
+  throttleTime: number;
+  clientSideThrottleTime: number;
+  errorCode: number;
+  sessionId: number;
+  responses: { topicName: string; partitions: FetchedPartition[] }[];
+}
+
+interface FetchedPartition {
+  partition: number;
+  errorCode: number;
+  highWatermark: string;
+  lastStableOffset: string;
+  lastStartOffset: string;
+  abortedTransactions: { producerId: string; firstOffset: string }[];
+  preferredReadReplica: number;
+  messages: FetchedMessage[];
+}
+
+interface FetchedMessage extends Omit<KafkaMessage, 'size'> {
+  /** A marker of the broker, such as the end of a transaction. */
+  isControlRecord: boolean;
+  batchContext: { inTransaction: boolean; producerId: string };
+}
+
+const MAGIC = 2;
+const CODEC = 0x07;
+const LOG_APPEND_TIME = 0x08;
+const IN_TRANSACTION = 0x10;
+const CONTROL = 0x20;
+
+/**
+ * Decodes a response to a fetch of version 11, which kafkajs 2.2.4 uses with every broker since Kafka 2.3.
+ *
+ * The decoder of kafkajs trusts producers: its time is quadratic in the headers of a record (20 000 headers, which take 100 KB, block the process for a
+ * minute), it throws if a batch has more than about 100 000 records, and it takes offsets from the records, where brokers do not verify them. One such
+ * batch would stop all readers of its topic, or let them skip the records of others.
+ */
+export async function decodeFetchResponse(response: Buffer): Promise<FetchResponse> {
+  const reader = new Reader(response);
+  const [clientSideThrottleTime, errorCode, sessionId] = [reader.int32(), reader.int16(), reader.int32()];
+  const responses: FetchResponse['responses'] = [];
+  for (let topics = reader.int32(); topics > 0; topics--) {
+    const topicName = reader.bytes(reader.int16()).toString();
+    const partitions: FetchedPartition[] = [];
+    for (let left = reader.int32(); left > 0; left--) partitions.push(await decodePartition(reader));
+    responses.push({ topicName, partitions });
+  }
+  // kafkajs waits for the longer of both, and brokers expect the client to wait
+  return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses };
+}
+
+async function decodePartition(reader: Reader): Promise<FetchedPartition> {
+  const header = {
+    partition: reader.int32(),
+    errorCode: reader.int16(),
+    highWatermark: String(reader.int64()),
+    lastStableOffset: String(reader.int64()),
+    lastStartOffset: String(reader.int64()),
+    abortedTransactions: [] as FetchedPartition['abortedTransactions'],
+  };
+  for (let left = reader.int32(); left > 0; left--)
+    header.abortedTransactions.push({ producerId: String(reader.int64()), firstOffset: String(reader.int64()) });
+  const preferredReadReplica = reader.int32();
+  return { ...header, preferredReadReplica, messages: await decodeBatches(new Reader(reader.bytes(Math.max(reader.int32(), 0)))) };
+}
+
+/** The last batch may be cut off. */
+async function decodeBatches(reader: Reader): Promise<FetchedMessage[]> {
+  const messages: FetchedMessage[] = [];
+  while (reader.left >= 12) {
+    const [firstOffset, length] = [Number(reader.int64()), reader.int32()];
+    if (reader.left < length) break;
+    await decodeBatch(new Reader(reader.bytes(length)), firstOffset, messages);
+  }
+  return messages;
+}
+
+async function decodeBatch(reader: Reader, firstOffset: number, messages: FetchedMessage[]): Promise<void> {
+  reader.int32(); // the epoch of the partition's leader
+  const magic = reader.int8();
+  if (magic !== MAGIC) throw new Error(`a batch of Kafka has format ${magic}; supported is ${MAGIC}`);
+  reader.int32(); // the checksum, which the broker has verified
+  const attributes = reader.int16();
+  const lastDelta = reader.int32();
+  const [firstTimestamp, maxTimestamp] = [Number(reader.int64()), Number(reader.int64())];
+  const producerId = String(reader.int64());
+  reader.int16(); // the producer's epoch
+  reader.int32(); // the first sequence number
+  const count = reader.int32();
+  const records = await decompressed(attributes & CODEC, reader);
+  const batchContext = { inTransaction: (attributes & IN_TRANSACTION) !== 0, producerId };
+  const isControlRecord = (attributes & CONTROL) !== 0;
+  let previous = -1;
+  for (let index = 0; index < count; index++) {
+    const record = new Reader(records.bytes(records.varint()));
+    const recordAttributes = record.int8();
+    const timestamp = (attributes & LOG_APPEND_TIME) === 0 ? firstTimestamp + record.varint() : (record.varint(), maxTimestamp);
+    // a broker verifies the number of records and of offsets, but not the offset of each record; compaction leaves gaps
+    const delta = Math.min(Math.max(record.varint(), previous + 1), lastDelta - (count - 1 - index));
+    previous = delta;
+    messages.push({
+      attributes: recordAttributes,
+      timestamp: String(timestamp),
+      offset: String(firstOffset + delta),
+      key: record.nullable(),
+      value: record.nullable(),
+      headers: decodeHeaders(record),
+      isControlRecord,
+      batchContext,
+    });
+  }
+}
+
+async function decompressed(codec: number, reader: Reader): Promise<Reader> {
+  if (codec === 0) return reader;
+  const { decompress } = kafkajs.CompressionCodecs[codec as keyof typeof kafkajs.CompressionCodecs]() as {
+    decompress(bytes: Buffer): Promise<Buffer>;
+  };
+  return new Reader(await decompress(reader.bytes(reader.left)));
+}
+
+/** A header that occurs several times has an array of values. */
+function decodeHeaders(record: Reader): IHeaders {
+  // without a prototype, `__proto__` is a name like any other
+  const headers = Object.create(null) as Record<string, Buffer | null | (Buffer | null)[]>;
+  for (let left = record.varint(); left > 0; left--) {
+    const name = record.bytes(record.varint()).toString();
+    const value = record.nullable();
+    const before = headers[name];
+    if (before === undefined) headers[name] = value;
+    else if (Array.isArray(before)) before.push(value);
+    else headers[name] = [before, value];
+  }
+  return headers as IHeaders;
+}
+
+/** Reads values of Kafka's protocol one after another. Throws a RangeError at the end of its bytes. */
+class Reader {
+  private at = 0;
+
+  constructor(private readonly buffer: Buffer) {}
+
+  get left(): number {
+    return this.buffer.length - this.at;
+  }
+
+  int8(): number {
+    return this.buffer.readInt8(this.advance(1));
+  }
+
+  int16(): number {
+    return this.buffer.readInt16BE(this.advance(2));
+  }
+
+  int32(): number {
+    return this.buffer.readInt32BE(this.advance(4));
+  }
+
+  int64(): bigint {
+    return this.buffer.readBigInt64BE(this.advance(8));
+  }
+
+  /** Of up to 64 bits, zigzag-encoded. Above 2^53, it is rounded. */
+  varint(): number {
+    let value = 0;
+    for (let factor = 1; ; factor *= 128) {
+      const byte = this.buffer[this.advance(1)] as number;
+      value += (byte & 127) * factor;
+      if (byte < 128) return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+    }
+  }
+
+  /** Bytes after their length; null if the length is negative. */
+  nullable(): Buffer | null {
+    const length = this.varint();
+    return length < 0 ? null : this.bytes(length);
+  }
+
+  bytes(length: number): Buffer {
+    const from = this.advance(length);
+    return this.buffer.subarray(from, from + length);
+  }
+
+  private advance(length: number): number {
+    const from = this.at;
+    if (length < 0 || length > this.buffer.length - from) throw new RangeError('a record of Kafka ends too early');
+    this.at = from + length;
+    return from;
+  }
+}
