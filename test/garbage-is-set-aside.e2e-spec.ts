@@ -90,6 +90,29 @@ describe('a record that does not belong on its topic', () => {
   });
 });
 
+describe('what Kafka accepts from any producer', () => {
+  const bytes = Buffer.alloc(1_500_000, 0xff);
+
+  it.each<[string, kafkajs.Message[]]>([
+    [
+      'a record with 20 000 headers',
+      [{ value: '{', headers: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`h${i}`, ''])) }],
+    ],
+    ['a key that is no text', [{ key: bytes, value: '{' }]],
+    ['a header that is no text', [{ value: '{', headers: { long: bytes } }]],
+  ])('does not stop the readers of events: %s', async (_, messages) => {
+    const source = await api.source("export default { name: 'Neighbour' };");
+    const send = (messages: kafkajs.Message[]) => producer.send({ topic: EVENTS_TOPIC, messages });
+    const [{ partition }] = (await send([{ key: source.id, value: '"before"' }])) as [kafkajs.RecordMetadata];
+    await send(messages.map((message) => ({ ...message, partition })));
+    await send([{ key: source.id, value: '"behind"' }]);
+    await eventually(async () => {
+      const { body } = await api.get(`/sources/${source.id}/event_summaries`);
+      expect(body.data.map(({ event }: any) => event)).toEqual(['behind', 'before']);
+    });
+  });
+});
+
 describe('a deletion of events that another producer writes', () => {
   it('deletes nothing and becomes a dead letter of each service that reads events, and one over REST deletes', async () => {
     const source = await api.source("export default { name: 'Kept' };");
