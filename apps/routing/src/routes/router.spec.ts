@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EmitterId, ListenerId, UserId } from '#contracts';
 import { type DeletedRange, deletionRecord, type EmittedEvent } from '#events';
-import { LogRecord, type OutgoingRecord, type Publisher, type Task } from '#messaging';
+import { LogRecord, type OutgoingRecord, type Publisher, sizeOf, type Task } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import type { Stats } from '#stats';
@@ -32,6 +33,11 @@ let withdrawn: DeletedRange[];
 /** The number of records in each request to Kafka. */
 let requests: number[];
 let kafkaIsAway: boolean;
+/** Kafka takes records only after a while. */
+let pauses: boolean;
+/** The bytes that are being sent, and the most that were. */
+let inProgress: number;
+let mostInProgress: number;
 let catalogIsAway: boolean;
 /** Of how many events the listeners are found at once. */
 let mostMatches: number;
@@ -46,9 +52,14 @@ const match = (event: EmittedEvent): Match | undefined =>
 beforeEach(() => {
   [sent, attempted, counted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], [], {}, new Set(), [], false, false];
   [withdrawn, requests, mostMatches] = [[], [], Infinity];
+  [pauses, inProgress, mostInProgress] = [false, 0, 0];
   const publisher = {
     send: async (records: OutgoingRecord[]) => {
       if (kafkaIsAway) throw new Error('Kafka is down');
+      const bytes = records.reduce((sum, each) => sum + sizeOf(each), 0);
+      mostInProgress = Math.max(mostInProgress, (inProgress += bytes));
+      if (pauses) await nextTurn();
+      inProgress -= bytes;
       sent.push(...records);
       requests.push(records.length);
     },
@@ -125,6 +136,29 @@ describe('an event is counted', () => {
     const streams = ['default', 'x', '$errors', '$logs'].map((ce_type) => record('dc_1', '{}', { ce_type }));
     await run(await router.plan([...streams, record('dc_2', '1'), record('dc_unknown', '1')]));
     expect(counted).toEqual(['dc_1', 'dc_1', 'dc_2']);
+  });
+});
+
+describe('a large event with very many listeners', () => {
+  const sources = Array.from({ length: 300 }, (_, index) => `dc_${1000 + index}` as ListenerId);
+  const large = JSON.stringify('x'.repeat(1_000_000));
+
+  it('becomes a run of each, of which few are in memory at a time', async () => {
+    [listeners.dc_1, pauses] = [sources, true];
+    await run(await router.plan([record('dc_1', large)]));
+    expect(payload('runtime.run.execute').map(({ source_id }) => source_id)).toEqual(sources);
+    expect(mostInProgress).toBeLessThan(4 * 1024 * 1024);
+  });
+
+  it('does not delay the triggers of other accounts, and those of its account are behind it', async () => {
+    [listeners.dc_1, listeners.dc_2, listeners.dc_neighbour] = [sources, ['dc_9'], ['dc_9']];
+    owners.dc_neighbour = 'u_2';
+    const plan = async (emitter: string, json: string) => (await router.plan([record(emitter, json)])).flat() as [Task];
+    const [[slow], [same], [other]] = [await plan('dc_1', large), await plan('dc_2', '2'), await plan('dc_neighbour', '3')];
+    expect(same.lane).toBe(slow.lane);
+    expect(other.lane).not.toBe(slow.lane);
+    await other.run(() => {});
+    expect(sent).toHaveLength(1);
   });
 });
 
@@ -291,10 +325,10 @@ describe('events with very many listeners', () => {
 });
 
 describe('what goes to Kafka', () => {
-  it('is sent in one lane, whatever the partition, and together with what waits behind it', async () => {
+  it('is sent in one lane of its account, whatever the partition, and together with what waits behind it', async () => {
     listeners.dc_1 = ['p_1'];
     const plans = [...(await router.plan([record('dc_1', '1')])), ...(await router.plan([record('dc_1', '2'), record('dc_1', '3')]))];
-    expect(new Set(plans.flat().map(({ lane }) => lane))).toEqual(new Set(['triggers']));
+    expect(new Set(plans.flat().map(({ lane }) => lane))).toEqual(new Set(['triggers u_1']));
     plans[1]![0]!.isOwn = () => false;
     plans[2]![0]!.drop?.();
     await plans[0]![0]!.run(() => {});

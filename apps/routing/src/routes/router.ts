@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { EVENTS_TOPIC, isId, OUTBOX_HEADER } from '#contracts';
+import { EVENTS_TOPIC, isId, OUTBOX_HEADER, type UserId } from '#contracts';
 import {
   coversStream,
   type DeletedRange,
@@ -44,8 +44,11 @@ type Introduction = () => Promise<Map<EmittedEvent, Match | undefined>>;
 export class Router {
   private readonly unknownEmitters: UnknownEmitters;
   private readonly repeated = new RepeatedEmits();
-  /** One lane for all partitions, so that the events of each keep their order. */
-  private readonly triggers: SendLane;
+  /**
+   * One lane for each account whose records wait, and for all partitions: the events of an emitter keep their order, and a large event with many listeners
+   * does not delay the events of other accounts.
+   */
+  private readonly triggers = new Map<UserId, SendLane>();
   private readonly deadLetters: SendLane;
   private readonly malformedCounts = new MalformedCounts();
   /** Trees that were reported as too wide. */
@@ -63,7 +66,6 @@ export class Router {
     private readonly parked: ParkedDeliveriesRepository,
     private readonly box: SecretBox,
   ) {
-    this.triggers = new SendLane(publisher, 'triggers');
     this.deadLetters = new SendLane(publisher, 'malformed');
     this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
@@ -109,8 +111,17 @@ export class Router {
   }
 
   private tasksOfRead(event: EmittedEvent, match: Match | undefined, introduce: Introduction): Task[] {
-    if (match && !this.unknownEmitters.has(event.emitterId)) return this.tasksOf(event, match, this.triggers);
+    if (match && !this.unknownEmitters.has(event.emitterId)) return this.tasksOf(event, match, this.triggersOf(match.ownerId));
     return [this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, match ?? (await introduce()).get(event)))];
+  }
+
+  private triggersOf(ownerId: UserId): SendLane {
+    let lane = this.triggers.get(ownerId);
+    if (!lane) {
+      lane = new SendLane(this.publisher, `triggers ${ownerId}`, () => this.triggers.delete(ownerId));
+      this.triggers.set(ownerId, lane);
+    }
+    return lane;
   }
 
   /** Looks up all unknown emitters of a batch at once, when the first of their events has its turn; again after a failure. */
@@ -138,33 +149,36 @@ export class Router {
     if (coversStream(EVERY_STREAM, event.stream)) this.stats.countEvent(event.emitterId);
     const tasks: Task[] = [];
     const records = this.recordsOf(event, match);
-    if (records.length > 0) tasks.push(triggers.task(records));
+    if (records) tasks.push(triggers.task(records));
     for (const { id, version } of match.listeners) {
       if (isId('webhook', id) && version !== null) tasks.push(this.dispatcher.firstAttempt(deliveryOf(event, id), version, match.ownerId));
     }
     return tasks;
   }
 
-  /** The event's records for sources, workflows and the mail. */
-  private recordsOf(event: EmittedEvent, { ownerId, listeners }: Match): OutgoingRecord[] {
-    const records: OutgoingRecord[] = [];
+  /** The event's records for sources, workflows and the mail; undefined if there are none. Each run has a copy of the event, so they are made one by one. */
+  private recordsOf(event: EmittedEvent, { ownerId, listeners }: Match): Iterable<OutgoingRecord> | undefined {
     const fact = errorFact(event, ownerId);
-    if (fact) records.push(fact);
+    const records: OutgoingRecord[] = fact ? [fact] : [];
     const triggered = listeners.filter(({ id }) => !isId('webhook', id));
-    if (triggered.length === 0) return records;
+    if (triggered.length === 0) return fact && records;
     const branches = this.hasUsedUp(event, triggered.length) ? MAX_SPREAD + 1 : triggered.length;
     if (mayTrigger(event, branches)) {
-      for (const { id } of triggered) {
-        if (isId('source', id)) records.push(runRecord(event, ownerId, id, { triggered: triggered.length }));
-        else if (isId('workflow', id)) records.push(workflowRecord(event, id, triggered.length));
-      }
-      return records;
+      return {
+        *[Symbol.iterator]() {
+          yield* records;
+          for (const { id } of triggered) {
+            if (isId('source', id)) yield runRecord(event, ownerId, id, { triggered: triggered.length });
+            else if (isId('workflow', id)) yield workflowRecord(event, id, triggered.length);
+          }
+        },
+      };
     }
     loops.inc();
     // of a wide tree, one event of each emitter is enough: its events come through one partition, and so to one replica
     const tree = isTooWide(event, branches) && event.cause ? `${event.cause.root} ${event.emitterId}` : undefined;
     const report = tree !== undefined && this.wideTrees.has(tree) ? undefined : loopReport(event, ownerId, branches);
-    if (!report) return records;
+    if (!report) return fact && records;
     if (tree !== undefined) this.wideTrees.set(tree, true);
     this.log.warn({ emitter_id: event.emitterId, event_id: eventIdOf(event.place), hops: event.hops }, 'event.loop-detected');
     records.push({ topic: EVENTS_TOPIC, ...report });

@@ -11,7 +11,7 @@ import {
   runIdOf,
   spreadOver,
 } from '#events';
-import { type OutgoingRecord, type Publisher, recordOf, shares, type Task } from '#messaging';
+import { type OutgoingRecord, type Publisher, recordOf, shares, sizeOf, type Task } from '#messaging';
 import { errorReport, reportEmitId } from '../error-records.js';
 
 /** The number of sources and workflows that an event may have passed through and still trigger another one. */
@@ -103,22 +103,29 @@ export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId, trig
 
 /** The tasks whose records are sent together: a failure repeats all of them. */
 const SENT_TOGETHER = 500;
+/** The bytes of records that are made and sent at a time: the runs of a large event, with a copy of it for each source, do not fit into memory together. */
+const SENT_BYTES = 2 * 1024 * 1024;
 
 /**
  * Tasks that send records, in one lane and in their order. The first task of the lane sends the records of all tasks that wait behind it, too, which costs
  * nothing because they are sent in one request anyway.
  */
 export class SendLane {
-  private readonly waiting = new Map<Task, OutgoingRecord[]>();
+  private readonly waiting = new Map<Task, Iterable<OutgoingRecord>>();
 
+  /** onEmpty: called when no task is left. */
   constructor(
     private readonly publisher: Publisher,
     private readonly lane: string,
+    private readonly onEmpty = () => {},
   ) {}
 
-  /** Its `run` resolves when Kafka has stored the records. If it throws, they are sent again with the next call. */
-  task(records: OutgoingRecord[]): Task {
-    const task: Task = { lane: this.lane, run: () => this.send(task), drop: () => void this.waiting.delete(task) };
+  /**
+   * Its `run` resolves when Kafka has stored the records. If it throws, they are sent again with the next call.
+   * @param records are made when they are sent, if they are not an array
+   */
+  task(records: Iterable<OutgoingRecord>): Task {
+    const task: Task = { lane: this.lane, run: () => this.send(task), drop: () => this.remove(task) };
     this.waiting.set(task, records);
     return task;
   }
@@ -133,7 +140,26 @@ export class SendLane {
       // another process may send the others
       if (task.isOwn?.() ?? true) sent.set(task, others);
     }
-    await Promise.all(shares([...sent.values()].flat()).map((share) => this.publisher.send(share)));
-    for (const task of sent.keys()) this.waiting.delete(task);
+    for (const portion of portions(sent.values())) await Promise.all(shares(portion).map((share) => this.publisher.send(share)));
+    for (const task of sent.keys()) this.remove(task);
   }
+
+  private remove(task: Task): void {
+    this.waiting.delete(task);
+    if (this.waiting.size === 0) this.onEmpty();
+  }
+}
+
+function* portions(all: Iterable<Iterable<OutgoingRecord>>): Generator<OutgoingRecord[]> {
+  let [portion, bytes]: [OutgoingRecord[], number] = [[], 0];
+  for (const records of all) {
+    for (const record of records) {
+      portion.push(record);
+      bytes += sizeOf(record);
+      if (bytes < SENT_BYTES) continue;
+      yield portion;
+      [portion, bytes] = [[], 0];
+    }
+  }
+  if (portion.length > 0) yield portion;
 }
