@@ -147,6 +147,19 @@ describe('a response to a fetch', () => {
     expect(responses[0]!.partitions[0]!.messages.map(({ offset }) => offset)).toEqual(['100', '101', '102', '103']);
   });
 
+  it('has few of the batches that take much more memory than their compressed bytes, but at least one of each partition', async () => {
+    const attributes = kafkajs.CompressionTypes.ZSTD;
+    const batchOf = (firstOffset: number, value: string) => encodeBatch({ firstOffset, attributes, records: [{ delta: 0, value }] });
+    const small = await Promise.all(Array.from({ length: 100 }, (_, index) => batchOf(index, 'x'.repeat(1024 * 1024))));
+    expect(Buffer.concat(small).length).toBeLessThan(100_000);
+    const offsets = async (...batches: Buffer[]) =>
+      (await decodeFetchResponse(respond(Buffer.concat(batches)))).responses[0]!.partitions[0]!.messages.map(({ offset }) =>
+        Number(offset),
+      );
+    expect(await offsets(...small)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(await offsets(await batchOf(7, 'x'.repeat(20 * 1024 * 1024)), ...small)).toEqual([7]);
+  });
+
   it('has the offsets that compaction left', async () => {
     expect(await offsetsOf({ records: [{ delta: 1 }, { delta: 5 }, { delta: 6 }], lastDelta: 8 })).toEqual([101, 105, 106]);
   });

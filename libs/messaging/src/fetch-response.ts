@@ -26,6 +26,12 @@ interface FetchedMessage extends Omit<KafkaMessage, 'size'> {
   batchContext: { inTransaction: boolean; producerId: string };
 }
 
+/**
+ * The unpacked bytes of a partition after which further batches of a response are not decoded, as if the broker had not sent them: they are fetched again.
+ * Brokers limit a response by its compressed bytes, of which 1 MiB can become gigabytes.
+ */
+const MAX_UNPACKED_BYTES = 8 * 1024 * 1024;
+
 const MAGIC = 2;
 const CODEC = 0x07;
 const LOG_APPEND_TIME = 0x08;
@@ -71,15 +77,16 @@ async function decodePartition(reader: Reader): Promise<FetchedPartition> {
 /** The last batch may be cut off. */
 async function decodeBatches(reader: Reader): Promise<FetchedMessage[]> {
   const messages: FetchedMessage[] = [];
-  while (reader.left >= 12) {
+  for (let unpacked = 0; reader.left >= 12 && unpacked < MAX_UNPACKED_BYTES;) {
     const [firstOffset, length] = [Number(reader.int64()), reader.int32()];
     if (reader.left < length) break;
-    await decodeBatch(new Reader(reader.bytes(length)), firstOffset, messages);
+    unpacked += await decodeBatch(new Reader(reader.bytes(length)), firstOffset, messages);
   }
   return messages;
 }
 
-async function decodeBatch(reader: Reader, firstOffset: number, messages: FetchedMessage[]): Promise<void> {
+/** Adds the messages of the batch; returns its unpacked bytes. */
+async function decodeBatch(reader: Reader, firstOffset: number, messages: FetchedMessage[]): Promise<number> {
   reader.int32(); // the epoch of the partition's leader
   const magic = reader.int8();
   if (magic !== MAGIC) throw new Error(`a batch of Kafka has format ${magic}; supported is ${MAGIC}`);
@@ -92,6 +99,7 @@ async function decodeBatch(reader: Reader, firstOffset: number, messages: Fetche
   reader.int32(); // the first sequence number
   const count = reader.int32();
   const records = await decompressed(attributes & CODEC, reader);
+  const unpacked = records.left;
   const batchContext = { inTransaction: (attributes & IN_TRANSACTION) !== 0, producerId };
   const isControlRecord = (attributes & CONTROL) !== 0;
   let previous = -1;
@@ -113,6 +121,7 @@ async function decodeBatch(reader: Reader, firstOffset: number, messages: Fetche
       batchContext,
     });
   }
+  return unpacked;
 }
 
 async function decompressed(codec: number, reader: Reader): Promise<Reader> {
