@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { GuessDelay } from './guess-delay.js';
 
 describe('the responses to guesses of a network', () => {
@@ -23,5 +23,12 @@ describe('the responses to guesses of a network', () => {
     guess(delay, 1000);
     expect(delay.charge('192.0.2.2', 0)).toBe(0);
     expect(guess(delay, 100, '192.0.2.1', 2000)).toEqual(Array(100).fill(0));
+  });
+
+  it('are counted together for the addresses of an IPv6 /64', async () => {
+    const delay = new GuessDelay();
+    const charge = jest.spyOn(delay, 'charge').mockReturnValue(0);
+    for (const address of ['2001:db8:1:2::1', '2001:db8:1:2:ffff::1', '2001:db8:1:3::1']) await delay.pass(address);
+    expect(charge.mock.calls.map(([network]) => network)).toEqual(['2001:db8:1:2::/64', '2001:db8:1:2::/64', '2001:db8:1:3::/64']);
   });
 });
