@@ -98,8 +98,8 @@ describe('what Kafka accepts from any producer', () => {
       'a record with 20 000 headers',
       [{ value: '{', headers: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`h${i}`, ''])) }],
     ],
-    ['a key that is no text', [{ key: bytes, value: '{' }]],
-    ['a header that is no text', [{ value: '{', headers: { long: bytes } }]],
+    ['a key of bytes that are not text', [{ key: bytes, value: '{' }]],
+    ['a header of bytes that are not text', [{ value: '{', headers: { long: bytes } }]],
   ])('does not stop the readers of events: %s', async (_, messages) => {
     const source = await api.source("export default { name: 'Neighbour' };");
     const send = (messages: kafkajs.Message[]) => producer.send({ topic: EVENTS_TOPIC, messages });

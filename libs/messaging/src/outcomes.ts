@@ -83,7 +83,7 @@ const deadLetters = counter('dead_letters_total', 'Records that were copied to a
 
 /**
  * How much is copied of a key, in characters, and of the headers, in bytes. Bytes that are not UTF-8 become three times as long, and a copy that does not
- * fit into the dead-letter topic would be sent for ever.
+ * fit into the dead-letter topic would be sent again and again.
  */
 const MOST_COPIED = { key: 1000, headers: 64 * 1024 };
 
