@@ -18,12 +18,16 @@ export interface LogRange {
 export type LogRanges = Map<number, LogRange>;
 
 const READ_MS = 25_000;
+/** Read at once: the records occupy the event loop for a few milliseconds. A batch of a producer that is larger is read whole. */
+const READ_BYTES = 256 * 1024;
 /** Few, because a caller waits for the result. */
 const FEW_RETRIES = { retry: { retries: 3 } };
 
-/** Reads parts of a topic on demand, independently of the consumers of the process. Commits nothing. */
+/** Reads parts of a topic on demand, independently of the consumers of the process, and whenever these leave it time. Commits nothing. */
 @Injectable()
 export class LogReader {
+  private readonly spare = new SpareTime();
+
   constructor(
     private readonly kafka: KafkaClient,
     @Inject(LOG) private readonly log: Log,
@@ -58,8 +62,11 @@ export class LogReader {
    */
   async read(reader: Service | 'operator', topic: string, ranges: LogRanges, take: Take, { withinMs = READ_MS } = {}): Promise<void> {
     const group = kafkaName(`${reader}.reader-${randomUUID()}`);
-    const consumer = this.kafka.consumer({ groupId: group, allowAutoTopicCreation: false, maxWaitTimeInMs: 200, ...FEW_RETRIES });
-    const reading = new Reading(consumer, topic, ranges, take);
+    const consumer = this.kafka.consumer({
+      ...{ groupId: group, allowAutoTopicCreation: false, maxWaitTimeInMs: 200, maxBytesPerPartition: READ_BYTES, maxBytes: READ_BYTES },
+      ...FEW_RETRIES,
+    });
+    const reading = new Reading(consumer, topic, ranges, take, this.spare);
     if (reading.isComplete) return;
     try {
       await reading.run(withinMs);
@@ -85,6 +92,7 @@ class Reading {
     private readonly topic: string,
     ranges: LogRanges,
     private readonly take: Take,
+    private readonly spare: SpareTime,
   ) {
     this.open = new Map([...ranges].filter(([, { from, to }]) => from < to).map(([partition, range]) => [partition, { ...range }]));
   }
@@ -128,11 +136,12 @@ class Reading {
         this.open.delete(partition);
         this.pause(partition);
       }
-      if (this.isComplete) this.done.resolve();
+      if (this.isComplete) return this.done.resolve();
     } catch (error) {
       this.done.reject(error);
       this.pause(partition);
     }
+    await this.spare.next();
     await heartbeat();
   }
 
@@ -151,5 +160,40 @@ class Reading {
 
   private pause(partition: number): void {
     this.consumer.pause([{ topic: this.topic, partitions: [partition] }]);
+  }
+}
+
+/** A pause lasts at least this long. */
+const SHORTEST_PAUSE_MS = 5;
+/** However busy the process is, what waits continues after this time. */
+const LONGEST_PAUSE_MS = 100;
+
+/**
+ * The time in which the process has nothing else to do, for work that many others must not wait for. Such work is done in steps of a few milliseconds, each
+ * of which waits for its turn: after the step before, until the event loop has rested for as long as it was busy.
+ */
+export class SpareTime {
+  private turn: Promise<void> = Promise.resolve();
+  private before: { active: number; idle: number };
+
+  /** utilization: how long the event loop has been active and idle so far, in ms. */
+  constructor(private readonly utilization: () => { active: number; idle: number } = () => performance.eventLoopUtilization()) {
+    this.before = utilization();
+  }
+
+  /** Resolves when the next step may begin. */
+  next(): Promise<void> {
+    this.turn = this.turn.then(() => this.rest());
+    return this.turn;
+  }
+
+  private async rest(): Promise<void> {
+    const end = performance.now() + LONGEST_PAUSE_MS;
+    let now;
+    do {
+      await new Promise((resolve) => setTimeout(resolve, SHORTEST_PAUSE_MS));
+      now = this.utilization();
+    } while (now.active - this.before.active > now.idle - this.before.idle && performance.now() < end);
+    this.before = now;
   }
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { type LogReader, LogRecord, type Messages } from '#messaging';
 import { RoutingConfig } from '../routing.config.js';
 import { ReplayLog, type ReplayedPart } from './replay-log.js';
@@ -56,5 +56,23 @@ describe('a replay', () => {
     expect(second).toMatchObject({ offsets: { 0: 12 }, last: true });
     expect(second.events).toHaveLength(3);
     expect(await log.count(PART)).toBe(12);
+  });
+
+  it('delivers what it has found after 10 seconds, and goes on behind it', async () => {
+    const records = ['dc_2', 'dc_1', 'dc_2', 'dc_1'].map((key, offset) => recordOf(offset, { key, value: Buffer.from('1') }));
+    const now = jest.spyOn(performance, 'now');
+    try {
+      // the clock is read once for the start, and once for each record
+      [0, 0, 0, 10_001].forEach((ms) => now.mockReturnValueOnce(ms));
+      now.mockReturnValue(10_002);
+      const log = replaying(records);
+      const first = await log.next(PART, 500);
+      expect(first).toMatchObject({ offsets: { 0: 2 }, last: false });
+      expect(first.events).toHaveLength(1);
+      now.mockReturnValue(0);
+      expect(await log.next({ ...PART, offsets: first.offsets }, 500)).toMatchObject({ offsets: { 0: 4 }, last: true });
+    } finally {
+      now.mockRestore();
+    }
   });
 });

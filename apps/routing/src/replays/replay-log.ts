@@ -38,6 +38,8 @@ export interface ReplayedChunk {
 const RECORDS_BEFORE = 200;
 /** Read at once, and one event more. */
 const READ_BYTES = 8 * 1024 * 1024;
+/** After this time, what has been read is delivered first, however little that is: in a large log, the events may be far apart. */
+const STEP_MS = 10_000;
 const FIRST: EventPlace = { ms: 0, seq: 0 };
 
 /** Reads the events to replay from the log: whether or not they are stored or were matched, but none that was deleted. */
@@ -49,23 +51,28 @@ export class ReplayLog {
     private readonly config: RoutingConfig,
   ) {}
 
-  async count(part: ReplayedPart): Promise<number> {
-    return (await this.read(part, Infinity, { keep: false })).count;
+  /** Throws Unavailable if that takes too long. */
+  async count(part: ReplayedPart, { withinMs }: { withinMs?: number } = {}): Promise<number> {
+    return (await this.read(part, { limit: Infinity, keep: false, withinMs })).count;
   }
 
-  /** The next events, in the order of the log, at most `limit`, and no more after 8 MiB. */
+  /** The next events, in the order of the log, at most `limit`, and no more after 8 MiB or 10 seconds. */
   next(part: ReplayedPart, limit: number): Promise<ReplayedChunk> {
-    return this.read(part, limit, { keep: true });
+    const until = performance.now() + STEP_MS;
+    return this.read(part, { limit, keep: true, until });
   }
 
-  private async read(part: ReplayedPart, limit: number, { keep }: { keep: boolean }): Promise<ReplayedChunk & { count: number }> {
+  private async read(
+    part: ReplayedPart,
+    { limit, keep, until = Infinity, withinMs }: { limit: number; keep: boolean; until?: number; withinMs?: number },
+  ): Promise<ReplayedChunk & { count: number }> {
     const { owner_id, emitter_id, stream } = part;
     const [from, to] = [parseEventId(part.from_id) ?? FIRST, parseEventId(part.to_id) ?? FIRST];
     const deletions = await this.messages.request(listDeletions, { owner_id, emitter_id }, { key: emitter_id });
     const offsets = { ...part.offsets };
     const events: EmittedEvent[] = [];
     let [count, bytes] = [0, 0];
-    const isFull = (): boolean => count >= limit || bytes >= READ_BYTES;
+    const isFull = (): boolean => count >= limit || bytes >= READ_BYTES || performance.now() > until;
     const isMeant = (event: EmittedEvent): boolean =>
       event.stream !== WAITING_STREAM &&
       coversStream(stream, event.stream) &&
@@ -86,7 +93,7 @@ export class ReplayLog {
       }
       return !isFull();
     };
-    await this.reader.read('routing', EVENTS_TOPIC, await this.ranges(from, to, part.offsets), take);
+    await this.reader.read('routing', EVENTS_TOPIC, await this.ranges(from, to, part.offsets), take, { withinMs });
     return { events, offsets, count, last: !isFull() };
   }
 

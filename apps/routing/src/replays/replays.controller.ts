@@ -14,21 +14,26 @@ import {
   type UserId,
 } from '#contracts';
 import { EmitterDirectory } from '#emitters';
-import { Handles } from '#messaging';
+import { Handles, Lanes } from '#messaging';
 import { LimitPerKey } from '#service';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import { progressOf, ReplaysRepository } from './replays.repository.js';
-import { ReplayLog } from './replay-log.js';
+import { type ReplayedPart, ReplayLog } from './replay-log.js';
 
 /** Running replays of an account: they take turns with those of others. */
 const RUNNING_PER_ACCOUNT = 20;
-/** Counting the events of a replay reads the log. */
+/** Replays whose events are counted, or wait for that. */
 const COUNTED_PER_ACCOUNT = 4;
 const COUNTED_OF_ALL = 16;
+/** Counted at a time, each for another account: they share the time that the process can spare. */
+const COUNTED_AT_ONCE = 2;
+/** Of the gateway's patience, with what else it takes. */
+const COUNT_MS = 25_000;
 
 @Controller()
 export class ReplaysController {
   private readonly counts = new LimitPerKey<UserId>(COUNTED_PER_ACCOUNT, COUNTED_OF_ALL);
+  private readonly turns = new Lanes({ concurrency: COUNTED_AT_ONCE });
 
   constructor(
     private readonly replays: ReplaysRepository,
@@ -46,7 +51,7 @@ export class ReplaysController {
     if (dry_run !== true && (await this.replays.countRunning(owner_id)) >= RUNNING_PER_ACCOUNT)
       throw new TooManyRequests(`at most ${RUNNING_PER_ACCOUNT} replays of an account can run at a time`);
     return this.counts.run(owner_id, 'too many replays are being created; try again in a moment', async () => {
-      const events = await this.log.count({ ...request, offsets: {} });
+      const events = await this.count({ ...request, offsets: {} });
       if (dry_run !== true) await this.replays.add({ id, ...request, events });
       return { events };
     });
@@ -63,6 +68,15 @@ export class ReplaysController {
   async cancel(@Payload() reference: ReplayReference): Promise<ReplayProgress> {
     await this.replays.cancel(reference.owner_id, reference.id);
     return this.get(reference);
+  }
+
+  /** The accounts take turns. */
+  private count(part: ReplayedPart): Promise<number> {
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    const end = performance.now() + COUNT_MS;
+    const run = () => this.log.count(part, { withinMs: end - performance.now() }).then(resolve, reject);
+    this.turns.push({ lane: part.owner_id, run }, () => {});
+    return promise;
   }
 
   private async requireActive(ownerId: UserId, id: string): Promise<void> {

@@ -111,7 +111,7 @@ export class Router {
   }
 
   private tasksOfRead(event: EmittedEvent, match: Match | undefined, introduce: Introduction): Task[] {
-    if (match && !this.unknownEmitters.has(event.emitterId)) return this.tasksOf(event, match, this.triggersOf(match.ownerId));
+    if (match && !this.unknownEmitters.has(event.emitterId)) return this.tasksOf(event, match, () => this.triggersOf(match.ownerId));
     return [this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, match ?? (await introduce()).get(event)))];
   }
 
@@ -140,16 +140,16 @@ export class Router {
   }
 
   private tasksOfUnknown(event: EmittedEvent, match: Match | undefined): Task[] {
-    return match ? this.tasksOf(event, match, new SendLane(this.publisher, `triggers ${event.emitterId}`)) : [];
+    return match ? this.tasksOf(event, match, () => new SendLane(this.publisher, `triggers ${event.emitterId}`)) : [];
   }
 
   /** The tasks of an event: one per webhook, and one for all records to Kafka. */
-  private tasksOf(event: EmittedEvent, match: Match, triggers: SendLane): Task[] {
+  private tasksOf(event: EmittedEvent, match: Match, triggers: () => SendLane): Task[] {
     routed.inc();
     if (coversStream(EVERY_STREAM, event.stream)) this.stats.countEvent(event.emitterId);
     const tasks: Task[] = [];
     const records = this.recordsOf(event, match);
-    if (records) tasks.push(triggers.task(records));
+    if (records) tasks.push(triggers().task(records));
     for (const { id, version } of match.listeners) {
       if (isId('webhook', id) && version !== null) tasks.push(this.dispatcher.firstAttempt(deliveryOf(event, id), version, match.ownerId));
     }
