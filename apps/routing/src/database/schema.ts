@@ -15,6 +15,7 @@ import { IndexReplaysOfEmitter1795737600005 } from './migrations/0003-index-repl
 import { KeepPreviousSecrets1795996800000 } from './migrations/0004-keep-previous-secrets.js';
 import { GiveUpInBatches1796256000000 } from './migrations/0005-give-up-in-batches.js';
 import { SuspendAccounts1796947200000 } from './migrations/0006-suspend-accounts.js';
+import { CountWakes1796947200004 } from './migrations/0007-count-wakes.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, {
   entities: [WebhookRow, PreviousSecret, SubscriptionRow, AutoSubscriptionRow, ParkedDelivery, Backlog, Delivered, ReplayRow],
@@ -30,5 +31,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     KeepPreviousSecrets1795996800000,
     GiveUpInBatches1796256000000,
     SuspendAccounts1796947200000,
+    CountWakes1796947200004,
   ],
 });

@@ -211,6 +211,35 @@ describe('a drainer', () => {
     expect(backlog).toMatchObject({ leaseId: 'another', failedProbes: null });
   });
 
+  it('looks again at once at a webhook that was switched on after it was read as inactive', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1', { active: false });
+    await store.parkFailed({ delivery: deliveryOf(1), delivered: false, attempts: [], tries: 1, pauseMs: 0 });
+    const findTargets = store.findTargets.bind(store);
+    store.findTargets = async (ids) => {
+      const targets = await findTargets(ids);
+      store.setActive(WEBHOOK, true);
+      return targets;
+    };
+    const { drain } = await draining(store, () => OK);
+    await drain();
+    expect(store.backlogs.get(WEBHOOK)).toMatchObject({ leaseId: null, nextDue: NOW });
+  });
+
+  it('probes a receiver again at once if its webhook was changed during a probe that fails', async () => {
+    const { posts, backlog } = await drainSix(
+      'one',
+      (store) => {
+        store.setActive(WEBHOOK, true);
+        return FAILED;
+      },
+      { probeInMs: 0 },
+    );
+    expect(posts).toBe(1);
+    expect(backlog).toMatchObject({ leaseId: null, failedProbes: null });
+    expect(backlog!.nextDue).toBeLessThanOrEqual(Date.now());
+  });
+
   it('keeps the time of the first probe if another replica has opened the breaker', async () => {
     const { posts, backlog } = await drainSix('one', (store, post) => {
       if (post === 1) void store.spill(WEBHOOK, { probeInMs: 60 * MINUTE });

@@ -75,15 +75,19 @@ export class Drainer {
   }
 
   /** Drains the backlog until nothing is due. Never throws: another replica continues when the lease expires. */
-  async drain(claim: Claim): Promise<void> {
-    const receiver = this.receivers.of(claim.webhookId);
+  async drain(claimed: Claim): Promise<void> {
+    const receiver = this.receivers.of(claimed.webhookId);
     receiver.held += 1;
-    const lease = new Lease(this.store, claim);
+    const lease = new Lease(this.store, claimed);
+    let claim = claimed;
     try {
       for (let probed = false; ;) {
         const renewed = await lease.renew();
-        const target = renewed && (await this.targets.load(claim.webhookId));
-        if (!renewed || !target) return;
+        if (!renewed) return;
+        // before the webhook is read: what is decided from here on does not overwrite a later wake-up
+        claim = { ...claimed, wakes: renewed.wakes };
+        const target = await this.targets.load(claim.webhookId);
+        if (!target) return;
         if (this.stopping) return await this.store.release(claim, { when: 'next due' });
         if (target.givingUp) {
           if (await this.store.giveUp(claim.webhookId)) continue;

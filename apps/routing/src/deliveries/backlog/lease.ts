@@ -1,4 +1,4 @@
-import type { Claim, DeliveryStore } from '../store/delivery-store.js';
+import type { Claim, DeliveryStore, Renewed } from '../store/delivery-store.js';
 
 export const LEASE_MS = 30_000;
 const RENEW_MS = 10_000;
@@ -19,8 +19,8 @@ export class Lease {
     return !this.lost && performance.now() - this.renewedAt < LEASE_MS;
   }
 
-  /** Returns the state of the breaker; undefined if the lease is lost. */
-  async renew(): Promise<{ failedProbes: number | null } | undefined> {
+  /** Returns the state of the backlog; undefined if the lease is lost. */
+  async renew(): Promise<Renewed | undefined> {
     // before the statement: this process may stand still until the response is read
     const now = performance.now();
     const renewed = await this.store.renew(this.claim, LEASE_MS);

@@ -121,7 +121,7 @@ export const MUTANTS: Mutant[] = [
           .slice(0, limit)
           .map(([webhookId, backlog]) => {
             backlog.leaseId ??= leaseId;
-            return { webhookId, leaseId: backlog.leaseId };
+            return { webhookId, leaseId: backlog.leaseId, wakes: backlog.wakes };
           });
     },
   },

@@ -3,7 +3,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
 import { DueRows, msToFirst } from '#due-work';
-import type { Claim, NextLook } from './delivery-store.js';
+import type { Claim, NextLook, Renewed } from './delivery-store.js';
 
 /** A webhook that has parked deliveries or is spilled. */
 @Entity('backlog')
@@ -25,6 +25,10 @@ export class Backlog {
 
   @Column('timestamptz', { default: '-infinity' })
   leased_until!: Date;
+
+  /** How often it was made due at once. The replica that drains it compares this with what it has read before it sets a later time. */
+  @Column('integer', { default: 0 })
+  wakes!: number;
 }
 
 const MS = "interval '1 ms'";
@@ -39,7 +43,7 @@ export const wakeBacklogs = (rows: string): string =>
 
 /** The same, but a failing receiver is attempted at once, too. */
 export const wakeBacklogsNow = (rows: string): string =>
-  `INSERT INTO backlog (webhook_id, next_due) ${rows} ON CONFLICT (webhook_id) DO UPDATE SET next_due = now()`;
+  `INSERT INTO backlog (webhook_id, next_due) ${rows} ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), wakes = backlog.wakes + 1`;
 
 /** SQL that wakes a backlog, if the webhook ($1) has one. */
 export const WAKE_BACKLOG = 'UPDATE backlog SET next_due = now() WHERE webhook_id = $1 AND failed_probes IS NULL AND next_due > now()';
@@ -67,25 +71,25 @@ export class BacklogsRepository extends DueRows {
   }
 
   async claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]> {
-    const { rows } = await this.database.query<{ webhook_id: WebhookId }>({
+    const { rows } = await this.database.query<{ webhook_id: WebhookId; wakes: number }>({
       name: 'backlog-claim',
       text: `UPDATE backlog SET lease_id = $2, leased_until = now() + $3 * ${MS}
              WHERE webhook_id IN (
                SELECT webhook_id FROM backlog WHERE next_due <= now() AND leased_until <= now() ORDER BY next_due LIMIT $1 FOR UPDATE SKIP LOCKED
              )
-             RETURNING webhook_id`,
+             RETURNING webhook_id, wakes`,
       values: [limit, leaseId, leaseMs],
     });
-    return rows.map(({ webhook_id }) => ({ webhookId: webhook_id, leaseId }));
+    return rows.map(({ webhook_id, wakes }) => ({ webhookId: webhook_id, leaseId, wakes }));
   }
 
-  async renew({ webhookId, leaseId }: Claim, leaseMs: number): Promise<{ failedProbes: number | null } | undefined> {
-    const { rows } = await this.database.query<{ failed_probes: number | null }>({
+  async renew({ webhookId, leaseId }: Claim, leaseMs: number): Promise<Renewed | undefined> {
+    const { rows } = await this.database.query<{ failed_probes: number | null; wakes: number }>({
       name: 'backlog-renew',
-      text: `UPDATE backlog SET leased_until = now() + $3 * ${MS} WHERE webhook_id = $1 AND lease_id = $2 RETURNING failed_probes`,
+      text: `UPDATE backlog SET leased_until = now() + $3 * ${MS} WHERE webhook_id = $1 AND lease_id = $2 RETURNING failed_probes, wakes`,
       values: [webhookId, leaseId, leaseMs],
     });
-    return rows[0] && { failedProbes: rows[0].failed_probes };
+    return rows[0] && { failedProbes: rows[0].failed_probes, wakes: rows[0].wakes };
   }
 
   async closeBreaker({ webhookId, leaseId }: Claim): Promise<void> {
@@ -120,37 +124,46 @@ export class BacklogsRepository extends DueRows {
     const { rowCount } = await transaction.query(
       `INSERT INTO backlog (webhook_id, next_due) SELECT id, now() FROM webhook
        WHERE id = $1 AND (spilled OR EXISTS (SELECT FROM backlog WHERE webhook_id = $1))
-       ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), failed_probes = NULL`,
+       ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), failed_probes = NULL, wakes = backlog.wakes + 1`,
       [webhookId],
     );
     if (rowCount) this.scheduled(transaction);
   }
 
   /** Locks the backlog. Undefined if the lease is lost. */
-  async lock(transaction: Transaction, { webhookId, leaseId }: Claim): Promise<{ failedProbes: number | null } | undefined> {
-    const { rows } = await transaction.query<{ failed_probes: number | null }>(
-      'SELECT failed_probes FROM backlog WHERE webhook_id = $1 AND lease_id = $2 FOR UPDATE',
+  async lock(transaction: Transaction, { webhookId, leaseId }: Claim): Promise<Renewed | undefined> {
+    const { rows } = await transaction.query<{ failed_probes: number | null; wakes: number }>(
+      'SELECT failed_probes, wakes FROM backlog WHERE webhook_id = $1 AND lease_id = $2 FOR UPDATE',
       [webhookId, leaseId],
     );
-    return rows[0] && { failedProbes: rows[0].failed_probes };
+    return rows[0] && { failedProbes: rows[0].failed_probes, wakes: rows[0].wakes };
   }
 
-  async release({ webhookId, leaseId }: Claim, next: Exclude<NextLook, { when: 'next due' }>): Promise<void> {
+  /** Releases the lease until a time. A backlog that was woken after the drainer has read its webhook stays due, with its breaker as it is. */
+  async release({ webhookId, leaseId, wakes }: Claim, next: Exclude<NextLook, { when: 'next due' }>): Promise<void> {
     await this.database.query(
-      `UPDATE backlog SET next_due = coalesce(now() + $3 * ${MS}, next_due), failed_probes = coalesce($4, failed_probes), lease_id = NULL, leased_until = '-infinity'
+      `UPDATE backlog SET next_due = CASE WHEN wakes <> $5 THEN now() ELSE coalesce(now() + $3 * ${MS}, next_due) END,
+         failed_probes = CASE WHEN wakes <> $5 THEN failed_probes ELSE coalesce($4, failed_probes) END, lease_id = NULL, leased_until = '-infinity'
        WHERE webhook_id = $1 AND lease_id = $2`,
-      [webhookId, leaseId, next.when === 'unchanged' ? null : next.inMs, next.when === 'probe' ? next.failedProbes : null],
+      [webhookId, leaseId, next.when === 'unchanged' ? null : next.inMs, next.when === 'probe' ? next.failedProbes : null, wakes],
     );
   }
 
   /**
    * Releases the lease until the next parked delivery is due. A backlog without one is deleted unless its webhook is spilled: then the next parked
-   * delivery wakes it.
+   * delivery wakes it. One that was woken meanwhile is due at once.
    */
   async releaseUntilDue(transaction: Transaction, claim: Claim): Promise<void> {
     const { webhookId } = claim;
     // locked first: the next statement sees all deliveries parked before, and a later one finds the row as it is then
-    if (!(await this.lock(transaction, claim))) return;
+    const locked = await this.lock(transaction, claim);
+    if (!locked) return;
+    if (locked.wakes !== claim.wakes) {
+      await transaction.query("UPDATE backlog SET next_due = now(), lease_id = NULL, leased_until = '-infinity' WHERE webhook_id = $1", [
+        webhookId,
+      ]);
+      return;
+    }
     const { rows } = await transaction.query<{ next_due: Date | null; spilled: boolean }>(
       `SELECT spilled, least(
          -- all fresh ones are due

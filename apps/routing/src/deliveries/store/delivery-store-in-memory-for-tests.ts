@@ -1,7 +1,7 @@
 import type { UserId, WebhookId } from '#contracts';
 import type { EventPlace } from '#events';
 import type { Attempt, Delivery } from '../delivery.js';
-import { type Claim, DeliveryStore, type NextLook, type Parked, type Probe, type Settlement } from './delivery-store.js';
+import { type Claim, DeliveryStore, type NextLook, type Parked, type Probe, type Renewed, type Settlement } from './delivery-store.js';
 import type { Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
 
 interface Hook extends TargetRow {
@@ -26,6 +26,7 @@ interface Backlog {
   failedProbes: number | null;
   leaseId: string | null;
   leasedUntil: number;
+  wakes: number;
 }
 
 const byPlace = (a: { delivery: { place: EventPlace } }, b: { delivery: { place: EventPlace } }): number =>
@@ -52,7 +53,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     const hook: Hook = { id, owner_id: ownerId, url, secret, ...plain, spilled: false, closingUntil: 0, failingSince: null, ...change };
     this.hooks.set(id, hook);
     this.parked.set(id, new Map());
-    if (hook.spilled) this.backlogs.set(id, { nextDue: Infinity, failedProbes: null, leaseId: null, leasedUntil: 0 });
+    if (hook.spilled) this.backlogs.set(id, { nextDue: Infinity, failedProbes: null, leaseId: null, leasedUntil: 0, wakes: 0 });
   }
 
   async findTargets(ids: WebhookId[]): Promise<TargetRow[]> {
@@ -83,7 +84,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     const dueAt = pauseMs === null ? null : Date.now() + pauseMs;
     if (!this.add(delivery, { fresh: false, attempts, tries, dueAt, inFlightUntil: 0 }) || dueAt === null) return;
     const backlog = this.backlogs.get(delivery.webhookId);
-    if (!backlog) this.backlogs.set(delivery.webhookId, { nextDue: dueAt, failedProbes: null, leaseId: null, leasedUntil: 0 });
+    if (!backlog) this.backlogs.set(delivery.webhookId, { nextDue: dueAt, failedProbes: null, leaseId: null, leasedUntil: 0, wakes: 0 });
     else if (backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, dueAt);
   }
 
@@ -91,7 +92,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     if (!this.beginSpill(webhookId)) return;
     if (!breaker) return this.wake(webhookId);
     const backlog = this.backlogs.get(webhookId);
-    if (!backlog) this.backlogs.set(webhookId, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0, leaseId: null, leasedUntil: 0 });
+    if (!backlog) this.backlogs.set(webhookId, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0, leaseId: null, leasedUntil: 0, wakes: 0 });
     else if (backlog.failedProbes === null) Object.assign(backlog, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0 });
   }
 
@@ -131,10 +132,21 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     hook.active = false;
     hook.giving_up = true;
     hook.version += 1;
-    const backlog = this.backlogs.get(webhookId);
-    if (backlog) backlog.nextDue = Date.now();
-    else this.wake(webhookId);
+    this.wakeNow(webhookId);
     return true;
+  }
+
+  /** A user switches the webhook on or off. */
+  setActive(webhookId: WebhookId, active: boolean): void {
+    const hook = this.hooks.get(webhookId);
+    if (!hook) return;
+    hook.active = active;
+    hook.version += 1;
+    if (!active) return;
+    Object.assign(hook, { failingSince: null, giving_up: false });
+    const backlog = this.backlogs.get(webhookId);
+    if (backlog || hook.spilled) this.wakeNow(webhookId);
+    if (backlog) backlog.failedProbes = null;
   }
 
   async giveUp(webhookId: WebhookId): Promise<boolean> {
@@ -158,15 +170,15 @@ export class DeliveryStoreInMemory extends DeliveryStore {
       .slice(0, limit)
       .map(([webhookId, backlog]) => {
         Object.assign(backlog, { leaseId, leasedUntil: Date.now() + leaseMs });
-        return { webhookId, leaseId };
+        return { webhookId, leaseId, wakes: backlog.wakes };
       });
   }
 
-  async renew(claim: Claim, leaseMs: number): Promise<{ failedProbes: number | null } | undefined> {
+  async renew(claim: Claim, leaseMs: number): Promise<Renewed | undefined> {
     const backlog = this.leased(claim);
     if (!backlog) return undefined;
     backlog.leasedUntil = Date.now() + leaseMs;
-    return { failedProbes: backlog.failedProbes };
+    return { failedProbes: backlog.failedProbes, wakes: backlog.wakes };
   }
 
   async take(webhookId: WebhookId, limit: number): Promise<{ parked: Parked[]; inFlight: boolean }> {
@@ -226,6 +238,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     if (!backlog) return;
     if (next.when === 'next due') return this.releaseUntilDue(claim);
     Object.assign(backlog, { leaseId: null, leasedUntil: 0 });
+    if (backlog.wakes !== claim.wakes) return void (backlog.nextDue = Date.now());
     if (next.when !== 'unchanged') backlog.nextDue = Date.now() + next.inMs;
     if (next.when === 'probe') backlog.failedProbes = next.failedProbes;
   }
@@ -259,11 +272,17 @@ export class DeliveryStoreInMemory extends DeliveryStore {
 
   private wake(webhookId: WebhookId): void {
     const backlog = this.backlogs.get(webhookId);
-    if (!backlog) this.backlogs.set(webhookId, { nextDue: Date.now(), failedProbes: null, leaseId: null, leasedUntil: 0 });
+    if (!backlog) this.backlogs.set(webhookId, { nextDue: Date.now(), failedProbes: null, leaseId: null, leasedUntil: 0, wakes: 0 });
     else if (backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, Date.now());
   }
 
-  private leased({ webhookId, leaseId }: Claim): Backlog | undefined {
+  private wakeNow(webhookId: WebhookId): void {
+    const backlog = this.backlogs.get(webhookId);
+    if (backlog) Object.assign(backlog, { nextDue: Date.now(), wakes: backlog.wakes + 1 });
+    else this.wake(webhookId);
+  }
+
+  private leased({ webhookId, leaseId }: Pick<Claim, 'webhookId' | 'leaseId'>): Backlog | undefined {
     const backlog = this.backlogs.get(webhookId);
     return backlog?.leaseId === leaseId ? backlog : undefined;
   }
@@ -271,6 +290,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
   private releaseUntilDue(claim: Claim): void {
     const backlog = this.leased(claim);
     if (!backlog) return;
+    if (backlog.wakes !== claim.wakes) return void Object.assign(backlog, { nextDue: Date.now(), leaseId: null, leasedUntil: 0 });
     const waiting = this.rows(claim.webhookId).filter(({ dueAt }) => dueAt !== null);
     const dues = waiting.map(({ fresh, dueAt, inFlightUntil }) => (fresh && inFlightUntil > 0 ? inFlightUntil : (dueAt ?? Infinity)));
     if (dues.length === 0 && !this.hooks.get(claim.webhookId)?.spilled) this.backlogs.delete(claim.webhookId);

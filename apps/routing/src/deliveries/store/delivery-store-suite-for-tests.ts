@@ -7,6 +7,8 @@ export interface StoreUnderTest {
   store: DeliveryStore;
   /** Makes a webhook; a limited one is spilled from the beginning. */
   addWebhook(id: WebhookId, ownerId: UserId, rateLimit?: number): Promise<void>;
+  /** Switches a webhook on, as a user does. */
+  activate(id: WebhookId, ownerId: UserId): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -26,9 +28,10 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
     });
     afterAll(() => under.close());
 
+    const owner = newId('user');
     const webhook = async (rateLimit?: number): Promise<WebhookId> => {
       const id = newId('webhook');
-      await under.addWebhook(id, newId('user'), rateLimit);
+      await under.addWebhook(id, owner, rateLimit);
       return id;
     };
     const delivery = (webhookId: WebhookId): Delivery => {
@@ -229,7 +232,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.spill(id, { probeInMs: 0 });
       await store.parkFresh(id, [fresh]);
       const own = await claimed(id);
-      expect(await store.renew(own, LONG)).toEqual({ failedProbes: 0 });
+      expect(await store.renew(own, LONG)).toMatchObject({ failedProbes: 0 });
       const probe = async (failedProbes: number) => {
         const { delivery, dueInMs } = (await store.takeProbe(id, failedProbes))!;
         return [delivery.place.seq, Math.max(0, Math.ceil(dueInMs / LONG))];
@@ -272,10 +275,10 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.parkFresh(id, [delivery(id)]);
       await store.release(await claimed(id), { when: 'probe', inMs: 0, failedProbes: 7 });
       const own = await claimed(id);
-      expect(await store.renew(own, LONG)).toEqual({ failedProbes: 7 });
+      expect(await store.renew(own, LONG)).toMatchObject({ failedProbes: 7 });
       expect(await store.finishClosing(own)).toBe('more');
       await store.closeBreaker(own);
-      expect(await store.renew(own, LONG)).toEqual({ failedProbes: null });
+      expect(await store.renew(own, LONG)).toMatchObject({ failedProbes: null });
     });
 
     it('is leased to one at a time, and to the next when the lease has ended', async () => {
@@ -313,6 +316,40 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const id = await webhook();
       await store.spill(id, { probeInMs: LONG });
       await store.disable(id);
+      await claimed(id);
+    });
+
+    it.each([
+      { when: 'later', inMs: LONG },
+      { when: 'probe', inMs: LONG, failedProbes: 3 },
+      { when: 'unchanged' },
+      { when: 'next due' },
+    ] as const)('is due at once if its webhook was switched on after it was read, when it is released: $when', async (next) => {
+      const id = await webhook();
+      await store.parkFailed(failed(delivery(id), LONG));
+      await store.spill(id, { probeInMs: 0 });
+      const own = await claimed(id);
+      await under.activate(id, owner);
+      await store.release(own, next);
+      expect(await store.renew(await claimed(id), LONG)).toMatchObject({ failedProbes: null });
+    });
+
+    it('is due later if its webhook was switched on before it was read again', async () => {
+      const id = await webhook();
+      await store.spill(id, null);
+      const own = await claimed(id);
+      await under.activate(id, owner);
+      const renewed = await store.renew(own, LONG);
+      await store.release({ ...own, ...renewed }, { when: 'later', inMs: LONG });
+      expect(await claim(id)).toBeUndefined();
+    });
+
+    it('is due at once if its webhook was disabled while its last delivery ended', async () => {
+      const id = await webhook();
+      await store.spill(id, null);
+      const own = await claimed(id);
+      await store.disable(id);
+      expect(await store.finishClosing(own)).toBe('direct');
       await claimed(id);
     });
 

@@ -34,6 +34,15 @@ export type Settlement =
 export interface Claim {
   webhookId: WebhookId;
   leaseId: string;
+  /** How often the backlog had been woken when it was last read: a wake-up after that must not be overwritten. */
+  wakes: number;
+}
+
+/** The state of a leased backlog. */
+export interface Renewed {
+  /** null: its breaker is closed. */
+  failedProbes: number | null;
+  wakes: number;
 }
 
 /** When a backlog is due again. */
@@ -79,7 +88,7 @@ export abstract class DeliveryStore {
   /** Leases backlogs with due deliveries. */
   abstract claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]>;
   /** Extends the lease. Undefined if it is lost. */
-  abstract renew(claim: Claim, leaseMs: number): Promise<{ failedProbes: number | null } | undefined>;
+  abstract renew(claim: Claim, leaseMs: number): Promise<Renewed | undefined>;
   /**
    * The deliveries to attempt now, those that have waited longest first: fresh ones, in order, and retries that are due.
    * `inFlight`: a first attempt is in progress elsewhere and must end before any other begins.
@@ -96,7 +105,7 @@ export abstract class DeliveryStore {
   abstract startClosing(claim: Claim, forMs: number): Promise<void>;
   /** Ends the spilled mode and the lease if no fresh delivery is parked. */
   abstract finishClosing(claim: Claim): Promise<'direct' | 'more'>;
-  /** Ends the lease. */
+  /** Ends the lease. A backlog that was woken since `claim` was read is due at once, whatever `next` is. */
   abstract release(claim: Claim, next: NextLook): Promise<void>;
 }
 
@@ -180,7 +189,7 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.backlogs.claim(limit, leaseId, leaseMs);
   }
 
-  renew(claim: Claim, leaseMs: number): Promise<{ failedProbes: number | null } | undefined> {
+  renew(claim: Claim, leaseMs: number): Promise<Renewed | undefined> {
     return this.backlogs.renew(claim, leaseMs);
   }
 

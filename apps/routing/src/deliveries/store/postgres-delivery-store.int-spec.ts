@@ -20,6 +20,7 @@ describeDeliveryStore('the store in PostgreSQL', async () => {
       const fields = { name: null, description: null, url: 'http://example.test', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' };
       await webhooks.create(ownerId, { id, ...fields, external_id: null, rate_limit: rateLimit ?? null });
     },
+    activate: async (id, ownerId) => void (await webhooks.update(ownerId, id, { active: true })),
     close: drop,
   };
 });
