@@ -5,6 +5,7 @@ import { deleteStatsOf } from '#stats';
 import { deleteDelivered } from './deliveries/history/delivered.repository.js';
 import { BacklogsRepository, deleteBacklog } from './deliveries/store/backlogs.repository.js';
 import { deleteParkedDeliveries } from './deliveries/store/parked-deliveries.repository.js';
+import { cancelReplaysOf } from './replays/replays.repository.js';
 import { deleteAutoSubscriptionsTo } from './subscriptions/auto-subscriptions.repository.js';
 import { deleteSubscriptionsTo } from './subscriptions/subscriptions.repository.js';
 import { WebhookDependents } from './webhooks/webhooks.repository.js';
@@ -27,5 +28,6 @@ export class RoutingWebhookDependents extends WebhookDependents {
     await deleteBacklog(transaction, id);
     await deleteDelivered(transaction, id);
     await deleteStatsOf(transaction, [id]);
+    await cancelReplaysOf(transaction, id);
   }
 }

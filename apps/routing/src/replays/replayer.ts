@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isId, type ReplayId } from '#contracts';
+import { isId, type ReplayId, SluiceError } from '#contracts';
 import { type EmittedEvent, eventIdOf, type EventPlace, logPlaceOf } from '#events';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
@@ -102,7 +102,10 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
       row.failed += failed;
       row.parked = [];
     }
-    if (work.ahead.length === 0 && !work.last) await this.readOn(work);
+    if (work.ahead.length === 0 && !work.last && !(await this.readOn(work))) {
+      row.status = 'cancelled';
+      return false;
+    }
     if (work.ahead.length === 0) {
       row.offsets = work.behind;
       if (work.last) row.status = 'done';
@@ -121,11 +124,18 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     return true;
   }
 
-  private async readOn(work: Work): Promise<void> {
-    const { events, offsets, last } = await this.log.next({ ...work.row, offsets: work.behind }, CHUNK);
+  /** False if the emitter was deleted, which the fact of its deletion may have missed: the replay was being created. */
+  private async readOn(work: Work): Promise<boolean> {
+    const chunk = await this.log.next({ ...work.row, offsets: work.behind }, CHUNK).catch((error: unknown) => {
+      if (error instanceof SluiceError && error.code === 'not_found') return undefined;
+      throw error;
+    });
+    if (!chunk) return false;
+    const { events, offsets, last } = chunk;
     work.ahead = events.map((event) => ({ event, ...logPlaceOf(event.place) }));
     work.behind = offsets;
     work.last = last;
+    return true;
   }
 
   private async deliver(row: ReplayRow, events: EmittedEvent[]): Promise<void> {

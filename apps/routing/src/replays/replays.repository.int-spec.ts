@@ -1,22 +1,22 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { newId, type UserId } from '#contracts';
-import { type FreshDatabase, freshDatabase } from '#testing';
-import { schema } from '../database/schema.js';
+import { type EmitterId, type ListenerId, newId, type UserId } from '#contracts';
+import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { ReplayRow, ReplaysRepository } from './replays.repository.js';
 
-let db: FreshDatabase;
+let routing: RoutingFixture;
 let replays: ReplaysRepository;
 beforeAll(async () => {
-  db = await freshDatabase(schema);
-  replays = new ReplaysRepository(db.database, db.database.rows(ReplayRow));
+  routing = await RoutingFixture.open();
+  replays = new ReplaysRepository(routing.database, routing.database.rows(ReplayRow));
 });
-afterAll(() => db?.drop());
+afterAll(() => routing?.close());
 
-const add = async (owner: UserId) => {
+const add = async (owner: UserId, part: { emitter_id?: EmitterId; listener_id?: ListenerId } = {}) => {
   const id = newId('replay');
   await replays.add({
     ...{ id, owner_id: owner, emitter_id: newId('source'), stream: '', listener_id: newId('webhook') },
     ...{ from_id: '0-0', to_id: '1-0', events: 1 },
+    ...part,
   });
   return id;
 };
@@ -34,12 +34,12 @@ it('replays take turns, the one that waits longest first', async () => {
 });
 
 it('keeps its progress when a replica that has lost the lease stores an older one', async () => {
-  await db.database.query('TRUNCATE replay');
+  await routing.database.query('TRUNCATE replay');
   const owner = newId('user');
   const id = await add(owner);
   const frozen = (await replays.claim())!;
   expect(await replays.save(frozen)).toBe(true);
-  await db.database.query("UPDATE replay SET leased_until = now() - interval '1 s'");
+  await routing.database.query("UPDATE replay SET leased_until = now() - interval '1 s'");
   const next = (await replays.claim())!;
   expect(await replays.save(Object.assign(next, { offsets: { 0: 5 } }))).toBe(true);
   expect(await replays.save(frozen)).toBe(false);
@@ -55,4 +55,21 @@ it('counts the replays of an account that have not ended', async () => {
   expect(await replays.countRunning(owner)).toBe(2);
   await replays.cancel(owner, id);
   expect(await replays.countRunning(owner)).toBe(1);
+});
+
+it('is cancelled when its emitter or its listener is deleted', async () => {
+  const owner = newId('user');
+  const [source, workflow] = [await routing.source(owner), await routing.workflow(owner)];
+  const [listening, webhook] = [await routing.source(owner), await routing.webhook(owner)];
+  const ids = [
+    await add(owner, { emitter_id: source }),
+    await add(owner, { emitter_id: workflow }),
+    await add(owner, { listener_id: listening }),
+    await add(owner, { listener_id: webhook }),
+    await add(owner),
+  ];
+  for (const id of [source, workflow, listening]) await routing.directory.learn(routing.state(owner, id, { deleted: true, version: 2 }));
+  await routing.webhooksService.delete({ owner_id: owner, id: webhook });
+  const statuses = await Promise.all(ids.map(async (id) => (await replays.find(owner, id))?.status));
+  expect(statuses).toEqual(['cancelled', 'cancelled', 'cancelled', 'cancelled', 'running']);
 });

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, Index, LessThan, Not, PrimaryColumn, Repository } from 'typeorm';
 import type { EmitterId, ListenerId, ReplayId, ReplayProgress, UserId, WebhookId } from '#contracts';
-import { BYTEWISE_TEXT, CREATED_AT, Database } from '#database';
+import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
 import { parseEventId } from '#events';
 
 /** Events of the log that are delivered once more to one listener. */
@@ -72,6 +72,11 @@ export const progressOf = ({ id, status, events, delivered, failed }: ReplayRow)
 const LEASED_UNTIL = "date_trunc('milliseconds', now()) + interval '30 s'";
 /** How long a replay is listed after its end. */
 const KEPT_MS = 30 * 24 * 3_600_000;
+
+/** Cancels the running replays from a deleted emitter, or to a deleted listener. Last in a long transaction: the replica that works on one waits for it. */
+export async function cancelReplaysOf(transaction: Transaction, id: EmitterId | ListenerId): Promise<void> {
+  await transaction.query(`UPDATE replay SET status = 'cancelled' WHERE status = 'running' AND (emitter_id = $1 OR listener_id = $1)`, [id]);
+}
 
 @Injectable()
 export class ReplaysRepository {

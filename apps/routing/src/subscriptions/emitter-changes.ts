@@ -3,11 +3,12 @@ import type { EmitterState, UserId } from '#contracts';
 import type { Transaction } from '#database';
 import { type EmitterChange, EmitterChangeHandler, updateCreation } from '#emitters';
 import { deleteStatsOf } from '#stats';
+import { cancelReplaysOf } from '../replays/replays.repository.js';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
 /**
- * Runs in the transaction that stores a change of an emitter: deletes the subscriptions of a deleted emitter, and subscribes the listeners of older
+ * Runs in the transaction that stores a change of an emitter: deletes the subscriptions of a deleted emitter, cancels its replays, and subscribes the listeners of older
  * auto-subscriptions to a new one.
  */
 @Injectable()
@@ -30,6 +31,7 @@ export class EmitterChanges extends EmitterChangeHandler {
       if (deleted || revived) {
         await this.subscriptions.deleteOf(transaction, owner_id, emitter_id);
         await this.autoSubscriptions.deleteOf(transaction, owner_id, emitter_id);
+        await cancelReplaysOf(transaction, emitter_id);
       }
       if (!deleted && (first || revived)) created.push(state);
     }
