@@ -27,7 +27,8 @@ export interface ErrorReport {
   originalEvent: unknown;
   /** In addition to what each error has. */
   context: Record<string, unknown>;
-  ownerId?: UserId;
+  /** undefined: the emitter is not known yet. */
+  ownerId: UserId | undefined;
   hops?: number;
   cause?: Cause;
 }
@@ -95,7 +96,7 @@ export class MalformedCounts {
 }
 
 /**
- * The report on an emitter's `$errors` about a malformed record with its key. Undefined if the emitter is unknown, or the record is on `$errors`. A
+ * The report on an emitter's `$errors` about a malformed record with its key. Undefined if the record names no emitter, or is on `$errors`. A
  * repeated report is the same emit.
  *
  * @param isLast whether those that follow in this minute are not reported
@@ -103,7 +104,7 @@ export class MalformedCounts {
 export function malformedReport(
   record: LogRecord,
   { emitterId, place, reason }: MalformedRecord,
-  isLast = false,
+  { ownerId, isLast }: { ownerId: UserId | undefined; isLast: boolean },
 ): EventToProduce | undefined {
   if (emitterId === undefined || record.header('ce_type') === ERRORS_STREAM) return undefined;
   const ts = new Date(place.ms).toISOString();
@@ -115,5 +116,6 @@ export function malformedReport(
     emitId: reportEmitId(CODE, place),
     originalEvent: originalValue(record.value),
     context: { event_id: eventIdOf(place) },
+    ownerId,
   });
 }

@@ -1,6 +1,7 @@
 import { Controller, Inject } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { type EmitterId, EVENTS_TOPIC, getStoredPositions, type StoredPosition } from '#contracts';
+import { EmitterDirectory } from '#emitters';
 import { readEventRecord } from '#events';
 import { Batch, deadLetterRecord, Follows, Handles, type LogRecord, type Position, PositionsOf, Publisher, shares } from '#messaging';
 import { counter, histogram, LOG, type Log } from '#observability';
@@ -35,6 +36,7 @@ export class AppendController {
     private readonly events: AppendRepository,
     private readonly config: EventStoreConfig,
     private readonly box: SecretBox,
+    private readonly emitters: EmitterDirectory,
   ) {}
 
   /** Throws Fenced if the position of the partition is not `before`, because another process has moved it. */
@@ -79,8 +81,13 @@ export class AppendController {
   private async reportCrowded(emitterIds: EmitterId[]): Promise<void> {
     crowded.inc(emitterIds.length);
     this.log.warn({ emitter_ids: emitterIds, limit: KEPT_STREAMS }, 'streams.removed');
-    const reports = emitterIds.map((emitterId) => ({ topic: EVENTS_TOPIC, ...streamsRemoved(emitterId, new Date()) }));
-    await this.publisher.send(reports).catch((error: unknown) => this.log.warn({ err: error }, 'streams.not-reported'));
+    try {
+      const emitters = await this.emitters.find(emitterIds);
+      const reports = emitterIds.map((id) => ({ topic: EVENTS_TOPIC, ...streamsRemoved(id, emitters.get(id)?.owner_id, new Date()) }));
+      await this.publisher.send(reports);
+    } catch (error) {
+      this.log.warn({ err: error }, 'streams.not-reported');
+    }
   }
 
   private async deadLetter(partition: number, rejected: { record: LogRecord; reason: string }[]): Promise<void> {

@@ -34,6 +34,7 @@ describe('the malformed records of a batch', () => {
       {} as never,
       EventStoreConfig.read({}),
       new SecretBox([]),
+      {} as never,
     );
     const records = ['{', '1', 'Obj', ''].map((value, offset) => recordOf(offset, value));
     const batch = new Batch(0, records, { offset: 0, clock: 0 }, { offset: 4, clock: 1 });

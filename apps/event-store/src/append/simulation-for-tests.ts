@@ -51,7 +51,7 @@ class Process {
     const service = new MutantService(this.repository, new TrimCounter(world.random), world, mutant);
     const nobody = undefined as unknown as Publisher;
     const config = Object.assign(EventStoreConfig.read({}), { maxEventBytes: 1000 });
-    const events = new AppendController(silent, nobody, service, this.repository, config, BOX);
+    const events = new AppendController(silent, nobody, service, this.repository, config, BOX, {} as never);
     this.intake = new LogIntake(
       silent,
       {

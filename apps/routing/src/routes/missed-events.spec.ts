@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { type EmitterEvents, EVENTS_TOPIC, findEmittersBetween, Unavailable } from '#contracts';
+import type { EmitterDirectory } from '#emitters';
 import type { Messages, OutgoingRecord, Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { FakeMessages } from '#testing';
@@ -11,7 +12,8 @@ function setUp(reply: () => EmitterEvents[]) {
   const sent: OutgoingRecord[] = [];
   const messages = new FakeMessages().replyTo(findEmittersBetween, reply);
   const publisher = { send: async (records: OutgoingRecord[]) => void sent.push(...records) } as unknown as Publisher;
-  return { sent, messages, events: new MissedEvents(messages as unknown as Messages, publisher, createLog('test', 'silent')) };
+  const emitters = { find: async () => new Map([['dc_1', { owner_id: 'u_1' }]]) } as unknown as EmitterDirectory;
+  return { sent, messages, events: new MissedEvents(messages as unknown as Messages, publisher, emitters, createLog('test', 'silent')) };
 }
 
 describe('events that retention has deleted', () => {
@@ -30,6 +32,7 @@ describe('events that retention has deleted', () => {
       code: 'EventsNotDelivered',
       message: expect.stringContaining('3 events'),
     });
+    expect(JSON.parse(String(sent[0]?.value)).original_context).toMatchObject({ source_id: 'dc_1', owner_id: 'u_1' });
     await events.report(missed);
     expect(sent[2]?.headers?.ce_id).toBe(sent[0]?.headers?.ce_id);
     expect(sent[3]?.headers?.ce_id).not.toBe(sent[0]?.headers?.ce_id);

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type EmitterEvents, EVENTS_TOPIC, findEmittersBetween } from '#contracts';
+import { EmitterDirectory } from '#emitters';
 import { eventIdOf, eventPlace } from '#events';
 import { Messages, type MissedRecords, Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
@@ -15,6 +16,7 @@ export class MissedEvents {
   constructor(
     private readonly messages: Messages,
     private readonly publisher: Publisher,
+    private readonly emitters: EmitterDirectory,
     @Inject(LOG) private readonly log: Log,
   ) {}
 
@@ -33,6 +35,7 @@ export class MissedEvents {
   private async publish({ partition, from, to, since }: MissedRecords): Promise<void> {
     const part = { partition, from_offset: from, to_offset: to, since_ms: since };
     const affected = await this.messages.request(findEmittersBetween, part, { key: String(partition) });
+    const emitters = await this.emitters.find(affected.map(({ emitter_id }) => emitter_id));
     // the place of the first record that was missed
     const place = eventPlace({ clock: since, offset: from, partition });
     const ts = new Date().toISOString();
@@ -46,6 +49,7 @@ export class MissedEvents {
         emitId: reportEmitId(`${CODE} ${emitter_id}`, place),
         originalEvent: { $truncated: true },
         context: { id: eventIdOf(place), ts },
+        ownerId: emitters.get(emitter_id)?.owner_id,
       }),
     }));
     await this.publisher.send(reports);

@@ -3,6 +3,7 @@ import type { KafkaMessage } from 'kafkajs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EmitterId, ListenerId, UserId } from '#contracts';
 import { type DeletedRange, deletionRecord, type EmittedEvent } from '#events';
+import type { EmitterDirectory } from '#emitters';
 import { LogRecord, type OutgoingRecord, type Publisher, sizeOf, type Task } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
@@ -28,6 +29,8 @@ let dispatcher: { firstAttempt(delivery: Delivery, version: number, ownerId: Use
 /** Emitters that only the catalog knows. */
 let unknown: Set<string>;
 let introduced: string[][];
+/** The emitters whose owners were looked up together. */
+let lookedUp: EmitterId[][];
 /** The deletions of events. */
 let withdrawn: DeletedRange[];
 /** The number of records in each request to Kafka. */
@@ -51,7 +54,7 @@ const match = (event: EmittedEvent): Match | undefined =>
 
 beforeEach(() => {
   [sent, attempted, counted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], [], {}, new Set(), [], false, false];
-  [withdrawn, requests, mostMatches] = [[], [], Infinity];
+  [withdrawn, requests, lookedUp, mostMatches] = [[], [], [], Infinity];
   [pauses, inProgress, mostInProgress] = [false, 0, 0];
   const publisher = {
     send: async (records: OutgoingRecord[]) => {
@@ -82,7 +85,15 @@ beforeEach(() => {
   };
   const stats = { countEvent: (id: EmitterId) => void counted.push(id) } as unknown as Stats;
   const parked = { withdraw: async (range: DeletedRange) => withdrawn.push(range) } as unknown as ParkedDeliveriesRepository;
-  router = new Router(createLog('test', 'silent'), publisher, matching, dispatcher as unknown as Dispatcher, CONFIG, stats, parked, box);
+  const emitters = {
+    find: async (ids: EmitterId[]) => {
+      if (catalogIsAway) throw new Error('the catalog is down');
+      lookedUp.push(ids);
+      return new Map(ids.flatMap((id) => (unknown.has(id) ? [] : [[id, { owner_id: owners[id] ?? OWNER }]])));
+    },
+  } as unknown as EmitterDirectory;
+  const log = createLog('test', 'silent');
+  router = new Router(log, publisher, matching, dispatcher as unknown as Dispatcher, CONFIG, stats, parked, box, emitters);
 });
 
 let offset = 0;
@@ -228,8 +239,30 @@ describe('an event goes', () => {
     expect(JSON.parse(String(errors[0]?.value))).toMatchObject({
       error: { code: 'MalformedEvent', message: expect.stringMatching(/not JSON/) },
       original_event: '{',
-      original_context: { source_id: 'dc_1', workflow_id: null },
+      original_context: { source_id: 'dc_1', workflow_id: null, owner_id: OWNER },
     });
+  });
+
+  it('to the dead-letter topic when it is none, whether or not its owner can be looked up; the report waits for the owner', async () => {
+    catalogIsAway = true;
+    unknown.add('p_9');
+    const [deadLetter, report, ...others] = (await router.plan([record('dc_1', '{'), record('p_9', '{')])).flat();
+    await run([[deadLetter!]]);
+    await expect(report!.run(() => {})).rejects.toThrow('the catalog is down');
+    expect(sent.map(({ topic }) => topic)).toEqual(['routing.dead-letter', 'routing.dead-letter']);
+    catalogIsAway = false;
+    await run([[report!, ...others]]);
+    const errors = sent.filter(({ topic }) => topic === 'events').map(({ value }) => JSON.parse(String(value)) as Record<string, unknown>);
+    expect(errors).toMatchObject([{ original_context: { owner_id: OWNER } }, { original_context: { workflow_id: 'p_9' } }]);
+    // a workflow that is not registered yet
+    expect(errors[1]).not.toHaveProperty('original_context.owner_id');
+    expect(lookedUp).toEqual([['dc_1', 'p_9']]);
+  });
+
+  it('without looking up an owner when it is well-formed', async () => {
+    listeners.dc_1 = ['wh_1'];
+    await run(await router.plan([record('dc_1', '1')]));
+    expect(lookedUp).toEqual([]);
   });
 
   it('also as a fact when it is an error', async () => {
@@ -296,10 +329,10 @@ describe('an event whose cause has become too many events and runs', () => {
 });
 
 describe('a producer of malformed records', () => {
-  it('costs one request for a batch, and is reported 100 times a minute', async () => {
+  it('costs two requests for a batch, and is reported 100 times a minute', async () => {
     listeners.dc_1 = [];
     await run(await router.plan(Array.from({ length: 150 }, () => record('dc_1', '{'))));
-    expect(requests).toEqual([250]);
+    expect(requests).toEqual([150, 100]);
     expect(sent.filter(({ topic }) => topic === 'routing.dead-letter')).toHaveLength(150);
     const reports = sent.filter(({ topic }) => topic === 'events').map(({ value }) => String(value));
     expect(reports).toHaveLength(100);

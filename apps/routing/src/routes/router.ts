@@ -11,6 +11,7 @@ import {
   readEventRecord,
   WAITING_STREAM,
 } from '#events';
+import { type Emitter, EmitterDirectory } from '#emitters';
 import { deadLetterRecord, Lanes, type LanesOptions, type LogRecord, type OutgoingRecord, Publisher, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
@@ -38,6 +39,8 @@ const PLANNED = { size: 20_000, bytes: 4096 };
 
 /** The matches of the events of unknown emitters in a batch. */
 type Introduction = () => Promise<Map<EmittedEvent, Match | undefined>>;
+/** The emitters of the malformed records in a batch, by id. */
+type Emitters = () => Promise<Map<string, Pick<Emitter, 'owner_id'>>>;
 
 /** Turns records of the topic `events` into tasks for their listeners. */
 @Injectable()
@@ -50,6 +53,8 @@ export class Router {
    */
   private readonly triggers = new Map<UserId, SendLane>();
   private readonly deadLetters: SendLane;
+  /** A separate lane, because the owner of the emitter may have to be looked up in the catalog. */
+  private readonly malformedReports: SendLane;
   private readonly malformedCounts = new MalformedCounts();
   /** Trees that were reported as too wide. */
   private readonly wideTrees = new LRUCache<string, true>({ max: 10_000 });
@@ -65,8 +70,10 @@ export class Router {
     private readonly stats: Stats,
     private readonly parked: ParkedDeliveriesRepository,
     private readonly box: SecretBox,
+    private readonly emitters: EmitterDirectory,
   ) {
     this.deadLetters = new SendLane(publisher, 'malformed');
+    this.malformedReports = new SendLane(publisher, 'malformed-reports');
     this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
       onFailure: (error, lane) => log.error({ lane, err: error }, 'lane.task-failed'),
@@ -82,6 +89,7 @@ export class Router {
     const events = reads.filter((read) => read?.kind === 'event');
     const matches = await this.matching.match(events);
     const introduce = this.introduction(matches.flatMap((match, index) => (match ? [] : [events[index] as EmittedEvent])));
+    const emitters = this.emittersOf(reads.filter((read) => read?.kind === 'malformed'));
     const plans: Task[][] = [];
     let [matched, size] = [0, 0];
     for (const [index, read] of reads.entries()) {
@@ -93,7 +101,7 @@ export class Router {
         if (size > PLANNED.size && plans.length > 0) break;
         plans.push(this.tasksOfRead(read, match, introduce));
       } else if (read?.kind === 'malformed') {
-        plans.push([this.deadLetter(record, read)]);
+        plans.push(this.tasksOfMalformed(record, read, emitters));
       } else plans.push(read ? [this.withdrawal(read)] : []);
     }
     return plans;
@@ -126,17 +134,15 @@ export class Router {
 
   /** Looks up all unknown emitters of a batch at once, when the first of their events has its turn; again after a failure. */
   private introduction(events: EmittedEvent[]): Introduction {
-    let asking: Promise<Map<EmittedEvent, Match | undefined>> | undefined;
-    const ask = async () => {
-      try {
-        const matches = await this.matching.introduce(events);
-        return new Map(events.map((event, index) => [event, matches[index]]));
-      } catch (error) {
-        asking = undefined;
-        throw error;
-      }
-    };
-    return () => (asking ??= ask());
+    return once(async () => {
+      const matches = await this.matching.introduce(events);
+      return new Map(events.map((event, index) => [event, matches[index]]));
+    });
+  }
+
+  /** Looks up the emitters of all malformed records of a batch at once, when the first report is sent; again after a failure. */
+  private emittersOf(malformed: MalformedRecord[]): Emitters {
+    return once(() => this.emitters.find(malformed.flatMap(({ emitterId }) => emitterId ?? [])));
   }
 
   private tasksOfUnknown(event: EmittedEvent, match: Match | undefined): Task[] {
@@ -205,15 +211,32 @@ export class Router {
     return false;
   }
 
-  private deadLetter(record: LogRecord, malformed: MalformedRecord): Task {
-    const { reason } = malformed;
+  /** The tasks of a malformed record: one that copies it to the dead-letter topic, and one that reports it on `$errors`. */
+  private tasksOfMalformed(record: LogRecord, malformed: MalformedRecord, emitters: Emitters): Task[] {
+    const { emitterId, reason } = malformed;
     const copy = deadLetterRecord('routing', record, reason);
     const count = this.malformedCounts.count(malformed);
-    if (count > REPORTED_PER_MINUTE) return this.deadLetters.task([copy]);
+    const tasks = [this.deadLetters.task([copy])];
+    if (count > REPORTED_PER_MINUTE) return tasks;
     this.log.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason }, 'event.malformed');
-    const report = malformedReport(record, malformed, count === REPORTED_PER_MINUTE);
-    return this.deadLetters.task(report ? [copy, { topic: EVENTS_TOPIC, ...report }] : [copy]);
+    if (emitterId === undefined) return tasks;
+    const report = async () => {
+      const ownerId = (await emitters()).get(emitterId)?.owner_id;
+      const event = malformedReport(record, malformed, { ownerId, isLast: count === REPORTED_PER_MINUTE });
+      return event ? [{ topic: EVENTS_TOPIC, ...event }] : [];
+    };
+    return [...tasks, this.malformedReports.task(report)];
   }
+}
+
+/** Calls `ask` when its result is needed for the first time, and again after a failure. */
+function once<T>(ask: () => Promise<T>): () => Promise<T> {
+  let asking: Promise<T> | undefined;
+  return () =>
+    (asking ??= ask().catch((error: unknown) => {
+      asking = undefined;
+      throw error;
+    }));
 }
 
 const REMEMBERED = 20_000;

@@ -106,12 +106,15 @@ const SENT_TOGETHER = 500;
 /** The bytes of records that are made and sent at a time: the runs of a large event, with a copy of it for each source, do not fit into memory together. */
 const SENT_BYTES = 2 * 1024 * 1024;
 
+/** Records, which are made when they are sent if they are not an array; or what makes them then, and again if it throws. */
+type RecordsToSend = Iterable<OutgoingRecord> | (() => Promise<OutgoingRecord[]>);
+
 /**
  * Tasks that send records, in one lane and in their order. The first task of the lane sends the records of all tasks that wait behind it, too, which costs
  * nothing because they are sent in one request anyway.
  */
 export class SendLane {
-  private readonly waiting = new Map<Task, Iterable<OutgoingRecord>>();
+  private readonly waiting = new Map<Task, RecordsToSend>();
 
   /** onEmpty: called when no task is left. */
   constructor(
@@ -120,11 +123,8 @@ export class SendLane {
     private readonly onEmpty = () => {},
   ) {}
 
-  /**
-   * Its `run` resolves when Kafka has stored the records. If it throws, they are sent again with the next call.
-   * @param records are made when they are sent, if they are not an array
-   */
-  task(records: Iterable<OutgoingRecord>): Task {
+  /** Its `run` resolves when Kafka has stored the records. If it throws, they are sent again with the next call. */
+  task(records: RecordsToSend): Task {
     const task: Task = { lane: this.lane, run: () => this.send(task), drop: () => this.remove(task) };
     this.waiting.set(task, records);
     return task;
@@ -140,7 +140,8 @@ export class SendLane {
       // another process may send the others
       if (task.isOwn?.() ?? true) sent.set(task, others);
     }
-    for (const portion of portions(sent.values())) await Promise.all(shares(portion).map((share) => this.publisher.send(share)));
+    const made = await Promise.all([...sent.values()].map((each) => (typeof each === 'function' ? each() : each)));
+    for (const portion of portions(made)) await Promise.all(shares(portion).map((share) => this.publisher.send(share)));
     for (const task of sent.keys()) this.remove(task);
   }
 
