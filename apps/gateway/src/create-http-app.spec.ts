@@ -391,6 +391,17 @@ describe('the HTTP side of the gateway', () => {
       expect(messages.requests).toHaveLength(status === 200 ? 1 : 0);
     });
 
+    it.each([
+      ['in Latin-1', Buffer.from('{"component_code":"\xe9"}', 'latin1')],
+      ['in UTF-16', Buffer.from('\uFEFF{"component_code":"x"}', 'utf16le')],
+      ['with a truncated character', Buffer.from('{"component_code":"é"}').subarray(0, -3)],
+    ])('%s is refused, because it is not UTF-8', async (_, payload) => {
+      const headers = { ...KEY, 'content-type': 'application/json' };
+      const response = await app.inject({ method: 'POST', url: '/v1/sources', headers, payload });
+      expect([response.statusCode, response.json().detail]).toEqual([400, 'the body is not UTF-8']);
+      expect(messages.requests).toEqual([]);
+    });
+
     it('counts as absent when it is empty, regardless of its type', async () => {
       for (const type of ['application/json', 'application/json-seq', 'text/plain'])
         expect((await send('POST', `/v1/sources/${SOURCE}/run`, { body: ' ', headers: { 'content-type': type } })).status).toBe(202);

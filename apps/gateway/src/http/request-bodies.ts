@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Invalid, jsonParts, MAX_JSON_DEPTH, nestsTooDeeply, type SluiceError } from '#contracts';
 import { scopeProblem } from './scopes.js';
@@ -50,6 +51,8 @@ export function readJsonBodies(fastify: FastifyInstance): void {
     // refused later, before the handler runs
     if (scopeProblem(request) !== null) return done(null, undefined);
     try {
+      // decoding has replaced other bytes by U+FFFD
+      if (!isUtf8(bytes)) throw new Invalid('the body is not UTF-8');
       done(null, jsonObject(text));
     } catch (error) {
       done(error as SluiceError);
