@@ -16,6 +16,6 @@ export default {
     },
   },
   async run(request) {
-    this.$emit(this.bodyOnly ? (request.body ?? null) : request, { summary: `${request.method} ${request.path}` });
+    this.$emit(this.bodyOnly ? (request.bodyRaw === '' ? null : (request.body ?? null)) : request, { summary: `${request.method} ${request.path}` });
   },
 };

@@ -21,7 +21,12 @@ describe('the event of an HTTP request', () => {
     ['application/x-www-form-urlencoded', 'a=1&b=x%20y&b=z', { a: '1', b: ['x y', 'z'] }],
     ['text/plain', 'hello', 'hello'],
     [undefined, 'hello', 'hello'],
-    ['application/json', '', undefined],
+    ['application/json', '\uFEFF{"a":1}', { a: 1 }],
+    ['application/json', '\uFEFF{broken', '\uFEFF{broken'],
+    ['application/json', '', ''],
+    ['application/x-www-form-urlencoded', '', ''],
+    ['multipart/form-data; boundary=X', '', ''],
+    [undefined, '', ''],
     ['multipart/form-data; boundary=X', '--X\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--X--\r\n', { a: '1' }],
     ['multipart/form-data', 'nonsense', 'nonsense'],
     ['application/json', deep, deep],
@@ -49,6 +54,10 @@ describe('the event of an HTTP request', () => {
   });
   it('shows a binary body in base64', () => {
     expect(event('application/octet-stream', Buffer.from([0xff, 0xfe]))).toMatchObject({ bodyRaw: '//4=', bodyBase64: true });
+  });
+  it.each(['application/json', 'application/x-www-form-urlencoded'])('does not parse the base64 of binary %s', (type) => {
+    const bytes = Buffer.from('true', 'base64');
+    expect(event(type, bytes)).toMatchObject({ bodyRaw: 'true', bodyBase64: true, body: 'true' });
   });
 
   it('has JSON parsed that is nested no deeper than an event may be', () => {

@@ -8,7 +8,7 @@ export interface HttpBody {
   /** As text; if it is not UTF-8, in base64 with `bodyBase64: true` */
   bodyRaw: string;
   bodyBase64?: true;
-  /** Parsed, if it is JSON (nested no deeper than an event may be), urlencoded or multipart; otherwise the text */
+  /** Parsed, if it is JSON (nested no deeper than an event may be), urlencoded or multipart; otherwise `bodyRaw` */
   body: unknown;
 }
 
@@ -18,18 +18,19 @@ const deepestBody = 199;
 /** Both ends use this: the runtime for small bodies, and the guest for large ones. */
 export function readHttpBody(contentType: string, bytes: Buffer): HttpBody {
   const raw = rawHttpBody(bytes);
-  return { ...raw, body: parseBody(contentType, bytes, raw.bodyRaw) };
+  return { ...raw, body: parseBody(contentType, bytes, raw) };
 }
 
 export const rawHttpBody = (bytes: Buffer): Omit<HttpBody, 'body'> =>
   isUtf8(bytes) ? { bodyRaw: bytes.toString('utf8') } : { bodyRaw: bytes.toString('base64'), bodyBase64: true };
 
-function parseBody(contentType: string, bytes: Buffer, text: string): unknown {
+function parseBody(contentType: string, bytes: Buffer, { bodyRaw: text, bodyBase64 }: Omit<HttpBody, 'body'>): unknown {
   const type = contentType.toLowerCase().split(';', 1)[0]!.trim();
-  if (bytes.length === 0) return undefined;
+  if (bytes.length === 0) return '';
+  if (type === 'multipart/form-data') return multipartFields(contentType, bytes) ?? text;
+  if (bodyBase64) return text;
   if (/^application\/(?:[\w.-]+\+)?json$/.test(type)) return parseJson(text);
   if (type === 'application/x-www-form-urlencoded') return parseFields(text);
-  if (type === 'multipart/form-data') return multipartFields(contentType, bytes) ?? text;
   return text;
 }
 
@@ -37,7 +38,8 @@ function parseBody(contentType: string, bytes: Buffer, text: string): unknown {
 function parseJson(text: string): unknown {
   if (depthOf(text) > deepestBody) return text;
   try {
-    return JSON.parse(text) as unknown;
+    // without its byte order mark (RFC 8259, 8.1)
+    return JSON.parse(text.replace(/^\uFEFF/, '')) as unknown;
   } catch {
     return text;
   }
