@@ -16,6 +16,8 @@ export default {
     },
   },
   async run(request) {
-    this.$emit(this.bodyOnly ? (request.bodyRaw === '' ? null : (request.body ?? null)) : request, { summary: `${request.method} ${request.path}` });
+    this.$emit(this.bodyOnly ? (request.bodyRaw === '' ? null : (request.body ?? null)) : request, {
+      summary: `${request.method} ${request.path}`,
+    });
   },
 };

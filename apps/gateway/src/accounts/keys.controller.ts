@@ -49,7 +49,8 @@ export class KeysController {
   @ApiOperation({
     operationId: 'deleteKey',
     summary: 'Revoke an API key',
-    description: 'It stops working at once, also if it is the one that authenticates this request.',
+    description:
+      'It stops working at once, also if it is the one that authenticates this request. Live streams that it has opened end within 15 seconds.',
   })
   @RespondsNoContent(204, 'The key has been revoked.')
   @Problems(404)

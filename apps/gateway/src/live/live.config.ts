@@ -7,7 +7,8 @@ export class LiveConfig extends Config({
     fallback: 15_000,
     min: 10,
     max: 600_000,
-    description: 'Milliseconds between two comments on a live stream, which keep proxies from closing it.',
+    description:
+      'Milliseconds between two comments on a live stream, which keep proxies from closing it. A stream whose API key was revoked ends at the next one.',
   }),
   maxPerAccount: integer('SLUICE_SSE_STREAMS_PER_ACCOUNT', {
     fallback: 2_000,

@@ -129,7 +129,7 @@ describe('the receivers of the registry', () => {
   const sourceOf = async (key: string, props: Record<string, unknown>): Promise<PlayedSource> => {
     const code = readFileSync(join(process.cwd(), 'components', `${key}.mjs`), 'utf8');
     const description = await sandbox.inspect(componentOf(code));
-    expect(description).toMatchObject({ key, dedupe: 'unique', has_run: true });
+    expect(description).toMatchObject({ key, has_run: true });
     expect(description.warnings).toBeUndefined();
     return new PlayedSource(sandbox, code, description, props);
   };
@@ -201,6 +201,14 @@ describe('the receivers of the registry', () => {
     const send = (body: string) => source.request({ body, headers: { 'content-type': 'text/plain', 'x-hub-signature-256': signature } });
     expect((await send('Hello, World!')).reply?.status).toBe(200);
     expect((await send('Hello, World?')).reply?.status).toBe(401);
+  });
+
+  it('emits what an HTTP request has: the request, or its body alone, which is null if there is none', async () => {
+    const [whole, bodyOnly] = [await sourceOf('http-request', {}), await sourceOf('http-request', { bodyOnly: true })];
+    const head = { method: 'GET', path: '/', query: {}, headers: {} };
+    expect(eventsOf(await whole.request({ method: 'GET' }))).toEqual([{ ...head, bodyRaw: '', body: '' }]);
+    expect(eventsOf(await bodyOnly.request({ method: 'GET' }))).toEqual([null]);
+    expect(eventsOf(await bodyOnly.request({ body: { a: 1 } }))).toEqual([{ a: 1 }]);
   });
 
   it('verifies the signature of a body that is not UTF-8', async () => {
