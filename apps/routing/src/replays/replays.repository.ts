@@ -75,7 +75,9 @@ const KEPT_MS = 30 * 24 * 3_600_000;
 
 /** Cancels the running replays from a deleted emitter, or to a deleted listener. Last in a long transaction: the replica that works on one waits for it. */
 export async function cancelReplaysOf(transaction: Transaction, id: EmitterId | ListenerId): Promise<void> {
-  await transaction.query(`UPDATE replay SET status = 'cancelled' WHERE status = 'running' AND (emitter_id = $1 OR listener_id = $1)`, [id]);
+  await transaction.query(`UPDATE replay SET status = 'cancelled' WHERE status = 'running' AND (emitter_id = $1 OR listener_id = $1)`, [
+    id,
+  ]);
 }
 
 @Injectable()

@@ -92,7 +92,8 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     if (!this.beginSpill(webhookId)) return;
     if (!breaker) return this.wake(webhookId);
     const backlog = this.backlogs.get(webhookId);
-    if (!backlog) this.backlogs.set(webhookId, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0, leaseId: null, leasedUntil: 0, wakes: 0 });
+    if (!backlog)
+      this.backlogs.set(webhookId, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0, leaseId: null, leasedUntil: 0, wakes: 0 });
     else if (backlog.failedProbes === null) Object.assign(backlog, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0 });
   }
 
