@@ -11,6 +11,18 @@ describe('rawUrl', () => {
   ])('of %s', (url, raw) => expect(rawUrl(new URL(url)).href).toBe(raw));
 });
 
+it('refuses code that is not UTF-8', async () => {
+  const server = createServer((socket) => {
+    socket.once('data', () => socket.end(Buffer.from('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n// \xe9', 'latin1')));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const fetcher = new CodeFetcher(Object.assign(CatalogConfig.read({}), { allowPrivateHosts: '127.0.0.1' }));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.mjs`;
+  await expect(fetcher.fetch(url)).rejects.toThrow('component_url is not UTF-8');
+  await fetcher.onApplicationShutdown();
+  server.close();
+});
+
 describe('a server that sends without end', () => {
   it.each([
     ['informational responses', '', 'HTTP/1.1 103 Early Hints\r\n\r\n', 'too many informational responses'],

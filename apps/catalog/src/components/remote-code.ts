@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { type Agent, request } from 'undici';
 import { bundleComponent, Invalid, type UserId } from '#contracts';
@@ -70,7 +71,9 @@ export class CodeFetcher implements OnApplicationShutdown {
           if (size > this.config.maxCodeBytes) throw refuse(`has more than ${this.config.maxCodeBytes} bytes`);
           chunks.push(chunk);
         }
-        return { code: Buffer.concat(chunks).toString('utf8'), url };
+        const bytes = Buffer.concat(chunks);
+        if (!isUtf8(bytes)) throw refuse('is not UTF-8');
+        return { code: bytes.toString('utf8'), url };
       }
       throw refuse(`redirects more than ${MAX_REDIRECTS} times`);
     } catch (error) {

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { Controller, Inject } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { isId, type UserId, type WorkflowId, WORKFLOWS_TOPIC } from '#contracts';
@@ -40,6 +41,7 @@ type WorkflowRecord = { id: WorkflowId; ownerId: UserId; name: string; active: b
 export function readWorkflowRecord(key: string | null, value: Buffer | null): WorkflowRecord {
   if (!isId('workflow', key)) return 'the key is not the id of a workflow';
   if (value === null || value.length === 0) return { id: key, removed: true };
+  if (!isUtf8(value)) return 'the value is not UTF-8';
   let parsed: unknown;
   try {
     parsed = JSON.parse(value.toString('utf8'));
