@@ -2,6 +2,7 @@ import type { EmitterId, EventDeletion } from '#contracts';
 import { STREAM_ATTRIBUTE } from './cloud-event.js';
 import { comparePlaces, eventIdOf, type EventPlace, parseEventId } from './event-id.js';
 import type { EventLogRecord, EventToProduce } from './event-record.js';
+import { checkJson } from './json-text.js';
 import { coversStream, type Stream } from './streams.js';
 
 /** A deletion of a range of events, both bounds inclusive. It is a record of the topic, so its position decides which events it covers. */
@@ -57,8 +58,14 @@ export const isSigned = (record: EventLogRecord, emitterId: EmitterId, signer: P
 export const isDeletion = (record: EventLogRecord): boolean =>
   record.header('ce_type') === DELETE_TYPE && record.header(`ce_${STREAM_ATTRIBUTE}`) === undefined;
 
+/** A deletion has two event ids and a stream: more bytes are not parsed. */
+const MAX_DELETION_BYTES = 4096;
+
 /** Reads the value of such a record; null if it does not name a range of event ids. */
-export function readDeletion(origin: Pick<DeletedRange, 'place' | 'emitterId'>, value: unknown): DeletedRange | null {
+export function readDeletion(origin: Pick<DeletedRange, 'place' | 'emitterId'>, json: Buffer): DeletedRange | null {
+  if (json.length > MAX_DELETION_BYTES) return null;
+  checkJson(json);
+  const value: unknown = JSON.parse(json.toString('utf8'));
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
   const range = value as { start_id?: string; end_id?: string; stream?: unknown };
   if (range.stream !== undefined && (typeof range.stream !== 'string' || range.stream.includes('\0'))) return null;

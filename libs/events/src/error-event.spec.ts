@@ -1,6 +1,6 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { MAX_JSON_DEPTH, nestsTooDeeply } from '#contracts';
-import { errorEventJson, originalEvent, originalValue } from './error-event.js';
+import { errorEventJson, isErrorEvent, originalEvent, originalValue, readErrorEvent } from './error-event.js';
 
 const errorText = (event: unknown): string =>
   errorEventJson({ code: 'c', message: 'm', stack: 's', ts: 't', originalEvent: event, context: { id: 'i' } }).toString();
@@ -38,5 +38,34 @@ it.each([
   [Buffer.alloc(100_000), { $truncated: true }],
   [Buffer.from(nested(MAX_JSON_DEPTH)), { $truncated: true }],
 ])('originalValue returns what an error can contain of a record that is not an event: case %#', (value, shown) => {
-  expect(originalValue(value)).toEqual(shown);
+  expect((errorOf(originalValue(value)) as { original_event: unknown }).original_event).toEqual(shown);
+});
+
+it.each([
+  ['{"error":{"code":"E","message":"m"}}', 'E', 'm'],
+  ['{"error":{"name":"TypeError","stack":"TypeError: x\\n at y"}}', 'TypeError', 'TypeError: x'],
+  ['{"code":"E","message":"m","error":null}', 'E', 'm'],
+  ['{ "error" : "it \\u0062roke" }', 'Error', 'it broke'],
+  ['"text"', 'Error', 'text'],
+  ['{"error":{"code":"","message":1}}', 'Error', '{"error":{"code":"","message":1}}'],
+  ['[1,2]', 'Error', '[1,2]'],
+  ['{"error":{"code":"A","c\\u006fde":"B","message":"\\"}{"}}', 'B', '"}{'],
+  [`["${'ü'.repeat(600)}"]`, 'Error', `["${'ü'.repeat(498)}`],
+])('an event on $errors is read without being parsed: %s', (text, code, message) => {
+  const json = Buffer.from(text);
+  expect(readErrorEvent(json)).toEqual({ code, message });
+  const parse = jest.spyOn(JSON, 'parse');
+  isErrorEvent({ stream: '$errors', json: Buffer.from('{"error":{"code":"X"},"a":{}}') }, 'X');
+  expect(parse).not.toHaveBeenCalled();
+  parse.mockRestore();
+});
+
+it.each([
+  ['{"error":{"code":"X"}}', '$errors', true],
+  ['{"error":{"code":"Y"}}', '$errors', false],
+  ['{"code":"X"}', '$errors', false],
+  ['null', '$errors', false],
+  ['{"error":{"code":"X"}}', '', false],
+])('the event %s of the stream %j is the error X: %j', (json, stream, is) => {
+  expect(isErrorEvent({ stream, json: Buffer.from(json) }, 'X')).toBe(is);
 });

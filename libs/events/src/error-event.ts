@@ -1,5 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { type EmitterId, jsonNestsTooDeeply, MAX_JSON_DEPTH, nestsTooDeeply, storableText, type UserId } from '#contracts';
+import { type EmitterId, jsonNestsTooDeeply, MAX_JSON_DEPTH, storableText, type UserId } from '#contracts';
+import { memberOf, textOf } from './json-scan.js';
+import { checkJson, NotJson, TooMuchJson } from './json-text.js';
 import { ERRORS_STREAM, type Stream } from './streams.js';
 
 /** An error as the stream `$errors` shows it. */
@@ -90,37 +92,35 @@ export function originalValue(value: Buffer | null): unknown {
   if (value === null) return null;
   if (value.length > MAX_ORIGINAL_BYTES) return TRUNCATED;
   if (!isUtf8(value)) return bounded({ data_base64: value.toString('base64') });
-  const text = value.toString('utf8');
   try {
-    const event: unknown = JSON.parse(text);
-    return nestsTooDeeply(event, MAX_JSON_DEPTH - 1) ? TRUNCATED : bounded(event);
-  } catch {
-    return bounded(text);
+    checkJson(value, MAX_JSON_DEPTH - 1);
+    return new JsonText(value.toString('utf8'));
+  } catch (error) {
+    if (!(error instanceof NotJson)) throw error;
+    return error instanceof TooMuchJson ? TRUNCATED : bounded(value.toString('utf8'));
   }
 }
 
-/** Serializing can lengthen a value: 1e20 becomes 21 digits. */
+/** Serializing can lengthen a value: a control character takes six bytes. */
 const bounded = (value: unknown): unknown => (Buffer.byteLength(JSON.stringify(value)) > MAX_ORIGINAL_BYTES ? TRUNCATED : value);
 
 /** Whether an event is on `$errors` and has this code. */
 export const isErrorEvent = ({ stream, json }: { stream: Stream; json: Buffer }, code: string): boolean =>
-  stream === ERRORS_STREAM && memberOf(memberOf(JSON.parse(json.toString('utf8')), 'error'), 'code') === code;
+  stream === ERRORS_STREAM && textOf(memberOf(memberOf(json, 'error'), 'code')) === code;
 
 const MESSAGE_LENGTH = 500;
 const CODE_LENGTH = 128;
+/** A character of a string takes at most three bytes of UTF-8. */
+const MESSAGE_BYTES = 3 * MESSAGE_LENGTH;
 
-/** The code and the message of an event on `$errors`. A producer outside may have emitted any JSON value there. */
+/** The code and the message of an event on `$errors`. A producer outside may have emitted any JSON value there, so it is not parsed. */
 export function readErrorEvent(json: Buffer): { code: string; message: string } {
-  const event: unknown = JSON.parse(json.toString('utf8'));
-  const error = memberOf(event, 'error') ?? event;
-  const text = (name: string): string | undefined => {
-    const value = memberOf(error, name);
-    return typeof value === 'string' && value !== '' ? value : undefined;
-  };
-  const message = text('message') ?? text('stack')?.split('\n')[0] ?? (typeof error === 'string' ? error : JSON.stringify(event));
+  const member = memberOf(json, 'error');
+  const error = member === undefined || member.equals(NULL) ? json : member;
+  const text = (name: string): string | undefined => textOf(memberOf(error, name)) || undefined;
+  const message = text('message') ?? text('stack')?.split('\n', 1)[0] ?? textOf(error) ?? json.toString('utf8', 0, MESSAGE_BYTES);
   const code = text('code') ?? text('name') ?? 'Error';
   return { code: storableText(code.slice(0, CODE_LENGTH)), message: storableText(message.slice(0, MESSAGE_LENGTH)) };
 }
 
-const memberOf = (value: unknown, name: string): unknown =>
-  value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
+const NULL = Buffer.from('null');

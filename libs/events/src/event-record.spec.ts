@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import { SecretBox } from '#secrets';
 import { deletionRecord } from './deletions.js';
@@ -217,7 +217,29 @@ describe('a record of the topic events', () => {
         headers: { 'content-type': 'application/cloudevents+json' },
       },
     ],
+    [
+      'a structured CloudEvent with more than 128 members',
+      {
+        key: 'dc_1',
+        value: Buffer.from(`{"data":1${',"x":1'.repeat(128)}}`),
+        headers: { 'content-type': 'application/cloudevents+json' },
+      },
+    ],
+    ['a deletion of more than 4 KiB', { key: 'dc_1', value: Buffer.from(`{"x":"${'x'.repeat(4096)}"}`), headers: { ce_type: '$delete' } }],
     ['a deletion with an invalid event id', { key: 'dc_1', value: Buffer.from('{"start_id":"x"}'), headers: { ce_type: '$delete' } }],
   ];
+  it('is not parsed, however it is written', () => {
+    const parse = jest.spyOn(JSON, 'parse');
+    const json = JSON.stringify({ a: [1, { b: 'c' }] });
+    read({ key: 'dc_1', value: json });
+    const structured = {
+      key: null,
+      value: `{"source":"dc_1","data":${json}}`,
+      headers: { 'content-type': 'application/cloudevents+json' },
+    };
+    expect(read(structured)).toMatchObject({ kind: 'event', emitterId: 'dc_1', json: Buffer.from(json) });
+    expect(parse).not.toHaveBeenCalled();
+    parse.mockRestore();
+  });
   it.each(malformed)('is malformed with %s', (_, produced) => expect(read(produced)).toMatchObject({ kind: 'malformed', place }));
 });

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { type EmitterId, isEmitterId, ksuid, MAX_JSON_DEPTH, nestsTooDeeply, storableText } from '#contracts';
+import { type EmitterId, isEmitterId, ksuid, storableText } from '#contracts';
 import {
   attributesProblem,
   type EventContext,
@@ -11,7 +11,8 @@ import {
 } from './cloud-event.js';
 import { type DeletedRange, type DeletionSigner, isDeletion, isSigned, readDeletion } from './deletions.js';
 import { MAX_EMIT_ID_LENGTH, MAX_EVENT_BYTES } from './event-limits.js';
-import { structuredAttributes, structuredTexts } from './structured-event.js';
+import { checkJson, NotJson, TooMuchJson } from './json-text.js';
+import { structuredAttributes, structuredEvent } from './structured-event.js';
 import { ceTypeOf, DEFAULT_STREAM, emittedStreamProblem, type Stream, streamOf, WAITING_STREAM } from './streams.js';
 import { type EventPlace, eventPlace } from './event-id.js';
 
@@ -161,10 +162,11 @@ export const emitterOf = (record: EventLogRecord): string | undefined =>
 function structuredSource(record: EventLogRecord): string | undefined {
   if (!record.value || !isStructured(record.header('content-type'))) return undefined;
   try {
-    const source: unknown = (JSON.parse(record.value.toString('utf8')) as { source?: unknown } | null)?.source;
-    return typeof source === 'string' ? source : undefined;
-  } catch {
-    return undefined;
+    const source = structuredEvent(record.value)?.members.get('source');
+    return source?.kind === 'string' ? source.text : undefined;
+  } catch (error) {
+    if (error instanceof NotJson) return undefined;
+    throw error;
   }
 }
 
@@ -177,21 +179,18 @@ type Origin = Pick<EmittedEvent, 'place' | 'emitterId'>;
 function readValue(record: EventLogRecord, origin: Origin, maxBytes: number): EmittedEvent | DeletedRange | string {
   if (record.value === null) return 'the record has no value';
   if (!isUtf8(record.value)) return 'the value is not UTF-8';
-  let value: unknown;
   try {
-    value = JSON.parse(record.value.toString('utf8'));
+    if (isDeletion(record)) return readDeletion(origin, record.value) ?? 'the deletion does not name a range of event ids';
+    const cloudEvent = cloudEventOf(record, record.value);
+    if (cloudEvent === null) return 'the value is not a CloudEvent';
+    const { json, attributes } = cloudEvent;
+    if (json.length > maxBytes) return `the event has ${json.length} bytes of JSON; the limit is ${maxBytes}`;
+    return readEvent(record, origin, json, attributes);
   } catch (error) {
-    return `the value is not JSON: ${(error as Error).message}`;
+    if (error instanceof TooMuchJson) return error.message;
+    if (error instanceof NotJson) return `the value is not JSON: ${error.message}`;
+    throw error;
   }
-  if (isDeletion(record)) return readDeletion(origin, value) ?? 'the deletion does not name a range of event ids';
-  const cloudEvent = cloudEventOf(record, record.value, value);
-  if (cloudEvent === null) return 'the value is not a CloudEvent';
-  // a level takes two bytes at least: most events are too short to be looked through
-  if (record.value.length > 2 * MAX_JSON_DEPTH && nestsTooDeeply(cloudEvent.data))
-    return `the event is nested deeper than ${MAX_JSON_DEPTH} levels`;
-  const json = cloudEvent.text;
-  if (json.length > maxBytes) return `the event has ${json.length} bytes of JSON; the limit is ${maxBytes}`;
-  return readEvent(record, origin, json, cloudEvent.attributes);
 }
 
 /** A string is the reason why the record is malformed. */
@@ -237,18 +236,18 @@ function placeEmitId(record: EventLogRecord): string {
 
 type Attributes = Record<string, string>;
 
-/** An event's data with its text, and its attributes. */
+/** The JSON of an event, and its attributes. */
 interface CloudEvent {
-  data: unknown;
-  text: Buffer;
+  json: Buffer;
   attributes: Attributes;
 }
 
-/** value: the parsed text. null: in structured mode, it is not a CloudEvent. */
-function cloudEventOf(record: EventLogRecord, text: Buffer, value: unknown): CloudEvent | null {
+/** null: in structured mode, it is not a CloudEvent. @throws NotJson */
+function cloudEventOf(record: EventLogRecord, value: Buffer): CloudEvent | null {
   const contentType = record.header('content-type');
-  if (isStructured(contentType)) return structuredEvent(text, value);
-  return { data: value, text, attributes: binaryAttributes(record, contentType) };
+  if (isStructured(contentType)) return structuredCloudEvent(value);
+  checkJson(value);
+  return { json: value, attributes: binaryAttributes(record, contentType) };
 }
 
 function binaryAttributes(record: EventLogRecord, contentType: string | undefined): Record<string, string> {
@@ -262,33 +261,30 @@ function binaryAttributes(record: EventLogRecord, contentType: string | undefine
   return attributes;
 }
 
-function structuredEvent(json: Buffer, value: unknown): CloudEvent | null {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
-  const { data_base64, ...members } = value as Record<string, unknown>;
-  const texts = structuredTexts(json);
-  const attributes = structuredAttributes(members, texts);
-  if (texts.data) return { data: members.data, text: texts.data, attributes };
-  if (data_base64 === undefined || data_base64 === null) {
-    return typeof members.specversion === 'string' ? { data: null, text: Buffer.from('null'), attributes } : null;
-  }
-  if (typeof data_base64 !== 'string') return null;
-  const text = Buffer.from(data_base64, 'base64');
-  const data = isUtf8(text) ? parsed(text) : undefined;
-  if (data !== undefined) return { data, text, attributes };
+function structuredCloudEvent(value: Buffer): CloudEvent | null {
+  const event = structuredEvent(value);
+  if (event === null) return null;
+  const attributes = structuredAttributes(event);
+  if (event.data) return { json: event.data, attributes };
+  const base64 = event.members.get('data_base64');
+  if (base64 === undefined || base64.kind === 'null')
+    return event.members.get('specversion')?.kind === 'string' ? { json: Buffer.from('null'), attributes } : null;
+  if (base64.kind !== 'string') return null;
+  const bytes = Buffer.from(base64.text, 'base64');
+  if (isJson(bytes)) return { json: bytes, attributes };
   // bytes that are not JSON: the event is their base64, as when it is published over HTTP
-  return {
-    data: data_base64,
-    text: Buffer.from(JSON.stringify(data_base64)),
-    attributes: { ...attributes, datacontentencoding: 'base64' },
-  };
+  return { json: Buffer.from(JSON.stringify(base64.text)), attributes: { ...attributes, datacontentencoding: 'base64' } };
 }
 
-/** undefined: it is not JSON. */
-function parsed(text: Buffer): unknown {
+/** @throws TooMuchJson */
+function isJson(bytes: Buffer): boolean {
+  if (!isUtf8(bytes)) return false;
   try {
-    return JSON.parse(text.toString('utf8'));
-  } catch {
-    return undefined;
+    checkJson(bytes);
+    return true;
+  } catch (error) {
+    if (error instanceof TooMuchJson || !(error instanceof NotJson)) throw error;
+    return false;
   }
 }
 

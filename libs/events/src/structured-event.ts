@@ -1,78 +1,90 @@
+import { MAX_JSON_DEPTH } from '#contracts';
 import { isAttributeName } from './cloud-event.js';
-import { CODE, endOfValue, next, skipSpace } from './json-scan.js';
+import { CODE, decoded, skipSpace } from './json-scan.js';
+import { endOfJson, endOfString, NotJson, startOfValue, TooMuchJson } from './json-text.js';
 
-/**
- * The texts of those members of a structured CloudEvent that parsing and serializing would change: 1.0 would become 1, 1e400 null, and
- * 12345678901234567890 would lose digits.
- */
-export interface SourceTexts {
-  /** The JSON of `data`; undefined if there is none. */
+/** A CloudEvent in structured mode. Its members are found by scanning: parsing its data can take a hundred times as long. */
+export interface StructuredEvent {
+  /** The JSON of `data`, byte for byte; undefined if there is none. */
   data?: Buffer;
-  /** The members that are numbers, by name. */
-  numbers: Map<string, string>;
+  /** The other members, by name. Of several with the same name, the last one counts, as in `JSON.parse`. */
+  members: Map<string, Member>;
 }
 
-/** The texts of a structured CloudEvent; none if the JSON is not an object. @param json valid JSON */
-export const structuredTexts = (json: Buffer): SourceTexts => textsAt(json, skipSpace(json, 0)).texts;
+/** `text`: of a string its characters, of a number its digits as they were written: 1.0 is not 1, and 12345678901234567890 keeps its digits. */
+export interface Member {
+  kind: 'string' | 'number' | 'boolean' | 'null' | 'nested';
+  text: string;
+}
 
-/** The texts of each event of a batch. @param json a valid JSON array */
-export function batchTexts(json: Buffer): SourceTexts[] {
-  const batch: SourceTexts[] = [];
-  for (let at = skipSpace(json, skipSpace(json, 0) + 1); json[at] !== CODE.closeArray;) {
-    const { texts, end } = textsAt(json, at);
-    batch.push(texts);
-    at = next(json, end);
+/** Twice as many as an event may have attributes: each costs time, also if it is repeated or null. */
+const MAX_MEMBERS = 128;
+
+/** Reads a JSON text: null if it is not an object. @throws NotJson */
+export function structuredEvent(json: Buffer): StructuredEvent | null {
+  const { event, end } = eventAt(json, skipSpace(json, 0));
+  const rest = skipSpace(json, end);
+  if (rest < json.length) throw new NotJson(`more than one value: the second one is at byte ${rest}`);
+  return event;
+}
+
+/** Whether a JSON text can only be an array. */
+export const beginsArray = (json: Buffer): boolean => json[skipSpace(json, 0)] === CODE.openArray;
+
+/** Reads the elements of a JSON array, each when it is needed: null if it is not an object. @throws NotJson */
+export function* eventsOfBatch(json: Buffer): Generator<StructuredEvent | null, void> {
+  let at = skipSpace(json, skipSpace(json, 0) + 1);
+  if (json[at] !== CODE.closeArray) {
+    for (;;) {
+      const { event, end } = eventAt(json, at);
+      yield event;
+      at = skipSpace(json, end);
+      if (json[at] !== CODE.comma) break;
+      at = skipSpace(json, at + 1);
+    }
   }
-  return batch;
+  if (json[at] !== CODE.closeArray) throw new NotJson(`a comma is missing at byte ${at}`);
+  const rest = skipSpace(json, at + 1);
+  if (rest < json.length) throw new NotJson(`more than one value: the second one is at byte ${rest}`);
 }
 
-function textsAt(json: Buffer, start: number): { texts: SourceTexts; end: number } {
-  const texts: SourceTexts = { numbers: new Map() };
-  if (json[start] !== CODE.openObject) return { texts, end: valueEnd(json, start) };
+function eventAt(json: Buffer, start: number): { event: StructuredEvent | null; end: number } {
+  if (json[start] !== CODE.openObject) return { event: null, end: endOfJson(json, start) };
+  const event: StructuredEvent = { members: new Map() };
   let at = skipSpace(json, start + 1);
-  // the last of several members with the same name counts, as in JSON.parse
-  while (json[at] === CODE.quote) {
-    const keyEnd = valueEnd(json, at);
-    const valueStart = skipSpace(json, skipSpace(json, keyEnd) + 1);
-    const end = valueEnd(json, valueStart);
-    if (isNumber(json[valueStart])) texts.numbers.set(keyAt(json, at, keyEnd), json.toString('latin1', valueStart, end));
-    if (isData(json, at, keyEnd)) texts.data = json.subarray(valueStart, end);
-    at = next(json, end);
+  if (json[at] === CODE.closeObject) return { event, end: at + 1 };
+  for (let count = 1; ; count++) {
+    if (json[at] !== CODE.quote) throw new NotJson(`a name is missing at byte ${at}`);
+    if (count > MAX_MEMBERS) throw new TooMuchJson(`the event has more than ${MAX_MEMBERS} members`);
+    const nameEnd = endOfString(json, at);
+    const valueStart = startOfValue(json, nameEnd);
+    const end = endOfJson(json, valueStart, MAX_JSON_DEPTH);
+    const name = decoded(json, at, nameEnd);
+    if (name === 'data') event.data = json.subarray(valueStart, end);
+    else event.members.set(name, memberAt(json, valueStart, end));
+    at = skipSpace(json, end);
+    if (json[at] === CODE.closeObject) return { event, end: at + 1 };
+    if (json[at] !== CODE.comma) throw new NotJson(`a comma is missing at byte ${at}`);
+    at = skipSpace(json, at + 1);
   }
-  return { texts, end: at + 1 };
 }
 
-const valueEnd = (json: Buffer, start: number): number => endOfValue(json, start, json.length) ?? json.length;
-
-const keyAt = (json: Buffer, start: number, end: number): string => JSON.parse(json.toString('utf8', start, end)) as string;
-
-/** A key without escapes is not decoded. */
-const isData = (json: Buffer, start: number, end: number): boolean =>
-  matches(json, start, end, DATA) || (isEscaped(json, start, end) && keyAt(json, start, end) === 'data');
-
-const DATA = Buffer.from('"data"');
-
-function matches(json: Buffer, start: number, end: number, key: Buffer): boolean {
-  if (end - start !== key.length) return false;
-  for (let n = 0; n < key.length; n++) if (json[start + n] !== key[n]) return false;
-  return true;
+function memberAt(json: Buffer, start: number, end: number): Member {
+  const code = json[start]!;
+  if (code === CODE.quote) return { kind: 'string', text: decoded(json, start, end) };
+  if (code === CODE.openObject || code === CODE.openArray) return { kind: 'nested', text: '' };
+  const text = json.toString('latin1', start, end);
+  if (text === 'null') return { kind: 'null', text };
+  return { kind: text === 'true' || text === 'false' ? 'boolean' : 'number', text };
 }
 
-function isEscaped(json: Buffer, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) if (json[at] === CODE.backslash) return true;
-  return false;
-}
-
-const isNumber = (code = 0): boolean => code === CODE.minus || (code >= CODE.zero && code <= CODE.nine);
-
-/** The attributes among the members of a structured CloudEvent; those that can be none are left out. Numbers are as they were written. */
-export function structuredAttributes(members: Readonly<Record<string, unknown>>, { numbers }: SourceTexts): Record<string, string> {
+/** The attributes among the members of a structured CloudEvent; those that can be none are left out. */
+export function structuredAttributes({ members }: StructuredEvent): Record<string, string> {
   const attributes: Record<string, string> = {};
-  for (const [name, value] of Object.entries(members)) {
-    if (name === 'data' || !isAttributeName(name) || !['string', 'number', 'boolean'].includes(typeof value)) continue;
-    const text = typeof value === 'number' ? numbers.get(name) : undefined;
+  for (const [name, { kind, text }] of members) {
+    if (kind === 'nested' || kind === 'null' || !isAttributeName(name)) continue;
     // as a header would carry it: unpaired surrogates cannot be stored, so they must not make a difference
-    attributes[name] = text ?? String(value).toWellFormed();
+    attributes[name] = text.toWellFormed();
   }
   return attributes;
 }

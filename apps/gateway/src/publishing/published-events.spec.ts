@@ -1,6 +1,7 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { Invalid } from '#contracts';
 import { eventRecord, MAX_EVENT_BYTES, readEventRecord } from '#events';
+import { cpuSeconds } from '#testing';
 import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import { repeatableKsuid } from '../idempotency/new-ids.js';
 import { type PublishedEvent, publishedEvents, type PublishRequest } from './published-events.js';
@@ -251,6 +252,7 @@ describe('a structured CloudEvent', () => {
     ['a bad name', { ...EVENT, myName: 1 }, 'myName'],
     ['both kinds of data', { ...EVENT, data_base64: 'AAEC' }, 'data_base64'],
     ['no base64', { ...EVENT, data: undefined, data_base64: '?' }, 'data_base64'],
+    ['more than 128 members', { ...EVENT, ...Object.fromEntries(Array.from({ length: 124 }, (_, n) => [`x${n}`, null])) }, 'body'],
   ])('with %s is refused', (_, body, field) => {
     expect(problemsOf({ headers: structured, body }).errors).toEqual([{ field, message: expect.any(String) }]);
   });
@@ -264,6 +266,41 @@ it('a structured CloudEvent or a batch with a million levels is refused', () => 
   expect(problemsOf({ headers: batch, bytes: Buffer.from(`[${bytes.toString()}]`) }).errors).toEqual([
     { index: 0, field: '[0]', message: `[0] ${message}` },
   ]);
+});
+
+describe('a body that takes long to parse', () => {
+  const names = `{${Array.from({ length: 85_000 }, (_, n) => `"k${n}":0`).join()}}`;
+  const deep = `${'['.repeat(900_000)}${']'.repeat(900_000)}`;
+  const attributes = `"specversion":"1.0","id":"a","source":"/s","type":"t"`;
+
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  it.each([
+    ['an event', {}, names],
+    ['a structured CloudEvent', structured, `{${attributes},"data":${names}}`],
+    ['a batch', batch, `[{${attributes},"data":${names}}]`],
+  ])('is accepted without being parsed: %s', (_, headers, body) => {
+    const parse = jest.spyOn(JSON, 'parse');
+    const [event] = publish({ headers, bytes: Buffer.from(body) });
+    expect(event?.json.toString()).toBe(names);
+    inLog(event!);
+    expect(parse).not.toHaveBeenCalled();
+  });
+
+  it.each([
+    ['a million levels', {}, deep],
+    ['a million levels in its data', structured, `{${attributes},"data":${deep}}`],
+    ['a hundred thousand attributes', structured, `{${attributes},${Array.from({ length: 100_000 }, (_, n) => `"K${n}":0`).join()}}`],
+    ['a million characters to encode', structured, `{${attributes},"subject":"${'é'.repeat(1_000_000)}"}`],
+  ])('is refused in little time with %s', async (_, headers, body) => {
+    const bytes = Buffer.from(body);
+    const refuse = () => {
+      for (let n = 0; n < 50; n++) problemsOf({ headers, bytes });
+    };
+    expect(await cpuSeconds(refuse)).toBeLessThan(1);
+  });
 });
 
 describe('a batch', () => {
@@ -285,12 +322,27 @@ describe('a batch', () => {
   });
   it.each<[string, unknown, Request, RegExp]>([
     ['no array', EVENT, {}, /must be a JSON array/],
-    ['501 events', Array<unknown>(501).fill(EVENT), {}, /501 events; the limit is 500/],
+    ['501 events', Array<unknown>(501).fill(EVENT), {}, /more than 500 events/],
     ['one id for several events', [EVENT, EVENT], { id: 'x' }, /id names one event/],
     ['a bad event_name', [EVENT], { event_name: '*' }, /event_name must not be \*/],
   ])('of %s is refused', (_, body, query, message) => {
     expect(problemsOf({ headers: batch, body, ...query }).message).toMatch(message);
   });
+  it('with more than 10 000 attributes is refused', () => {
+    const ofAttributes = (count: number) => ({
+      ...EVENT,
+      ...Object.fromEntries(Array.from({ length: count - 4 }, (_, n) => [`x${n}`, 1])),
+    });
+    expect(publish({ headers: batch, body: Array<unknown>(500).fill(ofAttributes(20)) })).toHaveLength(500);
+    expect(problemsOf({ headers: batch, body: Array<unknown>(500).fill(ofAttributes(21)) }).message).toMatch(/more than 10000 attributes/);
+  });
+  it.each(['[{}', '[{},]', '[{} {}]', '[{}] 1', '[{"a":1,}]', '[{"a"}]', '[nul]', '[{"a":1]'])(
+    'that is not JSON is refused: %s',
+    (text) => {
+      const bytes = Buffer.from(text);
+      expect(problemsOf({ headers: batch, bytes }).message).toMatch(/^the body is not valid JSON: /);
+    },
+  );
   it('of 500 events is accepted', () => {
     expect(publish({ headers: batch, body: Array<unknown>(500).fill(EVENT), event_name: 'all' })).toHaveLength(500);
   });

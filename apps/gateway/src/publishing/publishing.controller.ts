@@ -30,7 +30,7 @@ const CLOUD_EVENT = {
 
 const BODY = {
   required: true,
-  description: 'At most 1 MiB of JSON per event, 500 events or 2 MiB per request.',
+  description: 'At most 1 MiB of JSON per event; 500 events, 10 000 CloudEvents attributes or 2 MiB per request.',
   content: {
     'application/json': { schema: { description: 'The event: any JSON value.', example: { order: 17 } } },
     [STRUCTURED_TYPE]: { schema: CLOUD_EVENT },

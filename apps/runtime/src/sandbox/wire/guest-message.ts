@@ -1,6 +1,7 @@
 import type { PackageImport } from '../sandbox.js';
 import { type EmitMeta, type FromGuest, type GuestError, mostRefused, type OutputItem } from './messages.js';
-import { checkJsonText, countTokens, depthOf, NotJson } from './json-text.js';
+import { checkJson, NotJson } from '#events';
+import { countTokens, depthOf } from './json-text.js';
 import { isStorable, longestDbKey } from './names.js';
 
 /** A runner process sent a message that our guest never sends, so the guest no longer controls it. */
@@ -185,7 +186,7 @@ function status(value: unknown): number {
 function json(value: unknown, deepest: number): string {
   const source = text(value);
   try {
-    checkJsonText(source, deepest);
+    checkJson(Buffer.from(source), deepest);
     return source;
   } catch (error) {
     throw error instanceof NotJson ? new ProtocolBroken(`no JSON: ${error.message}`) : error;
