@@ -56,11 +56,12 @@ describe('the HTTP side of the gateway', () => {
   let app: NestFastifyApplication;
   let messages: FakeMessages;
   let turns: [account: string, units: number][];
+  let spent: [account: string, units: number][];
   /** The ids of API keys. */
   let issued: string[];
   const pace = {
     delayRequest: async (account: string, units: number) => void turns.push([account, units]),
-    spend: (account: string, units: number) => turns.push([account, units]),
+    spend: (account: string, units: number) => spent.push([account, units]),
   };
   let variables: Record<string, string | undefined>;
 
@@ -102,6 +103,7 @@ describe('the HTTP side of the gateway', () => {
 
   beforeEach(() => {
     turns = [];
+    spent = [];
     issued = [];
     messages = new FakeMessages()
       .replyTo(getSource, ({ id }: SourceReference) => ({ id, name: 'one', active: true }) as Source)
@@ -166,6 +168,11 @@ describe('the HTTP side of the gateway', () => {
         [ME, 1],
         [ME, 1 + 65_536 / BYTES_PER_UNIT],
       ]);
+    });
+
+    it.each(['{"component_code":"x"}', '{'])('costs its account the time that parsing the body %s takes', async (body) => {
+      await send('POST', '/v1/sources', { body });
+      expect(spent).toEqual([[ME, expect.any(Number)]]);
     });
 
     it('reads a refused body to its end, so that the client can finish sending and use the connection again', async () => {
@@ -486,7 +493,7 @@ describe('the HTTP side of the gateway', () => {
 
     it('is refused with 413 when there are too many of them', async () => {
       expect(await responseTo(chunks(' '.repeat(65_537), 1))).toMatch(/^HTTP\/1.1 413/);
-      expect(turns).toEqual([[ME, (65_537 * 128) / BYTES_PER_UNIT]]);
+      expect(spent).toEqual([[ME, (65_537 * 128) / BYTES_PER_UNIT]]);
     });
 
     it('is refused with 429 while others of its account fill the memory that they may use, and no longer', async () => {

@@ -51,7 +51,7 @@ it.each([
   ['[1,2]', 'Error', '[1,2]'],
   ['{"error":{"code":"A","c\\u006fde":"B","message":"\\"}{"}}', 'B', '"}{'],
   [`["${'ü'.repeat(600)}"]`, 'Error', `["${'ü'.repeat(498)}`],
-])('an event on $errors is read without being parsed: %s', (text, code, message) => {
+])('an event on $errors is read without being parsed: case %#', (text, code, message) => {
   const json = Buffer.from(text);
   expect(readErrorEvent(json)).toEqual({ code, message });
   const parse = jest.spyOn(JSON, 'parse');

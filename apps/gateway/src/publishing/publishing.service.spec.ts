@@ -1,0 +1,49 @@
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { Invalid } from '#contracts';
+import { AccountPace, EVENT_UNITS } from '#fairness';
+import { LiveConfig } from '../live/live.config.js';
+import { EventLog } from './event-log.js';
+import { EmitterOwners, PublishingService } from './publishing.service.js';
+
+const spend = jest.fn<AccountPace['spend']>();
+let service: PublishingService;
+
+beforeEach(async () => {
+  spend.mockClear();
+  const module = await Test.createTestingModule({
+    providers: [
+      PublishingService,
+      { provide: EmitterOwners, useValue: { emitterOf: (_owner: unknown, _kind: unknown, id: string) => Promise.resolve(id) } },
+      { provide: EventLog, useValue: { append: () => Promise.resolve() } },
+      { provide: LiveConfig, useValue: { maxEventBytes: 1024 * 1024 } },
+      { provide: AccountPace, useValue: { spend } },
+    ],
+  }).compile();
+  service = module.get(PublishingService);
+});
+
+const publish = (body: string) =>
+  service.publish('u_1', 'source', 'dc_1', {
+    headers: { 'content-type': 'application/json' },
+    rawHeaders: [],
+    body: Buffer.from(body),
+    query: {},
+  });
+const spent = () => spend.mock.calls.map(([account, units]) => ({ account, units }));
+
+describe('the account of a request to publish', () => {
+  it('spends a price per event and the time that reading the body takes', async () => {
+    await publish('{"a":1}');
+    expect(spent()).toEqual([
+      { account: 'u_1', units: expect.any(Number) },
+      { account: 'u_1', units: EVENT_UNITS },
+    ]);
+  });
+
+  it('spends the time that reading the body takes also if it is refused', async () => {
+    await expect(publish(`[${'[],'.repeat(300_000)}`)).rejects.toThrow(Invalid);
+    expect(spent()).toEqual([{ account: 'u_1', units: expect.any(Number) }]);
+    expect(spent()[0]?.units).toBeGreaterThan(0);
+  });
+});
