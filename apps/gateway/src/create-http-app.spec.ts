@@ -851,13 +851,13 @@ describe('the HTTP side of the gateway', () => {
   describe('with a limit of two requests a minute', () => {
     beforeEach(() => start({ SLUICE_REQUESTS_PER_MINUTE: '2' }));
 
-    it('counts the requests per key, and refuses the third', async () => {
+    it('counts the requests per account, whichever key they have, and refuses the third', async () => {
       const get = (authorization: string) => send('GET', `/v1/sources/${SOURCE}`, { headers: { authorization } });
-      const own = [await get('Bearer my-key'), await get('Bearer my-key'), await get('Bearer my-key')];
+      const own = [await get('Bearer my-key'), await get('Bearer other-key'), await get('Bearer my-key')];
       expect(own.map(({ status }) => status)).toEqual([200, 200, 429]);
       expect(own.map(({ headers }) => headers['ratelimit-remaining'])).toEqual(['1', '0', '0']);
       expect(Number(own[2]?.headers['retry-after'])).toBeGreaterThan(0);
-      expect((await get('Bearer other-key')).status).toBe(200);
+      expect((await get('Bearer neighbour-key')).status).toBe(200);
       expect((await get('Bearer unknown')).status).toBe(401);
     });
 

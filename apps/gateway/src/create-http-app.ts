@@ -2,7 +2,7 @@ import type { DynamicModule } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { AccountPace, BYTES_PER_UNIT } from '#fairness';
+import { AccountPace, BYTES_PER_UNIT, MS_PER_UNIT } from '#fairness';
 import { type Log, NestLog, withRequestId } from '#observability';
 import { closeUnreadConnections, dropUnreadBody, handleInOrder, limitConnections } from '#service';
 import { AccountsService } from './accounts/accounts.service.js';
@@ -62,7 +62,7 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
     }
     done(null, isJson(reply) && (typeof payload === 'string' || Buffer.isBuffer(payload)) ? withNewline(payload) : payload);
   });
-  readJsonBodies(fastify);
+  readJsonBodies(fastify, (owner, ms) => pace.spend(owner, ms / MS_PER_UNIT));
   app.useGlobalPipes(new RequestPipe({ validateCustomDecorators: true }));
   app.useGlobalFilters(new ProblemFilter(log));
   showDocsToBrowsers(fastify);

@@ -14,7 +14,7 @@ export class GatewayConfig extends Config({
   }),
   requestsPerMinute: integer('SLUICE_REQUESTS_PER_MINUTE', {
     fallback: 0,
-    description: 'REST requests per minute and API key; 0: unlimited.',
+    description: 'REST requests per minute that each gateway accepts from an account, with all its API keys; 0: unlimited.',
   }),
   smtpUrl: optional(
     text('SLUICE_SMTP_URL', {

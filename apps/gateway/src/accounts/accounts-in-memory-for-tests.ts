@@ -17,6 +17,7 @@ export class AccountsInMemory implements Pick<
   | 'setSuspended'
   | 'remove'
   | 'addKey'
+  | 'countKeys'
   | 'replaceKey'
   | 'listKeys'
   | 'validHashes'
@@ -83,6 +84,10 @@ export class AccountsInMemory implements Pick<
     if (this.keys.some(({ id, hash }) => id === key.id || hash.equals(key.hash))) return false;
     this.keys.push({ ...key, created_at: new Date(), last_used_at: null, revoked_at: null });
     return true;
+  }
+
+  async countKeys(_session: unknown, accountId: UserId): Promise<number> {
+    return this.keys.filter(({ account_id, revoked_at }) => account_id === accountId && revoked_at === null).length;
   }
 
   async replaceKey(accountId: UserId, id: Id<'apiKey'>, { hash, prefix }: { hash: Buffer; prefix: string }): Promise<boolean> {

@@ -48,6 +48,28 @@ describe('the accounts', () => {
     expect((await Promise.all([createOnce(), createOnce(), createOnce()])).filter(Boolean)).toEqual([true]);
   });
 
+  it('have a number of keys that only one transaction at a time changes', async () => {
+    const id = await account();
+    const addWithin = (most: number) =>
+      db.database.transaction(async (transaction) => {
+        const key = randomUUID();
+        await accounts.addKey(transaction, {
+          id: newId('apiKey'),
+          account_id: id,
+          hash: hashOf(key),
+          prefix: '',
+          name: null,
+          scope: 'write',
+        });
+        if ((await accounts.countKeys(transaction, id)) > most) throw new Error('too many');
+      });
+    const added = await Promise.allSettled(Array.from({ length: 5 }, () => addWithin(2)));
+    expect(added.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+    const [first] = await accounts.listKeys(id);
+    await accounts.revokeKeyOf(id, first!.id);
+    await addWithin(2);
+  });
+
   const byKey = async (key: string) => {
     const hash = hashOf(key).toString('hex');
     return (await accounts.findByKeyHashes([hash])).get(hash);

@@ -73,6 +73,12 @@ export class AccountsRepository {
     return (inserted.raw as object[]).length === 1;
   }
 
+  /** The number of the account's keys that are not revoked. Until the transaction ends, another one that calls this waits. SQL, for the lock. */
+  async countKeys(transaction: Session, accountId: UserId): Promise<number> {
+    await transaction.query('SELECT FROM account WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+    return transaction.rows(ApiKeyRow).countBy({ account_id: accountId, revoked_at: IsNull() });
+  }
+
   /** Gives the id another key, which has the name and scope of the former one. Returns false if the account does not have the id, or it is revoked. */
   async replaceKey(accountId: UserId, id: Id<'apiKey'>, key: { hash: Buffer; prefix: string }): Promise<boolean> {
     const { affected } = await this.keys.update({ id, account_id: accountId, revoked_at: IsNull() }, key);

@@ -17,6 +17,16 @@ describe('accounts and their API keys', () => {
   let service: AccountsService;
   let uses: KeyUses;
 
+  const transaction = async (work: (session: unknown) => unknown) => {
+    const keys = [...stored.keys];
+    try {
+      return await work({});
+    } catch (error) {
+      stored.keys.splice(0, stored.keys.length, ...keys);
+      throw error;
+    }
+  };
+
   const start = async (variables: Record<string, string> = {}) => {
     const module = await Test.createTestingModule({
       providers: [
@@ -24,7 +34,7 @@ describe('accounts and their API keys', () => {
         KeyUses,
         { provide: LOG, useValue: createLog('test', 'silent') },
         { provide: AccountsRepository, useValue: stored },
-        { provide: Database, useValue: { transaction: (work: (session: unknown) => unknown) => work({}) } },
+        { provide: Database, useValue: { transaction } },
         { provide: GatewayConfig, useValue: GatewayConfig.read(variables) },
       ],
     }).compile();
@@ -87,6 +97,17 @@ describe('accounts and their API keys', () => {
     expect(stored.keys).toHaveLength(2);
     await service.revokeKey('key_1');
     await expect(service.issueKey(id, {}, 'key_1')).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('issues no more than a hundred keys of an account, until one is revoked', async () => {
+    const { id } = await service.create({ email: 'ada@example.com' });
+    for (let n = 2; n <= 100; n++) await service.issueKey(id, {}, `key_${n}`);
+    await expect(service.issueKey(id, {})).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('100 API keys') });
+    expect(stored.keys).toHaveLength(100);
+    // a repeated request adds none
+    expect(await service.issueKey(id, {}, 'key_100')).toMatchObject({ id: 'key_100' });
+    await service.revokeKey('key_2');
+    expect(await service.issueKey(id, {}, 'key_101')).toMatchObject({ id: 'key_101' });
   });
 
   it('stores the uses of keys later if the database fails', async () => {

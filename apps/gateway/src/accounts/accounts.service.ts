@@ -27,6 +27,9 @@ export interface IssuedKey {
   api_key: string;
 }
 
+/** Of an account, without those that are revoked. */
+const MAX_KEYS = 100;
+
 @Injectable()
 export class AccountsService {
   private readonly byKeyHash = new Lookups<string, OpenedAccount>((hashes) => this.accounts.findByKeyHashes(hashes));
@@ -118,8 +121,14 @@ export class AccountsService {
   ): Promise<NewApiKey> {
     const [name, scope] = [givenName ?? null, givenScope ?? 'write'];
     const key = newApiKey();
+    const isAdded = await this.database.transaction(async (transaction) => {
+      const added = await this.addKey(accountId, key, name, transaction, { id, scope });
+      if (added && (await this.accounts.countKeys(transaction, accountId)) > MAX_KEYS)
+        throw new SluiceError('conflict', `the account has ${MAX_KEYS} API keys, which is the limit; revoke one of them`);
+      return added;
+    });
     // a repeated request whose first attempt failed after all: nobody has received that key
-    if (!(await this.addKey(accountId, key, name, this.database, { id, scope }))) await this.replaceKey(accountId, id, key);
+    if (!isAdded) await this.replaceKey(accountId, id, key);
     return { ...apiKeyOf({ id, name, scope, prefix: apiKeyPrefix(key), created_at: new Date(), last_used_at: null }), key };
   }
 

@@ -36,7 +36,11 @@ export class KeysController {
   @Post()
   @HttpCode(200)
   @RouteConfig(SECRET_RESPONSE)
-  @ApiOperation({ operationId: 'createKey', summary: 'Create an API key', description: 'Only this response contains the key itself.' })
+  @ApiOperation({
+    operationId: 'createKey',
+    summary: 'Create an API key',
+    description: 'Only this response contains the key itself. An account has at most 100 keys: 409.',
+  })
   @Takes(CreateKeyBody, KEY_EXAMPLES)
   @RespondsWith(NewApiKey)
   @Problems(400, 409, 413, 415, 422)

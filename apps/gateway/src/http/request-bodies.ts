@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Invalid, jsonParts, MAX_JSON_DEPTH, nestsTooDeeply, type SluiceError } from '#contracts';
+import { Invalid, jsonParts, MAX_JSON_DEPTH, nestsTooDeeply, type SluiceError, type UserId } from '#contracts';
 import { scopeProblem } from './scopes.js';
 
 export const STRUCTURED_TYPE = 'application/cloudevents+json';
@@ -36,8 +36,10 @@ function typeProblem(request: FastifyRequest): string | null {
 /**
  * Bodies are JSON objects, or events where a route accepts those. An empty body counts as absent regardless of its content type: clients send
  * `Content-Type: application/json` without a body. The body limit is checked before the content type: 413, then 415.
+ *
+ * @param parsed gets the account and how long its body, valid or not, has occupied the main thread
  */
-export function readJsonBodies(fastify: FastifyInstance): void {
+export function readJsonBodies(fastify: FastifyInstance, parsed: (owner: UserId, ms: number) => void): void {
   fastify.removeAllContentTypeParsers();
   // one parser for all types: Fastify would select one by the beginning of the type, and application/json-seq is not JSON
   fastify.addContentTypeParser('*', (request, _payload, done) => {
@@ -50,13 +52,18 @@ export function readJsonBodies(fastify: FastifyInstance): void {
     if (problem) return done(unsupported(problem));
     // refused later, before the handler runs
     if (scopeProblem(request) !== null) return done(null, undefined);
+    const begun = performance.now();
+    let body: object | undefined;
+    let refusal: SluiceError | null = null;
     try {
       // decoding has replaced other bytes by U+FFFD
       if (!isUtf8(bytes)) throw new Invalid('the body is not UTF-8');
-      done(null, jsonObject(text));
+      body = jsonObject(text);
     } catch (error) {
-      done(error as SluiceError);
+      refusal = error as SluiceError;
     }
+    if (request.caller) parsed(request.caller.account.id, performance.now() - begun);
+    done(refusal, body);
   });
 }
 

@@ -4,7 +4,10 @@ import { sendProblem } from '../http/problem.js';
 
 const WINDOW_S = 60;
 
-/** Limits the requests of each API key if the operator has set a limit. Each gateway counts separately. `RateLimit` headers report the state. */
+/**
+ * Limits the requests of each account if the operator has set a limit: an account can create keys. Each gateway counts separately. `RateLimit` headers
+ * report the state.
+ */
 export function limitRequests(fastify: FastifyInstance, requestsPerMinute: number): void {
   if (requestsPerMinute === 0) return;
   const limiter = new RateLimiterMemory({ points: requestsPerMinute, duration: WINDOW_S });
@@ -13,7 +16,7 @@ export function limitRequests(fastify: FastifyInstance, requestsPerMinute: numbe
     let state: RateLimiterRes;
     let refused = false;
     try {
-      state = await limiter.consume(request.caller.apiKey);
+      state = await limiter.consume(request.caller.account.id);
     } catch (rejection) {
       if (!(rejection instanceof RateLimiterRes)) throw rejection;
       state = rejection;
@@ -27,6 +30,6 @@ export function limitRequests(fastify: FastifyInstance, requestsPerMinute: numbe
     reply.header('ratelimit-reset', String(reset));
     if (!refused) return;
     reply.header('retry-after', String(reset));
-    return sendProblem(reply, { status: 429, detail: `this API key allows at most ${requestsPerMinute} requests per minute` });
+    return sendProblem(reply, { status: 429, detail: `this account may send at most ${requestsPerMinute} requests per minute` });
   });
 }

@@ -3,11 +3,11 @@ import { type EmitterId, isId, NotFound, type UserId } from '#contracts';
 import { Lookups } from '#database';
 import { type Emitter, EmitterDirectory } from '#emitters';
 import { eventRecord } from '#events';
-import { AccountPace, EVENT_UNITS } from '#fairness';
+import { AccountPace, EVENT_UNITS, MS_PER_UNIT } from '#fairness';
 import { counter } from '#observability';
 import { LiveConfig } from '../live/live.config.js';
 import { EventLog } from './event-log.js';
-import { publishedEvents, type PublishRequest } from './published-events.js';
+import { type PublishedEvent, publishedEvents, type PublishRequest } from './published-events.js';
 
 /**
  * Decides who may publish in an emitter's name. All gateways share the table, and a change of a source is announced to it before the request that
@@ -49,7 +49,14 @@ export class PublishingService {
 
   /** Returns when Kafka has acknowledged every event. Malformed input is reported before an unknown emitter. */
   async publish(ownerId: UserId, kind: 'source' | 'workflow', id: string, request: PublishRequest): Promise<Acknowledged[]> {
-    const events = publishedEvents(request, this.config);
+    const begun = performance.now();
+    let events: PublishedEvent[];
+    try {
+      events = publishedEvents(request, this.config);
+    } finally {
+      // also of a request that is refused: meanwhile, this process does nothing else
+      this.pace.spend(ownerId, (performance.now() - begun) / MS_PER_UNIT);
+    }
     const emitterId = await this.owners.emitterOf(ownerId, kind, id);
     await this.log.append(events.map((event) => eventRecord({ ...event, emitterId })));
     published.inc(events.length);
