@@ -184,6 +184,18 @@ describe('inspecting a component', () => {
       '`props` is nested deeper than 100 levels',
       null,
     ],
+    [
+      'types too deep',
+      `const a: ${'['.repeat(20_000)}${']'.repeat(20_000)} = 1; export default { name: "n" }`,
+      'The code does not parse: it is nested too deeply',
+      null,
+    ],
+    [
+      'types too deep beside an enum',
+      `enum E { A } const a: ${'A<'.repeat(20_000)}B${'>'.repeat(20_000)} = 1; export default { name: "n" }`,
+      'The code does not parse: it is nested too deeply',
+      null,
+    ],
     ['props that are not JSON', 'export default { name: "n", props: { a: { type: "any", default: 1n } } }', 'BigInt', null],
     [
       'an unlisted package',

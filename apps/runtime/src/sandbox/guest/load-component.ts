@@ -92,14 +92,15 @@ function javaScriptOf(code: string, url: string): string {
   return outlineProgram().withoutTypeImports(stripped);
 }
 
-function stripTypes(code: string, sourceUrl: string): string {
+function stripTypes(code: string, sourceUrl: string, mode: 'strip' | 'transform' = 'strip'): string {
   try {
-    return stripTypeScriptTypes(code, { mode: 'strip', sourceUrl });
+    return stripTypeScriptTypes(code, { mode, sourceMap: mode === 'transform', sourceUrl });
   } catch (error) {
     const { code: reason, message } = error as NodeJS.ErrnoException;
     // Enums and namespaces need generated code, which changes the line numbers, so it has a source map
-    if (reason === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX')
-      return stripTypeScriptTypes(code, { mode: 'transform', sourceMap: true, sourceUrl });
+    if (reason === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX' && mode === 'strip') return stripTypes(code, sourceUrl, 'transform');
+    // The stack of the parser, which is WebAssembly, is used up. Node takes that for a bug in Node
+    if (reason === 'ERR_INTERNAL_ASSERTION') throw doesNotParse('it is nested too deeply', null);
     // V8 does not report the line of a module's syntax error, and in TypeScript it stops at the first annotation; this parser reports both
     throw doesNotParse(message, lineOf(error as Error));
   }
