@@ -217,6 +217,7 @@ describe('the HTTP side of the gateway', () => {
         ['an invalid header', 400, get('/v1/users/me', 'host: x\r\nbad header: 1')],
         ['an invalid content length', 400, get('/v1/users/me', 'host: x\r\ncontent-length: x')],
         ['no host', 400, get('/v1/users/me', 'connection: close')],
+        ['two hosts', 400, get(`/v1/sources/${SOURCE}`, 'host: x\r\nauthorization: Bearer my-key\r\nHost: x\r\nconnection: close')],
       ])('because of %s gets %i as a problem, with the headers of all responses', async (_, status, request) => {
         const client = await connected();
         client.write(request);

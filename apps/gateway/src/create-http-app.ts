@@ -40,7 +40,7 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
     reply.headers({ ...SAFE_HEADERS, 'x-request-id': request.id });
     withRequestId(request.id, done);
   });
-  fastify.addHook('onRequest', (request, reply, done) => void (adapter.refuseWithoutHost(request, reply) ?? done()));
+  fastify.addHook('onRequest', (request, reply, done) => void (adapter.refuseWithoutOneHost(request, reply) ?? done()));
   authenticate(fastify, app.get(AccountsService));
   fastify.addHook('onRequest', (request, reply, done) => void (adapter.refuseExpectation(request, reply) ?? done()));
   limitRequests(fastify, config.requestsPerMinute);

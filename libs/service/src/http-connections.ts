@@ -30,6 +30,16 @@ export async function letClientsLeave(server: Server, delayMs: number): Promise<
   }
 }
 
+/** RFC 9112, 3.2: such a request is refused, because a proxy may have read another one of them than Node, which reads the first. */
+export function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+  }
+  return hosts > 1;
+}
+
 /** How long a client may continue to send after the response, in ms. */
 const LINGER_MS = 5000;
 

@@ -5,6 +5,7 @@ export {
   closeIdleConnections,
   closeUnreadConnections,
   dropUnreadBody,
+  hasSeveralHosts,
   HEADERS_MS,
   letClientsLeave,
   lingerUntilClosed,

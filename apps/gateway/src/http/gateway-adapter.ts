@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '#observability';
-import { CHECK_CONNECTIONS_MS, HEADERS_MS } from '#service';
+import { CHECK_CONNECTIONS_MS, hasSeveralHosts, HEADERS_MS } from '#service';
 import { respondToClientError } from './client-errors.js';
 import { sendProblem } from './problem.js';
 
@@ -43,8 +43,9 @@ export class GatewayAdapter extends FastifyAdapter {
     server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   }
 
-  /** RFC 9112, 3.2: a request by HTTP/1.1 names its host. */
-  refuseWithoutHost(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+  /** RFC 9112, 3.2: a request by HTTP/1.1 names its host, and no request names several. */
+  refuseWithoutOneHost(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+    if (hasSeveralHosts(request.raw)) return sendProblem(reply, { status: 400, detail: 'the header Host must be sent once' });
     if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return undefined;
     return sendProblem(reply, { status: 400, detail: 'the header Host is required' });
   }

@@ -210,6 +210,19 @@ describe('a body', () => {
     expect(await send({ headers: { ...headers, 'content-length': LIMIT + 1 } }, '')).toMatchObject({ status: 413, continued: false });
   });
 
+  it('of a request with two hosts is refused', async () => {
+    const { port, events } = await start();
+    const client = connect(port, '127.0.0.1');
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\nHOST: y\r\ncontent-length: 2\r\n\r\n{}`);
+    const [refusal] = (await once(client, 'data')) as [Buffer];
+    expect(refusal.toString()).toMatch(/^HTTP\/1.1 400[^]*Host/);
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\nx-host: y\r\ncontent-length: 2\r\n\r\n{}`);
+    const [response] = (await once(client, 'data')) as [Buffer];
+    expect(response.toString()).toMatch(/^HTTP\/1.1 200/);
+    expect(events).toHaveLength(1);
+    client.destroy();
+  });
+
   it('for an unknown endpoint is not waited for', async () => {
     const { port } = await start();
     const client = connect(port, '127.0.0.1');

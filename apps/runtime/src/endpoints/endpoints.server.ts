@@ -15,6 +15,7 @@ import {
   dropUnreadBody,
   GuessDelay,
   handleInOrder,
+  hasSeveralHosts,
   HEADERS_MS,
   letClientsLeave,
   limitConnections,
@@ -96,6 +97,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   }
 
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (hasSeveralHosts(request)) return refuse(request, response, 400, 'the header Host must be sent once');
     const url = request.url ?? '/';
     const [, key = '', path, search = ''] = /^\/+([^/?]*)([^?]*)\??(.*)$/.exec(url) ?? [];
     const wait = isEndpointKey(key) ? await this.tooMany(key) : null;
