@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { findCredentials, type PropDefinition, type UserId } from '#contracts';
 import { Messages } from '#messaging';
@@ -59,6 +59,15 @@ describe('the options of a prop', () => {
       await expect(options('u_1')).rejects.toMatchObject({ code: 'unprocessable' });
     },
   );
+
+  it('are refused if there are so many that parsing them would delay others', async () => {
+    const event = `{"options":[${'[],'.repeat(100_000)}0],"context":null}`;
+    run = async () => ({ emits: [{ event }] });
+    const parse = jest.spyOn(JSON, 'parse');
+    await expect(options('u_1')).rejects.toMatchObject({ code: 'unprocessable', message: expect.stringContaining('too many') });
+    expect(parse).not.toHaveBeenCalledWith(event);
+    parse.mockRestore();
+  });
 
   it('are determined for at most eight callers of an account at a time', async () => {
     const { promise: ended, resolve: end } = Promise.withResolvers<Partial<RunOutcome>>();
