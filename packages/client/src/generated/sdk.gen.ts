@@ -848,7 +848,7 @@ export class Operations extends HeyApiClient {
     /**
      * Create an API key
      *
-     * Only this response contains the key itself.
+     * Only this response contains the key itself. An account has at most 100 keys: 409.
      */
     public createKey<ThrowOnError extends boolean = true>(options: Options<CreateKeyData, ThrowOnError>): RequestResult<CreateKeyResponses, CreateKeyErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateKeyResponses, CreateKeyErrors, ThrowOnError, 'data'>({
