@@ -179,7 +179,7 @@ function targetFile({ folder }) {
 function keptHint(settings) {
   return `Left running.
 Run a story again: SLUICE_E2E_TARGET="$(cat ${targetFile(settings)})" npm test -- test/page-walk --selectProjects e2e
-Remove it:         docker compose --project-name ${settings.project} down --volumes`;
+Remove it:         docker compose --project-name ${settings.project} down --volumes && docker image rm sluice:${settings.project}`;
 }
 
 /** @param {import('./stories/compose.mjs').ComposeSettings} settings */
