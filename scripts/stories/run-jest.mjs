@@ -63,7 +63,14 @@ export async function runJest(args, env = {}) {
  * @param {object} target see test/support/target.ts
  * @param {string[]} args
  */
-export const runStories = (target, args) => runJest([...args, '--selectProjects', 'e2e'], { SLUICE_E2E_TARGET: JSON.stringify(target) });
+export const runStories = (target, args) => runJest(ofStories(args), { SLUICE_E2E_TARGET: JSON.stringify(target) });
+
+/**
+ * Arguments for jest that restrict it to the stories. The option comes last, because it takes all arguments after it as names of projects.
+ *
+ * @param {string[]} args
+ */
+export const ofStories = (args) => [...args, '--selectProjects', 'e2e'];
 
 function jestEnvironment() {
   return {
