@@ -15,7 +15,7 @@ export interface Resolution extends ResolvedAddress {
 }
 
 export interface AddressGuardOptions {
-  /** Resolves names; returns all addresses in the order to try them. Default: name servers, then the system (see `NameLookup`). */
+  /** Resolves names; returns all addresses in the order to try them. Default: the hosts file, name servers, then the system (see `NameLookup`). */
   lookup?: (host: string) => Promise<{ address: string }[]>;
   /** Milliseconds after which a lookup has failed. Default 5000. */
   lookupMs?: number;

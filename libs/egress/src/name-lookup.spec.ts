@@ -1,17 +1,19 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { NameLookup, type NameSources } from './name-lookup.js';
 
 const unknown = (code = 'ENOTFOUND') => Promise.reject(Object.assign(new Error(code), { code }));
 
 describe('NameLookup', () => {
   const asked: string[] = [];
+  const hosts: Record<string, string[]> = { localhost: ['127.0.0.1', '::1'], 'intranet.corp': ['10.1.2.3'] };
   const open = (sources: Partial<NameSources>) => {
     asked.length = 0;
     return new NameLookup({
       resolve4: () => unknown(),
       resolve6: () => unknown('ENODATA'),
       system: async (name) => (asked.push(name), [{ address: '127.0.0.1' }]),
-      local: () => new Set(['intranet.corp']),
+      hosts: (name) => hosts[name] ?? [],
+      search: () => ({ domains: [], singleLabelsFirst: true }),
       ...sources,
     });
   };
@@ -30,10 +32,22 @@ describe('NameLookup', () => {
     ]);
   });
 
-  it.each(['localhost', 'localhost.', 'intranet.corp', 'known.to-the-system'])('resolves %s with the system', async (name) => {
-    expect(await addresses(open({}), name)).toEqual(['127.0.0.1']);
-    expect(asked).toEqual([name]);
+  it.each([
+    ['localhost', hosts.localhost],
+    ['LOCALHOST.', hosts.localhost],
+    ['intranet.corp', hosts['intranet.corp']],
+  ])('reads %s from the hosts file', async (name, expected) => {
+    expect(await addresses(open({ resolve4: async () => ['1.1.1.1'] }), name)).toEqual(expected);
+    expect(asked).toEqual([]);
   });
+
+  it.each(['printer', 'printer.', 'known.to-the-system'])(
+    'resolves %s with the system, because name servers do not know it',
+    async (name) => {
+      expect(await addresses(open({}), name)).toEqual(['127.0.0.1']);
+      expect(asked).toEqual([name]);
+    },
+  );
 
   it('does not fall back to the system when a name server does not respond', async () => {
     await expect(open({ resolve4: () => unknown('ETIMEOUT') }).lookup('slow.example')).rejects.toMatchObject({ code: 'ETIMEOUT' });
@@ -64,12 +78,71 @@ describe('NameLookup', () => {
     expect(most).toBe(2);
   });
 
-  it('resolves local names while a stranger’s name server does not respond to the system', async () => {
+  /** Knows the names of a search domain. */
+  const cluster = (singleLabelsFirst: boolean): Partial<NameSources> => {
+    const known: Record<string, string> = {
+      'api.svc.local': '10.0.0.1',
+      'api.ns.svc.local': '10.0.0.2',
+      api: '10.0.0.3',
+      'both.org': '1.1.1.1',
+    };
+    return {
+      search: () => ({ domains: ['ns.svc.local', 'svc.local', 'corp'], singleLabelsFirst }),
+      resolve4: async (name) => (known[name] === undefined ? unknown() : [known[name]]),
+    };
+  };
+
+  it.each([
+    ['api', true, '10.0.0.2'],
+    ['api', false, '10.0.0.3'],
+    ['api.', true, '127.0.0.1'],
+    ['api.ns', true, '10.0.0.2'],
+    ['api.ns', false, '10.0.0.2'],
+    ['both.org', true, '1.1.1.1'],
+  ])('completes %s with the search domains (names without a dot first: %s)', async (name, singleLabelsFirst, address) => {
+    expect(await addresses(open(cluster(singleLabelsFirst)), name)).toEqual([address]);
+  });
+
+  it('resolves a name without a dot with the system even if no name server responds', async () => {
+    expect(await addresses(open({ resolve4: () => unknown('ECONNREFUSED') }), 'printer')).toEqual(['127.0.0.1']);
+  });
+
+  it('resolves names of the hosts file and of search domains while hundreds of names wait that do not exist', async () => {
     const { promise: never } = Promise.withResolvers<{ address: string }[]>();
-    const lookup = open({ system: async (name) => (asked.push(name), name.includes('stranger') ? never : [{ address: '127.0.0.1' }]) });
-    for (let n = 0; n < 5; n++) void lookup.lookup(`host${n}.stranger.example`);
-    expect(await addresses(lookup, 'localhost')).toEqual(['127.0.0.1']);
-    expect(await addresses(lookup, 'intranet.corp')).toEqual(['127.0.0.1']);
-    expect(asked).toEqual(['localhost', 'host0.stranger.example', 'intranet.corp']);
+    const lookup = open({ ...cluster(true), system: (name) => (asked.push(name), never) });
+    for (let n = 0; n < 400; n++) for (const name of [`host${n}`, `host${n}.stranger.example`]) void lookup.lookup(name);
+    for (const name of ['localhost', 'intranet.corp', 'api', 'api.ns', 'both.org'])
+      expect({ name, addresses: await addresses(lookup, name) }).not.toMatchObject({ addresses: [] });
+    expect(asked.toSorted()).toEqual(['host0', 'host0.stranger.example', 'host1']);
+  });
+
+  describe('for a name that does not exist', () => {
+    afterEach(() => void jest.useRealTimers());
+
+    it('fails at once for five seconds, and then looks it up again', async () => {
+      jest.useFakeTimers();
+      const lookup = open({ system: (name) => (asked.push(name), unknown()) });
+      const fail = () => expect(lookup.lookup('nowhere')).rejects.toMatchObject({ code: 'ENOTFOUND' });
+      for (let n = 0; n < 3; n++) await fail();
+      expect(asked).toEqual(['nowhere']);
+      jest.advanceTimersByTime(5001);
+      await fail();
+      expect(asked).toEqual(['nowhere', 'nowhere']);
+    });
+
+    it('finds it as soon as the hosts file contains it', async () => {
+      const names: Record<string, string[]> = {};
+      const lookup = open({ system: () => unknown(), hosts: (name) => names[name] ?? [] });
+      await expect(lookup.lookup('new')).rejects.toMatchObject({ code: 'ENOTFOUND' });
+      names.new = ['10.0.0.9'];
+      expect(await addresses(lookup, 'new')).toEqual(['10.0.0.9']);
+    });
+
+    it('looks it up again if a name server did not respond', async () => {
+      let queries = 0;
+      const lookup = open({ resolve4: () => (queries++, unknown('ETIMEOUT')) });
+      for (let n = 0; n < 2; n++) await expect(lookup.lookup('slow.example')).rejects.toMatchObject({ code: 'ETIMEOUT' });
+      expect(queries).toBe(2);
+    });
   });
 });

@@ -1,49 +1,113 @@
 import { lookup, Resolver } from 'node:dns/promises';
-import { readFileSync, statSync } from 'node:fs';
+import { LRUCache } from 'lru-cache';
+import { type SearchList, systemHosts, systemSearchList } from './resolver-files.js';
 
 export interface Addresses {
   address: string;
 }
 
-/** The two ways to resolve a name; tests replace them. */
+/** The ways to resolve a name; tests replace them. */
 export interface NameSources {
+  /** The addresses of a name in the hosts file, IPv4 first. */
+  hosts(name: string): readonly string[];
+  /** What the resolver's configuration states about names that are not complete. */
+  search(): SearchList;
   /** Queries name servers without using a thread */
   resolve4(name: string): Promise<string[]>;
   resolve6(name: string): Promise<string[]>;
-  /** Resolves like the system: files, search domains, plug-ins. Occupies one of the few threads of the process until it is done */
+  /** Resolves like the system, with its plug-ins. Occupies one of the few threads of the process until it is done */
   system(name: string): Promise<Addresses[]>;
-  /** Names in the hosts file */
-  local(): ReadonlySet<string>;
 }
 
 const localLookupsAtATime = 2;
 const unknownLookupsAtATime = 1;
 /** Callers wait no longer than this for a result, so a lookup whose turn comes later is skipped. */
 const patienceMs = 5000;
+/** A name that does not exist is not looked up again for this time. */
+const notFoundMs = 5000;
 
 /**
  * Resolves names for connections on behalf of users. The system's resolver occupies one of four threads while a name server does not respond, and
- * anyone can run such a name server: four names would block every lookup and every file operation of the process. So this class queries the name
- * servers directly, and leaves only names that they do not know to the system: local ones (`localhost`, the hosts file, names without a dot) two at a
- * time, and others (search domains) one at a time, because their name server may be a stranger's.
+ * anyone can run such a name server: four names would block every lookup and every file operation of the process. So this class does itself what the
+ * system does, without a thread:
+ *
+ *   name ─► hosts file ─► not found a moment ago? ─► name servers, with the search domains ─► the system, in a lane
+ *
+ * Only names that exist nowhere, or that only a plug-in of the system knows (such as mDNS), wait for a lane: those without a dot two at a time, and
+ * others one at a time, because their name server may be a stranger's. An account that fills the lanes with names that do not exist delays no names
+ * that do. The lanes know no accounts, because accounts share the connections to a host.
  */
 export class NameLookup {
   private readonly local = new Lane(localLookupsAtATime);
   private readonly unknown = new Lane(unknownLookupsAtATime);
+  /** Names that do not exist. */
+  private readonly notFound = new LRUCache<string, { error: Error; until: number }>({ max: 10_000 });
 
   constructor(private readonly sources: NameSources = systemSources()) {}
 
   /** All addresses, IPv4 first. @throws if there are none */
   async lookup(name: string): Promise<Addresses[]> {
-    if (!name.replace(/\.$/, '').includes('.') || this.sources.local().has(name)) return this.local.run(() => this.sources.system(name));
+    const local = this.sources.hosts(name.replace(/\.$/, '').toLowerCase());
+    if (local.length > 0) return local.map((address) => ({ address }));
+    const failed = this.notFound.get(name);
+    if (failed && performance.now() < failed.until) throw failed.error;
+    try {
+      return await this.resolve(name);
+    } catch (error) {
+      if (isUnknown(error)) this.notFound.set(name, { error: error as Error, until: performance.now() + notFoundMs });
+      throw error;
+    }
+  }
+
+  private async resolve(name: string): Promise<Addresses[]> {
+    const isLocal = isSingleLabel(name);
+    for (const names of this.candidates(name)) {
+      const { addresses, error } = await this.firstOf(names);
+      if (addresses.length > 0) return addresses.map((address) => ({ address }));
+      // the system would wait for a stranger's name server, too
+      if (error && !isLocal) throw error;
+    }
+    return (isLocal ? this.local : this.unknown).run(() => this.sources.system(name));
+  }
+
+  /** The complete names that a name may denote, in groups that are queried one after another. */
+  private candidates(name: string): string[][] {
+    if (name.endsWith('.')) return [[name]];
+    const { domains, singleLabelsFirst } = this.sources.search();
+    const searched = domains.map((domain) => `${name}.${domain}`);
+    return isSingleLabel(name) && singleLabelsFirst ? [searched, [name]] : [[name], searched];
+  }
+
+  /** The result of the first of these names that has addresses. */
+  private async firstOf(names: string[]): Promise<Queried> {
+    let late: Error | undefined;
+    for (const answer of names.map((name) => this.query(name))) {
+      const { addresses, error } = await answer;
+      if (addresses.length > 0) return { addresses };
+      late ??= error;
+    }
+    return { addresses: [], error: late };
+  }
+
+  private async query(name: string): Promise<Queried> {
     const answers = await Promise.allSettled([this.sources.resolve4(name), this.sources.resolve6(name)]);
-    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
-    if (addresses.length > 0) return addresses.map((address) => ({ address }));
-    const late = answers.find((answer) => answer.status === 'rejected' && !isUnknown(answer.reason));
-    if (late) throw (late as PromiseRejectedResult).reason;
-    return this.unknown.run(() => this.sources.system(name));
+    const failed = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as Error] : []));
+    return {
+      addresses: answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : [])),
+      error: failed.find((error) => !isUnknown(error)),
+    };
   }
 }
+
+/** The result of name servers. */
+interface Queried {
+  /** IPv4 first. */
+  addresses: string[];
+  /** A name server did not respond. */
+  error?: Error;
+}
+
+const isSingleLabel = (name: string): boolean => !name.replace(/\.$/, '').includes('.');
 
 /** Limits how many lookups run at a time; the others wait in order. */
 class Lane {
@@ -73,32 +137,10 @@ function isUnknown(error: unknown): boolean {
 
 function systemSources(): NameSources {
   const resolver = new Resolver({ timeout: 2000, tries: 2 });
-  const hosts = new HostsFile('/etc/hosts');
   return {
+    ...{ hosts: systemHosts(), search: systemSearchList() },
     resolve4: (name) => resolver.resolve4(name),
     resolve6: (name) => resolver.resolve6(name),
     system: (name) => lookup(name, { all: true, verbatim: true }),
-    local: () => hosts.names(),
   };
-}
-
-/** The names of a hosts file, read again when the file changes. */
-class HostsFile {
-  private readAt = -1;
-  private read = new Set<string>();
-
-  constructor(private readonly path: string) {}
-
-  names(): ReadonlySet<string> {
-    const changedAt = statSync(this.path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-    if (changedAt !== this.readAt) {
-      this.readAt = changedAt;
-      this.read = new Set(changedAt === 0 ? [] : namesIn(readFileSync(this.path, 'utf8')));
-    }
-    return this.read;
-  }
-}
-
-function namesIn(hosts: string): string[] {
-  return hosts.split('\n').flatMap((line) => line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/).slice(1));
 }
