@@ -2,9 +2,10 @@ export {
   type AccountRecord,
   addedToOutbox,
   addToOutbox,
-  outboxColumns,
   OutboxRecord,
   OutboxRelay,
+  outboxRows,
   outboxSchema,
+  outboxValues,
   WAKE_RELAY,
 } from './outbox.js';

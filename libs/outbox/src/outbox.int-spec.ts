@@ -50,6 +50,26 @@ it('a record that Kafka refuses because of its size stays in the outbox, and the
   expect(sent.at(-1)).toBe('large');
 });
 
+it('sends the bytes of each record as they were added, in their order', async () => {
+  await db.database.query('TRUNCATE outbox');
+  const values = [Buffer.from([0, 255, 92, 120]), null, '', 'ä{"a":"\\\\x00"}', null, Buffer.alloc(0), Buffer.alloc(100_000, 7), 'last'];
+  await db.database.transaction((transaction) =>
+    addToOutbox(
+      transaction,
+      values.map((value, n) => ({ topic: 'facts', key: String(n), value, account: 'u_1' })),
+    ),
+  );
+  const sent: OutgoingRecord[] = [];
+  const publisher = { send: async (records: OutgoingRecord[]) => void sent.push(...records) } as unknown as Publisher;
+  const relay = new OutboxRelay(db.database, publisher, createLog('test', 'silent'));
+  relay.onApplicationBootstrap();
+  while (sent.length < values.length) await new Promise((resolve) => setTimeout(resolve, 5));
+  await relay.beforeApplicationShutdown();
+  expect(sent.map(({ key, value }) => [key, value])).toEqual(
+    values.map((value, n) => [String(n), typeof value === 'string' ? Buffer.from(value) : value]),
+  );
+});
+
 it('a record is sent early although 10 000 of another account are before it, and those keep their order', async () => {
   await db.database.query(
     `TRUNCATE outbox; INSERT INTO outbox (topic, key, headers, value, account_id)

@@ -2,7 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import type { PoolClient } from 'pg';
 import { Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
-import { BYTEWISE_TEXT, Database, FairBatches, Migration, type SchemaPart, type Session } from '#database';
+import {
+  BYTEWISE_TEXT,
+  Database,
+  FairBatches,
+  Migration,
+  type PackedBytes,
+  packedBytes,
+  type SchemaPart,
+  type Session,
+  unpackedBytes,
+} from '#database';
 import { isTooLarge, type OutgoingRecord, Publisher, shares } from '#messaging';
 import { EVENTS_TOPIC, OUTBOX_HEADER, type UserId } from '#contracts';
 import { counter, gauge, LOG, type Log } from '#observability';
@@ -25,14 +35,28 @@ export const addedToOutbox = (from: string): string =>
 /** SQL that wakes the relay when the transaction is committed. */
 export const WAKE_RELAY = `pg_notify('${CHANNEL}', '')`;
 
-/** The columns of records, as arrays: text, text, text, text and bytea. */
-export const outboxColumns = (records: AccountRecord[]): [string[], string[], string[], string[], (Buffer | null)[]] => [
+/** The parameters of `outboxRows`. */
+export const outboxValues = (records: AccountRecord[]): [string[], string[], string[], string[], ...PackedBytes] => [
   records.map(({ topic }) => topic),
   records.map(({ key }) => key),
   records.map(({ account }) => account),
   records.map(({ headers }) => JSON.stringify(headers ?? {})),
-  records.map(({ value }) => (typeof value === 'string' ? Buffer.from(value) : value)),
+  ...packedBytes(records.map(({ value }) => (typeof value === 'string' ? Buffer.from(value) : value))),
 ];
+
+/**
+ * SQL of records as rows, with the columns of `addedToOutbox`. `outboxValues` returns their parameters.
+ *
+ * @param first the number of the first parameter
+ * @param also a further text column, whose array is the parameter before the first
+ */
+export function outboxRows(first: number, also?: string): string {
+  const columns = [...(also === undefined ? [] : [also]), 'topic', 'key', 'account_id', 'headers'];
+  const arrays = columns.map((_, n) => `$${first + 4 - columns.length + n}::text[]`);
+  return `(SELECT ${columns.join(', ')}, ${unpackedBytes(`$${first + 6}`)} AS value, n
+           FROM unnest(${arrays.join(', ')}, $${first + 4}::int[], $${first + 5}::int[])
+             WITH ORDINALITY AS each (${columns.join(', ')}, start, length, n)) AS record`;
+}
 
 /**
  * Stores records for Kafka in the transaction of the change that they report: both are committed, or neither is. Call it
@@ -40,12 +64,10 @@ export const outboxColumns = (records: AccountRecord[]): [string[], string[], st
  */
 export async function addToOutbox(transaction: Session, records: AccountRecord[]): Promise<void> {
   if (records.length === 0) return;
-  const from =
-    'unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bytea[]) WITH ORDINALITY AS record (topic, key, account_id, headers, value, n)';
   await transaction.query({
     name: 'outbox-add',
-    text: `WITH added AS (${addedToOutbox(from)}) SELECT ${WAKE_RELAY}`,
-    values: outboxColumns(records),
+    text: `WITH added AS (${addedToOutbox(outboxRows(1))}) SELECT ${WAKE_RELAY}`,
+    values: outboxValues(records),
   });
 }
 

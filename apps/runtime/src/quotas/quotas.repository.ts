@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { SourceId, UserId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
-import { type AccountRecord, addedToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
+import { type AccountRecord, addedToOutbox, outboxRows, outboxValues, WAKE_RELAY } from '#outbox';
 
 /** The usage of an account's runs on a day (UTC). */
 @Entity('usage')
@@ -61,15 +61,14 @@ export class QuotasRepository {
 
   /** Stores the event for Kafka, the first time on a day. One statement: it follows each run that is skipped. */
   async addNotice(sourceId: string, event: AccountRecord): Promise<void> {
-    const records =
-      '(SELECT record.* FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[]) WITH ORDINALITY AS record (topic, key, account_id, headers, value, n), first) AS record';
+    const records = `(SELECT record.* FROM ${outboxRows(2)}, first) AS record`;
     await this.database.query({
       name: 'quota-notice',
       text: `WITH first AS (
                INSERT INTO quota_notice (source_id, day) VALUES ($1, (now() AT TIME ZONE 'UTC')::date) ON CONFLICT DO NOTHING RETURNING source_id
              ), added AS (${addedToOutbox(records)})
              SELECT ${WAKE_RELAY} FROM first`,
-      values: [sourceId, ...outboxColumns([event])],
+      values: [sourceId, ...outboxValues([event])],
     });
   }
 

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { RunRequest, SourceId, UserId } from '#contracts';
 import { Database, JointWrites, Lookups, type Session, type Transaction } from '#database';
 import { Lanes, shares } from '#messaging';
-import { type AccountRecord, addedToOutbox, addToOutbox, outboxColumns, WAKE_RELAY } from '#outbox';
+import { type AccountRecord, addedToOutbox, addToOutbox, outboxRows, outboxValues, WAKE_RELAY } from '#outbox';
 import { removedFromQueue } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
@@ -235,10 +235,7 @@ export class RunsRepository {
                SELECT run_id, source_id, trigger, method, status, started_at, duration_ms, emitted, error
                FROM ended JOIN done USING (run_id) WHERE status IS NOT NULL ORDER BY n
              ), sent AS (
-               ${addedToOutbox(
-                 `unnest($10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bytea[])
-                 WITH ORDINALITY AS record (run_id, topic, key, account_id, headers, value, n) JOIN done USING (run_id)`,
-               )}
+               ${addedToOutbox(`${outboxRows(11, 'run_id')} JOIN done USING (run_id)`)}
              ), dequeued AS (
                ${removedFromQueue('$1')}
              )
@@ -254,7 +251,7 @@ export class RunsRepository {
         column((entry) => entry.emitted),
         column((entry) => entry.error),
         records.map(({ run_id }) => run_id),
-        ...outboxColumns(records.map(({ record }) => record)),
+        ...outboxValues(records.map(({ record }) => record)),
       ],
     });
     const left = new Set(rows.map(({ run_id }) => run_id));

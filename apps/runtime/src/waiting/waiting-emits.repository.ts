@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { EVENTS_TOPIC, type RunRequest, type SourceId, type UserId, type WaitingEmitKey } from '#contracts';
-import { BYTEWISE_TEXT, Database, FairBatches, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, FairBatches, packedBytes, type Transaction, unpackedBytes } from '#database';
 import type { EventToProduce } from '#events';
 import { shares } from '#messaging';
 import { addedToOutbox, WAKE_RELAY } from '#outbox';
@@ -69,15 +69,15 @@ export class WaitingEmitsRepository extends DueRows {
       await transaction.query({
         name: 'waiting-put',
         text: `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value)
-               SELECT emit_id, $1, $2, to_timestamp(due / 1000.0), headers, value
-               FROM unnest($3::text[], $4::float8[], $5::jsonb[], $6::bytea[]) AS w (emit_id, due, headers, value)`,
+               SELECT emit_id, $1, $2, to_timestamp(due / 1000.0), headers, ${unpackedBytes('$8')}
+               FROM unnest($3::text[], $4::float8[], $5::jsonb[], $6::int[], $7::int[]) AS w (emit_id, due, headers, start, length)`,
         values: [
           source_id,
           owner_id,
           share.map(({ emit_id }) => emit_id),
           share.map(({ due_at_ms }) => due_at_ms),
           share.map(({ headers }) => JSON.stringify(headers)),
-          share.map(({ value }) => value),
+          ...packedBytes(share.map(({ value }) => value)),
         ],
       });
     }
