@@ -2,7 +2,7 @@ import { cpuSeconds } from '#testing';
 import { expect, it } from '@jest/globals';
 import { EVENTS_TOPIC } from '#contracts';
 import type { RunOutcome } from '../sandbox/sandbox.js';
-import { notKept, overQuota, runEffects } from './run-effects.js';
+import { notKept, overQuota, runEffects as slicedEffects } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 
 const RUN: DueRun = { run_id: 'r', owner_id: 'u_1', source_id: 'dc_1', trigger: 'manual', event: '{"a":1}', due_at_ms: 1 };
@@ -18,6 +18,15 @@ const outcome = (emits: RunOutcome['emits']): RunOutcome => ({
   mainMs: 1,
   responded: false,
 });
+/** Without pauses, and how many there would have been. */
+function runEffectsInSlices(...run: Parameters<typeof slicedEffects>) {
+  const slices = slicedEffects(...run);
+  for (let pauses = 0; ; pauses++) {
+    const { done, value } = slices.next();
+    if (done) return { effects: value, pauses };
+  }
+}
+const runEffects = (...run: Parameters<typeof slicedEffects>) => runEffectsInSlices(...run).effects;
 const effectsOf = (emits: RunOutcome['emits']) =>
   runEffects(RUN, SOURCE, { dedupe: null }, outcome(emits), {}, { counted: true, schedule: [] });
 const streamsOf = (effects: ReturnType<typeof effectsOf>) => effects.records.map(({ topic, headers }) => headers?.ce_type ?? topic);
@@ -121,6 +130,27 @@ it('many errors with a large event take little time', async () => {
   const effects = () => runEffects({ ...RUN, event }, SOURCE, { dedupe: null }, outcome(emits), {}, { counted: true, schedule: [] });
   // parsing the event for each of them takes 20 s
   expect(await cpuSeconds(effects)).toBeLessThan(2);
+});
+
+it.each<[string, Partial<RunOutcome>, number]>([
+  ['small emits', { emits: Array.from({ length: 100 }, () => ({ event: '1' })) }, 0],
+  ['one large emit', { emits: [{ event: `"${'x'.repeat(900_000)}"` }] }, 0],
+  ['megabytes of emits', { emits: Array.from({ length: 1000 }, (_, n) => ({ event: `"${String(n).padStart(8000)}"` })) }, 100],
+  ['thousands of small emits', { emits: Array.from({ length: 3000 }, (_, n) => ({ event: String(n) })) }, 5],
+  [
+    'megabytes of emits that wait',
+    { emits: Array.from({ length: 1000 }, () => ({ event: `"${'x'.repeat(8000)}"`, deliveryTs: Date.now() + 1e6 })) },
+    100,
+  ],
+  ['megabytes of logs', { logs: Array.from({ length: 500 }, () => ({ level: 'log', ts: 1, message: 'x'.repeat(16_000) })) }, 90],
+])('pauses while it prepares the events of a run with %s', (_, some, atLeast) => {
+  const whole = { ...outcome([]), ...some };
+  const { effects, pauses } = runEffectsInSlices(RUN, SOURCE, { dedupe: null }, whole, {}, { counted: true, schedule: [] });
+  expect(pauses).toBeGreaterThanOrEqual(atLeast);
+  if (atLeast === 0) expect(pauses).toBe(0);
+  const values = effects.records.filter(({ topic }) => topic === EVENTS_TOPIC).map(({ value }) => String(value));
+  if (whole.emits.length > 0) expect(values).toEqual(whole.emits.map(({ event }) => event));
+  expect(values).toHaveLength(whole.emits.length + whole.logs.length);
 });
 
 it('reports a run over quota on the stream $errors of its source', () => {

@@ -1,5 +1,5 @@
 import { EVENTS_TOPIC, type FinishedRun, runFinished, type RunRequest, type SourceId, type UserId } from '#contracts';
-import { type OutgoingRecord, recordOf } from '#messaging';
+import { type OutgoingRecord, recordOf, sizeOf } from '#messaging';
 import type { AccountRecord } from '#outbox';
 import { endedAttempt } from '../retries/next-attempt.js';
 import type { EndedAttempt } from '../retries/retried-runs.repository.js';
@@ -32,15 +32,18 @@ const NOW_MS = 100;
 /** Per kind and run. */
 const MOST_PROBLEMS = 10;
 
-/** The effects of a run that has ended. */
-export function runEffects(
+/** The records that are prepared at once: to prepare megabytes would block the main thread, and smaller effects need no pause. */
+const SLICE_BYTES = 64 * 1024;
+
+/** The effects of a run that has ended. It pauses after each slice of large ones, so that its caller can let other work have its turn. */
+export function* runEffects(
   run: DueRun,
   { sourceId, ownerId, version }: { sourceId: SourceId; ownerId: UserId; version: number },
   { dedupe: strategy, retries }: Pick<ComponentDescription, 'dedupe' | 'retries'>,
   outcome: RunOutcome,
   before: DedupeState,
   { counted, schedule, now = Date.now() }: { counted: boolean; schedule: readonly number[]; now?: number },
-): RunEffects {
+): Generator<void, RunEffects> {
   const { emits, state, refused } = judgedEmits(outcome.emits, strategy, before, now);
   const errors = [
     ...(outcome.error ? [outcome.error] : []),
@@ -58,12 +61,16 @@ export function runEffects(
   const withLogs = passedOn(run, outcome.logs.length);
   const withErrors = passedOn(run, errors.length);
   const emittedNow = emits.filter((emit) => !isWaiting(emit));
-  const waits = emits.filter(isWaiting).map((emit) => waitingRecords(sourceId, emit, passed));
+  const waits = yield* inSlices(
+    emits.filter(isWaiting),
+    (emit) => waitingRecords(sourceId, emit, passed),
+    ({ shown }) => sizeOf(shown),
+  );
   const original = errors.length > 0 ? originalOf(run) : undefined;
   const events = [
-    ...emittedNow.map((emit) => emitRecord(sourceId, emit, passed)),
+    ...(yield* inSlices(emittedNow, (emit) => emitRecord(sourceId, emit, passed), sizeOf)),
     ...waits.map(({ shown }) => shown),
-    ...outcome.logs.map((line) => logRecord(sourceId, line, withLogs)),
+    ...(yield* inSlices(outcome.logs, (line) => logRecord(sourceId, line, withLogs), sizeOf)),
     ...errors.map((error) => errorRecord(run, error, version, withErrors, original)),
   ];
   const compute_ms = Math.ceil(outcome.wallMs);
@@ -78,6 +85,22 @@ export function runEffects(
     attempt: endedAttempt(run, { retries }, outcome.status, { schedule, now, random: Math.random() }),
     final: run.hook?.final === true,
   };
+}
+
+/** What `make` returns for each item. @param size its bytes */
+function* inSlices<Item, Made>(items: Item[], make: (item: Item) => Made, size: (made: Made) => number): Generator<void, Made[]> {
+  const all: Made[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    if (bytes > SLICE_BYTES) {
+      bytes = 0;
+      yield;
+    }
+    const made = make(item);
+    bytes += size(made);
+    all.push(made);
+  }
+  return all;
 }
 
 /** The event on `$errors` of a run that was skipped because of the account's quota. */

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { type RunRequest, switchOffSource } from '#contracts';
 import { isOfData, isTransient } from '#database';
@@ -70,11 +70,10 @@ export class RunResults {
   }
 
   /** The effects of the outcome. Counts the cost of the run. */
-  effects(run: DueRun, source: StoredSource, outcome: RunOutcome, before: StateBefore): RunEffects {
-    const begun = performance.now();
-    const effects = this.effectsOf(run, source, outcome, before.dedupe);
-    const ms = outcome.mainMs + performance.now() - begun;
-    this.pace.spendOn('run', run.owner_id, additionalUnits(outcome.status, effects, { read: bytesRead(run, before), ms }));
+  async effects(run: DueRun, source: StoredSource, outcome: RunOutcome, before: StateBefore): Promise<RunEffects> {
+    const { effects, ms } = await this.effectsOf(run, source, outcome, before.dedupe);
+    const cost = { read: bytesRead(run, before), ms: outcome.mainMs + ms };
+    this.pace.spendOn('run', run.owner_id, additionalUnits(outcome.status, effects, cost));
     return effects;
   }
 
@@ -85,7 +84,8 @@ export class RunResults {
     } catch (error) {
       if (!isOfData(error)) throw error;
       this.log.error({ run_id: run.run_id, source_id: run.source_id, err: error }, 'run.not-kept');
-      return this.write(run, this.effectsOf(run, { ...source, description: { dedupe: null } }, notKept(outcome), {}));
+      const { effects: report } = await this.effectsOf(run, { ...source, description: { dedupe: null } }, notKept(outcome), {});
+      return this.write(run, report);
     }
   }
 
@@ -103,9 +103,22 @@ export class RunResults {
     await this.messages.request(switchOffSource, { owner_id, id: source_id, reason: reasonOf(kills) }, { key: owner_id });
   }
 
-  private effectsOf(run: DueRun, { state, description }: StoredSource, outcome: RunOutcome, before: DedupeState): RunEffects {
+  /** Other work of the main thread has its turn between slices of large effects. `ms`: without that work. */
+  private async effectsOf(
+    run: DueRun,
+    { state, description }: StoredSource,
+    outcome: RunOutcome,
+    before: DedupeState,
+  ): Promise<{ effects: RunEffects; ms: number }> {
     const source = { sourceId: state.source_id, ownerId: state.owner_id, version: state.version };
-    return runEffects(run, source, description, outcome, before, { counted: this.quotas.counted, schedule: this.config.retrySchedule });
+    const options = { counted: this.quotas.counted, schedule: this.config.retrySchedule };
+    const slices = runEffects(run, source, description, outcome, before, options);
+    for (let ms = 0; ; await nextTurn()) {
+      const begun = performance.now();
+      const { done, value } = slices.next();
+      ms += performance.now() - begun;
+      if (done) return { effects: value, ms };
+    }
   }
 
   /** The component may have changed other systems: waits for a database that is down for a moment, rather than repeat the run. */

@@ -101,7 +101,7 @@ export class RunsService {
     before: StateBefore,
     onOutcome?: RunWatch['onOutcome'],
   ): Promise<void> {
-    const effects = this.results.effects(run, source, outcome, before);
+    const effects = await this.results.effects(run, source, outcome, before);
     if (!isLarge(effects)) onOutcome?.();
     const written = await this.results.store(run, source, outcome, effects);
     if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
