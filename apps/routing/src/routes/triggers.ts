@@ -140,7 +140,7 @@ export class SendLane {
       // another process may send the others
       if (task.isOwn?.() ?? true) sent.set(task, others);
     }
-    const made = await Promise.all([...sent.values()].map((each) => (typeof each === 'function' ? each() : each)));
+    const made = await Promise.all([...sent.values()].map(async (each) => (typeof each === 'function' ? each() : each)));
     for (const portion of portions(made)) await Promise.all(shares(portion).map((share) => this.publisher.send(share)));
     for (const task of sent.keys()) this.remove(task);
   }
