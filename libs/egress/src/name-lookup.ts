@@ -10,7 +10,7 @@ export interface Addresses {
 export interface NameSources {
   /** The addresses of a name in the hosts file, IPv4 first. */
   hosts(name: string): readonly string[];
-  /** What the resolver's configuration states about names that are not complete. */
+  /** The settings of the resolver for names that are not complete. */
   search(): SearchList;
   /** Queries name servers without using a thread */
   resolve4(name: string): Promise<string[]>;

@@ -131,7 +131,7 @@ interface Encoder {
 
 const encoding = requireKafkajs('kafkajs/src/protocol/encoder.js') as { prototype: Encoder; nextPowerOfTwo(value: number): number };
 const { nextPowerOfTwo } = encoding;
-/** What kafkajs reserves for an encoder whose size it does not know. */
+/** The bytes that kafkajs reserves for an encoder whose size it does not know. */
 const UNKNOWN_SIZE = 511;
 /** Enough for most headers of a record. */
 const FIRST_BYTES = 128;

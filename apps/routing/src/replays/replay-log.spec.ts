@@ -58,7 +58,7 @@ describe('a replay', () => {
     expect(await log.count(PART)).toBe(12);
   });
 
-  it('delivers what it has found after 10 seconds, and goes on behind it', async () => {
+  it('delivers the events found within 10 seconds, and continues behind them', async () => {
     const records = ['dc_2', 'dc_1', 'dc_2', 'dc_1'].map((key, offset) => recordOf(offset, { key, value: Buffer.from('1') }));
     const now = jest.spyOn(performance, 'now');
     try {

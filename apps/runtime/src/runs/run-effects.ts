@@ -87,7 +87,7 @@ export function* runEffects(
   };
 }
 
-/** What `make` returns for each item. @param size its bytes */
+/** The results of `make` for each item. @param size the bytes of a result */
 function* inSlices<Item, Made>(items: Item[], make: (item: Item) => Made, size: (made: Made) => number): Generator<void, Made[]> {
   const all: Made[] = [];
   let bytes = 0;
