@@ -8,28 +8,27 @@ const LIMIT = 100;
 const CODE = "export default { name: 'Here', run() {} }";
 
 let system: System;
-let api: Api;
 beforeAll(async () => {
   const variables = can('variables') ? { gateway: { SLUICE_REQUESTS_PER_MINUTE: String(LIMIT) } } : {};
   system = await startSystem({ variables, killsBroker: true });
-  api = await system.account();
 });
 afterAll(() => system?.stop());
 
-/** A new key of the same account, with its whole limit unused. */
-const freshKey = async (): Promise<Record<string, string>> => {
-  const { api_key } = await system.sluice('key', 'create', '--account', api.account.id);
-  return { authorization: `Bearer ${api_key}` };
-};
+/** A new account, with its whole limit unused, and the headers with its key. */
+async function freshAccount(): Promise<{ api: Api; headers: Record<string, string> }> {
+  const api = await system.account();
+  return { api, headers: { authorization: `Bearer ${api.account.api_key}` } };
+}
 const problem = ({ body, headers }: ApiResponse) => ({
   type: headers['content-type'],
   id: body.request_id === headers['x-request-id'],
   body,
 });
 
-needing('variables', 'accounts').describe('a limit of requests per key', () => {
+needing('variables', 'accounts').describe('a limit of requests per account', () => {
   it('is stated in each response, and further requests are refused with 429', async () => {
-    const headers = await freshKey();
+    const { api, headers } = await freshAccount();
+    const { api_key } = await system.sluice('key', 'create', '--account', api.account.id);
     const responses: ApiResponse[] = [];
     for (let n = 0; n < LIMIT + 2; n++) responses.push(await http('GET', `${api.baseUrl}/users/me`, { headers }));
     expect(responses.map(({ status }) => status)).toEqual([...Array<number>(LIMIT).fill(200), 429, 429]);
@@ -47,11 +46,13 @@ needing('variables', 'accounts').describe('a limit of requests per key', () => {
     expect(problem(refused)).toMatchObject({
       type: 'application/problem+json',
       id: true,
-      body: { status: 429, title: 'Too Many Requests', error: `this API key allows at most ${LIMIT} requests per minute` },
+      body: { status: 429, title: 'Too Many Requests', error: `this account may send at most ${LIMIT} requests per minute` },
     });
-    // requests without an account count for nobody, and another key has its own limit
-    expect((await http('GET', `${api.baseUrl}/users/me`, { headers: { authorization: 'Bearer nothing' } })).status).toBe(401);
-    expect((await http('GET', `${api.baseUrl}/users/me`, { headers: await freshKey() })).status).toBe(200);
+    // requests without an account count for nobody, and another account has its own limit
+    const status = async (authorization: string) => (await http('GET', `${api.baseUrl}/users/me`, { headers: { authorization } })).status;
+    expect(await status('Bearer nothing')).toBe(401);
+    expect(await status(`Bearer ${api_key}`)).toBe(429);
+    expect(await status((await freshAccount()).headers.authorization!)).toBe(200);
   });
 });
 
@@ -59,7 +60,8 @@ describe('while a part of the system is down', () => {
   needing('pause', 'accounts').it(
     'a service that does not respond in time causes 504 with the id of the request, and others keep responding',
     async () => {
-      const headers = { ...(await freshKey()), 'x-request-id': 'a-request' };
+      const { api, headers: ofAccount } = await freshAccount();
+      const headers = { ...ofAccount, 'x-request-id': 'a-request' };
       const { id } = await api.source(CODE);
       await system.apps.pause('catalog');
       try {
@@ -79,16 +81,16 @@ describe('while a part of the system is down', () => {
   );
 
   needing('broker', 'accounts').it('a missing Kafka causes 503 for requests that need it, until it is back', async () => {
-    const headers = await freshKey();
+    const { api, headers } = await freshAccount();
     const { id } = await api.source(CODE);
     await system.broker.kill();
-    const create = (headers: Record<string, string>) =>
+    const create = () =>
       http('POST', `${api.baseUrl}/sources`, {
         headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': 'once' },
         body: JSON.stringify({ component_code: CODE, name: 'once' }),
       });
     // alone in its batch: Kafka gets it after the response
-    const created = create(headers);
+    const created = create();
     await new Promise((resolve) => setTimeout(resolve, 500));
     const [published, read, made, removed, me] = await Promise.all([
       http('POST', `${api.baseUrl}/sources/${id}/events`, { headers: { ...headers, 'content-type': 'application/json' }, body: '1' }),
@@ -107,18 +109,17 @@ describe('while a part of the system is down', () => {
     });
     expect(read.text).not.toMatch(/kafka|broker|127\.0\.0\.1/i);
     await system.broker.start();
-    const later = await freshKey();
     await eventually(async () => {
-      const again = await http('GET', `${api.baseUrl}/sources/${id}`, { headers: later });
+      const again = await http('GET', `${api.baseUrl}/sources/${id}`, { headers });
       // the response to the deletion was 503, but it may still have been carried out
       expect([200, 404]).toContain(again.status);
     });
     const repeated = await eventually(async () => {
-      const response = await create(later);
+      const response = await create();
       expect(response.status).toBe(200);
       return response.body.data.id as string;
     });
-    const { body } = await http('GET', `${api.baseUrl}/users/me/sources?limit=100`, { headers: later });
+    const { body } = await http('GET', `${api.baseUrl}/users/me/sources?limit=100`, { headers });
     const once = (body.data as { id: string; name: string }[]).filter(({ name }) => name === 'once');
     expect(once.map((source) => source.id)).toEqual([repeated]);
   });

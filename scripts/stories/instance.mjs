@@ -75,7 +75,7 @@ async function checkApi(apiUrl, key) {
     throw new ExplainedError(`${path} returned ${response.status}, which the REST API of Sluice does not (--url).`);
   if (response.headers.has('ratelimit-limit'))
     throw new ExplainedError(
-      'The instance limits the requests of a key, and the stories send many: run it without SLUICE_REQUESTS_PER_MINUTE.',
+      'The instance limits the requests of an account, and the stories send many: run it without SLUICE_REQUESTS_PER_MINUTE.',
     );
   return body.data.id;
 }
