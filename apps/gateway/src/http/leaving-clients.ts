@@ -9,7 +9,10 @@ export class LeavingClients implements OnModuleDestroy {
   constructor(private readonly host: HttpAdapterHost) {}
 
   async onModuleDestroy(): Promise<void> {
-    const server = this.host.httpAdapter.getHttpServer() as Server;
+    const { httpAdapter } = this.host as Partial<HttpAdapterHost>;
+    // a module that was only compiled has no server
+    if (!httpAdapter) return;
+    const server = httpAdapter.getHttpServer() as Server;
     await letClientsLeave(server, ServiceConfig.read().shutdownDelayMs);
     closeIdleConnections(server);
   }
