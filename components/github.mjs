@@ -7,6 +7,10 @@ const isEqual = (a, b) => {
   return left.length === right.length && timingSafeEqual(left, right);
 };
 
+/** GitHub sends JSON, or a form with the JSON in one field: that is a setting of the webhook. */
+const payloadOf = ({ headers, body }) =>
+  String(headers['content-type']).startsWith('application/x-www-form-urlencoded') ? JSON.parse(body.payload) : body;
+
 export default {
   key: 'github',
   name: 'GitHub',
@@ -20,7 +24,7 @@ export default {
       type: 'string',
       label: 'Secret',
       secret: true,
-      description: 'The secret of the webhook in GitHub; its content type must be application/json.',
+      description: 'The secret of the webhook in GitHub.',
     },
     streams: {
       type: 'boolean',
@@ -45,6 +49,6 @@ export default {
     const expected = createHmac('sha256', this.secret).update(bytesOf(request)).digest('hex');
     if (!isEqual(signature, `sha256=${expected}`)) return this.refuse('the signature does not match');
     if (type === 'ping') return this.http.respond({ status: 200, body: { pong: true } });
-    this.receive({ id: id ?? expected, type, payload: request.body });
+    this.receive({ id: id ?? expected, type, payload: payloadOf(request) });
   },
 };

@@ -203,6 +203,14 @@ describe('the receivers of the registry', () => {
     expect((await send('Hello, World?')).reply?.status).toBe(401);
   });
 
+  it('emits the same payload if the webhook in GitHub is set to send a form', async () => {
+    const source = await sourceOf('github', { secret });
+    const body = new URLSearchParams({ payload: '{"ref":"refs/heads/main"}' }).toString();
+    const signature = createHmac('sha256', secret).update(body).digest('hex');
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', 'x-hub-signature-256': `sha256=${signature}` };
+    expect(eventsOf(await source.request({ body, headers }))).toMatchObject([{ payload: { ref: 'refs/heads/main' } }]);
+  });
+
   it('emits what an HTTP request has: the request, or its body alone, which is null if there is none', async () => {
     const [whole, bodyOnly] = [await sourceOf('http-request', {}), await sourceOf('http-request', { bodyOnly: true })];
     const head = { method: 'GET', path: '/', query: {}, headers: {} };

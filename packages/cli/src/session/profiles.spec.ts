@@ -46,6 +46,7 @@ describe('findAccess', () => {
     const local = { SLUICE_LOCAL_FOLDER: '/clone/.sluice', SLUICE_LOCAL_KEY_FILE: keyFile(), SLUICE_LOCAL_URL: 'http://localhost:4000' };
     expect(findAccess(local, profiles)).toMatchObject({ url: 'http://localhost:4000', key: 'slk_local' });
     expect(findAccess({ ...local, SLUICE_API_KEY: 'slk_env' }, profiles)).toMatchObject({ url: 'http://localhost:4000', key: 'slk_env' });
+    expect(findAccess({ ...local, SLUICE_API_KEY: '', SLUICE_URL: '', SLUICE_PROFILE: '' }, profiles)).toMatchObject({ key: 'slk_local' });
     profiles.save('default', HERE);
     expect(findAccess(local, profiles)).toMatchObject(HERE);
     expect(findAccess({ ...local, SLUICE_API_KEY: 'slk_env', SLUICE_URL: 'http://env' }, profiles)).toMatchObject({

@@ -77,7 +77,10 @@ export class Profiles {
  * `npm start` runs in this clone (SLUICE_LOCAL_URL and SLUICE_LOCAL_KEY_FILE; SLUICE_LOCAL_FOLDER alone if none is running). A key of a profile is sent only
  * to the URL of that profile, and that of an instance only to that instance.
  */
-export function findAccess(env: Environment, profiles: Profiles, wanted: string | undefined = env.SLUICE_PROFILE): Access {
+export function findAccess(environment: Environment, profiles: Profiles, profileName?: string): Access {
+  // as in the configuration of the services, an empty variable counts as absent
+  const env: Environment = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const wanted = profileName ?? env.SLUICE_PROFILE;
   const { current, profiles: known } = profiles.read();
   const name = wanted ?? current;
   const profile = Object.hasOwn(known, name) ? known[name] : undefined;

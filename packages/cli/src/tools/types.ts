@@ -21,7 +21,6 @@ export function types(session: Session, folder = '.'): void {
   const project = ['tsconfig.json', 'jsconfig.json'].map((name) => join(folder, name)).find((path) => existsSync(path));
   const written = project ?? join(folder, 'tsconfig.json');
   if (project === undefined) writeFileSync(written, `${JSON.stringify(PROJECT, null, 2)}\n`);
-  session.note(
-    `wrote ${file}${project === undefined ? ` and ${written}` : `; ${project} is unchanged`}; next: export default defineSource({ … })`,
-  );
+  const settings = project === undefined ? ` and ${written}` : `; ${project} is unchanged and must include this file, with "checkJs": true`;
+  session.note(`wrote ${file}${settings}; next: export default defineSource({ … })`);
 }
