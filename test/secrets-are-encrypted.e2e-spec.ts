@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import kafkajs from 'kafkajs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { zstdDecompressSync } from 'node:zlib';
 import pg from 'pg';
+// other stories leave records that the decoder of kafkajs does not survive, and dead letters are compressed with zstd, for which it has no codec
+import '../libs/messaging/src/kafka.js';
 import type { Api } from './support/api.js';
 import { eventually } from './support/eventually.js';
 import { outsideKafka } from './support/outside-kafka.js';
@@ -126,10 +126,6 @@ async function databaseDumps(): Promise<Dump[]> {
 
 /** Every record of every topic. */
 async function topicDumps(): Promise<Dump[]> {
-  kafkajs.CompressionCodecs[4] = () => ({
-    compress: () => Promise.reject(new Error('only reads')),
-    decompress: async (buffer: Buffer) => zstdDecompressSync(buffer),
-  });
   const kafka = outsideKafka(system.brokers);
   const admin = kafka.admin();
   await admin.connect();
