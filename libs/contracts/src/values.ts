@@ -105,6 +105,9 @@ export function jsonNestsTooDeeply(json: string, levels = MAX_JSON_DEPTH): boole
   return false;
 }
 
+/** The most of `jsonParts` in a text that is parsed where others wait meanwhile. */
+export const MAX_JSON_PARTS = 100_000;
+
 /** The number of commas, colons and opening brackets in JSON text, or any number above `most`: parsing costs more by them than by bytes. */
 export function jsonParts(json: string, most: number): number {
   let parts = 0;

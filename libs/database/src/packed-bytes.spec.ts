@@ -7,5 +7,5 @@ describe('byte strings as parameters', () => {
     expect([starts, lengths, bytes.toString()]).toEqual([[1, 3, 3, 3], [2, null, 0, 3], 'abcde']);
   });
 
-  it('may be none', () => expect(packedBytes([])).toEqual([[], [], Buffer.alloc(0)]));
+  it('are empty arrays and an empty buffer without values', () => expect(packedBytes([])).toEqual([[], [], Buffer.alloc(0)]));
 });

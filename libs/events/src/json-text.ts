@@ -64,8 +64,13 @@ const enum Next {
  * @throws NotJson
  */
 export function checkJson(bytes: Buffer, levels = MAX_JSON_DEPTH): void {
-  const end = skipSpace(bytes, endOfJson(bytes, skipSpace(bytes, 0), levels));
-  if (end < bytes.length) throw new NotJson(`more than one value: the second one is at byte ${end}`);
+  checkEnd(bytes, endOfJson(bytes, skipSpace(bytes, 0), levels));
+}
+
+/** Checks that nothing follows the value that ends here. @throws NotJson */
+export function checkEnd(bytes: Buffer, end: number): void {
+  const rest = skipSpace(bytes, end);
+  if (rest < bytes.length) throw new NotJson(`more than one value: the second one is at byte ${rest}`);
 }
 
 /** Most events are so small that creating another one would take as long as reading them. */

@@ -1,7 +1,6 @@
-import { MAX_JSON_DEPTH } from '#contracts';
 import { isAttributeName } from './cloud-event.js';
 import { CODE, decoded, skipSpace } from './json-scan.js';
-import { endOfJson, endOfString, NotJson, startOfValue, TooMuchJson } from './json-text.js';
+import { checkEnd, endOfJson, endOfString, NotJson, startOfValue, TooMuchJson } from './json-text.js';
 
 /** A CloudEvent in structured mode. Its members are found by scanning: parsing its data can take a hundred times as long. */
 export interface StructuredEvent {
@@ -23,8 +22,7 @@ const MAX_MEMBERS = 128;
 /** Reads a JSON text: null if it is not an object. @throws NotJson */
 export function structuredEvent(json: Buffer): StructuredEvent | null {
   const { event, end } = eventAt(json, skipSpace(json, 0));
-  const rest = skipSpace(json, end);
-  if (rest < json.length) throw new NotJson(`more than one value: the second one is at byte ${rest}`);
+  checkEnd(json, end);
   return event;
 }
 
@@ -44,8 +42,7 @@ export function* eventsOfBatch(json: Buffer): Generator<StructuredEvent | null, 
     }
   }
   if (json[at] !== CODE.closeArray) throw new NotJson(`a comma is missing at byte ${at}`);
-  const rest = skipSpace(json, at + 1);
-  if (rest < json.length) throw new NotJson(`more than one value: the second one is at byte ${rest}`);
+  checkEnd(json, at + 1);
 }
 
 function eventAt(json: Buffer, start: number): { event: StructuredEvent | null; end: number } {
@@ -58,7 +55,7 @@ function eventAt(json: Buffer, start: number): { event: StructuredEvent | null; 
     if (count > MAX_MEMBERS) throw new TooMuchJson(`the event has more than ${MAX_MEMBERS} members`);
     const nameEnd = endOfString(json, at);
     const valueStart = startOfValue(json, nameEnd);
-    const end = endOfJson(json, valueStart, MAX_JSON_DEPTH);
+    const end = endOfJson(json, valueStart);
     const name = decoded(json, at, nameEnd);
     if (name === 'data') event.data = json.subarray(valueStart, end);
     else event.members.set(name, memberAt(json, valueStart, end));

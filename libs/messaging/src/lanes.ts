@@ -91,6 +91,11 @@ export class Lanes {
     if (lane.tasks.length === 1 && !lane.running) this.offer(lane);
   }
 
+  /** Carries out work in its turn. Unlike a task, it is not retried: if it fails, its caller gets the error. */
+  execute<T>(lane: string, work: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => this.push({ lane, run: () => work().then(resolve, reject) }, () => {}));
+  }
+
   /** Resolves when fewer than `below` tasks are outstanding. */
   waitUntilBelow(below: number): Promise<void> {
     if (this.count < below) return Promise.resolve();

@@ -56,6 +56,7 @@ describe('a server', () => {
       });
       client.write(GET);
       await isRead;
+      expect(client.destroyed).toBe(false);
     });
 
     it('keeps one whose response takes long', async () => {

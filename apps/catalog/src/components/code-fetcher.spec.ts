@@ -11,7 +11,7 @@ describe('rawUrl', () => {
   ])('of %s', (url, raw) => expect(rawUrl(new URL(url)).href).toBe(raw));
 });
 
-it('refuses code that is not UTF-8', async () => {
+it('refuses the code at a URL if it is not UTF-8', async () => {
   const server = createServer((socket) => {
     socket.once('data', () => socket.end(Buffer.from('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n// \xe9', 'latin1')));
   });

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Invalid, jsonParts, MAX_JSON_DEPTH, nestsTooDeeply, type SluiceError, type UserId } from '#contracts';
+import { Invalid, jsonParts, MAX_JSON_DEPTH, MAX_JSON_PARTS, nestsTooDeeply, type SluiceError, type UserId } from '#contracts';
 import { scopeProblem } from './scopes.js';
 
 export const STRUCTURED_TYPE = 'application/cloudevents+json';
@@ -67,13 +67,10 @@ export function readJsonBodies(fastify: FastifyInstance, parsed: (owner: UserId,
   });
 }
 
-/** About a third as many values: the process that parses them serves others, too. */
-const MAX_PARTS = 100_000;
-
 /** Throws Invalid if the text is not a JSON object. */
 function jsonObject(text: string): object {
-  if (text.length > MAX_PARTS && jsonParts(text, MAX_PARTS) > MAX_PARTS)
-    throw new Invalid(`the body has more than ${MAX_PARTS} JSON values and names`);
+  if (text.length > MAX_JSON_PARTS && jsonParts(text, MAX_JSON_PARTS) > MAX_JSON_PARTS)
+    throw new Invalid(`the body has more than ${MAX_JSON_PARTS} JSON values and names`);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -4,6 +4,7 @@ import {
   deleteSource,
   deleteWebhook,
   isId,
+  isNotFound,
   listConnections,
   listSources,
   listWebhooks,
@@ -12,7 +13,6 @@ import {
   removeFromCatalog,
   removeFromRouting,
   removeFromRuntime,
-  SluiceError,
   suspendEmitters,
   suspendWebhooks,
   type UserId,
@@ -135,7 +135,7 @@ async function isRemoved(removal: Promise<void>): Promise<boolean> {
     return true;
   } catch (error) {
     // a command that was interrupted is still in progress
-    if (error instanceof SluiceError && error.code === 'not_found') return false;
+    if (isNotFound(error)) return false;
     throw error;
   }
 }

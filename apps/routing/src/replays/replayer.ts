@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isId, type ReplayId, SluiceError } from '#contracts';
+import { isId, isNotFound, type ReplayId } from '#contracts';
 import { type EmittedEvent, eventIdOf, type EventPlace, logPlaceOf } from '#events';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
@@ -127,7 +127,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   /** False if the emitter was deleted, which the fact of its deletion may have missed: the replay was being created. */
   private async readOn(work: Work): Promise<boolean> {
     const chunk = await this.log.next({ ...work.row, offsets: work.behind }, CHUNK).catch((error: unknown) => {
-      if (error instanceof SluiceError && error.code === 'not_found') return undefined;
+      if (isNotFound(error)) return undefined;
       throw error;
     });
     if (!chunk) return false;

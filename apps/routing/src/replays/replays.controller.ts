@@ -72,11 +72,8 @@ export class ReplaysController {
 
   /** The accounts take turns. */
   private count(part: ReplayedPart): Promise<number> {
-    const { promise, resolve, reject } = Promise.withResolvers<number>();
     const end = performance.now() + COUNT_MS;
-    const run = () => this.log.count(part, { withinMs: end - performance.now() }).then(resolve, reject);
-    this.turns.push({ lane: part.owner_id, run }, () => {});
-    return promise;
+    return this.turns.execute(part.owner_id, () => this.log.count(part, { withinMs: end - performance.now() }));
   }
 
   private async requireActive(ownerId: UserId, id: string): Promise<void> {

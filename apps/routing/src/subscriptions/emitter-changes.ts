@@ -8,8 +8,8 @@ import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js'
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
 /**
- * Runs in the transaction that stores a change of an emitter: deletes the subscriptions of a deleted emitter, cancels its replays, and subscribes the listeners of older
- * auto-subscriptions to a new one.
+ * Runs in the transaction that stores a change of an emitter: deletes the subscriptions of a deleted emitter, cancels its replays, and subscribes the
+ * listeners of older auto-subscriptions to a new one.
  */
 @Injectable()
 export class EmitterChanges extends EmitterChangeHandler {

@@ -7,6 +7,7 @@ import {
   Invalid,
   jsonParts,
   ksuid,
+  MAX_JSON_PARTS,
   NotFound,
   type OptionsRequest,
   type PropDefinition,
@@ -30,8 +31,6 @@ const OPTIONS_MS = 20_000;
 /** Each occupies one of the 128 requests that this process handles at a time, and may last as long as the code wants. */
 const OPTIONS_PER_ACCOUNT = 8;
 const OPTIONS_OF_ALL = 32;
-/** As in a request: here and in the gateway, the process that parses them serves others, too. */
-const MAX_PARTS = 100_000;
 /** In characters. */
 const LONGEST_MESSAGE = 2000;
 
@@ -96,8 +95,8 @@ export class PropOptionsController {
         wallMs: OPTIONS_MS,
       });
       const result = emits.at(-1)?.event;
-      if (result !== undefined && jsonParts(result, MAX_PARTS) > MAX_PARTS)
-        throw new SluiceError('unprocessable', `options() returned too many values: more than ${MAX_PARTS} JSON values and names`);
+      if (result !== undefined && jsonParts(result, MAX_JSON_PARTS) > MAX_JSON_PARTS)
+        throw new SluiceError('unprocessable', `options() returned too many values: more than ${MAX_JSON_PARTS} JSON values and names`);
       const found = result === undefined ? undefined : (JSON.parse(result) as unknown);
       if (status !== 'ok' || !isPropOptions(found))
         throw new SluiceError('unprocessable', (error?.message ?? 'options() returned nothing').slice(0, LONGEST_MESSAGE).toWellFormed());

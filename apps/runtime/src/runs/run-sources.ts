@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type RunRequest, SluiceError } from '#contracts';
+import { isNotFound, type RunRequest } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { CodeCache } from '../components/code-cache.js';
 import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
@@ -36,7 +36,7 @@ export class RunSources {
     if (!found) return undefined;
     if (!found.state.active && !run.hook) return 'inactive';
     const code = await this.codes.get(found.state.deployment.code_hash).catch((error: unknown) => {
-      if (error instanceof SluiceError && error.code === 'not_found') return null;
+      if (isNotFound(error)) return null;
       throw error;
     });
     return code ? { ...found, ...code } : { state: found.state, component: null };

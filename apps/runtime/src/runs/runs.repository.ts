@@ -115,8 +115,7 @@ export class RunsRepository {
 
   /** One at a time of an account; the accounts take turns. */
   private writeLarge(run: RunWithEffects): Promise<boolean> {
-    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
-    const write = async () =>
+    return this.large.execute(run.run.owner_id, () =>
       this.database.transaction(async (transaction) => {
         const { records, ...ended } = endedRun(run);
         const [isNew = false] = await this.end(transaction, [{ ...ended, records: [] }]);
@@ -125,9 +124,8 @@ export class RunsRepository {
         for (const share of shares(records)) await addToOutbox(transaction, share);
         await this.apply(transaction, [run]);
         return true;
-      });
-    this.large.push({ lane: run.run.owner_id, run: () => write().then(resolve, reject) }, () => {});
-    return promise;
+      }),
+    );
   }
 
   /** Writes what runs that have ended change in other tables. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type EmitterId, EVENTS_TOPIC, findEvent, type StoredEvent, SluiceError, type UserId } from '#contracts';
+import { type EmitterId, EVENTS_TOPIC, findEvent, isNotFound, type StoredEvent, type UserId } from '#contracts';
 import { type EmittedEvent, type EventPlace, eventIdOf, isDeleted, logPlaceOf, readEventRecord } from '#events';
 import { LogReader, Messages } from '#messaging';
 import { RoutingConfig } from '../../routing.config.js';
@@ -41,7 +41,7 @@ export class RecordedEvents {
     try {
       return await this.messages.request(findEvent, { owner_id, emitter_id, event_id: eventIdOf(place) }, { key: emitter_id });
     } catch (error) {
-      if (error instanceof SluiceError && error.code === 'not_found') return undefined;
+      if (isNotFound(error)) return undefined;
       throw error;
     }
   }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { WebhookId } from '#contracts';
-import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
 import { DueRows, msToFirst } from '#due-work';
 import type { Claim, NextLook, Renewed } from './delivery-store.js';
 
@@ -32,6 +32,8 @@ export class Backlog {
 }
 
 const MS = "interval '1 ms'";
+/** The columns of `Renewed`. */
+const RENEWED = 'failed_probes AS "failedProbes", wakes';
 
 /**
  * SQL for `INSERT INTO backlog …`, or a part of a larger statement: wakes the backlogs of `rows` (columns `webhook_id` and `due`). While a breaker is
@@ -84,12 +86,12 @@ export class BacklogsRepository extends DueRows {
   }
 
   async renew({ webhookId, leaseId }: Claim, leaseMs: number): Promise<Renewed | undefined> {
-    const { rows } = await this.database.query<{ failed_probes: number | null; wakes: number }>({
+    const { rows } = await this.database.query<Renewed>({
       name: 'backlog-renew',
-      text: `UPDATE backlog SET leased_until = now() + $3 * ${MS} WHERE webhook_id = $1 AND lease_id = $2 RETURNING failed_probes, wakes`,
+      text: `UPDATE backlog SET leased_until = now() + $3 * ${MS} WHERE webhook_id = $1 AND lease_id = $2 RETURNING ${RENEWED}`,
       values: [webhookId, leaseId, leaseMs],
     });
-    return rows[0] && { failedProbes: rows[0].failed_probes, wakes: rows[0].wakes };
+    return rows[0];
   }
 
   async closeBreaker({ webhookId, leaseId }: Claim): Promise<void> {
@@ -132,16 +134,20 @@ export class BacklogsRepository extends DueRows {
 
   /** Locks the backlog. Undefined if the lease is lost. */
   async lock(transaction: Transaction, { webhookId, leaseId }: Claim): Promise<Renewed | undefined> {
-    const { rows } = await transaction.query<{ failed_probes: number | null; wakes: number }>(
-      'SELECT failed_probes, wakes FROM backlog WHERE webhook_id = $1 AND lease_id = $2 FOR UPDATE',
-      [webhookId, leaseId],
-    );
-    return rows[0] && { failedProbes: rows[0].failed_probes, wakes: rows[0].wakes };
+    const { rows } = await transaction.query<Renewed>(`SELECT ${RENEWED} FROM backlog WHERE webhook_id = $1 AND lease_id = $2 FOR UPDATE`, [
+      webhookId,
+      leaseId,
+    ]);
+    return rows[0];
   }
 
   /** Releases the lease until a time. A backlog that was woken after the drainer has read its webhook stays due, with its breaker as it is. */
-  async release({ webhookId, leaseId, wakes }: Claim, next: Exclude<NextLook, { when: 'next due' }>): Promise<void> {
-    await this.database.query(
+  async release(
+    { webhookId, leaseId, wakes }: Claim,
+    next: Exclude<NextLook, { when: 'next due' }>,
+    session: Session = this.database,
+  ): Promise<void> {
+    await session.query(
       `UPDATE backlog SET next_due = CASE WHEN wakes <> $5 THEN now() ELSE coalesce(now() + $3 * ${MS}, next_due) END,
          failed_probes = CASE WHEN wakes <> $5 THEN failed_probes ELSE coalesce($4, failed_probes) END, lease_id = NULL, leased_until = '-infinity'
        WHERE webhook_id = $1 AND lease_id = $2`,
@@ -158,12 +164,7 @@ export class BacklogsRepository extends DueRows {
     // locked first: the next statement sees all deliveries parked before, and a later one finds the row as it is then
     const locked = await this.lock(transaction, claim);
     if (!locked) return;
-    if (locked.wakes !== claim.wakes) {
-      await transaction.query("UPDATE backlog SET next_due = now(), lease_id = NULL, leased_until = '-infinity' WHERE webhook_id = $1", [
-        webhookId,
-      ]);
-      return;
-    }
+    if (locked.wakes !== claim.wakes) return this.release(claim, { when: 'unchanged' }, transaction);
     const { rows } = await transaction.query<{ next_due: Date | null; spilled: boolean }>(
       `SELECT spilled, least(
          -- all fresh ones are due

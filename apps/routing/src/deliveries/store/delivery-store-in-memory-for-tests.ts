@@ -29,6 +29,14 @@ interface Backlog {
   wakes: number;
 }
 
+const newBacklog = (nextDue: number, failedProbes: number | null = null): Backlog => ({
+  nextDue,
+  failedProbes,
+  leaseId: null,
+  leasedUntil: 0,
+  wakes: 0,
+});
+
 const byPlace = (a: { delivery: { place: EventPlace } }, b: { delivery: { place: EventPlace } }): number =>
   a.delivery.place.ms - b.delivery.place.ms || a.delivery.place.seq - b.delivery.place.seq;
 const keyOf = ({ ms, seq }: EventPlace): string => `${ms}-${seq}`;
@@ -53,7 +61,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     const hook: Hook = { id, owner_id: ownerId, url, secret, ...plain, spilled: false, closingUntil: 0, failingSince: null, ...change };
     this.hooks.set(id, hook);
     this.parked.set(id, new Map());
-    if (hook.spilled) this.backlogs.set(id, { nextDue: Infinity, failedProbes: null, leaseId: null, leasedUntil: 0, wakes: 0 });
+    if (hook.spilled) this.backlogs.set(id, newBacklog(Infinity));
   }
 
   async findTargets(ids: WebhookId[]): Promise<TargetRow[]> {
@@ -84,7 +92,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     const dueAt = pauseMs === null ? null : Date.now() + pauseMs;
     if (!this.add(delivery, { fresh: false, attempts, tries, dueAt, inFlightUntil: 0 }) || dueAt === null) return;
     const backlog = this.backlogs.get(delivery.webhookId);
-    if (!backlog) this.backlogs.set(delivery.webhookId, { nextDue: dueAt, failedProbes: null, leaseId: null, leasedUntil: 0, wakes: 0 });
+    if (!backlog) this.backlogs.set(delivery.webhookId, newBacklog(dueAt));
     else if (backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, dueAt);
   }
 
@@ -92,8 +100,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     if (!this.beginSpill(webhookId)) return;
     if (!breaker) return this.wake(webhookId);
     const backlog = this.backlogs.get(webhookId);
-    if (!backlog)
-      this.backlogs.set(webhookId, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0, leaseId: null, leasedUntil: 0, wakes: 0 });
+    if (!backlog) this.backlogs.set(webhookId, newBacklog(Date.now() + breaker.probeInMs, 0));
     else if (backlog.failedProbes === null) Object.assign(backlog, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0 });
   }
 
@@ -273,7 +280,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
 
   private wake(webhookId: WebhookId): void {
     const backlog = this.backlogs.get(webhookId);
-    if (!backlog) this.backlogs.set(webhookId, { nextDue: Date.now(), failedProbes: null, leaseId: null, leasedUntil: 0, wakes: 0 });
+    if (!backlog) this.backlogs.set(webhookId, newBacklog(Date.now()));
     else if (backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, Date.now());
   }
 

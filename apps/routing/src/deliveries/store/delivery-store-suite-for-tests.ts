@@ -232,7 +232,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.spill(id, { probeInMs: 0 });
       await store.parkFresh(id, [fresh]);
       const own = await claimed(id);
-      expect(await store.renew(own, LONG)).toMatchObject({ failedProbes: 0 });
+      expect(await store.renew(own, LONG)).toEqual({ failedProbes: 0, wakes: 0 });
       const probe = async (failedProbes: number) => {
         const { delivery, dueInMs } = (await store.takeProbe(id, failedProbes))!;
         return [delivery.place.seq, Math.max(0, Math.ceil(dueInMs / LONG))];
@@ -275,10 +275,10 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.parkFresh(id, [delivery(id)]);
       await store.release(await claimed(id), { when: 'probe', inMs: 0, failedProbes: 7 });
       const own = await claimed(id);
-      expect(await store.renew(own, LONG)).toMatchObject({ failedProbes: 7 });
+      expect(await store.renew(own, LONG)).toEqual({ failedProbes: 7, wakes: 0 });
       expect(await store.finishClosing(own)).toBe('more');
       await store.closeBreaker(own);
-      expect(await store.renew(own, LONG)).toMatchObject({ failedProbes: null });
+      expect(await store.renew(own, LONG)).toEqual({ failedProbes: null, wakes: 0 });
     });
 
     it('is leased to one at a time, and to the next when the lease has ended', async () => {
