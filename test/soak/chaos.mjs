@@ -21,8 +21,8 @@ const { values: options } = parseArgs({
 });
 /** Enough for a few minutes of events and WAL; small enough to be filled quickly. */
 const DISKS = { broker: 700, postgres: 1500 };
-/** A silence that begins this long after a fault is not its effect. */
-const AFTERMATH_MS = 5000;
+/** How long before a fault its silence may begin: between two deliveries. */
+const BETWEEN_MS = 100;
 
 const replicas = Number(options.replicas);
 const random = seededRandom(Number(options.seed));
@@ -42,7 +42,7 @@ try {
     ({ name }) => patterns.length === 0 || patterns.some((pattern) => name.startsWith(pattern)),
   );
   if (faults.length === 0) throw new Error(`no fault begins with ${options.only}`);
-  /** @type {{ name: string, from: number, to: number }[]} */
+  /** @type {{ name: string, from: number }[]} */
   const done = [];
   /** @type {import('./chaos/faults.mjs').Damage[]} */
   const damages = [];
@@ -56,7 +56,7 @@ try {
     } catch (error) {
       say(`${fault.name} failed: ${/** @type {Error} */ (error).message}`);
     }
-    done.push({ name: fault.name, from, to: Date.now() });
+    done.push({ name: fault.name, from });
     await sleep(Number(options.pause) * 1000 * (0.5 + random()));
   }
   say('waiting for the producers');
@@ -106,16 +106,14 @@ function repetitions(done, load) {
 }
 
 /**
- * The longest time without deliveries during each kind of fault and shortly after it, in seconds.
- * @param {{ name: string, from: number, to: number }[]} done @param {Load} load
+ * The longest time without deliveries that began during each kind of fault, or until the next one, in seconds.
+ * @param {{ name: string, from: number }[]} done @param {Load} load
  */
 function silences(done, load) {
-  /** @type {Record<string, number>} */
-  const longest = {};
-  for (const { name, from, to } of done) {
-    const during = load.silences.filter((silence) => silence.to > from && silence.from < to + AFTERMATH_MS);
-    const ms = Math.max(0, ...during.map((silence) => silence.to - silence.from));
-    longest[name] = Math.max(longest[name] ?? 0, Math.round(ms / 100) / 10);
+  const longest = Object.fromEntries(done.map(({ name }) => [name, 0]));
+  for (const { from, to } of load.silences) {
+    const name = done.findLast((fault) => fault.from - BETWEEN_MS <= from)?.name ?? '';
+    longest[name] = Math.max(longest[name] ?? 0, Math.round((to - from) / 100) / 10);
   }
   return longest;
 }

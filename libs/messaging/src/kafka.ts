@@ -33,16 +33,16 @@ export class KafkaClient extends kafkajs.Kafka {
     config: KafkaConfig,
     readonly clientId: string,
     log: Log,
-    { drainMs = 8000, retries = 12, onFatal = () => {} }: KafkaClientOptions = {},
+    { drainMs = 8000, retries = 30, onFatal = () => {} }: KafkaClientOptions = {},
   ) {
     super({
       ...config.clientOptions(),
       clientId,
       connectionTimeout: 3000,
       requestTimeout: 30_000,
-      retry: { initialRetryTime: 100, maxRetryTime: 3000, multiplier: 2, retries },
+      retry: { initialRetryTime: 100, maxRetryTime: 1000, multiplier: 2, retries },
       logLevel: kafkajs.logLevel.WARN,
-      logCreator: () => (entry) => write(log, entry),
+      logCreator: () => logger(log),
     });
     this.drainMs = drainMs;
     this.onFatal = onFatal;
@@ -63,9 +63,18 @@ export class KafkaClient extends kafkajs.Kafka {
 /** Java's murmur2: another producer with the same key reaches the same partition. */
 export const javaPartitioner: ICustomPartitioner = kafkajs.Partitioners.DefaultPartitioner;
 
-function write(log: Log, { namespace, level, log: entry }: LogEntry): void {
-  const { message, timestamp: _, stack: __, ...fields } = entry;
-  // most errors of kafkajs are a broker that is down; the owner of the process logs the error that ends it
-  const name = level <= kafkajs.logLevel.WARN ? 'warn' : 'debug';
-  log[name]({ ...fields, namespace }, `kafka: ${message}`);
+/** A broker that is down concerns every connection, again and again: the same message is a warning once in this time. */
+const REPEATED_MS = 10_000;
+
+function logger(log: Log): (entry: LogEntry) => void {
+  const warnedAt = new Map<string, number>();
+  return ({ namespace, level, log: { message, timestamp: _, stack: __, ...fields } }) => {
+    const subject = `${message} ${fields.groupId ?? ''}`;
+    const now = performance.now();
+    // most errors of kafkajs are a broker that is down; the owner of the process logs the error that ends it
+    const isNews = level <= kafkajs.logLevel.WARN && now - (warnedAt.get(subject) ?? -Infinity) >= REPEATED_MS;
+    if (isNews) for (const [each, at] of warnedAt) if (now - at >= REPEATED_MS) warnedAt.delete(each);
+    if (isNews) warnedAt.set(subject, now);
+    log[isNews ? 'warn' : 'debug']({ ...fields, namespace }, `kafka: ${message}`);
+  };
 }

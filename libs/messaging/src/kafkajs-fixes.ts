@@ -5,9 +5,13 @@ const requireKafkajs = createRequire(import.meta.url);
 
 /** A consumer's membership in its group, from a start to a stop. */
 interface ConsumerGroup {
+  /** The connections of the consumer, from its creation on. */
+  cluster: object;
   groupId: string;
   /** null: it has not joined yet, or the group has removed it. */
   memberId: string | null;
+  /** null: it has not joined yet. */
+  generationId: number | null;
   instrumentationEmitter: { emit(event: string, payload: object): void };
   /** Of a fetch without data, in ms. */
   maxWaitTime: number;
@@ -16,6 +20,7 @@ interface ConsumerGroup {
   isLeader(): boolean;
   paused(): unknown[];
   joinAndSync(): Promise<void>;
+  leave(): Promise<void>;
   fetch(nodeId: number): Promise<unknown[]>;
   commitOffsets(offsets: object): Promise<void>;
 }
@@ -74,16 +79,31 @@ runner.stop = function (this: Runner): Promise<void> {
 };
 
 const { events } = requireKafkajs('kafkajs/src/consumer/instrumentationEvents.js') as { events: { REBALANCING: string } };
-const join = group.joinAndSync;
+const { joinAndSync: join, leave } = group;
+/** By consumer: the member that the brokers may still know. */
+const memberIds = new WeakMap<object, string | null>();
 
 /**
  * kafkajs 2.2.4 emits REBALANCING only if the group announces a rebalance. It joins again without an event if the group has removed the member, so
  * that another process owns the partitions already. With this, the event precedes every join.
+ *
+ * After a crash kafkajs joins as a new member, although it could not leave the group while the brokers were down: the group then waits for the old one
+ * until its session ends, and again after each restart of the brokers. With this, a consumer continues as the member that it was.
  */
-group.joinAndSync = function (this: ConsumerGroup): Promise<void> {
-  const { groupId, memberId } = this;
+group.joinAndSync = async function (this: ConsumerGroup): Promise<void> {
+  const { cluster, groupId, memberId } = this;
   this.instrumentationEmitter.emit(events.REBALANCING, { groupId, memberId });
-  return join.call(this);
+  if (this.generationId === null) this.memberId ??= memberIds.get(cluster) ?? null;
+  try {
+    await join.call(this);
+  } finally {
+    memberIds.set(cluster, this.memberId);
+  }
+};
+
+group.leave = async function (this: ConsumerGroup): Promise<void> {
+  await leave.call(this);
+  memberIds.delete(this.cluster);
 };
 
 interface PendingRequest {
