@@ -6,6 +6,8 @@ import type { KafkaClient } from './kafka.js';
 import { LaneConsumer } from './lane-consumer.js';
 
 const TOPIC = 'events';
+/** Unlike every other pause. */
+const COMMIT_EVERY_MS = 11;
 const EVENTS = ['GROUP_JOIN', 'REBALANCING', 'FETCH_START', 'FETCH', 'HEARTBEAT', 'STOP', 'CRASH'];
 
 const eventually = async (expected: () => void): Promise<void> => {
@@ -46,7 +48,7 @@ async function consuming() {
   const lanes = new LaneConsumer(kafka as unknown as KafkaClient, createLog('test', 'silent'), {
     group: 'test.group',
     topics: [TOPIC],
-    commitEveryMs: 10,
+    commitEveryMs: COMMIT_EVERY_MS,
     concurrency: 1,
     maxOutstanding: 100,
     plan: (records) =>
@@ -63,32 +65,27 @@ async function consuming() {
   await lanes.start();
   const join = () => emitter.emit('GROUP_JOIN', { payload: { memberAssignment: { [TOPIC]: [0] } } });
   join();
-  const messages = [0, 1, 2, 3].map((offset) => ({
-    key: null,
-    value: null,
-    offset: String(offset),
-    timestamp: '1',
-    attributes: 0,
-    headers: {},
-  }));
-  const batch = {
-    topic: TOPIC,
-    partition: 0,
-    messages,
-    offsetLag: () => '0',
-    lastOffset: () => '3',
-    highWatermark: '4',
-    fetchedOffset: '0',
+  const fetch = async (...offsets: number[]) => {
+    const messages = offsets.map((offset) => ({
+      ...{ key: null, value: null, offset: String(offset), timestamp: '1', attributes: 0, headers: {} },
+    }));
+    const [first = 0, last = first] = [offsets[0], offsets.at(-1)];
+    const batch = {
+      ...{ topic: TOPIC, partition: 0, messages, offsetLag: () => '0' },
+      ...{ fetchedOffset: String(first), lastOffset: () => String(last), highWatermark: String(last + 1) },
+    };
+    await run.eachBatch?.({
+      ...{ batch, resolveOffset: () => {}, heartbeat: async () => {}, isRunning: () => true, isStale: () => false },
+    } as unknown as EachBatchPayload);
   };
-  await run.eachBatch?.({
-    ...{ batch, resolveOffset: () => {}, heartbeat: async () => {}, isRunning: () => true, isStale: () => false },
-  } as unknown as EachBatchPayload);
+  await fetch(0, 1, 2, 3);
   await eventually(() => expect(begun).toEqual([0]));
   return {
     lanes,
     group,
     begun,
     join,
+    fetch,
     emit: (name: string, payload: object) => emitter.emit(name, { payload }),
     end: () => ends.shift()?.(),
   };
@@ -152,6 +149,24 @@ describe('a lane consumer', () => {
     expect(group.commits).toBeLessThan(10);
     group.refuses = undefined;
     expect(begun).toEqual([0, 1]);
+    await lanes.stop();
+  });
+
+  it('wakes the process once per second while it has no work', async () => {
+    const { lanes, group, begun, fetch, end } = await consuming();
+    const pauses = jest.spyOn(globalThis, 'setTimeout');
+    const pause = () => pauses.mock.calls.findLast(([, ms]) => ms === 1000 || ms === COMMIT_EVERY_MS)?.[1];
+    for (let n = 1; n <= 4; n++) {
+      await eventually(() => expect(begun).toHaveLength(n));
+      end();
+    }
+    await eventually(() => expect(pause()).toBe(1000));
+    expect(group.commits).toBeGreaterThan(0);
+    await fetch(4);
+    expect(pause()).toBe(COMMIT_EVERY_MS);
+    const { commits } = group;
+    end();
+    await eventually(() => expect(group.commits).toBeGreaterThan(commits));
     await lanes.stop();
   });
 

@@ -26,6 +26,9 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
   restores?: Restores;
 }
 
+const COMMIT_EVERY_MS = 100;
+/** How often a consumer without work looks whether the process stood still, in ms: less than a session. */
+const IDLE_TICK_MS = 1000;
 const ASSIGN_PAUSE_MS = 500;
 /** How long a stop waits for the end of a rebalance, to commit finished records. */
 const ASSIGNED_IN_MS = 2000;
@@ -56,6 +59,8 @@ export class LaneConsumer {
   /** Counts the assignments. */
   private assignment = 0;
   private timer: NodeJS.Timeout | undefined;
+  /** Whether it ticks rarely, because it has no work. */
+  private isResting = false;
   private committing: Promise<void> = Promise.resolve();
   /** In progress, or waiting for the one before. */
   private commits = 0;
@@ -140,7 +145,7 @@ export class LaneConsumer {
       eachBatchAutoResolve: false,
       eachBatch: (payload) => this.eachBatch(payload),
     });
-    this.timer = setInterval(() => this.tick(), this.options.commitEveryMs ?? 100);
+    this.scheduleTick();
   }
 
   /** Starts no more tasks, waits for those in progress, commits and leaves the group: another process takes over the rest. */
@@ -150,7 +155,7 @@ export class LaneConsumer {
     this.intake.close();
     this.pause();
     await Promise.race([this.intake.lanes.waitUntilBelow(1), new Promise((resolve) => setTimeout(resolve, this.kafka.drainMs).unref())]);
-    clearInterval(this.timer);
+    clearTimeout(this.timer);
     // nothing can be committed during a rebalance: finished work would be repeated
     for (let waited = 0; !this.intake.isAssigned && waited < ASSIGNED_IN_MS; waited += 50) await sleep(50);
     await this.commit();
@@ -163,6 +168,16 @@ export class LaneConsumer {
     } catch {
       // it has crashed and waits to be restarted: there is nothing to pause
     }
+  }
+
+  private scheduleTick(): void {
+    clearTimeout(this.timer);
+    this.isResting = !this.intake.hasWork && !this.membership.isUnconfirmed;
+    const pause = this.isResting ? IDLE_TICK_MS : (this.options.commitEveryMs ?? COMMIT_EVERY_MS);
+    this.timer = setTimeout(() => {
+      this.tick();
+      this.scheduleTick();
+    }, pause);
   }
 
   private tick(): void {
@@ -234,7 +249,9 @@ export class LaneConsumer {
         }
         if (isOver()) return;
         try {
-          if (await this.intake.take(batch.topic, batch.partition, chunk)) break;
+          const isTaken = await this.intake.take(batch.topic, batch.partition, chunk);
+          if (this.isResting) this.scheduleTick();
+          if (isTaken) break;
           await heartbeat();
         } catch (error) {
           this.log.warn({ ...this.name, topic: batch.topic, partition: batch.partition, err: error }, 'lane.batch-failed');

@@ -61,8 +61,13 @@ class AssignedPartition {
     return !this.lost && !isFinished(this.committed, offset);
   }
 
+  /** Whether records have ended since the last commit. */
+  get hasEnded(): boolean {
+    return this.watermark.finished > this.finishedAtCommit;
+  }
+
   isUncommitted(databaseMs: number): boolean {
-    return this.watermark.finished > this.finishedAtCommit || (this.isLaterTimeDue && databaseMs > this.databaseMsAtCommit);
+    return this.hasEnded || (this.isLaterTimeDue && databaseMs > this.databaseMsAtCommit);
   }
 
   markCommitted(finished: number, databaseMs: number): void {
@@ -270,6 +275,11 @@ export class LaneIntake {
   get load(): number {
     const { maxOutstanding, maxOutstandingBytes = MAX_OUTSTANDING_BYTES } = this.options;
     return Math.max(this.lanes.outstanding / maxOutstanding, this.bytes / maxOutstandingBytes);
+  }
+
+  /** Whether tasks are outstanding, or records have ended that are not committed yet. */
+  get hasWork(): boolean {
+    return this.lanes.outstanding > 0 || [...this.partitions.values()].some(({ hasEnded }) => hasEnded);
   }
 
   /** Whether more records are accepted. */
