@@ -22,7 +22,7 @@ const eventually = async (expected: () => void): Promise<void> => {
 };
 
 /** A consumer in a group that accepts or refuses its commits. Its tasks run one at a time, until the test ends them. */
-async function consuming() {
+async function consuming({ maxOutstanding = 100 } = {}) {
   const emitter = new EventEmitter();
   const group = { refuses: undefined as string | undefined, hangs: undefined as Promise<void> | undefined, commits: 0 };
   const begun: number[] = [];
@@ -50,7 +50,7 @@ async function consuming() {
     topics: [TOPIC],
     commitEveryMs: COMMIT_EVERY_MS,
     concurrency: 1,
-    maxOutstanding: 100,
+    maxOutstanding,
     plan: (records) =>
       records.map(({ offset }) => [
         {
@@ -74,9 +74,12 @@ async function consuming() {
       ...{ topic: TOPIC, partition: 0, messages, offsetLag: () => '0' },
       ...{ fetchedOffset: String(first), lastOffset: () => String(last), highWatermark: String(last + 1) },
     };
+    const resolved: string[] = [];
     await run.eachBatch?.({
-      ...{ batch, resolveOffset: () => {}, heartbeat: async () => {}, isRunning: () => true, isStale: () => false },
+      ...{ batch, heartbeat: async () => {}, isRunning: () => true, isStale: () => false },
+      resolveOffset: (offset: string) => void resolved.push(offset),
     } as unknown as EachBatchPayload);
+    return resolved;
   };
   await fetch(0, 1, 2, 3);
   await eventually(() => expect(begun).toEqual([0]));
@@ -167,6 +170,22 @@ describe('a lane consumer', () => {
     const { commits } = group;
     end();
     await eventually(() => expect(group.commits).toBeGreaterThan(commits));
+    await lanes.stop();
+  });
+
+  it('returns the records of a partition that has no capacity, so that the others are fetched meanwhile', async () => {
+    const { lanes, begun, end, fetch } = await consuming({ maxOutstanding: 4 });
+    // resolves although no task ends
+    expect(await fetch(4, 5)).toEqual([]);
+    for (let n = 1; n <= 4; n++) {
+      await eventually(() => expect(begun).toHaveLength(n));
+      end();
+    }
+    expect(await fetch(4, 5)).toEqual(['5']);
+    await eventually(() => expect(begun).toHaveLength(5));
+    end();
+    await eventually(() => expect(begun).toEqual([0, 1, 2, 3, 4, 5]));
+    end();
     await lanes.stop();
   });
 

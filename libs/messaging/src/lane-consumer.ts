@@ -36,6 +36,14 @@ const ASSIGNED_IN_MS = 2000;
 const MANY_FAILURES = 100;
 /** Records that the intake gets together; it may plan them in several parts. */
 const CHUNK = 500;
+/**
+ * How long the records of one partition, which wait for capacity, may delay the others, in ms: kafkajs fetches again when those of all partitions are
+ * taken. The rest is fetched again.
+ */
+const TURN_MS = 50;
+/** About as many records as are taken in a turn. */
+const FETCHED_BYTES = 256 * 1024;
+const LOOK_MS = 10;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -84,7 +92,11 @@ export class LaneConsumer {
     });
     this.membership = new Membership(this.intake, SESSION_MS);
     this.group = kafkaName(options.group);
-    this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital, onInterruption: () => this.reverify() });
+    this.watched = new WatchedConsumer(kafka, this.group, log, {
+      vital: options.vital,
+      onInterruption: () => this.reverify(),
+      config: { maxBytesPerPartition: FETCHED_BYTES },
+    });
     this.consumer = this.watched.consumer;
   }
 
@@ -240,19 +252,18 @@ export class LaneConsumer {
       await heartbeat();
     }
     if (!this.intake.has(batch.topic, batch.partition) || !this.verifyFetch(batch)) return;
+    const end = performance.now() + TURN_MS;
+    const isTurnOver = () => isOver() || performance.now() > end;
     for (let start = 0; start < batch.messages.length; start += CHUNK) {
       const chunk = batch.messages.slice(start, start + CHUNK);
       for (let pause = 100; ;) {
-        while (!this.intake.hasCapacity && !isOver()) {
-          await Promise.race([this.intake.waitForCapacity(), sleep(500)]);
-          await heartbeat();
-        }
-        if (isOver()) return;
+        while (!this.intake.accepts(batch.topic, batch.partition) && !isTurnOver())
+          await Promise.race([this.intake.waitForCapacity(), sleep(LOOK_MS)]);
+        if (isTurnOver()) return heartbeat();
         try {
           const isTaken = await this.intake.take(batch.topic, batch.partition, chunk);
           if (this.isResting) this.scheduleTick();
           if (isTaken) break;
-          await heartbeat();
         } catch (error) {
           this.log.warn({ ...this.name, topic: batch.topic, partition: batch.partition, err: error }, 'lane.batch-failed');
           await sleep(pause);

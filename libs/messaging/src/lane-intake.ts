@@ -45,6 +45,9 @@ class AssignedPartition {
   private isLaterTimeDue = false;
   /** Another process owns it now. */
   lost = false;
+  /** Its unfinished tasks, and the bytes of their records. */
+  outstanding = 0;
+  bytes = 0;
 
   constructor(
     readonly topic: string,
@@ -113,11 +116,7 @@ export class LaneIntake {
 
   constructor(private readonly options: LaneIntakeOptions) {
     this.lanes = new Lanes(options);
-    this.plans = new PlanBatches(
-      (records) => options.plan(records),
-      PLANNED,
-      () => this.hasCapacity,
-    );
+    this.plans = new PlanBatches((records) => options.plan(records), PLANNED);
   }
 
   /** Starts no task of a record. Tasks in progress continue, and so do tasks that are put into the lanes directly. */
@@ -230,7 +229,7 @@ export class LaneIntake {
       .filter((message) => Number(message.offset) >= watermark.next)
       .map((message) => new LogRecord(topic, partition, message, (clock = clockAfter(clock, Number(message.timestamp)))));
     const due = records.filter(({ offset }) => assigned.isDue(offset));
-    const plans = due.length === 0 ? [] : await this.plans.plan(topic, due);
+    const plans = due.length === 0 ? [] : await this.plans.plan(topic, due, () => this.isAccepted(assigned));
     let next = 0;
     for (const record of records) {
       const isPlanned = record === due[next];
@@ -254,11 +253,15 @@ export class LaneIntake {
     if (left === 0) return end();
     const bytes = value?.length ?? 0;
     this.bytes += bytes;
+    assigned.bytes += bytes;
+    assigned.outstanding += left;
     for (const task of tasks) {
       const due = this.ifDue(assigned, offset, task);
       this.lanes.push(due.task, () => {
+        assigned.outstanding -= 1;
         if (due.isDone() && --left === 0) {
           this.bytes -= bytes;
+          assigned.bytes -= bytes;
           end();
         }
         this.wake();
@@ -271,10 +274,14 @@ export class LaneIntake {
     this.lanes.push(task, () => this.wake());
   }
 
-  /** How much of the capacity is in use; from 1 on, no more records are accepted. */
+  /** How much of the capacity is in use; from 1 on, only partitions with few outstanding tasks may add more. */
   get load(): number {
+    return this.share(this.lanes.outstanding, this.bytes);
+  }
+
+  private share(tasks: number, bytes: number): number {
     const { maxOutstanding, maxOutstandingBytes = MAX_OUTSTANDING_BYTES } = this.options;
-    return Math.max(this.lanes.outstanding / maxOutstanding, this.bytes / maxOutstandingBytes);
+    return Math.max(tasks / maxOutstanding, bytes / maxOutstandingBytes);
   }
 
   /** Whether tasks are outstanding, or records have ended that are not committed yet. */
@@ -282,12 +289,22 @@ export class LaneIntake {
     return this.lanes.outstanding > 0 || [...this.partitions.values()].some(({ hasEnded }) => hasEnded);
   }
 
-  /** Whether more records are accepted. */
+  /** Whether records of any partition are accepted. */
   get hasCapacity(): boolean {
     return this.load < 1;
   }
 
-  /** Resolves when more records may be accepted. */
+  /** Whether records of the partition are accepted: one whose records have used up the capacity does not keep the others waiting. */
+  accepts(topic: string, partition: number): boolean {
+    const assigned = this.partitions.get(partitionKey(topic, partition));
+    return this.hasCapacity || (assigned !== undefined && this.isAccepted(assigned));
+  }
+
+  private isAccepted({ outstanding, bytes }: AssignedPartition): boolean {
+    return this.hasCapacity || this.share(outstanding, bytes) < 1 / this.partitions.size;
+  }
+
+  /** Resolves when records of any partition may be accepted. */
   waitForCapacity(): Promise<void> {
     if (this.hasCapacity) return Promise.resolve();
     return (this.capacity ??= Promise.withResolvers()).promise;

@@ -85,20 +85,17 @@ describe('PlanBatches', () => {
     expect(sizes).toEqual([6, 3, 6, 10]);
   });
 
-  it('plans nothing without capacity', async () => {
-    let hasCapacity = true;
-    const plans = new PlanBatches(
-      (given) => {
-        hasCapacity = false;
-        return given.map(taskOf);
-      },
-      most(2),
-      () => hasCapacity,
-    );
-    const planned = await Promise.all([0, 1].map((partition) => plans.plan('a', records('a', partition, 2))));
-    expect(planned.map(({ length }) => length)).toEqual([2, 0]);
-    hasCapacity = true;
-    expect(await plans.plan('a', records('a', 1, 2))).toHaveLength(2);
+  it('plans nothing of a partition whose tasks are not accepted any more', async () => {
+    const full = new Set<number>();
+    const plans = new PlanBatches((given) => {
+      for (const { partition } of given) full.add(partition);
+      return given.map(taskOf);
+    }, most(2));
+    const plan = (partition: number) => plans.plan('a', records('a', partition, 2), () => !full.has(partition));
+    const planned = await Promise.all([plan(0), plan(1), plan(0)]);
+    expect(planned.map(({ length }) => length)).toEqual([2, 2, 0]);
+    full.clear();
+    expect(await plan(0)).toHaveLength(2);
   });
 
   it('reports an error of a call to every partition that shared it, and continues', async () => {

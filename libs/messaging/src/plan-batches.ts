@@ -9,6 +9,8 @@ export type Plan = (records: LogRecord[]) => Task[][] | Promise<Task[][]>;
 interface Waiting {
   topic: string;
   records: LogRecord[];
+  /** Whether more tasks of the partition are accepted. */
+  isAccepted(): boolean;
   resolve(plans: Task[][]): void;
   reject(error: unknown): void;
 }
@@ -25,25 +27,21 @@ export class PlanBatches {
   /** The number of records in the next call. */
   private together: number;
 
-  /**
-   * @param most the limits of a call; one record may be larger
-   * @param hasCapacity whether more tasks are accepted
-   */
+  /** @param most the limits of a call; one record may be larger */
   constructor(
     private readonly call: Plan,
     private readonly most: { records: number; bytes: number },
-    private readonly hasCapacity: () => boolean = () => true,
   ) {
     this.together = most.records;
   }
 
   /**
-   * The tasks of each of the first records: of all, some or, without capacity, none. The caller requests those of the others again. An error of the call
-   * reaches all partitions that share it.
+   * The tasks of each of the first records: of all, some or, if its tasks are not accepted any more, none. The caller requests those of the others again.
+   * An error of the call reaches all partitions that share it.
    */
-  plan(topic: string, records: LogRecord[]): Promise<Task[][]> {
+  plan(topic: string, records: LogRecord[], isAccepted = () => true): Promise<Task[][]> {
     return new Promise((resolve, reject) => {
-      this.waiting.push({ topic, records, resolve, reject });
+      this.waiting.push({ topic, records, isAccepted, resolve, reject });
       if (!this.isWorking) void this.work();
     });
   }
@@ -53,10 +51,10 @@ export class PlanBatches {
     while (this.waiting.length > 0) {
       // the other partitions of the fetch arrive in this turn, and the tasks of the call before this one enter their lanes
       await nextTurn();
-      if (!this.hasCapacity()) {
-        for (const each of this.waiting.splice(0)) each.resolve([]);
-        break;
-      }
+      const { accepted = [], refused = [] } = Object.groupBy(this.waiting, (each) => (each.isAccepted() ? 'accepted' : 'refused'));
+      this.waiting = accepted;
+      for (const each of refused) each.resolve([]);
+      if (accepted.length === 0) continue;
       const shared = this.next();
       const records = this.first(shared.flatMap((each) => each.records));
       try {
