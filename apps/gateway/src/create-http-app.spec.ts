@@ -191,23 +191,46 @@ describe('the HTTP side of the gateway', () => {
       client.destroy();
     });
 
+    const connected = async () => {
+      if (!app.getHttpServer().listening) await app.listen(0, '127.0.0.1');
+      const client = connect((app.getHttpServer().address() as AddressInfo).port, '127.0.0.1');
+      await once(client, 'connect');
+      return client;
+    };
+    const responseTo = async (client: Socket) => {
+      const chunks: Buffer[] = await client.toArray();
+      const [head = '', body = ''] = Buffer.concat(chunks).toString().split('\r\n\r\n');
+      const [line = '', ...headers] = head.split('\r\n');
+      return {
+        status: Number(line.split(' ')[1]),
+        headers: Object.fromEntries(headers.map((each) => each.toLowerCase().split(': '))),
+        body,
+      };
+    };
+
+    it.each([
+      [200, 'GET', `/v1/sources/${SOURCE}?x=http://other/`, 'my-key'],
+      [302, 'GET', '/', 'my-key'],
+      [400, 'GET', `/v1/sources/${SOURCE}?x=%ff`, 'my-key'],
+      [401, 'GET', '/v1/nothing', 'unknown'],
+      [403, 'DELETE', `/v1/sources/${SOURCE}`, 'read-key'],
+      [404, 'GET', '/v1/nothing?x=1', 'my-key'],
+      [405, 'GET', '/v1/sources/?x=1', 'my-key'],
+    ])('responds with %i to %s %s, also if the target is an absolute URL', async (status, method, path, key) => {
+      const head = `host: x\r\naccept: text/html\r\nauthorization: Bearer ${key}\r\nx-request-id: same\r\nconnection: close`;
+      const responseFor = async (url: string) => {
+        const client = await connected();
+        client.write(`${method} ${url} HTTP/1.1\r\n${head}\r\n\r\n`);
+        const response = await responseTo(client);
+        return { ...response, headers: { ...response.headers, date: null } };
+      };
+      const relative = await responseFor(path);
+      const absolute = await responseFor(`HTTP://x:80${path}`);
+      expect(relative).toMatchObject({ status });
+      expect(absolute).toEqual(relative);
+    });
+
     describe('a request that cannot be read', () => {
-      const connected = async () => {
-        await app.listen(0, '127.0.0.1');
-        const client = connect((app.getHttpServer().address() as AddressInfo).port, '127.0.0.1');
-        await once(client, 'connect');
-        return client;
-      };
-      const responseTo = async (client: Socket) => {
-        const chunks: Buffer[] = await client.toArray();
-        const [head = '', body = ''] = Buffer.concat(chunks).toString().split('\r\n\r\n');
-        const [line = '', ...headers] = head.split('\r\n');
-        return {
-          status: Number(line.split(' ')[1]),
-          headers: Object.fromEntries(headers.map((each) => each.toLowerCase().split(': '))),
-          body,
-        };
-      };
       const get = (url: string, headers: string) => `GET ${url} HTTP/1.1\r\n${headers}\r\n\r\n`;
 
       it.each([
@@ -605,10 +628,11 @@ describe('the HTTP side of the gateway', () => {
       expect((await post('b', { component_code: 'y' })).status).toBe(200);
     });
 
-    it('is the same with and without a slash at the end of the path', async () => {
+    it('is the same with and without a slash at the end of the path, and as an absolute URL', async () => {
       const to = (url: string) => send('POST', url, { body: { component_code: 'x' }, headers: { 'idempotency-key': 'a' } });
       const first = await to('/v1/sources?exclude=name');
       expect((await to('/v1/sources/?exclude=name')).body).toEqual(first.body);
+      expect((await to('http://x/v1/sources?exclude=name')).body).toEqual(first.body);
       expect(messages.requests).toHaveLength(1);
       for (const other of ['/v1/sources?exclude=name/', '/v1/sources/']) expect((await to(other)).status).toBe(422);
     });

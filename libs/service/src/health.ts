@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { consumerStates } from '#messaging';
 import { metrics } from '#observability';
+import { requestTarget } from './http-connections.js';
 import type { ServiceConfig } from './service.config.js';
 
 /** A consumer without contact to the brokers for this long receives nothing. */
@@ -75,7 +76,7 @@ export class HealthServer {
     const server = createServer((request, response) => {
       const json = (status: number, body: object) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`);
-      switch (request.url?.split('?', 1)[0]) {
+      switch (requestTarget(request).path.split('?', 1)[0]) {
         case '/health/live':
           return json(200, { status: 'ok' });
         case '/health/ready':

@@ -1,10 +1,23 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { closeUnreadConnections } from './http-connections.js';
+import { closeUnreadConnections, requestTarget } from './http-connections.js';
 import { RawClients } from './raw-clients-for-tests.js';
 
 const GET = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
+
+it.each([
+  ['/a?x=http://y/', '/a?x=http://y/', 'own.test'],
+  ['*', '*', 'own.test'],
+  ['http://x', '/', 'x'],
+  ['http://x?a', '/?a', 'x'],
+  ['HTTPS://X:1/a//b?c', '/a//b?c', 'X:1'],
+  ['http:///a', 'http:///a', 'own.test'],
+  ['http://u:p@x/a', 'http://u:p@x/a', 'own.test'],
+  ['ftp://x/a', 'ftp://x/a', 'own.test'],
+])('the target %s is the path %s at the host %s', (url, path, host) => {
+  expect(requestTarget({ url, headers: { host: 'own.test' } } as IncomingMessage)).toEqual({ path, host });
+});
 
 describe('a server', () => {
   let server: Server;

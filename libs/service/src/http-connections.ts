@@ -40,6 +40,18 @@ export function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
   return hosts > 1;
 }
 
+/**
+ * RFC 9112, 3.2.2: a client may send an absolute URL instead of a path, as it would to a proxy. The host of the URL then takes precedence over the
+ * header `Host`.
+ *
+ * @returns `path`: with its leading slash and the query
+ */
+export function requestTarget({ url = '/', headers }: IncomingMessage): { path: string; host: string | undefined } {
+  const [, host, path] = /^https?:\/\/([^/?#@]+)([/?].*)?$/i.exec(url) ?? [];
+  if (host === undefined) return { path: url, host: headers.host };
+  return { path: path?.startsWith('/') ? path : `/${path ?? ''}`, host };
+}
+
 /** How long a client may continue to send after the response, in ms. */
 const LINGER_MS = 5000;
 

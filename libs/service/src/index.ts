@@ -9,6 +9,7 @@ export {
   HEADERS_MS,
   letClientsLeave,
   lingerUntilClosed,
+  requestTarget,
 } from './http-connections.js';
 export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.js';
 export { GuessDelay } from './guess-delay.js';

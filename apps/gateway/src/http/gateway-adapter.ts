@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '#observability';
-import { CHECK_CONNECTIONS_MS, hasSeveralHosts, HEADERS_MS } from '#service';
+import { CHECK_CONNECTIONS_MS, hasSeveralHosts, HEADERS_MS, requestTarget } from '#service';
 import { respondToClientError } from './client-errors.js';
 import { sendProblem } from './problem.js';
 
@@ -26,7 +26,7 @@ export class GatewayAdapter extends FastifyAdapter {
       bodyLimit,
       requestTimeout: REQUEST_MS,
       routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_URL_LENGTH },
-      rewriteUrl: (request: IncomingMessage) => readableUrl(request.url ?? '/'),
+      rewriteUrl: (request: IncomingMessage) => readableUrl(requestTarget(request).path),
       genReqId: (request: IncomingMessage) => {
         const given = request.headers['x-request-id'];
         return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID();

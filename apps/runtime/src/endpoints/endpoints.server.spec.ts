@@ -165,6 +165,38 @@ describe('a request at an endpoint', () => {
       expect((await send({ headers: { host } })).status).toBe(404);
   });
 
+  describe('whose target is an absolute URL', () => {
+    it.each([
+      ['http://in.test:3001', `/${KEY}/a/b?x=http://other/`],
+      ['HTTPS://in.test', `/${KEY}?x=http://other/`],
+      ['http://[::1]', `/${KEY}/`],
+    ])('of %s reaches the component like one with only the path %s', async (origin, path) => {
+      const { send, events } = await start();
+      await send({ path, headers: { host: 'in.test' } });
+      expect(await send({ path: origin + path, headers: { host: 'in.test' } })).toMatchObject({ status: 200 });
+      const [relative, absolute] = events;
+      expect(absolute).toEqual({ ...relative, headers: { ...relative!.headers, host: new URL(origin).host } });
+    });
+
+    it.each(['http://in.test', 'http://in.test?x=1', `ftp://in.test/${KEY}`, `http:///${KEY}`, `http://u:p@in.test/${KEY}`, '*'])(
+      'returns 404 for %s',
+      async (path) => {
+        const { send, events } = await start();
+        expect(await send({ method: 'OPTIONS', path })).toMatchObject({ status: 404 });
+        expect(events).toEqual([]);
+      },
+    );
+
+    it('is for the host of the URL, whatever the header Host names', async () => {
+      const { send } = await start('queued', null, 'https://*.in.test');
+      const own = endpointUrl('https://*.in.test', KEY);
+      const other = endpointUrl('https://*.in.test', `${KEY}x`);
+      const hostOf = (url: string) => new URL(url).host;
+      expect(await send({ path: own, headers: { host: hostOf(other) } })).toMatchObject({ status: 200 });
+      expect(await send({ path: own.replace(hostOf(own), hostOf(other)), headers: { host: hostOf(own) } })).toMatchObject({ status: 404 });
+    });
+  });
+
   it('may have any method and any path below', async () => {
     const { send, events } = await start();
     for (const method of ['GET', 'DELETE', 'OPTIONS', 'PROPFIND']) await send({ method, path: `/${KEY}/a/b?x=1` });

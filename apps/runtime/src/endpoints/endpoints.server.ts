@@ -19,6 +19,7 @@ import {
   HEADERS_MS,
   letClientsLeave,
   limitConnections,
+  requestTarget,
   ServiceConfig,
 } from '#service';
 import { secondsToReset } from '../quotas/quotas.js';
@@ -98,15 +99,15 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
 
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (hasSeveralHosts(request)) return refuse(request, response, 400, 'the header Host must be sent once');
-    const url = request.url ?? '/';
-    const [, key = '', path, search = ''] = /^\/+([^/?]*)([^?]*)\??(.*)$/.exec(url) ?? [];
+    const { path: target, host } = requestTarget(request);
+    const [, key = '', path, search = ''] = /^\/+([^/?]*)([^?]*)\??(.*)$/.exec(target) ?? [];
     const wait = isEndpointKey(key) ? await this.tooMany(key) : null;
     if (wait !== null) {
       response.setHeader('retry-after', wait);
       return refuse(request, response, 429, 'too many requests to this endpoint');
     }
     // on the host of one source, another one does not exist: they are separate origins
-    const isThere = !this.ownHosts || request.headers.host?.split('.', 1)[0]?.toLowerCase() === endpointLabel(key);
+    const isThere = !this.ownHosts || host?.split('.', 1)[0]?.toLowerCase() === endpointLabel(key);
     // before the body is read: a client that guesses endpoints must not occupy memory
     const deployment = isThere ? await this.endpoints.find(key) : undefined;
     if (!deployment || deployment === 'busy') {
@@ -124,7 +125,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     // read first, so that the client has finished sending when it gets the response
     const body = await this.readBody(request, owner);
     const begun = performance.now();
-    const event = httpRun({ method: request.method ?? 'GET', path: path || '/', search, headers: request.headers, body });
+    const headers = { ...request.headers, host };
+    const event = httpRun({ method: request.method ?? 'GET', path: path || '/', search, headers, body });
     this.endpoints.handled(owner, { bytes: body.length, ms: performance.now() - begun });
     const reply = await this.endpoints.accept(deployment, event, closed);
     if (reply === 'queued') return respond(response, 200, null);
