@@ -43,6 +43,10 @@ describe('docs/openapi.yaml', () => {
       expect([name, additionalProperties, properties]).toEqual([name, false, expect.objectContaining({ include: expect.anything() })]);
   });
 
+  it('says that each operation returns 400 for a request that it cannot read', () => {
+    expect(operations.filter(({ responses }) => !responses[400]).map(({ operationId }) => operationId)).toEqual([]);
+  });
+
   it('requires the URL of a new webhook', () => {
     const { parameters } = operations.find(({ operationId }) => operationId === 'createWebhook');
     expect(parameters.find(({ name }: any) => name === 'url')).toMatchObject({ in: 'query', required: true });

@@ -8,7 +8,7 @@ import { sendProblem } from './problem.js';
 
 const DESCRIPTION = `Sluice routes events: sources, workflows and Kafka producers emit them; webhooks, sources and workflows receive them.
 
-Every path accepts a trailing slash. Lists are newest first. Errors are RFC 9457 problems; \`error\` repeats \`detail\` for older clients.
+Every path accepts a trailing slash. Lists are newest first. Errors are RFC 9457 problems; \`error\` repeats \`detail\` for older clients. Every request can also return 417 if its header \`Expect\` is not \`100-continue\`, and 431 if its URL and headers are too large.
 A POST that is repeated with the same \`Idempotency-Key\` within 24 hours returns the first response and has no further effect. After a 400, a 429 or a 5xx, the key can be used again, also with a corrected request.`;
 
 /** The OpenAPI document, generated from the controllers. */
@@ -23,9 +23,11 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
     .addBearerAuth({ type: 'http', scheme: 'bearer', bearerFormat: 'slk_…', description: 'The API key.' })
     .build();
   const document = SwaggerModule.createDocument(app, config);
-  // a client can send a body to each of these routes, even to one that ignores it
   for (const item of Object.values(document.paths)) {
-    const { post, put, patch, delete: remove } = item;
+    const { get, post, put, patch, delete: remove } = item;
+    // see checkQueries
+    if (get) get.responses[400] ??= problemResponse(400);
+    // a client can send a body to each of these routes, even to one that ignores it
     for (const operation of [post, put, patch, remove]) {
       for (const status of [400, 403, 413, 415]) if (operation) operation.responses[status] ??= problemResponse(status);
     }

@@ -1167,6 +1167,10 @@ export type GetRegisteredComponentData = {
 
 export type GetRegisteredComponentErrors = {
     /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
+    /**
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
@@ -1226,6 +1230,10 @@ export type GetComponentData = {
 };
 
 export type GetComponentErrors = {
+    /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
     /**
      * The API key is missing, malformed, unknown or revoked.
      */
@@ -1573,6 +1581,10 @@ export type GetConnectionData = {
 };
 
 export type GetConnectionErrors = {
+    /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
     /**
      * The API key is missing, malformed, unknown or revoked.
      */
@@ -1926,6 +1938,10 @@ export type GetSourceData = {
 };
 
 export type GetSourceErrors = {
+    /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
     /**
      * The API key is missing, malformed, unknown or revoked.
      */
@@ -3080,6 +3096,10 @@ export type ListSourceStreamsData = {
 
 export type ListSourceStreamsErrors = {
     /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
+    /**
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
@@ -3139,6 +3159,10 @@ export type ListWorkflowStreamsData = {
 };
 
 export type ListWorkflowStreamsErrors = {
+    /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
     /**
      * The API key is missing, malformed, unknown or revoked.
      */
@@ -3506,6 +3530,10 @@ export type ListSubscriptionsData = {
 
 export type ListSubscriptionsErrors = {
     /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
+    /**
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
@@ -3729,6 +3757,10 @@ export type ListAutoSubscriptionsData = {
 };
 
 export type ListAutoSubscriptionsErrors = {
+    /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
     /**
      * The API key is missing, malformed, unknown or revoked.
      */
@@ -4017,6 +4049,10 @@ export type GetWebhookData = {
 
 export type GetWebhookErrors = {
     /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
+    /**
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
@@ -4228,6 +4264,10 @@ export type GetWebhookSecretData = {
 };
 
 export type GetWebhookSecretErrors = {
+    /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
     /**
      * The API key is missing, malformed, unknown or revoked.
      */
@@ -4874,6 +4914,10 @@ export type GetReplayData = {
 
 export type GetReplayErrors = {
     /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
+    /**
      * The API key is missing, malformed, unknown or revoked.
      */
     401: Problem;
@@ -5135,6 +5179,10 @@ export type GetCurrentUserData = {
 };
 
 export type GetCurrentUserErrors = {
+    /**
+     * The request is malformed; `errors` lists each bad field.
+     */
+    400: Problem;
     /**
      * The API key is missing, malformed, unknown or revoked.
      */
