@@ -352,6 +352,11 @@ describe('running a component', () => {
       ['one too many', 'for (let i = 0; i < 25; i++) this.$emit(i)', 'more than 20 events in one run'],
       ['too much in all', 'for (let i = 0; i < 9; i++) this.$emit("x".repeat(9000))', 'more than 50000 bytes of events in one run'],
       ['with a stream name too long', 'this.$emit(1, { name: "x".repeat(129) })', 'name has 129 characters'],
+      ...['$foo', '$', '$in', '$ERRORS', '*', 'a\0b', '\ud800'].map((name) => [
+        `on the stream ${JSON.stringify(name)}`,
+        `this.$emit(1, { name: ${JSON.stringify(name)} })`,
+        '$emit: name m',
+      ]),
       ['in two years', 'this.$emit(1, { delivery_ts: Date.now() + 2 * 366 * 864e5 })', 'more than a year ahead'],
       ...['"tomorrow"', 'NaN', 'Infinity', '-1', 'new Date(NaN)', '{}'].map((value) => [
         `delivered at ${value}`,
@@ -372,6 +377,19 @@ describe('running a component', () => {
       const outcome = await run('try { this.$emit(1n) } catch {} this.$emit("x".repeat(10_000))');
       expect(outcome).toMatchObject({ status: 'threw', error: { name: 'RangeError' }, refused: [{ name: 'TypeError' }] });
       expect((await run('this.$emit(1n)')).refused).toEqual([]);
+    });
+
+    it.each([
+      ['BadStreamName', '{ name: "$in" }'],
+      ['DeliveryTooLate', '{ delivery_ts: Date.now() + 2 * 366 * 864e5 }'],
+    ])('that was refused as %s is reported once under this code', async (code, meta) => {
+      const uncaught = await run(`this.$emit(1, ${meta})`);
+      expect(uncaught).toMatchObject({ status: 'threw', error: { name: 'RangeError', code }, emits: [], refused: [] });
+      const caught = await run(
+        `try { this.$emit(1, ${meta}) } catch {} for (const name of ['$errors', '$logs', 'a*']) this.$emit(2, { name })`,
+      );
+      expect(caught).toMatchObject({ status: 'ok', error: null, refused: [{ name: 'RangeError', code }] });
+      expect([caught.refused?.length, caught.emits.map(({ name }) => name)]).toEqual([1, ['$errors', '$logs', 'a*']]);
     });
 
     it('that was refused a thousand times is reported ten times and counted', async () => {

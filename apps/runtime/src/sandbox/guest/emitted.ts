@@ -1,4 +1,5 @@
 import { depthOf } from '../wire/json-text.js';
+import { streamNameProblem } from '../wire/names.js';
 import type { EmitMeta, GuestLimits, OutputItem } from '../wire/messages.js';
 
 const year = 366 * 24 * 3600 * 1000;
@@ -52,12 +53,22 @@ function metaOf(meta: unknown): EmitMeta {
   const { id, name, summary, ts, delivery_ts: deliveryTs } = meta as Record<string, string | number | null | undefined>;
   return {
     id: textOf('id', id),
-    name: textOf('name', name),
+    name: streamOf(name),
     summary: textOf('summary', summary),
     ts: exact(timeOf(ts)),
     deliveryTs: deliveryOf(deliveryTs),
   };
 }
+
+function streamOf(value: string | number | null | undefined): string | undefined {
+  const name = textOf('name', value);
+  const problem = name === undefined ? null : streamNameProblem(name);
+  if (problem !== null) throw withCode('BadStreamName', `$emit: name ${problem}`);
+  return name;
+}
+
+/** The code under which `$errors` shows the error. */
+const withCode = (code: string, message: string): RangeError => Object.assign(new RangeError(message), { code });
 
 function textOf(field: keyof typeof longest, value: string | number | object | null | undefined): string | undefined {
   if (value === undefined || value === null) return undefined;
@@ -84,7 +95,7 @@ function deliveryOf(value: unknown): number | undefined {
   const ms = timeOf(value);
   if (ms === undefined || ms < 0)
     throw new RangeError('$emit: delivery_ts must be a Date, an ISO 8601 text, or a number of seconds or milliseconds');
-  if (ms > Date.now() + year) throw new RangeError('$emit: delivery_ts is more than a year ahead');
+  if (ms > Date.now() + year) throw withCode('DeliveryTooLate', '$emit: delivery_ts is more than a year ahead');
   return exact(ms);
 }
 
