@@ -41,7 +41,7 @@ const PLATFORM_VERSION = '0.1.0';
  * @param origin.id a KSUID
  * @param origin.ts ISO 8601
  * @param origin.sourceType what triggered the emitter
- * @param origin.version of the emitter's deployment, if known
+ * @param origin.version of the source's deployment; absent: the error is not of a run, and its `deployment_id` is the same for all deployments
  */
 export const errorContext = ({
   id,

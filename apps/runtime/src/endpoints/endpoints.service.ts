@@ -121,7 +121,7 @@ export class EndpointsService {
     );
     if (respondsItself) return this.runHere(run, closed);
     if (!(await this.quotas.allowRequest(run.owner_id))) {
-      await this.quotas.notify(run.source_id, overQuota(run));
+      await this.quotas.notify(run.source_id, overQuota(run, deployment.version));
       return 'over quota';
     }
     if (await this.queue.isFull(deployment.owner_id)) return 'busy';

@@ -2,7 +2,7 @@ import { cpuSeconds } from '#testing';
 import { expect, it } from '@jest/globals';
 import { EVENTS_TOPIC } from '#contracts';
 import type { RunOutcome } from '../sandbox/sandbox.js';
-import { notKept, overQuota, runEffects as slicedEffects } from './run-effects.js';
+import { notKept, overQuota, runEffects as slicedEffects, switchedOff } from './run-effects.js';
 import type { DueRun } from './run-events.js';
 
 const RUN: DueRun = { run_id: 'r', owner_id: 'u_1', source_id: 'dc_1', trigger: 'manual', event: '{"a":1}', due_at_ms: 1 };
@@ -35,6 +35,12 @@ it.each(['$bogus', '$', '$in', 'a\0b'])('an emit on the stream %j is an error, a
   const effects = effectsOf([{ event: '1' }, { event: '2', name }, { event: '3', name: 'mine' }]);
   expect(streamsOf(effects)).toEqual(['default', 'mine', '$errors', 'runtime.run.finished']);
   expect(JSON.parse(String(effects.records[2]?.value))).toMatchObject({ error: { code: 'BadStreamName' }, original_event: { a: 1 } });
+});
+
+it('all errors of a deployment have the same deployment id', () => {
+  const { records } = effectsOf([{ event: '1', name: '$' }]);
+  const errors = [records[0], overQuota(RUN, SOURCE.version), switchedOff(RUN, SOURCE.version, 'it fails')];
+  expect(errors.map((each) => JSON.parse(String(each?.value)).original_context.deployment_id)).toEqual(['d_13', 'd_13', 'd_13']);
 });
 
 it('a problem that a run has many times is reported once', () => {
@@ -120,7 +126,7 @@ it.each([
   ['not at all if it is too large', Buffer.alloc(600_000, 'x'), { $truncated: true }],
   ['not at all if its JSON is too large', Buffer.alloc(300_000, '"'), { $truncated: true }],
 ])('an error contains a large body of a request %s', (_, body, expected) => {
-  const { value } = overQuota({ ...RUN, http_body: body.toString('base64') });
+  const { value } = overQuota({ ...RUN, http_body: body.toString('base64') }, SOURCE.version);
   expect(JSON.parse(String(value)).original_event).toEqual(expected);
 });
 
@@ -154,7 +160,7 @@ it.each<[string, Partial<RunOutcome>, number]>([
 });
 
 it('reports a run over quota on the stream $errors of its source', () => {
-  const { topic, key, headers, value } = overQuota(RUN);
+  const { topic, key, headers, value } = overQuota(RUN, SOURCE.version);
   expect({ topic, key, stream: headers?.ce_type }).toEqual({ topic: EVENTS_TOPIC, key: 'dc_1', stream: '$errors' });
   expect(JSON.parse(String(value))).toMatchObject({ error: { code: 'QuotaExceeded' } });
 });

@@ -104,15 +104,15 @@ function* inSlices<Item, Made>(items: Item[], make: (item: Item) => Made, size: 
 }
 
 /** The event on `$errors` of a run that was skipped because of the account's quota. */
-export function overQuota(run: DueRun): AccountRecord {
+export function overQuota(run: DueRun, version: number): AccountRecord {
   const error = plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC");
-  return { topic: EVENTS_TOPIC, ...errorRecord(run, error), account: run.owner_id };
+  return { topic: EVENTS_TOPIC, ...errorRecord(run, error, version), account: run.owner_id };
 }
 
 /** The event on `$errors` of a source that is about to be switched off because its runs keep ending their processes. */
-export function switchedOff(run: DueRun, reason: string): AccountRecord {
+export function switchedOff(run: DueRun, version: number, reason: string): AccountRecord {
   const error = plainError('SourceSwitchedOff', `the source is switched off: ${reason}; enable it again when its component is fixed`);
-  return { topic: EVENTS_TOPIC, ...errorRecord(run, error), account: run.owner_id };
+  return { topic: EVENTS_TOPIC, ...errorRecord(run, error, version), account: run.owner_id };
 }
 
 /** The effects stored instead if the database rejects those of a run: nothing may be dropped silently, or retried forever. */

@@ -93,11 +93,11 @@ export class RunResults {
    * Switches a source off whose runs keep ending their processes. The report is stored with the count: the runtime may end before the catalog replies. If
    * the source is not switched off then, its next such run does it.
    */
-  async countKill(run: DueRun, { state: { source_id, owner_id }, killsInRow }: RunSource, status: RunStatus): Promise<void> {
+  async countKill(run: DueRun, { state: { source_id, owner_id, version }, killsInRow }: RunSource, status: RunStatus): Promise<void> {
     if (!KILLED.includes(status)) return killsInRow === 0 ? undefined : this.deployments.resetKills(source_id);
     const reasonOf = (kills: number) => `${kills} consecutive runs ended their process; the last one: ${status}`;
     const kills = await this.deployments.countKill(source_id, (count) =>
-      count === KILLS_IN_ROW ? [switchedOff(run, reasonOf(count))] : [],
+      count === KILLS_IN_ROW ? [switchedOff(run, version, reasonOf(count))] : [],
     );
     if (kills < KILLS_IN_ROW) return;
     await this.messages.request(switchOffSource, { owner_id, id: source_id, reason: reasonOf(kills) }, { key: owner_id });

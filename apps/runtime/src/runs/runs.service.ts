@@ -64,7 +64,7 @@ export class RunsService {
     const run = dueRun(request, source);
     // hooks set up and clean up: they run over quota, too
     if (!run.hook && !(await this.quotas.allow(state.owner_id))) {
-      await this.quotas.notify(state.source_id, overQuota(run));
+      await this.quotas.notify(state.source_id, overQuota(run, state.version));
       return this.skip(run, 'the account is over its quota');
     }
     await this.pace.runTurn(state.owner_id, RUN_UNITS);
