@@ -11,7 +11,9 @@ export const quotaVariables = {
   quotaPlan: choice('SLUICE_QUOTAS', {
     words: ['unlimited', 'free'],
     fallback: 'unlimited',
-    description: 'Daily quotas of an account: `unlimited`, or `free` for the two limits below.',
+    description:
+      'Daily quotas of an account: `unlimited`, or `free` for the two limits below. On the day on which you set `free`, `GET /v1/users/me` also shows ' +
+      'the earlier runs of that day as used, but they do not count.',
   }),
   dailyComputeMs: integer('SLUICE_DAILY_COMPUTE_MS', {
     fallback: 1_800_000,
