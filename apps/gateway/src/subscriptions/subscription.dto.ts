@@ -2,6 +2,7 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsNotEmpty, IsOptional, IsString } from 'class-validator';
 import type * as contracts from '#contracts';
 import { EVENT_NAME } from '../http/api-docs.js';
+import { RequiredString } from '../http/required-string.js';
 
 /** A subscription as the API returns it. */
 export class Subscription implements contracts.Subscription {
@@ -22,11 +23,11 @@ export class SubscriptionParameters {
   @ApiProperty({
     description: 'The id of a source or workflow, `dc_*` (all sources), `p_*` (all workflows) or your user id (all sources and workflows).',
   })
-  @IsString({ message: 'emitter_id is required' })
+  @RequiredString()
   emitter_id!: string;
 
   @ApiProperty({ description: 'The id of a source, workflow or webhook.' })
-  @IsString({ message: 'listener_id is required' })
+  @RequiredString()
   listener_id!: string;
 
   @ApiPropertyOptional({
@@ -41,16 +42,18 @@ export class SubscriptionParameters {
 /** Selects an auto-subscription. Its event name may be empty: earlier versions stored such ones. */
 export class AutoSubscriptionParameters {
   @ApiProperty({ description: 'The id of a source, workflow or webhook.' })
-  @IsString({ message: 'listener_id is required' })
+  @RequiredString()
   listener_id!: string;
 
   @ApiProperty({ ...EVENT_NAME, description: '`$errors`, `$logs`, `default` or a custom stream.' })
-  @IsString({ message: 'event_name is required' })
+  @RequiredString()
   event_name!: string;
 }
 
 export class NewAutoSubscription extends AutoSubscriptionParameters {
   @ApiProperty({ ...EVENT_NAME, description: '`$errors`, `$logs`, `default` or a custom stream; not empty.' })
+  // class-validator does not inherit the rules of a field that has rules here
+  @RequiredString()
   @IsNotEmpty({ message: 'event_name is required; the default stream is `default`' })
   override event_name!: string;
 }

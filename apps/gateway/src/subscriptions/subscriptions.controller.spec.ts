@@ -7,7 +7,8 @@ import { listSubscriptions, newId, type Subscription, SUBSCRIPTIONS_PER_REPLY } 
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
 import { RequestPipe } from '../http/request.pipe.js';
-import { NewAutoSubscription } from './subscription.dto.js';
+import { RecoverParameters } from '../webhooks/delivery.dto.js';
+import { AutoSubscriptionParameters, NewAutoSubscription, SubscriptionParameters } from './subscription.dto.js';
 import { SubscriptionsController } from './subscriptions.controller.js';
 
 it.each([
@@ -36,4 +37,21 @@ it.each([{}, { event_name: '' }])('refuses a new auto-subscription with the even
   await expect(new RequestPipe().transform(query, { type: 'query', metatype: NewAutoSubscription })).rejects.toMatchObject({
     details: { errors: [{ field: 'event_name', message: expect.stringContaining('event_name is required') }] },
   });
+});
+
+it.each([
+  [SubscriptionParameters, 'emitter_id'],
+  [SubscriptionParameters, 'listener_id'],
+  [AutoSubscriptionParameters, 'listener_id'],
+  [AutoSubscriptionParameters, 'event_name'],
+  [NewAutoSubscription, 'event_name'],
+  [RecoverParameters, 'since'],
+])('%p says whether %s is missing or not a string', async (metatype, field) => {
+  const given = { emitter_id: 'dc_1', listener_id: 'wh_1', event_name: 'default' };
+  const problem = (value: unknown) =>
+    new RequestPipe().transform({ ...given, [field]: value }, { type: 'query', metatype }).catch(({ details }) => details.errors);
+  for (const absent of [undefined, null])
+    expect(await problem(absent)).toEqual([{ field, message: expect.stringMatching(/ is required\b/) }]);
+  for (const value of [5, true, ['dc_1'], { id: 'dc_1' }])
+    expect(await problem(value)).toEqual([{ field, message: `${field} must be a string` }]);
 });

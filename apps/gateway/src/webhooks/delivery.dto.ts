@@ -1,6 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { IsString } from 'class-validator';
 import type * as contracts from '#contracts';
+import { RequiredString } from '../http/required-string.js';
 
 /** One attempt of a delivery. */
 export class DeliveryAttempt implements contracts.DeliveryAttempt {
@@ -25,6 +25,6 @@ export class WebhookDelivery implements contracts.WebhookDelivery {
 
 export class RecoverParameters {
   @ApiProperty({ description: 'ISO 8601, or Unix seconds.', example: '2026-01-31T12:00:00Z' })
-  @IsString({ message: 'since is required: ISO 8601 or Unix seconds' })
+  @RequiredString('ISO 8601 or Unix seconds')
   since!: string;
 }
