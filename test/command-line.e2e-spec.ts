@@ -75,6 +75,17 @@ describe('deploy', () => {
     expect(await cli.json('events', 'two')).toMatchObject([{ event: 'from a neighbour' }]);
   });
 
+  it('shows likely mistakes with the file, line and column, also of a file that is bundled', async () => {
+    const code = (more: string) => `${more}export default {\n  name: 'Careless',\n  hooks: { actvate() {} },\n  run() {},\n};\n`;
+    write('careless.mjs', code(''));
+    const deployed = await cli.run(['deploy', 'careless.mjs', '-o', 'json']);
+    expect(deployed).toMatchObject({ code: 0, stderr: expect.stringMatching(/^careless\.mjs:3:\d+: warning: .*actvate/) });
+    expect(JSON.parse(deployed.stdout).name_slug).toBe('careless');
+    write('careless.mjs', code("import './parts/text.mjs';\n"));
+    expect((await cli.run(['deploy', 'careless.mjs'])).stderr).toMatch(/^careless\.mjs:4:\d+: warning: .*actvate/);
+    await cli.output('delete', 'careless', '--yes');
+  });
+
   it('reports what is wrong: usage 2, authentication 3, not found 4, unreachable 5, anything else 1', async () => {
     const results = await Promise.all([
       cli.run(['deploy', 'nowhere.mjs']),
@@ -212,14 +223,48 @@ needing('receiver').describe('webhooks', () => {
       expect(list).toMatchObject([{ status: 'succeeded' }]);
       return list as { id: string; event_id: string }[];
     });
-    await cli.output('retry', webhook, delivery!.id);
-    await eventually(() => expect(received()).toHaveLength(2));
+    expect(await cli.output('retry', webhook, delivery!.id)).toMatch(/^succeeded: 20\d, \d+ ms\n$/);
+    expect(received()).toHaveLength(2);
     await eventually(async () => expect(await cli.output('deliveries', 'delivered', delivery!.event_id)).toContain('succeeded'));
-    expect(await cli.output('recover', webhook, '--since', '2026-01-31T12:00:00Z')).toBe('0 deliveries are due now\n');
-    expect(await cli.output('replay', 'delivered', webhook, '--from', '0', '--dry-run')).toBe('1 events\n');
+    expect(await cli.output('recover', webhook, '--since', '2026-01-31T12:00:00Z')).toBe(
+      'no delivery was given up since 2026-01-31T12:00:00Z\n',
+    );
+    expect(await cli.output('replay', 'delivered', webhook, '--from', '0', '--dry-run')).toBe('1 event\n');
     expect(await cli.output('replay', 'delivered', webhook, '--from', delivery!.event_id)).toMatch(
       /^rpl_\w+ done: 1 of 1 delivered, 0 failed\n$/,
     );
+  });
+});
+
+needing('receiver').describe('a webhook whose receiver fails', () => {
+  it('retry shows the outcome of the attempt and the next one, and recover what is pending', async () => {
+    const webhook = await api.webhook(`${receiver.url}failing`);
+    await cli.output('deploy', 'manual', '--name', 'failing');
+    await api.subscribe((await source('failing')).id, webhook);
+    receiver.respondWith = ({ path }) => (path === '/failing' ? 500 : 200);
+    await cli.output('publish', 'failing', '-d', '1');
+    const [delivery] = await eventually(async () => {
+      const list = await cli.json('deliveries', webhook);
+      expect(list).toMatchObject([{ status: 'pending', attempts: [{ status_code: 500 }] }]);
+      return list as { id: string }[];
+    });
+    expect(await cli.run(['retry', webhook, delivery!.id])).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^failed: 500, \d+ ms; next attempt 20\d\d-/),
+      stderr: 'sluice: the receiver returned 500\n',
+    });
+    expect(await cli.run(['recover', webhook, '--since', '0'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^no delivery was given up since 0\n1 delivery was pending before, the oldest since 20.*, next attempt 20/,
+      ),
+      stderr: expect.stringContaining(`sluice retry ${webhook} ${delivery!.id} attempts the oldest one now`),
+    });
+    await cli.output('off', webhook);
+    expect(await cli.run(['retry', webhook, delivery!.id])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is off: sluice on'),
+    });
   });
 });
 

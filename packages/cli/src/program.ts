@@ -163,11 +163,15 @@ function addDeliveryCommands(command: AddCommand): void {
     'list the deliveries to a webhook, or those of one event',
     async () => (await deliveries()).deliveries,
   ).option('-n, --number <number>', 'how many, 1 to 100', '20');
-  command('retry <webhook> <delivery>', 'retry a delivery now', async () => (await deliveries()).retry);
+  const retrying = () => import('./streams/retry.js');
+  command('retry <webhook> <delivery>', 'retry a delivery now, and wait for the result', async () => (await retrying()).retry).option(
+    '--no-wait',
+    'do not wait',
+  );
   command(
     'recover <webhook>',
-    'retry all deliveries that have failed since a time',
-    async () => (await deliveries()).recover,
+    'retry all deliveries that were given up since a time',
+    async () => (await retrying()).recover,
   ).requiredOption('--since <time>', 'ISO 8601 or Unix seconds');
   command('replay <emitter> <listener>', 'deliver past events once more to one listener', async () => (await deliveries()).replay)
     .requiredOption('--from <time|event>', 'the first: ISO 8601, Unix seconds or an event id')

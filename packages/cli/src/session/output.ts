@@ -49,6 +49,9 @@ export const printable = (text: string): string =>
 export const time = (seconds: number | null | undefined): string =>
   seconds === null || seconds === undefined ? '' : new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 
+/** `1 event`, `2 events`. */
+export const counted = (count: number, singular: string, plural = `${singular}s`): string => `${count} ${count === 1 ? singular : plural}`;
+
 type Style = Parameters<typeof styleText>[0];
 
 /** Printable text, coloured on a terminal unless NO_COLOR is set. */

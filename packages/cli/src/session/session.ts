@@ -75,6 +75,11 @@ export class Session {
     process.stderr.write(`${styled('yellow', text, process.stderr)}\n`);
   }
 
+  /** Shows on a terminal how far long work is, in one line that the next call replaces; without a text, removes it. */
+  progress(text = ''): void {
+    if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${styled('dim', text, process.stderr)}`);
+  }
+
   list<T>(items: T[], columns: Column<T>[]): void {
     this.print(listText(items, columns, this.format));
   }

@@ -3,7 +3,7 @@ import type { EventListener, Replay, Webhook, WebhookDelivery } from '@sluice/cl
 import { findAmong, findEmitter, findWebhook } from '../resources/find.js';
 import { type Kind, SOURCES, WEBHOOKS } from '../resources/kinds.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
-import { itemText, time } from '../session/output.js';
+import { counted, itemText, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { lastEvents } from './read-events.js';
 
@@ -72,20 +72,6 @@ async function webhookOrExplain(session: Session, text: string): Promise<Webhook
   }
 }
 
-/** `sluice retry WEBHOOK DELIVERY_ID` */
-export async function retry(session: Session, text: string, deliveryId: string): Promise<void> {
-  const { id } = await findWebhook(session.sluice, text);
-  await session.sluice.retryDelivery({ path: { id, deliveryId } });
-  session.note(`${deliveryId} is due now`);
-}
-
-/** `sluice recover WEBHOOK --since TIME` */
-export async function recover(session: Session, text: string, { since }: { since: string }): Promise<void> {
-  const { id } = await findWebhook(session.sluice, text);
-  const { data } = await session.sluice.recoverDeliveries({ path: { id }, query: { since } });
-  session.print(session.format === 'table' ? `${data.count} deliveries are due now\n` : itemText(data, session.format));
-}
-
 export interface ReplayOptions {
   from: string;
   to?: string;
@@ -104,15 +90,16 @@ export async function replay(session: Session, emitter: string, listener: string
   const listener_id = /^p_\w+$/.test(listener) ? listener : (await findAmong(session.sluice, LISTENERS, listener)).item.id;
   const body = { emitter_id, listener_id, event_name: options.stream, from: options.from, to: options.to ?? NOW, dry_run: options.dryRun };
   const { data } = await session.sluice.createReplay({ body });
-  if (!('id' in data)) return session.print(session.format === 'table' ? `${data.events} events\n` : itemText(data, session.format));
-  session.note(`replay ${data.id}: ${data.events} events`);
+  if (!('id' in data))
+    return session.print(session.format === 'table' ? `${counted(data.events, 'event')}\n` : itemText(data, session.format));
+  session.note(`replay ${data.id}: ${counted(data.events, 'event')}`);
   let progress: Replay = { id: data.id, status: 'running', events: data.events, delivered: 0, failed: 0 };
   while (options.wait && progress.status === 'running') {
     await sleep(POLL_MS);
     progress = (await session.sluice.getReplay({ path: { id: data.id } })).data;
-    if (process.stderr.isTTY) process.stderr.write(`\r${progress.delivered + progress.failed} of ${progress.events} `);
+    session.progress(`${progress.delivered + progress.failed} of ${counted(progress.events, 'event')}`);
   }
-  if (options.wait && process.stderr.isTTY) process.stderr.write('\n');
+  session.progress();
   if (session.format !== 'table') session.item(progress);
   else
     session.print(`${progress.id} ${progress.status}: ${progress.delivered} of ${progress.events} delivered, ${progress.failed} failed\n`);

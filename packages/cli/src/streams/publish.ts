@@ -39,12 +39,17 @@ export async function run(session: Session, text: string, { data, wait }: { data
 }
 
 async function finishedRun(session: Session, source: string, run: string): Promise<Run> {
-  const end = Date.now() + RUN_LIMIT_MS;
-  while (Date.now() < end) {
-    const { data } = await session.sluice.listRuns({ path: { id: source }, query: { limit: 100 } });
-    const finished = data.find(({ id }) => id === run);
-    if (finished) return finished;
-    await sleep(POLL_MS);
+  const begin = Date.now();
+  try {
+    while (Date.now() < begin + RUN_LIMIT_MS) {
+      const { data } = await session.sluice.listRuns({ path: { id: source }, query: { limit: 100 } });
+      const finished = data.find(({ id }) => id === run);
+      if (finished) return finished;
+      session.progress(`waiting for the run, ${Math.round((Date.now() - begin) / 1000)} s`);
+      await sleep(POLL_MS);
+    }
+  } finally {
+    session.progress();
   }
   throw new CliError(`the run ${run} has not ended within ${RUN_LIMIT_MS / 60_000} minutes`);
 }
