@@ -21,6 +21,7 @@ describe('readComponent', () => {
     expect(component.located('Error: x\n    at run (component:///0a1b/component.js:2:38)')).toBe(
       `Error: x\n    at run (${join(folder, 'one.mjs')}:2:38)`,
     );
+    expect([component.placeOf(2, 38), component.placeOf(null, null)]).toEqual([`${join(folder, 'one.mjs')}:2:38`, join(folder, 'one.mjs')]);
   });
 
   it('bundles a file with its neighbours, with a map to the lines of the author', async () => {
@@ -36,6 +37,11 @@ describe('readComponent', () => {
     expect(JSON.parse(Buffer.from(map!, 'base64').toString())).toMatchObject({ sources: ['two.mjs', 'parts/broken.mjs'] });
     expect(component.located('at broken (component:///0a1b/parts/broken.mjs:3:9)')).toBe(
       `at broken (${relative(process.cwd(), join(folder, 'parts/broken.mjs'))}:3:9)`,
+    );
+    const lines = component.code.split('\n');
+    const line = lines.findIndex((each) => each.includes('throw new Error')) + 1;
+    expect(component.placeOf(line, lines[line - 1]!.indexOf('throw') + 1)).toBe(
+      `${relative(process.cwd(), join(folder, 'parts/broken.mjs'))}:3:3`,
     );
   });
 

@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { SourceMap, type SourceMapPayload, type SourceMapping } from 'node:module';
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import { CliError, usageError } from '../session/errors.js';
+
+/** `file:line:column` of a position in the code of a component; what is not known is left out. */
+export type Place = (line: number | null, column: number | null) => string;
 
 /** A component in a file, as it is sent to the API. */
 export interface ComponentFile {
@@ -10,7 +14,15 @@ export interface ComponentFile {
   files: string[];
   /** Replaces the positions in a stack of the component by those in the author's files. */
   located(stack: string): string;
+  /** The place in the author's files of a position in `code`. */
+  placeOf: Place;
 }
+
+/** The places in code that was not bundled. */
+export const placesIn =
+  (file: string): Place =>
+  (line, column) =>
+    [file, line, column].filter((part) => part !== null).join(':');
 
 /** The default name of a source of this file or URL. */
 export const nameOf = (path: string): string => basename(path, extname(path));
@@ -25,7 +37,8 @@ const RELATIVE_IMPORT = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*["']\.{1,2}\//;
 export async function readComponent(file: string): Promise<ComponentFile> {
   const path = resolve(file);
   const text = readCode(path, file);
-  if (!RELATIVE_IMPORT.test(text)) return { code: text, files: [path], located: (stack) => located(stack, () => file) };
+  if (!RELATIVE_IMPORT.test(text))
+    return { code: text, files: [path], located: (stack) => located(stack, () => file), placeOf: placesIn(file) };
   return bundled(path, file);
 }
 
@@ -62,13 +75,20 @@ async function bundled(path: string, shown: string): Promise<ComponentFile> {
     });
     const code = outputFiles[0]!.text;
     const at = code.lastIndexOf('\n//# sourceMappingURL=');
+    const map = new SourceMap(JSON.parse(Buffer.from(code.slice(code.lastIndexOf(',') + 1), 'base64').toString()) as SourceMapPayload);
+    const shownOf = (source: string): string => relative(process.cwd(), join(folder, source));
     // the API then reports positions in the bundle
     const isTooLarge = Buffer.byteLength(code) > MAX_CODE_BYTES;
     return {
       code: isTooLarge ? code.slice(0, at + 1) : code,
       files: Object.keys(metafile.inputs).map((input) => resolve(folder, input)),
-      located: (stack) =>
-        located(stack, (source) => (isTooLarge ? `the bundle of ${shown}` : relative(process.cwd(), join(folder, source)))),
+      located: (stack) => located(stack, (source) => (isTooLarge ? `the bundle of ${shown}` : shownOf(source))),
+      placeOf: (line, column) => {
+        if (line === null) return shown;
+        const { originalSource, originalLine, originalColumn }: Partial<SourceMapping> = map.findEntry(line - 1, (column ?? 1) - 1);
+        if (originalSource === undefined || originalLine === undefined || originalColumn === undefined) return shown;
+        return placesIn(shownOf(originalSource))(originalLine + 1, column === null ? null : originalColumn + 1);
+      },
     };
   } catch (error) {
     const { errors = [] } = error as { errors?: { text: string; location: { file: string; line: number; column: number } | null }[] };

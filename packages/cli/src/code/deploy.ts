@@ -6,8 +6,9 @@ import { endpointOf, SOURCES } from '../resources/kinds.js';
 import { findSource } from '../resources/find.js';
 import { usageError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
-import { nameOf, readComponent } from './component-file.js';
+import { nameOf, type Place, placesIn, readComponent } from './component-file.js';
 import { sendProps } from './props.js';
+import { showWarnings } from './warnings.js';
 
 export interface DeployOptions {
   name?: string;
@@ -20,14 +21,17 @@ interface Choice {
   name: string;
   /** The types of the props, where they are known. */
   types: Record<string, string>;
+  /** Of code, but not of a registered component: its author is someone else. */
+  placeOf?: Place;
 }
 
 /** The component that `FILE|KEY|URL` refers to. */
 export async function chosenComponent(sluice: SluiceClient, target: string): Promise<Choice> {
-  if (/^https?:\/\//i.test(target)) return { component: { component_url: target }, name: nameOf(new URL(target).pathname), types: {} };
+  if (/^https?:\/\//i.test(target))
+    return { component: { component_url: target }, name: nameOf(new URL(target).pathname), types: {}, placeOf: placesIn(target) };
   if (existsSync(target) || /\.[cm]?[jt]s$/.test(target)) {
-    const { code } = await readComponent(target);
-    return { component: { component_code: code }, name: nameOf(target), types: {} };
+    const { code, placeOf } = await readComponent(target);
+    return { component: { component_code: code }, name: nameOf(target), types: {}, placeOf };
   }
   const { data } = await sluice.getRegisteredComponent({ path: { key: target } }).catch((error: unknown) => {
     if (error instanceof SluiceError && error.status === 404)
@@ -88,6 +92,7 @@ export async function deploy(session: Session, target: string, { name, prop }: D
     deployed(session.sluice, name ?? choice.name, { ...choice.component, configured_props }),
   );
   report(session, source, outcome);
+  if (choice.placeOf) await showWarnings(session, source.component_id, choice.placeOf);
 }
 
 export interface UpdateOptions extends DeployOptions {
@@ -108,6 +113,7 @@ export async function update(session: Session, text: string, { code, name, prop,
     patched(session.sluice, before, { ...body, configured_props }),
   );
   report(session, source, isSame(before, source) ? 'unchanged' : 'updated');
+  if (choice?.placeOf) await showWarnings(session, source.component_id, choice.placeOf);
 }
 
 function report(session: Session, source: Source, outcome: Outcome): void {

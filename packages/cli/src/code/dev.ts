@@ -10,6 +10,7 @@ import { connectionNotes } from '../streams/read-events.js';
 import { type ComponentFile, nameOf, readComponent } from './component-file.js';
 import { deployed, type DeployOptions } from './deploy.js';
 import { sendProps } from './props.js';
+import { showWarnings } from './warnings.js';
 
 /** Editors write a file in several steps. */
 const SETTLE_MS = 100;
@@ -53,6 +54,7 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
   session.note(`${outcome} ${slug} (${source.id}); watching ${component.files.length} file(s), Ctrl-C ends`);
   const endpoint = endpointOf(source.configured_props);
   if (endpoint) session.note(`endpoint: ${endpoint}`);
+  await showWarnings(session, source.component_id, component.placeOf);
 
   const show = async (eventName: string): Promise<void> => {
     const events = session.sluice.events(source.id, { eventName, onState: connectionNotes(session, ` (${eventName})`) });
@@ -62,8 +64,10 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
     for (;;) {
       await nextChange();
       try {
-        const { outcome: again } = await deployNow();
-        if (again !== 'unchanged') session.note(again);
+        const { source: again, outcome: change } = await deployNow();
+        if (change === 'unchanged') continue;
+        session.note(change);
+        await showWarnings(session, again.component_id, component.placeOf);
       } catch (error) {
         session.warn(component.located(explain(error)));
       }

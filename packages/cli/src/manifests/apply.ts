@@ -1,3 +1,4 @@
+import { showWarnings } from '../code/warnings.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import { itemText, printable, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
@@ -19,7 +20,7 @@ const STYLE = { create: 'green', update: 'yellow', delete: 'red', none: 'dim' } 
 async function planned(session: Session, { file, set, prune }: ApplyOptions): Promise<Step[]> {
   if (set !== undefined && !/^[\w.-]{1,40}$/.test(set)) throw usageError('--set must have 1 to 40 letters, digits and characters of ._-');
   const manifests = await readManifests(file, () => session.stdin());
-  return Plan.of(session.sluice, manifests, { set, prune, env: session.env });
+  return Plan.of(session.sluice, manifests, { set, prune, env: session.env, onCode: (id, placeOf) => showWarnings(session, id, placeOf) });
 }
 
 /** `sluice apply -f DIR`: makes the account what the manifests say; does not touch what is right already. */

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { resolve } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { SluiceError } from '@sluice/client';
 import type { AutoSubscription, SluiceClient, Source, Subscription, Webhook } from '@sluice/client';
-import { readComponent } from '../code/component-file.js';
+import { type Place, placesIn, readComponent } from '../code/component-file.js';
 import { isSame } from '../code/deploy.js';
 import { SOURCES, WEBHOOKS } from '../resources/kinds.js';
 import { usageError } from '../session/errors.js';
@@ -28,6 +28,14 @@ export interface Step {
   uncertain: string[];
   /** Carries it out. Resolves with false if nothing has changed. */
   run(): Promise<unknown>;
+}
+
+interface PlanOptions {
+  prune?: boolean;
+  set?: string;
+  env: Record<string, string | undefined>;
+  /** Called when a step has sent the code of a component. */
+  onCode?: (componentId: string, placeOf: Place) => Promise<void>;
 }
 
 /** The account as it is. */
@@ -64,14 +72,15 @@ export class Plan {
     private readonly state: State,
     private readonly manifests: Manifest[],
     private readonly set: string,
+    private readonly onCode: NonNullable<PlanOptions['onCode']> = async () => {},
   ) {}
 
   static async of(
     sluice: SluiceClient,
     manifests: Manifest[],
-    { prune = false, set = DEFAULT_SET, env }: { prune?: boolean; set?: string; env: Record<string, string | undefined> },
+    { prune = false, set = DEFAULT_SET, env, onCode }: PlanOptions,
   ): Promise<Step[]> {
-    const plan = new Plan(sluice, env, await readState(sluice), manifests, set);
+    const plan = new Plan(sluice, env, await readState(sluice), manifests, set, onCode);
     const steps: Step[] = [];
     for (const manifest of plan.ofKind('Component')) steps.push(await plan.component(manifest));
     for (const manifest of plan.ofKind('Webhook')) steps.push(plan.webhook(manifest));
@@ -102,7 +111,8 @@ export class Plan {
   }
 
   private async component(manifest: Manifest): Promise<Step> {
-    const { component_code } = await this.code(manifest);
+    const { body, placeOf } = await this.code(manifest);
+    const { component_code } = body;
     const known = await this.sluice.getComponent({ path: { keyOrId: manifest.name } }).then(
       ({ data }) => data,
       (error: unknown) => {
@@ -126,6 +136,7 @@ export class Plan {
         const { data: newest } = await this.sluice.getComponent({ path: { keyOrId: manifest.name }, query: { include: 'id' } });
         if (newest.id !== data.id)
           throw usageError(`${manifest.origin}: the key of the component must be its metadata.name, ${manifest.name}`);
+        if (placeOf) await this.onCode(data.id, placeOf);
       },
     };
   }
@@ -167,12 +178,14 @@ export class Plan {
         const body = { ...this.choiceBody(manifest, choice), name };
         if (found) {
           const { data } = await this.sluice.patchSource({ path: { id: found.id }, body: { ...body, active, configured_props: given } });
+          if (choice.placeOf) await this.onCode(data.component_id, choice.placeOf);
           return !isSame(found, data);
         }
         const { data } = await this.sluice.createSource({
           body: { ...body, configured_props: props, external_id: this.externalId(manifest) },
         });
         this.found(manifest, data.id);
+        if (choice.placeOf) await this.onCode(data.component_id, choice.placeOf);
         if (!active) await this.sluice.patchSource({ path: { id: data.id }, body: { active } });
       },
     };
@@ -185,7 +198,7 @@ export class Plan {
     const [changes, uncertain]: [string[], string[]] = [[], []];
     if (found.name !== name) changes.push('name');
     if (found.active !== active) changes.push('active');
-    if (choice.component_url !== undefined) uncertain.push('component');
+    if (choice.body.component_url !== undefined) uncertain.push('component');
     else if (await this.isOtherComponent(found, choice)) changes.push('component');
     for (const [prop, value] of Object.entries(props)) {
       const now = found.configured_props[prop];
@@ -208,7 +221,7 @@ export class Plan {
     return Object.fromEntries(extra.filter(isRemoved).map((prop) => [prop, null]));
   }
 
-  private async isOtherComponent(found: Source, { named, component_id, component_code, key }: Choice): Promise<boolean> {
+  private async isOtherComponent(found: Source, { named, body: { component_id, component_code, key } }: Choice): Promise<boolean> {
     // without an id, the component is created or updated by an earlier step
     if (named !== undefined || component_id !== undefined) return component_id !== found.component_id;
     if (key !== undefined) return (await this.sluice.getRegisteredComponent({ path: { key } })).data.id !== found.component_id;
@@ -219,25 +232,28 @@ export class Plan {
   private async choice(manifest: Manifest, component: unknown): Promise<Choice> {
     if (!isObject(component)) throw usageError(`${manifest.origin}: spec.component must have file, code, url, key, id or name`);
     const { key, id, name } = component as Record<string, string | undefined>;
-    if (key !== undefined) return { key };
-    if (id !== undefined) return { component_id: id };
+    if (key !== undefined) return { body: { key } };
+    if (id !== undefined) return { body: { component_id: id } };
     if (name !== undefined) {
       const [known] = this.ofKind('Component').filter((each) => each.name === name);
       if (!known) throw usageError(`${manifest.origin}: there is no Component ${name}`);
-      return { component_id: this.ids.get(`Component ${name}`), named: name };
+      return { body: { component_id: this.ids.get(`Component ${name}`) }, named: name };
     }
     return this.code({ ...manifest, spec: component });
   }
 
-  private choiceBody(manifest: Manifest, { named, ...body }: Choice): Omit<Choice, 'named'> {
+  private choiceBody(manifest: Manifest, { named, body }: Choice): Choice['body'] {
     return named === undefined ? body : { component_id: this.idOf(manifest, `Component ${named}`) };
   }
 
   private async code({ spec, folder, origin }: Manifest): Promise<Choice> {
     const { file, code, url } = spec as Record<string, string | undefined>;
-    if (file !== undefined) return { component_code: (await readComponent(resolve(folder, file))).code };
-    if (code !== undefined) return { component_code: code };
-    if (url !== undefined) return { component_url: url };
+    if (file !== undefined) {
+      const { code: component_code, placeOf } = await readComponent(relative(process.cwd(), resolve(folder, file)));
+      return { body: { component_code }, placeOf };
+    }
+    if (code !== undefined) return { body: { component_code: code }, placeOf: placesIn(`${origin}, code`) };
+    if (url !== undefined) return { body: { component_url: url }, placeOf: placesIn(url) };
     throw usageError(`${origin}: one of file, code and url is required`);
   }
 
@@ -330,10 +346,8 @@ export class Plan {
 }
 
 interface Choice {
-  component_id?: string;
-  component_code?: string;
-  component_url?: string;
-  key?: string;
+  body: { component_id?: string; component_code?: string; component_url?: string; key?: string };
+  placeOf?: Place;
   /** The name of a manifest of a component. */
   named?: string;
 }
