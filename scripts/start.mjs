@@ -12,14 +12,14 @@ import { ensureFirstAccount, keyWorks, readKeptKey } from './launch/first-accoun
 import { formatLogLine } from './launch/log-lines.mjs';
 import { node24 } from './setup/node24.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
-import { whyNotListen } from './shell/ports.mjs';
 import { startPostgres } from './stores/postgres.mjs';
 import { run, stopCommands } from './shell/run.mjs';
+import { checkApiKey, checkPorts, checkServices } from './launch/refusals.mjs';
 import { liveServices } from './processes/service-process.mjs';
 import { writeSecret } from './shell/secret-file.mjs';
 import { newSecretsKey } from './shell/secrets-key.mjs';
 import { secretsInFiles } from './launch/secrets-in-files.mjs';
-import { apiUrl, healthPorts, portsInUse, publicBrokers, reachableHosts, readSettings } from './launch/settings.mjs';
+import { apiUrl, healthPorts, publicBrokers, reachableHosts, readSettings } from './launch/settings.mjs';
 import { ensureBrokerJars, ensureBuild, ensureDependencies } from './setup/setup.mjs';
 import { stopOnSignals } from './processes/stop-on-signals.mjs';
 import { Supervisor } from './processes/supervisor.mjs';
@@ -49,16 +49,18 @@ async function start() {
   loadDotEnv();
   const settings = readSettings(process.env);
   const folder = dataFolder(settings.dataDir);
-  await lockDataFolder(folder);
-  started.folder = folder;
-  if (await stopLeftovers(folder)) say('stopped processes of an earlier start');
+  // A start that is refused must not leave a new folder behind. In one that exists, an earlier start may have left processes, which use the ports.
+  if (existsSync(folder.dir)) await takeOver(folder);
   await checkPorts(settings);
 
   await Promise.all([settings.kafkaBrokers ? undefined : ensureBrokerJars(), ensureDependencies().then(() => ensureBuild())]);
   await goOn();
   await checkApiKey(settings.apiKey);
+  await checkServices(settings);
+  await goOn();
   // The first start may have taken a minute so far, and another program may have taken a port.
   await checkPorts(settings);
+  if (!started.folder) await takeOver(folder);
 
   say(`starting on ${folder.dir}`);
   const [kafka, database] = await Promise.all([
@@ -102,6 +104,13 @@ async function start() {
   console.log(banner({ settings, apiKey, keyFile: folder.apiKey }));
 }
 
+/** @param {import('./launch/data-folder.mjs').DataFolder} folder */
+async function takeOver(folder) {
+  await lockDataFolder(folder);
+  started.folder = folder;
+  if (await stopLeftovers(folder)) say('stopped processes of an earlier start');
+}
+
 /**
  * The key that encrypts secrets: generated at the first start, unless the operator has set one.
  * @param {import('./launch/data-folder.mjs').DataFolder} folder
@@ -116,28 +125,6 @@ function secretsKey({ secretsKey: file }) {
 /** Between two steps: during a shutdown there is no next step, and the process ends soon. */
 async function goOn() {
   if (stopping.begun) await new Promise(() => {});
-}
-
-/**
- * A key with a typo would be stored and never work.
- * @param {string | undefined} apiKey
- */
-async function checkApiKey(apiKey) {
-  const { isMistypedKey, MISTYPED } = await import(inRoot('dist', 'apps', 'gateway', 'src', 'accounts', 'api-key.js'));
-  if (apiKey && isMistypedKey(apiKey)) throw new ExplainedError(`SLUICE_API_KEY ${MISTYPED}.`);
-}
-
-/** @param {import('./launch/settings.mjs').Settings} settings */
-async function checkPorts(settings) {
-  const problems = await Promise.all(
-    portsInUse(settings).map(async ({ port, variable }) => {
-      const why = await whyNotListen(port);
-      if (why === null) return [];
-      const trouble = why === 'EACCES' ? 'may not be used by this user' : 'is taken by another program';
-      return [`Port ${port} ${trouble}: set another one in ${variable}.`];
-    }),
-  );
-  if (problems.flat().length > 0) throw new ExplainedError(problems.flat().join('\n'));
 }
 
 /**

@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { inRoot } from '../scripts/shell/paths.mjs';
+import { freePort } from '../scripts/shell/ports.mjs';
+import { userEnvironment } from './support/document-shell.js';
+import { needing } from './support/target.js';
+
+needing('processes').describe('a start that is refused', () => {
+  let base: string;
+  let taken: Server;
+  let takenPort: string;
+  beforeAll(async () => {
+    base = mkdtempSync(join(tmpdir(), 'sluice-refused-'));
+    takenPort = String(await freePort());
+    taken = createServer();
+    await new Promise<void>((done) => taken.listen(Number(takenPort), '127.0.0.1', done));
+  });
+  afterAll(() => {
+    taken.close();
+    rmSync(base, { recursive: true });
+  });
+
+  /** npm start with these variables, which refuse it. */
+  async function start(variables: Record<string, string>): Promise<{ code: number | null; output: string }> {
+    const [http, endpoints, kafka, postgres] = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
+    const ports = { SLUICE_HTTP_PORT: http, SLUICE_ENDPOINTS_PORT: endpoints, SLUICE_KAFKA_PORT: kafka, SLUICE_POSTGRES_PORT: postgres };
+    const named = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
+    const child = spawn(process.execPath, [inRoot('scripts', 'start.mjs')], {
+      env: { ...userEnvironment(), ...named, SLUICE_DATA_DIR: join(base, 'new', 'data'), ...variables },
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+    const code = await new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
+    return { code, output };
+  }
+
+  it.each<[string, () => Record<string, string>, string]>([
+    ['a bad variable of npm start', () => ({ SLUICE_HOST: 'everywhere' }), 'SLUICE_HOST must be an IP address'],
+    ['a bad variable of a service', () => ({ SLUICE_MAX_RUN_SECONDS: 'soon' }), 'SLUICE_MAX_RUN_SECONDS must be a whole number'],
+    ['a port in use', () => ({ SLUICE_HTTP_PORT: takenPort }), 'is taken by another program: set another one in SLUICE_HTTP_PORT'],
+    ['no safe jail', () => ({ RUNNER_JAIL: 'none' }), 'No jail for components works on this machine'],
+  ])('reports the cause and creates no data folder: %s', async (_, variables, message) => {
+    expect(await start(variables())).toEqual({ code: 1, output: expect.stringContaining(message) });
+    expect(readdirSync(base)).toEqual([]);
+  });
+
+  it('keeps a data folder that existed', async () => {
+    const dir = join(base, 'existing');
+    mkdirSync(dir);
+    writeFileSync(join(dir, 'api-key'), 'slk_kept');
+    expect(await start({ SLUICE_DATA_DIR: dir, RUNNER_JAIL: 'none' })).toMatchObject({ code: 1 });
+    expect(readdirSync(dir)).toContain('api-key');
+    rmSync(dir, { recursive: true });
+  });
+});
