@@ -1,7 +1,8 @@
 // npm start: installs what is missing, starts a broker, a database and the five apps, and keeps them running until it is stopped.
 import './setup/check-platform.mjs';
 import { existsSync } from 'node:fs';
-import { appEnvironment, superviseApps } from './processes/apps.mjs';
+import { announced } from './shell/announced.mjs';
+import { appEnvironment, APPS, superviseApps } from './processes/apps.mjs';
 import { banner } from './launch/banner.mjs';
 import { brokerAccess } from './stores/broker-access.mjs';
 import { startBroker } from './stores/broker.mjs';
@@ -56,13 +57,15 @@ async function start() {
   await Promise.all([settings.kafkaBrokers ? undefined : ensureBrokerJars(), ensureDependencies().then(() => ensureBuild())]);
   await goOn();
   await checkApiKey(settings.apiKey);
-  await checkServices(settings);
+  await announced(say, 'checking the configuration and the sandbox', 'a few seconds', () => checkServices(settings));
   await goOn();
   // The first start may have taken a minute so far, and another program may have taken a port.
   await checkPorts(settings);
   if (!started.folder) await takeOver(folder);
 
-  say(`starting on ${folder.dir}`);
+  const own = [...(settings.kafkaBrokers ? [] : ['Apache Kafka']), ...(settings.databaseUrl ? [] : ['PostgreSQL'])];
+  say(`the data is in ${folder.dir}`);
+  if (own.length > 0) say(`starting ${own.join(' and ')} (about 20 s the first time)`);
   const [kafka, database] = await Promise.all([
     settings.kafkaBrokers ? { environment: { KAFKA_BROKERS: settings.kafkaBrokers }, ports: [] } : runBroker(folder, settings.kafkaPort),
     settings.databaseUrl ? {} : runPostgres(folder, settings.postgresPort),
@@ -86,12 +89,14 @@ async function start() {
     SLUICE_DATA_DIR: settings.dataDir,
     SLUICE_LOG_COMPONENTS: process.env.SLUICE_LOG_COMPONENTS || 'true',
   };
+  say('preparing databases and topics (a few seconds)');
   await migrate(env);
   await goOn();
 
   const health = healthPorts(settings);
   /** @param {import('./processes/apps.mjs').App} app */
   const envOf = (app) => ({ SLUICE_HEALTH_PORT: String(health.get(app) ?? 0) });
+  say(`starting the services: ${APPS.join(', ')} (up to half a minute)`);
   started.apps = superviseApps({ env, envOf, log: printLog, say, pidFile: folder.appPidFile });
   const account = () => ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey });
   const keptKey = settings.apiKey ? null : readKeptKey(folder.apiKey);

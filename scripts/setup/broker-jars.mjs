@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
@@ -24,12 +25,11 @@ const instead = 'run docker compose up instead, or set KAFKA_BROKERS to an exist
 export async function ensureBrokerJars({ say = console.log } = {}) {
   await checkJava();
   if (existsSync(brokerJars)) return;
-  say(`… downloading Apache Kafka ${KAFKA} (first time, 43 MB)`);
   await mkdir(cache, { recursive: true });
   // Downloaded to a temporary folder and renamed, so that the final folder is always complete.
   const half = await mkdtemp(join(cache, 'kafka-half-'));
   try {
-    await fetchInto(half);
+    await announced(say, `downloading Apache Kafka ${KAFKA} with Maven`, 'first time, 43 MB', () => fetchInto(half));
     await rename(join(half, 'jars'), brokerJars);
   } catch (error) {
     // Another process (a second start, the tests) was faster.

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot, isRepository, ROOT } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
@@ -24,11 +25,13 @@ export async function ensureBuild({ say = console.log } = {}) {
   const complete = last?.files.every((file) => gone.includes(file) || !isCompiled(file) || existsSync(outputOf(file))) ?? false;
   if (complete && last?.state === state) return;
 
-  say(complete ? '… building (sources have changed)' : '… building');
   // The compiler trusts its own records: it would not write deleted output again.
   if (!complete) rmSync(compilerNotes, { force: true });
   gone.forEach(removeOutput);
-  const { code, output } = await run(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: ROOT });
+  const expected = complete ? 'sources have changed, a few seconds' : 'first time, up to a minute';
+  const { code, output } = await announced(say, 'building the services', expected, () =>
+    run(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: ROOT }),
+  );
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe build failed, see above.`);
   mkdirSync(inRoot('dist'), { recursive: true });
   writeFileSync(stampFile, JSON.stringify({ state, files }));

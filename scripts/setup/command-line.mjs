@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
+import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot, ROOT } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
@@ -15,8 +16,10 @@ const SOURCES = ['package-lock.json', 'packages/cli/build.mjs', 'packages/cli/sr
 export async function ensureCommandLine({ say = console.log } = {}) {
   const built = statSync(bundle, { throwIfNoEntry: false })?.mtimeMs ?? 0;
   if (built > Math.max(...SOURCES.map(newestChange))) return bundle;
-  say(built ? '… building the command line (sources have changed)' : '… building the command line');
-  const { code, output } = await run(node24(), [inRoot('packages', 'cli', 'build.mjs')], { cwd: ROOT });
+  const expected = built ? 'sources have changed, a few seconds' : 'first time, a few seconds';
+  const { code, output } = await announced(say, 'building the command line', expected, () =>
+    run(node24(), [inRoot('packages', 'cli', 'build.mjs')], { cwd: ROOT }),
+  );
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe command line could not be built, see above.`);
   return bundle;
 }

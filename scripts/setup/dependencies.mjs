@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { ensureNode24 } from './node24.mjs';
 import { inRoot, isRepository } from '../shell/paths.mjs';
@@ -14,13 +15,13 @@ import { run } from '../shell/run.mjs';
  * @typedef {object} Installation
  * @property {string} folder
  * @property {string} name what it contains, for people
- * @property {string} duration of the first installation
+ * @property {string} size of what npm downloads, and how long that takes
  */
 
 /** @type {Installation} */
-const SERVICES = { folder: inRoot(), name: 'dependencies', duration: 'about a minute' };
+const SERVICES = { folder: inRoot(), name: 'the dependencies of the services', size: '250 MB, about a minute' };
 /** The packages that components may import. The services never load them. @type {Installation} */
-const COMPONENTS = { folder: inRoot('component-packages'), name: 'the packages of components', duration: 'a few seconds' };
+const COMPONENTS = { folder: inRoot('component-packages'), name: 'the packages of components', size: '22 MB, a few seconds' };
 
 /**
  * Makes sure that both folders contain what their lock files say, and that the files of npm's install scripts exist.
@@ -30,7 +31,7 @@ const COMPONENTS = { folder: inRoot('component-packages'), name: 'the packages o
 export async function ensureDependencies({ say = console.log } = {}) {
   if (!isRepository()) return;
   await ensureInstalled(SERVICES, say, async () => {
-    await ensureNode24();
+    await ensureNode24(say);
     await ensureEmbeddedPostgres();
   });
   await ensureInstalled(COMPONENTS, say);
@@ -58,9 +59,11 @@ async function ensureInstalled(installation, say, complete = async () => {}) {
  * @param {boolean} again
  * @param {Say} say
  */
-async function install({ folder, name, duration }, again, say) {
-  say(again ? `… installing ${name} (package-lock.json has changed)` : `… installing ${name} (first time, ${duration})`);
-  const { code, output, missing } = await run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: folder, env: environmentForNpm() });
+async function install({ folder, name, size }, again, say) {
+  const expected = again ? 'package-lock.json has changed' : `first time, ${size}`;
+  const { code, output, missing } = await announced(say, `installing ${name}`, expected, () =>
+    run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: folder, env: environmentForNpm() }),
+  );
   if (missing) throw new ExplainedError('npm is not in the PATH: install Node with npm and start again.');
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe dependencies could not be installed: npm ci failed, see above.`);
 }

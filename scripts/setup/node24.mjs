@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
@@ -16,12 +17,17 @@ const ownIsNewEnough = () => Number(process.versions.node.split('.')[0]) >= WANT
  */
 export const node24 = () => (existsSync(packaged) ? packaged : process.execPath);
 
-/** Makes sure that `node24()` works and is new enough. */
-export async function ensureNode24() {
+/**
+ * Makes sure that `node24()` works and is new enough.
+ * @param {(line: string) => void} say
+ */
+export async function ensureNode24(say) {
   if (works(packaged)) return;
   // npm may be configured not to run install scripts, and such a script downloads the executable.
   if (existsSync(packageFolder)) {
-    const { code } = await run(process.execPath, ['installArchSpecificPackage.js'], { cwd: packageFolder });
+    const { code } = await announced(say, `installing Node ${WANTED}`, 'first time, about 50 MB', () =>
+      run(process.execPath, ['installArchSpecificPackage.js'], { cwd: packageFolder }),
+    );
     if (code === 0 && works(packaged)) return;
   }
   if (ownIsNewEnough() && !existsSync(packaged)) return;
