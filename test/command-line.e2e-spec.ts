@@ -260,7 +260,9 @@ needing('receiver').describe('a webhook whose receiver fails', () => {
       ),
       stderr: expect.stringContaining(`sluice retry ${webhook} ${delivery!.id} attempts the oldest one now`),
     });
-    await cli.output('off', webhook);
+    expect((await cli.run(['recover', webhook, '--since', 'yesterday'])).code).toBe(2);
+    expect((await cli.run(['replay', 'failing', webhook, '--from', 'x'])).code).toBe(2);
+    expect(await cli.json('off', webhook)).toMatchObject({ id: webhook, active: false });
     expect(await cli.run(['retry', webhook, delivery!.id])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('is off: sluice on'),

@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import manifest from '../package.json' with { type: 'json' };
+import { EXAMPLES } from './examples.js';
 import { usageError } from './session/errors.js';
 import { collected } from './session/option-values.js';
 import { FORMATS } from './session/output.js';
@@ -25,9 +26,9 @@ export function program(): Command {
     .showHelpAfterError('(add --help for the options)')
     .exitOverride();
 
-  const command: AddCommand = (usage, description, load) =>
-    root
-      .command(usage)
+  const command: AddCommand = (usage, description, load) => {
+    const added = root.command(usage);
+    return added
       .description(description)
       .addOption(new Option('-o, --output <format>', 'the format of the output').choices(FORMATS).default('table'))
       .option('--profile <name>', 'the profile to use; default: SLUICE_PROFILE, or the one chosen with sluice profile')
@@ -37,7 +38,9 @@ export function program(): Command {
         const given = received.slice(0, -1);
         const action = await load();
         await action(new Session(given.at(-1) as CommonOptions), ...(given as never[]));
-      });
+      })
+      .addHelpText('after', `\nExamples:\n${(EXAMPLES[added.name()] ?? []).map((example) => `  ${example}\n`).join('')}`);
+  };
 
   addProfileCommands(command);
   addComponentCommands(command);
@@ -199,11 +202,9 @@ function addManifestCommands(command: AddCommand): void {
 function addToolCommands(command: AddCommand): void {
   command(
     'api [operation] [parameters...]',
-    'call any operation of the REST API; without one, list them',
+    'call any operation of the REST API, with parameters name=value; without one, list them',
     async () => (await import('./tools/api.js')).api,
-  )
-    .option('-d, --data <json>', 'the body: JSON, @file, or - for standard input')
-    .addHelpText('after', '\nParameters are written name=value, for example: sluice api getSource id=dc_0Vg2mXq1Zk3TnB7cYw');
+  ).option('-d, --data <json>', 'the body: JSON, @file, or - for standard input');
   command('verify', 'verify the signature of a delivery on standard input', async () => (await import('./tools/verify.js')).verify)
     .option('-H, --header <name: value>', 'a header of the request; without any, standard input is the whole request', collected)
     .option('--webhook <name>', 'with the secret of this webhook')

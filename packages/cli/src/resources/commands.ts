@@ -20,6 +20,12 @@ export async function list(session: Session, word = 'sources', { search }: { sea
       items.push(item);
   }
   session.list(items, kind.columns);
+  if (items.length === 0)
+    session.note(
+      search === undefined
+        ? `no ${kind.name}s yet${kind.howToCreate ? `: ${kind.howToCreate}` : ''}`
+        : `no ${kind.name} has ${search} in its name`,
+    );
 }
 
 /** The item of `[KIND] NAME`. */
@@ -43,6 +49,7 @@ export async function remove(session: Session, words: string[], { yes }: { yes?:
   await session.confirm(`Delete the ${name}?`, yes);
   await kind.delete(session.sluice, item);
   session.note(`deleted ${name}`);
+  if (session.format !== 'table') session.item({ id: item.id, kind: kind.name, deleted: true });
 }
 
 /** `sluice on [KIND] NAME` */
@@ -54,6 +61,7 @@ export const switchOff = (session: Session, words: string[]): Promise<void> => s
 async function setActive(session: Session, words: string[], active: boolean): Promise<void> {
   const { kind, item } = await found(session, words);
   if (!kind.setActive) throw usageError(`a ${kind.name} cannot be switched ${active ? 'on' : 'off'}`);
-  await kind.setActive(session.sluice, item.id, active);
+  const { data } = await kind.setActive(session.sluice, item.id, active);
   session.note(`${kind.name} ${kind.names(item)[0] ?? item.id} is ${active ? 'on' : 'off'}`);
+  if (session.format !== 'table') session.item(data);
 }

@@ -1,6 +1,6 @@
 import type { SluiceClient, Source, Webhook } from '@sluice/client';
 import { CliError, EXIT, usageError } from '../session/errors.js';
-import { type Kind, KINDS, SOURCES, WEBHOOKS } from './kinds.js';
+import { type Kind, kindNamed, KINDS, SOURCES, WEBHOOKS } from './kinds.js';
 
 /** An item with its kind. */
 export interface Found<T = { id: string }> {
@@ -34,10 +34,20 @@ export async function findAmong<T extends { id: string }>(sluice: SluiceClient, 
   const matches = exact.length > 0 ? exact : named((name) => name.startsWith(text));
   const [first] = matches;
   const kindNames = kinds.length > 2 ? 'resource' : kinds.map(({ name }) => name).join(' or ');
-  if (!first) throw new CliError(`no ${kindNames} is called ${text}`, EXIT.notFound);
+  if (!first) throw new CliError(`no ${kindNames} is called ${text}; ${whereToLook(kinds, text)}`, EXIT.notFound);
   if (matches.length > 1)
     throw usageError(
       `${text} is ambiguous: ${matches.map(({ kind, item }) => `${kind.names(item)[0] ?? kind.name} (${item.id})`).join(', ')}`,
     );
   return first;
+}
+
+function whereToLook(kinds: { name: string }[], text: string): string {
+  if (kinds.length > 2 && kindNamed(text)) return `give its name, too: ${text} NAME`;
+  return kinds.length > 2
+    ? 'sluice list KIND lists them'
+    : kinds
+        .map(({ name }) => `sluice list ${name}s`)
+        .join(' and ')
+        .concat(kinds.length > 1 ? ' list them' : ' lists them');
 }

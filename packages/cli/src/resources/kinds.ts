@@ -22,9 +22,11 @@ export interface Kind<T = never> {
   list(sluice: SluiceClient): AsyncIterable<T>;
   /** The names by which people refer to it, in addition to its id. */
   names(item: T): (string | null | undefined)[];
+  /** A command that creates one. */
+  howToCreate?: string;
   get?(sluice: SluiceClient, id: string): Promise<{ data: unknown }>;
   delete?(sluice: SluiceClient, item: T): Promise<unknown>;
-  setActive?(sluice: SluiceClient, id: string, active: boolean): Promise<unknown>;
+  setActive?(sluice: SluiceClient, id: string, active: boolean): Promise<{ data: unknown }>;
 }
 
 const ID: Column<{ id: string }> = ['ID', ({ id }) => id];
@@ -32,6 +34,7 @@ const state = ({ active }: { active: boolean }): string => (active ? 'on' : 'off
 
 export const SOURCES: Kind<Source> = {
   name: 'source',
+  howToCreate: 'sluice deploy http-request --name orders',
   prefix: 'dc_',
   columns: [
     ID,
@@ -49,6 +52,7 @@ export const SOURCES: Kind<Source> = {
 
 export const WEBHOOKS: Kind<Webhook> = {
   name: 'webhook',
+  howToCreate: 'sluice apply --file webhook.yaml, or sluice api createWebhook name=inbox url=https://…',
   prefix: 'wh_',
   columns: [ID, ['NAME', ({ name }) => name], ['STATE', state], ['URL', ({ url }) => url]],
   list: (sluice) => sluice.each((query) => sluice.listWebhooks({ query })),
@@ -60,6 +64,7 @@ export const WEBHOOKS: Kind<Webhook> = {
 
 const SUBSCRIPTIONS: Kind<Subscription> = {
   name: 'subscription',
+  howToCreate: 'sluice api createSubscription emitter_id=dc_… listener_id=wh_…',
   prefix: 'sub_',
   columns: [
     ID,
@@ -103,6 +108,7 @@ export const COMPONENTS: Kind<RegisteredComponent> = {
 
 const CONNECTIONS: Kind<Connection> = {
   name: 'connection',
+  howToCreate: 'sluice api createConnection --data @connection.json',
   prefix: 'apn_',
   columns: [ID, ['APP', ({ app }) => app], ['NAME', ({ name }) => name], ['CREATED', ({ created_at }) => time(created_at)]],
   list: (sluice) => sluice.each((query) => sluice.listConnections({ query })),

@@ -25,6 +25,15 @@ export function exitCodeOf(error: unknown): number {
   return error.status === 404 ? EXIT.notFound : EXIT.failed;
 }
 
+/** Throws a usage error instead of a 400 about this parameter, which an argument of the command has set. */
+export function usageErrorOf(parameter: string): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof SluiceError && error.status === 400 && error.message.startsWith(`${parameter} `))
+      throw usageError(`--${error.message}`);
+    throw error;
+  };
+}
+
 /** The text to print for an error. An unexpected error is a bug of the command line: it keeps its stack. */
 export function explain(error: unknown): string {
   if (error instanceof SluiceError) {

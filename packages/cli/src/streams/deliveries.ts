@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventListener, Replay, Webhook, WebhookDelivery } from '@sluice/client';
 import { findAmong, findEmitter, findWebhook } from '../resources/find.js';
 import { type Kind, SOURCES, WEBHOOKS } from '../resources/kinds.js';
-import { CliError, EXIT, usageError } from '../session/errors.js';
+import { CliError, EXIT, usageError, usageErrorOf } from '../session/errors.js';
 import { counted, itemText, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { lastEvents } from './read-events.js';
@@ -89,7 +89,7 @@ export async function replay(session: Session, emitter: string, listener: string
   const emitter_id = await findEmitter(session.sluice, emitter);
   const listener_id = /^p_\w+$/.test(listener) ? listener : (await findAmong(session.sluice, LISTENERS, listener)).item.id;
   const body = { emitter_id, listener_id, event_name: options.stream, from: options.from, to: options.to ?? NOW, dry_run: options.dryRun };
-  const { data } = await session.sluice.createReplay({ body });
+  const { data } = await session.sluice.createReplay({ body }).catch(usageErrorOf('from')).catch(usageErrorOf('to'));
   if (!('id' in data))
     return session.print(session.format === 'table' ? `${counted(data.events, 'event')}\n` : itemText(data, session.format));
   session.note(`replay ${data.id}: ${counted(data.events, 'event')}`);
@@ -100,6 +100,7 @@ export async function replay(session: Session, emitter: string, listener: string
     session.progress(`${progress.delivered + progress.failed} of ${counted(progress.events, 'event')}`);
   }
   session.progress();
+  if (!options.wait) session.note(`sluice api getReplay id=${data.id} shows its progress, sluice api cancelReplay id=${data.id} ends it`);
   if (session.format !== 'table') session.item(progress);
   else
     session.print(`${progress.id} ${progress.status}: ${progress.delivered} of ${progress.events} delivered, ${progress.failed} failed\n`);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { SluiceError } from '@sluice/client';
 import type { Session } from '../session/session.js';
 import { recover, retry } from './retry.js';
 
@@ -59,6 +60,14 @@ describe('retry', () => {
     expect(printed).toEqual([line]);
   });
 
+  it('says where the deliveries are listed if there is none of that id', async () => {
+    const { session } = terminal({ lists: [[]] });
+    Object.assign(session.sluice, { retryDelivery: () => Promise.reject(new SluiceError(404, { detail: 'delivery del_5 not found' })) });
+    await expect(retry(session, 'inbox', 'del_5', { wait: true })).rejects.toMatchObject({
+      ...{ code: 4, message: 'inbox has no delivery del_5; sluice deliveries inbox lists them' },
+    });
+  });
+
   it('returns at once with --no-wait, and never waits for a webhook that is off', async () => {
     const { session, notes, printed } = terminal({ lists: [[before]] });
     await retry(session, 'inbox', 'del_5', { wait: false });
@@ -93,6 +102,17 @@ describe('recover', () => {
       '3 deliveries given up since 0: due now\n1 delivery was pending before, the oldest since 2026-01-31T12:00:00Z\n' +
         'inbox is off: sluice on inbox lets its deliveries continue',
     );
+  });
+
+  it.each([
+    ['since', 'a bad time is wrong usage', { code: 2, message: '--since must be ISO 8601' }],
+    ['other', 'another 400 is not', { status: 400 }],
+  ])('a 400 about %s: %s', async (parameter, _, expected) => {
+    const { session } = terminal({ lists: [[]] });
+    Object.assign(session.sluice, {
+      recoverDeliveries: () => Promise.reject(new SluiceError(400, { detail: `${parameter} must be ISO 8601` })),
+    });
+    await expect(recover(session, 'inbox', { since: 'yesterday' })).rejects.toMatchObject(expected);
   });
 
   it('has the same for programs', async () => {

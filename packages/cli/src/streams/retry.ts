@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Webhook, WebhookDelivery } from '@sluice/client';
+import { SluiceError, type Webhook, type WebhookDelivery } from '@sluice/client';
 import { findWebhook } from '../resources/find.js';
-import { CliError } from '../session/errors.js';
+import { CliError, EXIT, usageErrorOf } from '../session/errors.js';
 import { counted, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
 
@@ -13,7 +13,10 @@ const PAGE = 100;
 /** `sluice retry WEBHOOK DELIVERY_ID`: makes the next attempt of a delivery now, and shows its outcome. Exits with 1 if it fails. */
 export async function retry(session: Session, text: string, deliveryId: string, { wait }: { wait: boolean }): Promise<void> {
   const webhook = await findWebhook(session.sluice, text);
-  const { data: due } = await session.sluice.retryDelivery({ path: { id: webhook.id, deliveryId } });
+  const { data: due } = await session.sluice.retryDelivery({ path: { id: webhook.id, deliveryId } }).catch((error: unknown) => {
+    if (!(error instanceof SluiceError) || error.status !== 404) throw error;
+    throw new CliError(`${text} has no delivery ${deliveryId}; sluice deliveries ${text} lists them`, EXIT.notFound);
+  });
   if (!wait) {
     session.note(`${deliveryId} is due now; ${webhook.active ? `sluice deliveries ${text} shows the outcome` : isOff(text)}`);
     if (session.format !== 'table') session.item(due);
@@ -112,7 +115,7 @@ export async function recover(session: Session, text: string, { since }: { since
   const webhook = await findWebhook(session.sluice, text);
   // before: those that it makes due are pending, too
   const { oldest, ...waiting } = await waitingOf(session, webhook.id);
-  const { data } = await session.sluice.recoverDeliveries({ path: { id: webhook.id }, query: { since } });
+  const { data } = await session.sluice.recoverDeliveries({ path: { id: webhook.id }, query: { since } }).catch(usageErrorOf('since'));
   if (session.format !== 'table') return session.item({ ...data, ...waiting });
   session.print(`${recoveredText(data.count, since)}\n`);
   if (waiting.pending > 0) session.print(`${waitingText(waiting, data.count)}\n`);

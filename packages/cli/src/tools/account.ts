@@ -42,6 +42,7 @@ export function profile(session: Session, name: string | undefined): void {
     return session.note(`using the profile ${name}`);
   }
   const { current, profiles } = session.profiles.read();
+  if (Object.keys(profiles).length === 0) session.note('no profiles yet: sluice login stores one');
   session.list(
     Object.entries(profiles).map(([each, { url }]) => ({ name: each, url, current: each === current })),
     [

@@ -1,0 +1,27 @@
+import { describe, expect, it } from '@jest/globals';
+import { EXAMPLES } from './examples.js';
+import { program } from './program.js';
+
+describe('the help of each command', () => {
+  const commands = program().commands.filter((command) => !['admin', 'help'].includes(command.name()));
+
+  it.each(commands.map((command) => [command.name(), command] as const))(
+    'has examples, which use options that exist: %s',
+    (name, command) => {
+      let help = '';
+      command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
+      const examples = EXAMPLES[name] ?? [];
+      expect(examples.length).toBeGreaterThan(0);
+      for (const example of examples) {
+        expect(help).toContain(`  ${example}\n`);
+        expect(example).toContain(`sluice ${name}`);
+        const known = command.options.flatMap(({ long, short }) => [long, short]);
+        for (const [, option] of example.matchAll(/ (--?[a-zA-Z][\w-]*)/g)) expect(known).toContain(option);
+      }
+    },
+  );
+
+  it('exists only for commands', () => {
+    expect(Object.keys(EXAMPLES).sort()).toEqual(commands.map((command) => command.name()).sort());
+  });
+});
