@@ -14,16 +14,24 @@ import { dataFolderPath, reachableHosts, readSettings } from './launch/settings.
 import { ensureBuild, ensureDependencies } from './setup/setup.mjs';
 
 /**
- * The program of each operator's command, and whether it uses the stores.
- * @type {Record<string, { program: string[], usesStores: boolean }>}
+ * The program of each operator's command, whether it uses the stores, and the help of a program that has no arguments.
+ * @type {Record<string, { program: string[], usesStores: boolean, help?: string }>}
  */
 const COMMANDS = {
   account: { program: ['dist', 'apps', 'gateway', 'src', 'cli.js'], usesStores: true },
   key: { program: ['dist', 'apps', 'gateway', 'src', 'cli.js'], usesStores: true },
   registry: { program: ['dist', 'apps', 'catalog', 'src', 'cli.js'], usesStores: true },
   component: { program: ['dist', 'apps', 'runtime', 'src', 'cli.js'], usesStores: false },
-  migrate: { program: ['scripts', 'migrate.mjs'], usesStores: true },
-  secrets: { program: ['scripts', 'rotate-secrets.mjs'], usesStores: true },
+  migrate: {
+    program: ['scripts', 'migrate.mjs'],
+    usesStores: true,
+    help: 'Usage: npx sluice admin migrate\n\nBrings databases and topics to this version. It can be repeated; npm start does it automatically.',
+  },
+  secrets: {
+    program: ['scripts', 'rotate-secrets.mjs'],
+    usesStores: true,
+    help: 'Usage: npx sluice admin secrets rotate\n\nEncrypts all secrets under the first key of SLUICE_SECRETS_KEY. It can be repeated, also while the services run.',
+  },
   kafka: { program: ['scripts', 'kafka-acls.mjs'], usesStores: false },
   'dead-letters': { program: ['scripts', 'dead-letters.mjs'], usesStores: true },
 };
@@ -47,8 +55,10 @@ const isAdmin = first === 'admin';
 const args = isAdmin ? others : process.argv.slice(2);
 const isOperators = Object.hasOwn(COMMANDS, args[0] ?? '') && (args[0] !== 'secrets' || args[1] === 'rotate');
 const command = isOperators ? COMMANDS[args[0] ?? ''] : undefined;
+const wantsHelp = args.includes('--help') || args.includes('-h');
 try {
-  if (command !== undefined) process.exitCode = await runOperators(command);
+  if (command?.help !== undefined && wantsHelp) console.log(command.help);
+  else if (command !== undefined) process.exitCode = await runOperators(command);
   else if (!isAdmin) process.exitCode = await runUsers();
   else {
     const asked = args.length === 0 || ['help', '--help', '-h'].includes(args[0] ?? '');
@@ -110,6 +120,8 @@ function exitCode(nodeArguments, env) {
 function addresses() {
   if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) return {};
   const running = findRunning(dataFolder(dataFolderPath(process.env)));
+  // help reads them, but connects to nothing
+  if (!running && wantsHelp) return { DATABASE_URL: 'postgres://localhost/postgres', KAFKA_BROKERS: 'localhost:9092' };
   if (!running) throw new ExplainedError('Sluice is not running: start it with npm start, or set DATABASE_URL.');
   return running;
 }
