@@ -96,8 +96,8 @@ async function check(sandbox: ProcessSandbox, file: string): Promise<Checked> {
   return checkComponent(sandbox, await localFiles(file), CheckConfig.read().maxCodeBytes);
 }
 
-function warn(file: string, { description }: Extract<Checked, { ok: true }>): void {
-  if (description.warnings) console.error(printable(showWarnings(file, description)));
+function warn(file: string, { entry, component, description }: Extract<Checked, { ok: true }>): void {
+  if (description.warnings) console.error(printable(showWarnings(file, entry, component.code, description)));
 }
 
 function complain(file: string, { error, line }: Extract<Checked, { ok: false }>): void {

@@ -6,7 +6,7 @@ import { startTestSandbox } from '../sandbox/sandbox-for-tests.js';
 import type { Sandbox } from '../sandbox/sandbox.js';
 import { checkComponent } from './check-component.js';
 import { localFiles } from './local-files.js';
-import { showComponent } from './show.js';
+import { showComponent, showWarnings } from './show.js';
 
 describe('a look at a component in a file', () => {
   let folder: string;
@@ -56,6 +56,24 @@ describe('a look at a component in a file', () => {
       '  app  app',
       '  n    integer, optional, default 3',
     ]);
+  });
+
+  it('shows warnings at their places in the files of the author', async () => {
+    const hooks = '\n  hooks: { actvate() {} },';
+    const shown = async (files: Record<string, string>): Promise<string> => {
+      const checked = await check(files);
+      if (!checked.ok) throw new Error(checked.error);
+      return showWarnings(`shop/${Object.keys(files)[0]!}`, checked.entry, checked.component.code, checked.description);
+    };
+    expect(await shown({ 'one.mjs': `export default { name: "One",${hooks} run() {} };` })).toMatch(
+      /^shop\/one\.mjs:2:12: warning: .*actvate/,
+    );
+    expect(
+      await shown({
+        'parts/two.mjs': `import "../lib.mjs";\n\nexport default { name: "Two",${hooks} run() {} };`,
+        'lib.mjs': 'export {};',
+      }),
+    ).toMatch(/^shop\/parts\/two\.mjs:4:12: warning: .*actvate/);
   });
 
   it.each<[string, Record<string, string>, string, number | null]>([

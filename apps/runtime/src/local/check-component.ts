@@ -3,7 +3,7 @@ import { type ComponentFiles, ComponentRejected, type Sandbox } from '../sandbox
 import { hasNeighbours } from './local-files.js';
 
 /** `line`: of the file, or of the file that the message names. */
-export type Checked = ({ ok: true } & InspectedComponent) | { ok: false; error: string; line: number | null };
+export type Checked = ({ ok: true; entry: string } & InspectedComponent) | { ok: false; error: string; line: number | null };
 
 /** Validates a component like `POST /components`, in the same sandbox. */
 export async function checkComponent(sandbox: Sandbox, { entry, files }: ComponentFiles, maxBytes: number): Promise<Checked> {
@@ -11,7 +11,7 @@ export async function checkComponent(sandbox: Sandbox, { entry, files }: Compone
     const code = hasNeighbours(files[entry]!) ? await sandbox.bundle({ entry, files }) : files[entry]!;
     const bytes = Buffer.byteLength(code);
     if (bytes > maxBytes) return { ok: false, error: `The code has ${bytes} bytes; the limit is ${maxBytes}`, line: null };
-    return { ok: true, ...(await inspectComponent(sandbox, code)) };
+    return { ok: true, entry, ...(await inspectComponent(sandbox, code)) };
   } catch (error) {
     if (!(error instanceof ComponentRejected)) throw error;
     return { ok: false, error: error.message, line: error.line ?? lineOfImport(error.message, files[entry]!) };

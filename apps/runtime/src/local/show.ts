@@ -1,3 +1,5 @@
+import { dirname, join, relative } from 'node:path';
+import { learnAuthorLines, withAuthorLines } from '../sandbox/guest/author-lines.js';
 import type { ComponentDescription, Emit } from '../sandbox/sandbox.js';
 import type { LocalRun } from './local-source.js';
 
@@ -31,11 +33,26 @@ export function showComponent({
   ].join('\n');
 }
 
-/** One line per warning, in the form that editors recognise. */
-export const showWarnings = (file: string, { warnings = [] }: ComponentDescription): string =>
-  warnings
-    .map(({ message, line, column }) => `${[file, line, column].filter((part) => part !== null).join(':')}: warning: ${message}`)
+/** The address of the code in a position that is looked up in its source map. */
+const FOLDER = 'component:///0/';
+
+/**
+ * One line per warning, in the form that editors recognise, with the place in the author's file.
+ * @param file as the author has named it
+ * @param entry its path in a bundle
+ * @param code what was inspected: the file, or the bundle of it and its imports
+ */
+export function showWarnings(file: string, entry: string, code: string, { warnings = [] }: ComponentDescription): string {
+  learnAuthorLines(`${FOLDER}component.js`, code);
+  const placeOf = (position: string): string => {
+    const [path = '', ...place] = withAuthorLines(`${FOLDER}component.js:${position}`).slice(FOLDER.length).split(':');
+    const isEntry = path === 'component.js' || path === entry;
+    return [isEntry ? file : join(dirname(file), relative(dirname(entry), path)), ...place].join(':');
+  };
+  return warnings
+    .map(({ message, line, column }) => `${line === null ? file : placeOf(`${line}:${column ?? 1}`)}: warning: ${message}`)
     .join('\n');
+}
 
 /** Formats a run as lines for people. */
 export function showRun({ method, status, duration_ms, logs, emits, dropped, db, response, error, refused }: LocalRun): string {
