@@ -6,7 +6,7 @@
  *     ```sh install             downloads from a registry; skipped, with the rest of its document, if that registry does not respond
  *     ```sh start|docker|…      is not executed; SKIPPED has these marks
  *     ```js file=name.mjs       is written to that file (any language)
- *     ```text output            must appear in the output of the block before it; … stands for anything. A block that only reads is repeated until it does
+ *     ```text output            is the beginning of the output of the block before it, see `outputPattern`. A block that only reads is repeated until it is
  *
  * @typedef {object} CodeBlock
  * @property {number} line counts from 1
@@ -42,3 +42,25 @@ export const onlyReads = ({ language, text }) =>
     .trim()
     .split('\n')
     .every((line) => /^(npx sluice (events|logs|errors|deliveries)\b(?!.* -f)|api "[^"]*"$)/.test(line));
+
+/**
+ * What an output has to match: its lines, one after the other. `…` stands for text that is left out of a line, and as a line for any lines. What follows
+ * the last line needs no mark, because servers in the background may print at any time.
+ * @param {string} shown the text of the block
+ */
+export const outputPattern = (shown) =>
+  new RegExp(
+    `^${outputLines(shown)
+      .map((line) => (line.trim() === '…' ? '(?:.*\\n)*?' : `${line.split('…').map(escape).join('.*')}\\n`))
+      .join('')}`,
+  );
+
+/** The lines of an output, without empty lines and npm's remarks about its configuration. @param {string} output */
+export const outputLines = (output) =>
+  output
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== '' && !/^npm (warn|notice)\b/.test(line));
+
+/** @param {string} text */
+const escape = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { codeBlocks, fileOf, onlyReads } from './code-blocks.mjs';
+import { codeBlocks, fileOf, onlyReads, outputLines, outputPattern } from './code-blocks.mjs';
 
 const fence = '```';
 const markdown = `# Title
@@ -40,5 +40,25 @@ describe('the code blocks of a document', () => {
     ['api "$SLUICE_URL/v1/sources" -d "{}"\n', false],
   ])('are repeated if they only read: %j', (text, expected) => {
     expect(onlyReads({ line: 1, language: 'sh', mark: '', text })).toBe(expected);
+  });
+});
+
+describe('the output that a document shows', () => {
+  const output = `${outputLines('npm warn Unknown user config\n\n200 {"success":true}\nreceived {"order":17}\n2026-01-31  1-0  $logs  done\n').join('\n')}\n`;
+
+  it.each([
+    ['200 {"success":true}\nreceived {"order":17}\n', true],
+    ['200 …\nreceived …\n', true],
+    ['…\nreceived {"order":17}\n', true],
+    ['…\n…  $logs  done\n', true],
+    ['200 …\n…\n…  $logs  done\n', true],
+    // left-out lines, and parts of lines, without a mark
+    ['received {"order":17}\n', false],
+    ['200 {"success":true}\n…  $logs  done\nreceived …\n', false],
+    ['200 …\n2026…  $logs  done\n', false],
+    ['…\nreceived\n', false],
+    ['…\n{"order":17}\n', false],
+  ])('marks what it leaves out: %j is accepted: %s', (shown, accepted) => {
+    expect(outputPattern(shown).test(output)).toBe(accepted);
   });
 });

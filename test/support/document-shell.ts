@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type CodeBlock, fileOf, onlyReads, SKIPPED } from '../../scripts/language/code-blocks.mjs';
+import { type CodeBlock, fileOf, onlyReads, outputLines, outputPattern, SKIPPED } from '../../scripts/language/code-blocks.mjs';
 import { appEnvironment } from '../../scripts/processes/apps.mjs';
 import { inRoot } from '../../scripts/shell/paths.mjs';
 
@@ -87,9 +87,8 @@ export class DocumentShell {
 
   /** Compares with the output since the last block began: its background processes print later. */
   private async expect({ line, text }: CodeBlock): Promise<void> {
-    const lines = text.split('\n').filter((each) => each.trim() !== '');
-    const pattern = new RegExp(lines.map((each) => each.trim().split('…').map(escape).join('.*')).join('[^]*?'));
-    const isThere = (): boolean => pattern.test(this.since());
+    const pattern = outputPattern(text);
+    const isThere = (): boolean => pattern.test(`${outputLines(this.since()).join('\n')}\n`);
     const repeats = this.last !== undefined && onlyReads(this.last);
     for (const end = Date.now() + OUTPUT_MS; Date.now() < end;) {
       if (await this.wait(repeats ? 1000 : OUTPUT_MS, isThere)) return;
@@ -98,12 +97,10 @@ export class DocumentShell {
     throw new Error(`the output in line ${line} did not appear:\n${text}\nbut:\n${this.since()}`);
   }
 
-  private readonly since = (): string => this.output.slice(this.seen);
+  private readonly since = (): string => this.output.slice(this.seen).replace(/\[block \d+ is done\]/g, '\n');
 
   private async wait(ms: number, isDone: () => boolean): Promise<boolean> {
     for (const end = Date.now() + ms; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, 50))) if (isDone()) return true;
     return isDone();
   }
 }
-
-const escape = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
