@@ -44,7 +44,7 @@ export const onlyReads = ({ language, text }) =>
     .every((line) => /^(npx sluice (events|logs|errors|deliveries)\b(?!.* -f)|api "[^"]*"$)/.test(line));
 
 /**
- * What an output has to match: its lines, one after the other. `…` stands for text that is left out of a line, and as a line for any lines. What follows
+ * The pattern that an output has to match: these lines, one after the other. `…` stands for text that is left out of a line, and as a line for any lines. Output after
  * the last line needs no mark, because servers in the background may print at any time.
  * @param {string} shown the text of the block
  */

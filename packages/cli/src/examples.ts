@@ -1,4 +1,4 @@
-/** What `--help` of each command shows after its options. */
+/** The examples that `--help` of each command shows after its options. */
 export const EXAMPLES: Record<string, string[]> = {
   login: ['sluice login https://sluice.example.com --profile work', 'sluice login https://sluice.example.com < key.txt'],
   logout: ['sluice logout --profile work'],

@@ -3,7 +3,7 @@ import { SourceMap, type SourceMapPayload, type SourceMapping } from 'node:modul
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import { CliError, usageError } from '../session/errors.js';
 
-/** `file:line:column` of a position in the code of a component; what is not known is left out. */
+/** `file:line:column` of a position in the code of a component; parts that are not known are left out. */
 export type Place = (line: number | null, column: number | null) => string;
 
 /** A component in a file, as it is sent to the API. */

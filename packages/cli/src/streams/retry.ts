@@ -79,7 +79,7 @@ function whyFailed(delivery: WebhookDelivery): string {
   return `the receiver returned ${status_code}${response_body ? `: ${response_body.slice(0, 200)}` : ''}`;
 }
 
-/** What waits for an attempt. Its fields are also the output for programs. */
+/** The deliveries that wait for an attempt. The fields are also the output for programs. */
 interface Waiting {
   pending: number;
   /** Whether there may be more. */
