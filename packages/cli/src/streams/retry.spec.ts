@@ -19,8 +19,12 @@ function terminal({ lists, active = true, count = 0, format = 'table' }: Partial
     ...{ format, print: (text: string) => printed!.push(text), note: (text: string) => notes!.push(text), progress: () => {} },
     item: (item: unknown) => items.push(item),
     sluice: {
-      each: async function* (page: (query: object) => Promise<{ data: object[] }>) {
-        yield* (await page({})).data;
+      each: async function* (page: (query: object) => Promise<{ data: object[]; page_info?: { end_cursor: string | null } }>) {
+        for (let after: string | null | undefined; after !== null;) {
+          const { data, page_info } = await page({ after });
+          yield* data;
+          after = data.length < 100 ? null : page_info!.end_cursor;
+        }
       },
       listWebhooks: async () => ({ data: [{ id: 'wh_1', name: 'inbox', url: 'http://in.box/', active }] }),
       listDeliveries: async ({ query }: { query: { after?: string } }) => {
@@ -98,6 +102,8 @@ describe('recover', () => {
     expect(await shown([[done]], { count: 1 })).toBe(
       '1 delivery given up since 0: due now\nSluice attempts them now, in order; sluice deliveries inbox shows them',
     );
+    const many = Array.from({ length: 5001 }, (_, n) => delivery(`del_${9000 - n}`, 'failed', []));
+    expect(await shown([many])).toBe('no delivery was given up since 0\nnone of the last 5000 deliveries waits');
     expect(await shown([[newer]], { count: 3, active: false })).toBe(
       '3 deliveries given up since 0: due now\n1 delivery was pending before, the oldest since 2026-01-31T12:00:00Z\n' +
         'inbox is off: sluice on inbox lets its deliveries continue',

@@ -119,7 +119,7 @@ export async function recover(session: Session, text: string, { since }: { since
   if (session.format !== 'table') return session.item({ ...data, ...waiting });
   session.print(`${recoveredText(data.count, since)}\n`);
   if (waiting.pending > 0) session.print(`${waitingText(waiting, data.count)}\n`);
-  const next = whatFollows(webhook, text, data.count, oldest);
+  const next = whatFollows(webhook, text, data.count, { oldest, isPartial: waiting.pending_is_partial });
   if (next !== undefined) session.note(next);
 }
 
@@ -132,8 +132,16 @@ function waitingText({ pending, pending_is_partial, pending_since, next_attempt_
   return `${many} ${pending === 1 ? 'was' : 'were'} pending before, the oldest since ${time(pending_since)}${next}`;
 }
 
-function whatFollows({ active }: Webhook, text: string, count: number, oldest: string | undefined): string | undefined {
-  if (count === 0 && oldest === undefined) return `nothing waits: each delivery to ${text} has succeeded, or was given up before`;
+function whatFollows(
+  { active }: Webhook,
+  text: string,
+  count: number,
+  { oldest, isPartial }: { oldest?: string; isPartial?: boolean },
+): string | undefined {
+  if (count === 0 && oldest === undefined)
+    return isPartial
+      ? `none of the last ${MOST_LISTED} deliveries waits`
+      : `nothing waits: each delivery to ${text} has succeeded, or was given up before`;
   if (!active) return isOff(text);
   if (count > 0) return `Sluice attempts them now, in order; sluice deliveries ${text} shows them`;
   return `Sluice retries pending deliveries on their schedule; sluice retry ${text} ${oldest} attempts the oldest one now, and if it succeeds, the others follow`;
