@@ -65,11 +65,13 @@ describe('while a part of the system is down', () => {
       const { id } = await api.source(CODE);
       await system.apps.pause('catalog');
       try {
-        const [late, webhooks] = await Promise.all([
+        const [late, webhooks, deletion] = await Promise.all([
           http('GET', `${api.baseUrl}/sources/${id}`, { headers }),
           http('GET', `${api.baseUrl}/users/me/webhooks`, { headers }),
+          http('DELETE', `${api.baseUrl}/sources/${id}/events`, { headers }),
         ]);
         expect(webhooks.status).toBe(200);
+        expect(deletion.status).toBe(202);
         expect(late.status).toBe(504);
         expect(problem(late)).toMatchObject({ type: 'application/problem+json', id: true, body: { status: 504, request_id: 'a-request' } });
         expect(late.text).not.toMatch(/catalog|kafka|\bat /i);

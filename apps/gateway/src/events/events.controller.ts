@@ -10,6 +10,7 @@ import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { JSON_TYPE } from '../http/list-body.js';
 import { Parameters } from '../http/request.pipe.js';
+import { EventDeletions } from './event-deletions.js';
 import { eventPageBody, polledEvent, selectedSummary } from './event-page.js';
 import { DeleteEventsQuery, EmitterStream, EventPageQuery, EventSummary, StreamPageQuery } from './event.dto.js';
 import { EventsService } from './events.service.js';
@@ -17,7 +18,10 @@ import { EventsService } from './events.service.js';
 @Documented('events')
 @Controller('v1')
 export class EventsController {
-  constructor(private readonly events: EventsService) {}
+  constructor(
+    private readonly events: EventsService,
+    private readonly deletions: EventDeletions,
+  ) {}
 
   @Get('sources/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
@@ -140,7 +144,7 @@ export class EventsController {
     @Param('id', new IdPipe('source')) id: SourceId,
     @Parameters(DeleteEventsQuery) range: DeleteEventsQuery,
   ): Promise<{ data: object }> {
-    await this.events.delete(owner, id, range);
+    await this.deletions.delete(owner, id, range);
     return { data: {} };
   }
 

@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { EVENTS_TOPIC, type EventPage, getSource, listEvents, NotFound, type PageRequest } from '#contracts';
-import { Messages, type OutgoingRecord, Publisher } from '#messaging';
+import { type EventPage, listEvents, type PageRequest } from '#contracts';
+import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
-import { SecretBox } from '#secrets';
 import { EventsService } from './events.service.js';
 
 const ME = 'u_000000000000000001';
@@ -29,22 +28,11 @@ function store(most: number) {
 
 describe('the events of an emitter', () => {
   let messages: FakeMessages;
-  let sent: OutgoingRecord[];
   let service: EventsService;
 
   beforeEach(async () => {
     messages = new FakeMessages();
-    sent = [];
-    const module = await Test.createTestingModule({
-      providers: [
-        EventsService,
-        { provide: Messages, useValue: messages },
-        { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32)]) },
-        { provide: Publisher, useValue: { send: async (records: OutgoingRecord[]) => void sent.push(...records) } },
-      ],
-    })
-      .useMocker(() => ({}))
-      .compile();
+    const module = await Test.createTestingModule({ providers: [EventsService, { provide: Messages, useValue: messages }] }).compile();
     service = module.get(EventsService);
   });
 
@@ -85,38 +73,5 @@ describe('the events of an emitter', () => {
     messages.replyTo(listEvents, store(100));
     await service.page(ME, SOURCE, { limit: 1, event_name, expand: 'event' });
     expect(messages.requests).toMatchObject([{ key: SOURCE, payload: { owner_id: ME, emitter_id: SOURCE, stream, expand: true } }]);
-  });
-
-  it('are deleted by a record in their own log, after the service has checked that the caller owns the source', async () => {
-    messages.replyTo(getSource, () => ({}) as never);
-    await service.delete(ME, SOURCE, { start_id: '100-1', end_id: '100-2', event_name: '$errors' });
-    expect(messages.requests).toMatchObject([{ name: getSource.name, payload: { owner_id: ME, id: SOURCE } }]);
-    expect(sent).toMatchObject([{ topic: EVENTS_TOPIC, key: SOURCE, headers: { ce_sluicesignature: expect.stringContaining(':') } }]);
-  });
-
-  it.each([
-    ['one event', { start_id: '100-1', end_id: '100-1' }],
-    ['everything', {}],
-    ['from an event on', { start_id: '100-1' }],
-  ])('are deleted by a range of %s', async (_, range) => {
-    messages.replyTo(getSource, () => ({}) as never);
-    await service.delete(ME, SOURCE, range);
-    expect(sent).toHaveLength(1);
-  });
-
-  it.each([
-    ['by milliseconds', { start_id: '101-0', end_id: '100-5' }],
-    ['by sequence', { start_id: '100-10', end_id: '100-9' }],
-  ])('are not deleted by a range whose end is before its start %s', async (_, range) => {
-    await expect(service.delete(ME, SOURCE, range)).rejects.toMatchObject({ code: 'invalid', details: { errors: [{ field: 'end_id' }] } });
-    expect({ requests: messages.requests, sent }).toEqual({ requests: [], sent: [] });
-  });
-
-  it('are not deleted for a source of another account', async () => {
-    messages.replyTo(getSource, () => {
-      throw new NotFound('source', SOURCE);
-    });
-    await expect(service.delete(ME, SOURCE, {})).rejects.toMatchObject({ code: 'not_found' });
-    expect(sent).toEqual([]);
   });
 });

@@ -1,29 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import {
-  type EmitterId,
-  type EmitterStream,
-  type EventPage,
-  EVENTS_TOPIC,
-  getSource,
-  Invalid,
-  listEvents,
-  listStreams,
-  type PageRequest,
-  type SourceId,
-  type UserId,
-} from '#contracts';
-import { comparePlaces, deletionRecord, parseEventId, streamOf } from '#events';
-import { Messages, Publisher, SEND_WITHIN_MS } from '#messaging';
-import { SecretBox } from '#secrets';
-import type { DeleteEventsQuery, EventPageQuery } from './event.dto.js';
+import { type EmitterId, type EmitterStream, type EventPage, listEvents, listStreams, type PageRequest, type UserId } from '#contracts';
+import { streamOf } from '#events';
+import { Messages } from '#messaging';
+import type { EventPageQuery } from './event.dto.js';
 
 @Injectable()
 export class EventsService {
-  constructor(
-    private readonly messages: Messages,
-    private readonly publisher: Publisher,
-    private readonly box: SecretBox,
-  ) {}
+  constructor(private readonly messages: Messages) {}
 
   /** A page of a stream, as a whole: for a few events. */
   async page(ownerId: UserId, emitterId: EmitterId, query: EventPageQuery): Promise<EventPage> {
@@ -66,20 +49,6 @@ export class EventsService {
 
   streams(ownerId: UserId, emitterId: EmitterId): Promise<EmitterStream[]> {
     return this.messages.request(listStreams, { owner_id: ownerId, emitter_id: emitterId }, { key: emitterId });
-  }
-
-  /**
-   * Queues the deletion in the topic of the events, behind every event that it concerns, and returns when Kafka has
-   * acknowledged it. The order of the topic decides which events were emitted before.
-   */
-  async delete(ownerId: UserId, id: SourceId, { start_id, end_id, event_name }: DeleteEventsQuery): Promise<void> {
-    const [start, end] = [start_id, end_id].map((id) => (id === undefined ? null : parseEventId(id)));
-    if (start && end && comparePlaces(start, end) > 0)
-      throw new Invalid([{ field: 'end_id', message: 'end_id must not be before start_id' }]);
-    const stream = event_name === undefined ? undefined : streamOf(event_name);
-    await this.messages.request(getSource, { owner_id: ownerId, id }, { key: ownerId });
-    const record = deletionRecord({ emitterId: id, startId: start_id, endId: end_id, stream }, this.box);
-    await this.publisher.send([{ topic: EVENTS_TOPIC, ...record }], { withinMs: SEND_WITHIN_MS });
   }
 }
 

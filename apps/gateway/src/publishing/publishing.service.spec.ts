@@ -3,8 +3,9 @@ import { Test } from '@nestjs/testing';
 import { Invalid } from '#contracts';
 import { AccountPace, EVENT_UNITS } from '#fairness';
 import { LiveConfig } from '../live/live.config.js';
+import { EmitterOwners } from './emitter-owners.js';
 import { EventLog } from './event-log.js';
-import { EmitterOwners, PublishingService } from './publishing.service.js';
+import { PublishingService } from './publishing.service.js';
 
 const spend = jest.fn<AccountPace['spend']>();
 let service: PublishingService;

@@ -1,0 +1,78 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { type Emitter, EmitterDirectory } from '#emitters';
+import type { EventToProduce } from '#events';
+import { SecretBox } from '#secrets';
+import { EmitterOwners } from '../publishing/emitter-owners.js';
+import { EventLog } from '../publishing/event-log.js';
+import { EventDeletions } from './event-deletions.js';
+
+const ME = 'u_000000000000000001';
+const SOURCE = 'dc_000000000000000001';
+
+describe('the events of a source', () => {
+  let sent: EventToProduce[];
+  let source: Pick<Emitter, 'owner_id' | 'deleted'>;
+  /** The ids that the gateway's table lacks, and the catalog was asked for. */
+  let lookedUp: string[];
+  let deletions: EventDeletions;
+
+  beforeEach(async () => {
+    sent = [];
+    lookedUp = [];
+    source = { owner_id: ME, deleted: false };
+    const directory = {
+      look: async (id: string) => (id === SOURCE ? source : undefined),
+      find: async (ids: string[]) => {
+        lookedUp.push(...ids);
+        return new Map();
+      },
+    };
+    const module = await Test.createTestingModule({
+      providers: [
+        EventDeletions,
+        EmitterOwners,
+        { provide: EmitterDirectory, useValue: directory },
+        { provide: EventLog, useValue: { append: async (records: EventToProduce[]) => void sent.push(...records) } },
+        { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32)]) },
+      ],
+    }).compile();
+    deletions = module.get(EventDeletions);
+  });
+
+  it('are deleted by a record in their own log, which waits for no other service: events that are published meanwhile stay', async () => {
+    await deletions.delete(ME, SOURCE, { start_id: '100-1', end_id: '100-2', event_name: '$errors' });
+    expect(sent).toMatchObject([{ key: SOURCE, headers: { ce_sluicesignature: expect.stringContaining(':') } }]);
+    expect(lookedUp).toEqual([]);
+  });
+
+  it.each([
+    ['one event', { start_id: '100-1', end_id: '100-1' }],
+    ['everything', {}],
+    ['from an event on', { start_id: '100-1' }],
+  ])('are deleted by a range of %s', async (_, range) => {
+    await deletions.delete(ME, SOURCE, range);
+    expect(sent).toHaveLength(1);
+  });
+
+  it.each([
+    ['by milliseconds', { start_id: '101-0', end_id: '100-5' }],
+    ['by sequence', { start_id: '100-10', end_id: '100-9' }],
+  ])('are not deleted by a range whose end is before its start %s', async (_, range) => {
+    await expect(deletions.delete(ME, SOURCE, range)).rejects.toMatchObject({
+      code: 'invalid',
+      details: { errors: [{ field: 'end_id' }] },
+    });
+    expect(sent).toEqual([]);
+  });
+
+  it.each([
+    ['that does not exist', ME, 'dc_000000000000000002', false],
+    ['of another account', 'u_000000000000000002', SOURCE, false],
+    ['that is deleted', ME, SOURCE, true],
+  ] as const)('are not deleted for a source %s', async (_, owner, id, isDeleted) => {
+    source.deleted = isDeleted;
+    await expect(deletions.delete(owner, id, {})).rejects.toMatchObject({ code: 'not_found', message: `source ${id} not found` });
+    expect(sent).toEqual([]);
+  });
+});

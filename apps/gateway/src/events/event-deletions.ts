@@ -1,0 +1,30 @@
+import { Injectable } from '@nestjs/common';
+import { Invalid, type SourceId, type UserId } from '#contracts';
+import { comparePlaces, deletionRecord, parseEventId, streamOf } from '#events';
+import { SecretBox } from '#secrets';
+import { EmitterOwners } from '../publishing/emitter-owners.js';
+import { EventLog } from '../publishing/event-log.js';
+import type { DeleteEventsQuery } from './event.dto.js';
+
+@Injectable()
+export class EventDeletions {
+  constructor(
+    private readonly owners: EmitterOwners,
+    private readonly log: EventLog,
+    private readonly box: SecretBox,
+  ) {}
+
+  /**
+   * Queues the deletion in the topic of the events, behind every event that it concerns, and returns when Kafka has acknowledged it. The order of the
+   * topic decides which events were emitted before. Events published after the request must be behind the deletion: so it waits for no other service,
+   * and has the producer of published events, which keeps their order.
+   */
+  async delete(ownerId: UserId, id: SourceId, { start_id, end_id, event_name }: DeleteEventsQuery): Promise<void> {
+    const [start, end] = [start_id, end_id].map((id) => (id === undefined ? null : parseEventId(id)));
+    if (start && end && comparePlaces(start, end) > 0)
+      throw new Invalid([{ field: 'end_id', message: 'end_id must not be before start_id' }]);
+    const stream = event_name === undefined ? undefined : streamOf(event_name);
+    const emitterId = await this.owners.emitterOf(ownerId, 'source', id);
+    await this.log.append([deletionRecord({ emitterId, startId: start_id, endId: end_id, stream }, this.box)]);
+  }
+}

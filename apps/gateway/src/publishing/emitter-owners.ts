@@ -1,0 +1,25 @@
+import { Injectable } from '@nestjs/common';
+import { type EmitterId, isId, NotFound, type UserId } from '#contracts';
+import { Lookups } from '#database';
+import { type Emitter, EmitterDirectory } from '#emitters';
+
+/**
+ * Decides who may write to the log in an emitter's name. All gateways share the table, and a change of a source is announced to it before the request that
+ * made the change returns. So a source deleted through one gateway is gone for all of them. No cache in memory could disagree.
+ */
+@Injectable()
+export class EmitterOwners {
+  /** Queries the catalog, in a separate lane: an unknown id must not delay other requests. */
+  private readonly unknown = new Lookups<string, Emitter>((ids) => this.directory.find(ids));
+
+  constructor(private readonly directory: EmitterDirectory) {}
+
+  /** The id of the owner's emitter, active or not. Throws NotFound. */
+  async emitterOf(ownerId: UserId, kind: 'source' | 'workflow', id: string): Promise<EmitterId> {
+    if (isId(kind, id)) {
+      const emitter = (await this.directory.look(id)) ?? (await this.unknown.get(id));
+      if (emitter && !emitter.deleted && emitter.owner_id === ownerId) return id;
+    }
+    throw new NotFound(kind, id);
+  }
+}
