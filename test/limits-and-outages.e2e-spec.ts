@@ -63,13 +63,20 @@ describe('while a part of the system is down', () => {
       const { api, headers: ofAccount } = await freshAccount();
       const headers = { ...ofAccount, 'x-request-id': 'a-request' };
       const { id } = await api.source(CODE);
+      const connect = () =>
+        http('POST', `${api.baseUrl}/connections`, {
+          headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': 'late' },
+          body: JSON.stringify({ app: 'late', credentials: { key: 'x' } }),
+        });
       await system.apps.pause('catalog');
       try {
-        const [late, webhooks, deletion] = await Promise.all([
+        const [late, webhooks, deletion, connection] = await Promise.all([
           http('GET', `${api.baseUrl}/sources/${id}`, { headers }),
           http('GET', `${api.baseUrl}/users/me/webhooks`, { headers }),
           http('DELETE', `${api.baseUrl}/sources/${id}/events`, { headers }),
+          connect(),
         ]);
+        expect(connection.status).toBe(504);
         expect(webhooks.status).toBe(200);
         expect(deletion.status).toBe(202);
         expect(late.status).toBe(504);
@@ -79,6 +86,8 @@ describe('while a part of the system is down', () => {
         await system.apps.resume('catalog');
       }
       await eventually(async () => expect((await http('GET', `${api.baseUrl}/sources/${id}`, { headers })).status).toBe(200));
+      // the service refuses the late request, which frees its Idempotency-Key
+      await eventually(async () => expect((await connect()).status).toBe(200));
     },
   );
 

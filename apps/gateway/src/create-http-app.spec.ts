@@ -644,7 +644,7 @@ describe('the HTTP side of the gateway', () => {
       await new Promise((resolve) => setImmediate(resolve));
       const beside = await post('a');
       open({ id: SOURCE } as never);
-      expect({ status: beside.status, retry: beside.headers['retry-after'] }).toEqual({ status: 409, retry: '1' });
+      expect({ status: beside.status, retry: beside.headers['retry-after'] }).toEqual({ status: 409, retry: '9' });
       expect((await first).status).toBe(200);
     });
 

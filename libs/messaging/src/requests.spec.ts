@@ -2,9 +2,11 @@ import { expect, it } from '@jest/globals';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import { LogRecord } from './log-record.js';
+import { LATE_MS } from './messages.js';
+import type { OutgoingRecord } from './publisher.js';
 import { Requests } from './requests.js';
 import type { TransportOptions } from './transport.js';
-import { HEADER } from './wire.js';
+import { errorFromWire, HEADER } from './wire.js';
 
 it.each([
   ['is sent again', 2, 3],
@@ -25,4 +27,26 @@ it.each([
   const message = { key: null, value: Buffer.from('{}'), timestamp: '0', offset: '0', attributes: 0, headers };
   await requests.handle(new LogRecord('requests', 0, message, 0));
   expect({ handled, sent }).toEqual({ handled: 1, sent: sends });
+});
+
+it.each([
+  ['is handled before its deadline', -1000, 1, [undefined]],
+  ['is refused shortly after it, because its caller may wait for a late reply', 1000, 0, ['unavailable']],
+  ['gets no reply when no caller can wait any more', LATE_MS + 1000, 0, []],
+])('a request %s', async (_, lateMs, times, replies) => {
+  let handled = 0;
+  const sent: OutgoingRecord[] = [];
+  const options = {
+    log: createLog('test', 'silent'),
+    box: new SecretBox([]),
+    publisher: { send: async (records: OutgoingRecord[]) => void sent.push(...records) },
+  } as unknown as TransportOptions;
+  const requests = new Requests(new Map([['a.b', async () => ++handled]]), options);
+  const deadline = String(Date.now() - lateMs);
+  const headers = { [HEADER.message]: 'a.b', [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c', [HEADER.deadline]: deadline };
+  const message = { key: null, value: Buffer.from('{}'), timestamp: '0', offset: '0', attributes: 0, headers };
+  await requests.handle(new LogRecord('requests', 0, message, 0));
+  const codes = sent.map(({ headers: { error } = {} }) => (error === undefined ? undefined : errorFromWire(error).code));
+  expect({ handled, codes }).toEqual({ handled: times, codes: replies });
+  expect(sent.every(({ topic, key }) => topic === 'replies' && key === 'c')).toBe(true);
 });

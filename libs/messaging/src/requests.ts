@@ -1,5 +1,6 @@
 import { Invalid, SluiceError, Unavailable } from '#contracts';
 import type { LogRecord } from './log-record.js';
+import { LATE_MS } from './messages.js';
 import { BadRecord, jsonOf, parsed } from './payload.js';
 import { MAX_REPLY_BYTES, partHeader, partsOf } from './reply-parts.js';
 import type { Handler, TransportOptions } from './transport.js';
@@ -8,7 +9,8 @@ import { errorToWire, HEADER, replyContext, requestContext } from './wire.js';
 /**
  * Handles requests (commands and queries), and announced facts, which arrive as requests, too.
  *
- *   request ─► expired? dropped ─► handler ─► reply: its result, or the SluiceError; another error is a bug: logged, `internal`
+ *   request ─► handler ─► reply: its result, or the SluiceError; another error is a bug: logged, `internal`
+ *      └─ expired ─► reply: `unavailable`, for a caller that waits for a late reply; none if no caller waits any more
  */
 export class Requests {
   constructor(
@@ -18,14 +20,20 @@ export class Requests {
 
   /** Throws BadRecord if the record is not a request. */
   async handle(record: LogRecord): Promise<void> {
-    const { log, publisher, box } = this.options;
+    const { log, box } = this.options;
     const replyTo = record.header(HEADER.replyTo);
     const correlationId = record.header(HEADER.correlationId);
     const message = record.header(HEADER.message) ?? '';
     const fields = { message, request_id: record.header(HEADER.requestId) };
     if (!replyTo || !correlationId) throw new BadRecord('not a request: it names no topic for the reply');
-    if (Date.now() > Number(record.header(HEADER.deadline) ?? Infinity)) return log.warn(fields, 'request.expired');
     const headers: Record<string, string> = { [HEADER.correlationId]: correlationId };
+    const late = Date.now() - Number(record.header(HEADER.deadline) ?? Infinity);
+    if (late > 0) {
+      log.warn(fields, 'request.expired');
+      if (late > LATE_MS) return;
+      headers[HEADER.error] = errorToWire(new Unavailable('the request expired before it was handled'));
+      return this.reply(replyTo, headers, Buffer.alloc(0), fields);
+    }
     // a sealed request gets a sealed reply
     const isSealed = record.header(HEADER.sealed) !== undefined;
     let value: Buffer;
@@ -43,11 +51,16 @@ export class Requests {
       headers[HEADER.error] = errorToWire(this.replyError(error, fields));
       value = Buffer.alloc(0);
     }
+    await this.reply(replyTo, headers, value, fields);
+  }
+
+  private async reply(topic: string, headers: Record<string, string>, value: Buffer, fields: object): Promise<void> {
+    const { log, publisher } = this.options;
     try {
       for (const part of partsOf(value)) {
         const header = partHeader(part);
         const record = {
-          ...{ topic: replyTo, key: correlationId, value: part.value },
+          ...{ topic, key: headers[HEADER.correlationId] ?? '', value: part.value },
           headers: header === undefined ? headers : { ...headers, [HEADER.part]: header },
         };
         await withRetries(() => publisher.send([record]));

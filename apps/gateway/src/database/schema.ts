@@ -7,9 +7,10 @@ import { CountedRun, UsageRow } from '../usage/usage.repository.js';
 import { CreateGateway1795305600003 } from './migrations/0001-create-gateway.js';
 import { RenewClaims1795910400002 } from './migrations/0002-renew-claims.js';
 import { SuspendAccounts1796947200003 } from './migrations/0003-suspend-accounts.js';
+import { LeaseClaims1796947200005 } from './migrations/0004-lease-claims.js';
 
 export const schema = schemaOf('gateway', emittersSchema, {
   entities: [AccountRow, ApiKeyRow, UsageRow, CountedRun, IdempotentRequest, ErrorNotice, SeenError],
   sealed: [{ table: 'idempotent_request', key: ['account_id', 'key'], column: 'body', context: responseContext }],
-  migrations: [CreateGateway1795305600003, RenewClaims1795910400002, SuspendAccounts1796947200003],
+  migrations: [CreateGateway1795305600003, RenewClaims1795910400002, SuspendAccounts1796947200003, LeaseClaims1796947200005],
 });

@@ -107,7 +107,7 @@ const PROBLEMS: Record<number, string> = {
   403: 'The scope of the API key does not allow it, or its account is suspended.',
   404: 'The resource does not exist, or belongs to another account.',
   405: 'The path does not support this method; the header Allow lists those that it supports.',
-  409: 'The first request with this Idempotency-Key is still in progress.',
+  409: 'The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.',
   413: 'The body is too large.',
   415: 'The body is not JSON.',
   422: 'This Idempotency-Key was used with a different request.',

@@ -9,7 +9,7 @@ import { sendProblem } from './problem.js';
 const DESCRIPTION = `Sluice routes events: sources, workflows and Kafka producers emit them; webhooks, sources and workflows receive them.
 
 Every path accepts a trailing slash. Lists are newest first. Errors are RFC 9457 problems; \`error\` repeats \`detail\` for older clients. Every request can also return 417 if its header \`Expect\` is not \`100-continue\`, and 431 if its URL and headers are too large.
-A POST that is repeated with the same \`Idempotency-Key\` within 24 hours returns the first response and has no further effect. After a 400, a 429 or a 5xx, the key can be used again, also with a corrected request.`;
+A POST that is repeated with the same \`Idempotency-Key\` within 24 hours returns the first response and has no further effect. While the first one is in progress, it is 409 with \`Retry-After\`. After a 400, a 429 or a 5xx, the key can be used again, also with a corrected request.`;
 
 /** The OpenAPI document, generated from the controllers. */
 export function openApiDocument(app: INestApplication): OpenAPIObject {

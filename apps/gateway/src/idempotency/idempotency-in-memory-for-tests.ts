@@ -1,6 +1,6 @@
 import type { Claim, HeldKey, IdempotencyRepository, StoredResponse } from './idempotency.repository.js';
 
-/** In place of IdempotencyRepository; keys do not expire. */
+/** In place of IdempotencyRepository; keys and leases do not expire. */
 export class IdempotencyInMemory implements Pick<IdempotencyRepository, 'claim' | 'keep' | 'release'> {
   private readonly requests = new Map<string, { held: HeldKey; isFree?: boolean; response?: StoredResponse }>();
 
@@ -12,7 +12,7 @@ export class IdempotencyInMemory implements Pick<IdempotencyRepository, 'claim' 
       return { held };
     }
     if (!first.held.fingerprint.equals(fingerprint)) return 'other payload';
-    return first.response ? { stored: first.response } : 'in flight';
+    return first.response ? { stored: first.response } : { retryAfterSeconds: 9 };
   }
 
   async keep({ accountId, key }: HeldKey, response: StoredResponse): Promise<void> {

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import { newId } from '#contracts';
+import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
@@ -10,11 +11,17 @@ describe('requests with an Idempotency-Key', () => {
   let db: FreshDatabase;
   let requests: IdempotencyRepository;
   const account = newId('user');
+  const inProgress = { retryAfterSeconds: expect.any(Number) };
   const [mine, other] = [Buffer.from('mine'), Buffer.from('other')];
 
   beforeAll(async () => {
     db = await freshDatabase(schema);
-    requests = new IdempotencyRepository(db.database, db.database.rows(IdempotentRequest), new SecretBox([randomBytes(32)]));
+    requests = new IdempotencyRepository(
+      db.database,
+      db.database.rows(IdempotentRequest),
+      new SecretBox([randomBytes(32)]),
+      createLog('test', 'silent'),
+    );
   });
   afterAll(() => db.drop());
 
@@ -26,9 +33,20 @@ describe('requests with an Idempotency-Key', () => {
   const age = (key: string, interval: string) =>
     db.database.query('UPDATE idempotent_request SET created_at = created_at - $2::interval WHERE key = $1', [key, interval]);
 
+  /** As if the seconds had passed since the key was claimed. */
+  const pass = async (key: string, seconds: number): Promise<void> => {
+    await db.database.query('UPDATE idempotent_request SET leased_until = leased_until - make_interval(secs => $2) WHERE key = $1', [
+      key,
+      seconds,
+    ]);
+    const now = performance.now() + seconds * 1000;
+    jest.spyOn(performance, 'now').mockReturnValue(now);
+  };
+  afterEach(() => void jest.restoreAllMocks());
+
   it('are claimed by exactly one of several at once', async () => {
     const claims = await Promise.all([1, 2, 3].map(() => requests.claim(account, 'at once', mine)));
-    expect(claims.filter((claim) => claim === 'in flight')).toHaveLength(2);
+    expect(claims.filter((claim) => claim !== 'other payload' && 'retryAfterSeconds' in claim)).toHaveLength(2);
   });
 
   it('get the stored response, unless the payload differs', async () => {
@@ -52,15 +70,45 @@ describe('requests with an Idempotency-Key', () => {
 
   it('can be claimed again when the first request cannot be in progress any more, and it then has no effect on the later one', async () => {
     const first = await hold('abandoned');
-    await age('abandoned', '125 s');
-    expect(await requests.claim(account, 'abandoned', mine)).toBe('in flight');
-    await age('abandoned', '60 s');
+    await pass('abandoned', 5);
+    expect(await requests.claim(account, 'abandoned', mine)).toEqual(inProgress);
+    await pass('abandoned', 5);
     const second = await hold('abandoned');
     await requests.release(first);
     await requests.keep(first, { status: 200, content_type: null, body: null });
-    expect(await requests.claim(account, 'abandoned', mine)).toBe('in flight');
+    expect(await requests.claim(account, 'abandoned', mine)).toEqual(inProgress);
     await requests.keep(second, { status: 201, content_type: null, body: null });
     expect(await requests.claim(account, 'abandoned', mine)).toMatchObject({ stored: { status: 201 } });
+  });
+
+  it('cannot be claimed while a process renews its leases, however long they take', async () => {
+    const first = await hold('long');
+    for (let n = 0; n < 3; n++) {
+      await pass('long', 6);
+      await requests.renew();
+    }
+    expect(await requests.claim(account, 'long', mine)).toEqual(inProgress);
+    await requests.keep(first, { status: 200, content_type: null, body: null });
+    expect(await requests.claim(account, 'long', mine)).toMatchObject({ stored: { status: 200 } });
+  });
+
+  it('are not renewed if they have ended, are short, or last longer than any request', async () => {
+    await requests.release(await hold('ended'));
+    await hold('endless');
+    const leases = () => db.database.rows(IdempotentRequest).find({ select: { key: true, leased_until: true }, order: { key: 'ASC' } });
+    await pass('endless', 3600);
+    await hold('short');
+    const before = await leases();
+    await requests.renew();
+    expect(await leases()).toEqual(before);
+  });
+
+  it('report when a repeat finds the response, or a free key', async () => {
+    await hold('when');
+    await pass('when', 4);
+    expect(await requests.claim(account, 'when', mine)).toEqual({ retryAfterSeconds: 6 });
+    await pass('when', 5.5);
+    expect(await requests.claim(account, 'when', mine)).toEqual({ retryAfterSeconds: 1 });
   });
 
   it('can be claimed again after a day, whatever the response', async () => {

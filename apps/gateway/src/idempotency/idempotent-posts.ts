@@ -34,8 +34,8 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
     const claim = await requests.claim(request.caller.account.id, key, fingerprint(request));
     if (claim === 'other payload')
       return sendProblem(reply, { status: 422, detail: 'this Idempotency-Key was used with a different request' });
-    if (claim === 'in flight') {
-      reply.header('retry-after', '1');
+    if ('retryAfterSeconds' in claim) {
+      reply.header('retry-after', String(claim.retryAfterSeconds));
       return sendProblem(reply, { status: 409, detail: 'the first request with this Idempotency-Key is still in progress' });
     }
     if ('held' in claim) {
@@ -91,6 +91,7 @@ function fingerprint({ method, url, body, headers }: FastifyRequest): Buffer {
  * A request with an `Idempotency-Key` whose service does not reply in time:
  *
  *   504 to the client ─► the key stays taken, a repeat gets 409 ─► the late reply is stored ─► a repeat gets it
+ *                                                              └─► the service refuses the expired request ─► a repeat does the work
  *
  * Without this, a repeat after the 504 would do the work again while the first is still in progress.
  */

@@ -1103,7 +1103,7 @@ export type CreateComponentErrors = {
      */
     403: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -1451,7 +1451,7 @@ export type CreateConnectionErrors = {
      */
     403: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -1522,7 +1522,7 @@ export type DeleteConnectionErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -1812,7 +1812,7 @@ export type CreateSourceErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -2019,7 +2019,7 @@ export type PatchSourceErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -2095,7 +2095,7 @@ export type UpdateSourceErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -2177,7 +2177,7 @@ export type RunSourceErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -2340,7 +2340,7 @@ export type ListSourcePropOptionsErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -2427,7 +2427,7 @@ export type ListComponentPropOptionsErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -2868,7 +2868,7 @@ export type PublishSourceEventsErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -3468,7 +3468,7 @@ export type CreateSubscriptionErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -3696,7 +3696,7 @@ export type CreateAutoSubscriptionErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -3848,7 +3848,7 @@ export type CreateWebhookErrors = {
      */
     403: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -4129,7 +4129,7 @@ export type PatchWebhookErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -4205,7 +4205,7 @@ export type UpdateWebhookErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -4351,7 +4351,7 @@ export type RotateWebhookSecretErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -4514,7 +4514,7 @@ export type RetryDeliveryErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -4600,7 +4600,7 @@ export type TestWebhookErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -4690,7 +4690,7 @@ export type RecoverDeliveriesErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -4774,7 +4774,7 @@ export type CreateReplayErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -5326,7 +5326,7 @@ export type CreateKeyErrors = {
      */
     403: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
@@ -5654,7 +5654,7 @@ export type PublishWorkflowEventsErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress.
+     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
      */
     409: Problem;
     /**
