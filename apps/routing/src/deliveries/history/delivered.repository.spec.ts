@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import type { WebhookId } from '#contracts';
 import type { Database } from '#database';
 import { seededRandom } from '#testing';
@@ -37,4 +37,39 @@ it.each([
   deliver(2);
   await log.flush();
   expect(added).toEqual(expected);
+});
+
+it('writes the first delivery after a pause at once, which a crash would lose, and those after it together', async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
+  try {
+    const added: number[][] = [];
+    const add = async (entries: Map<WebhookId, DeliveredEntry[]>) => void added.push(entries.get('wh_1')!.map(({ seq }) => seq));
+    const log = new DeliveredLog({ add } as unknown as DeliveredRepository, createLog('test', 'silent'));
+    const deliver = (seq: number) =>
+      log.add({ webhookId: 'wh_1', place: { ms: 1, seq }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1') }, []);
+    log.onApplicationBootstrap();
+    expect(jest.getTimerCount()).toBe(0);
+    deliver(1);
+    deliver(2);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(added).toEqual([[1, 2]]);
+    for (let seq = 3; seq < 7; seq++) {
+      deliver(seq);
+      await jest.advanceTimersByTimeAsync(600);
+    }
+    expect(added).toEqual([
+      [1, 2],
+      [3, 4, 5, 6],
+    ]);
+    expect(jest.getTimerCount()).toBe(0);
+    await jest.advanceTimersByTimeAsync(5000);
+    deliver(7);
+    await jest.advanceTimersByTimeAsync(1);
+    deliver(8);
+    await log.onApplicationShutdown();
+    expect(added.slice(2)).toEqual([[7], [8]]);
+    expect(jest.getTimerCount()).toBe(0);
+  } finally {
+    jest.useRealTimers();
+  }
 });

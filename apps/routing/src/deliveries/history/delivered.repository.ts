@@ -101,18 +101,22 @@ export class DeliveredRepository {
 
 /** At least this many of the newest deliveries are kept per webhook. */
 export const KEPT = 100;
+/** The pause between two flushes. */
 const FLUSH_MS = 2000;
 /** The entries of each webhook that are written again after a failure: enough to show that its receiver responds. */
 const REPEATED = 10;
 
 /**
- * The successful deliveries that users can list. They are gathered in memory and written periodically, per webhook only those that will be kept: under
- * load, a delivery costs a push into an array. A crash loses the newest entries of this list, but no delivery.
+ * The successful deliveries that users can list. They are gathered in memory, and written at once after a pause, otherwise every two seconds, per webhook
+ * only those that will be kept: under load, a delivery costs a push into an array. A crash loses those that are not written from this list, but no
+ * delivery: their positions are committed earlier, so they are not delivered again.
  */
 @Injectable()
 export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdown {
   private recent = new Map<WebhookId, DeliveredEntry[]>();
+  private isRunning = false;
   private timer: NodeJS.Timeout | undefined;
+  private flushedAt = -Infinity;
   private flushing: Promise<void> = Promise.resolve();
 
   constructor(
@@ -121,12 +125,26 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
   ) {}
 
   onApplicationBootstrap(): void {
-    this.timer = setInterval(() => void this.flush(), FLUSH_MS).unref();
+    this.isRunning = true;
+    this.schedule();
   }
 
   async onApplicationShutdown(): Promise<void> {
-    clearInterval(this.timer);
+    this.isRunning = false;
+    clearTimeout(this.timer);
     await this.flush();
+  }
+
+  /** Flushes soon, if there is something to write. During a flush, the next one is not scheduled: a slow database would let them pile up. */
+  private schedule(): void {
+    if (this.timer || !this.isRunning || this.recent.size === 0) return;
+    const pause = Math.max(0, this.flushedAt + FLUSH_MS - performance.now());
+    this.timer = setTimeout(() => {
+      void this.flush().then(() => {
+        this.timer = undefined;
+        this.schedule();
+      });
+    }, pause).unref();
   }
 
   add({ webhookId, place, emitterId }: Delivery, attempts: Attempt[]): void {
@@ -136,6 +154,7 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
     entries.push({ ms: place.ms, seq: place.seq, emitter_id: emitterId, attempts });
     // half of them at a time, so that entries are rarely moved
     if (entries.length >= 2 * KEPT) entries.splice(0, KEPT);
+    this.schedule();
   }
 
   /** Writes the gathered entries. After a failure the next flush writes the newest ones. */
@@ -144,6 +163,7 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
       if (this.recent.size === 0) return;
       const gathered = this.recent;
       this.recent = new Map();
+      this.flushedAt = performance.now();
       for (const [webhookId, entries] of gathered) gathered.set(webhookId, entries.slice(-KEPT));
       try {
         await this.repository.add(gathered, KEPT);
@@ -152,6 +172,7 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
         if (!isTransient(error)) return;
         for (const [webhookId, entries] of gathered)
           this.recent.set(webhookId, [...entries.slice(-REPEATED), ...(this.recent.get(webhookId) ?? [])]);
+        this.schedule();
       }
     });
     return this.flushing;
