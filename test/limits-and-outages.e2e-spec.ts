@@ -87,7 +87,41 @@ describe('while a part of the system is down', () => {
       }
       await eventually(async () => expect((await http('GET', `${api.baseUrl}/sources/${id}`, { headers })).status).toBe(200));
       // the service refuses the late request, which frees its Idempotency-Key
-      await eventually(async () => expect((await connect()).status).toBe(200));
+      await eventually(async () => expect((await connect()).status).toBe(200), { withinMs: 30_000 });
+    },
+  );
+
+  needing('pause', 'control', 'accounts').it(
+    'a POST can be repeated with its Idempotency-Key soon after its gateway was killed',
+    async () => {
+      const { api, headers } = await freshAccount();
+      const connect = () =>
+        http('POST', `${api.baseUrl}/connections`, {
+          headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': 'killed' },
+          body: JSON.stringify({ app: 'killed', credentials: { key: 'x' } }),
+        });
+      await system.apps.pause('catalog');
+      try {
+        // whichever of them is first
+        const both = [connect(), connect()].map((request) => request.catch(() => 'no response' as const));
+        const beside = await Promise.race(both);
+        if (beside === 'no response') throw new Error('the gateway has closed the connection');
+        expect(beside.status).toBe(409);
+        expect(Number(beside.headers['retry-after'])).toBeLessThanOrEqual(10);
+        expect(Number(beside.headers['retry-after'])).toBeGreaterThan(5);
+        await system.apps.kill('gateway');
+        expect(await Promise.all(both)).toContain('no response');
+      } finally {
+        await system.apps.resume('catalog');
+      }
+      await system.apps.whenReady('gateway');
+      const repeated = await eventually(async () => {
+        const response = await connect();
+        expect(response.status).toBe(200);
+        return response.body.data.id as string;
+      });
+      const { body } = await http('GET', `${api.baseUrl}/connections`, { headers });
+      expect((body.data as { id: string }[]).map(({ id }) => id)).toEqual([repeated]);
     },
   );
 
