@@ -13,7 +13,6 @@ import { schema } from './database/schema.js';
 import { ErrorMailController } from './error-mail/error-mail.controller.js';
 import { ErrorNoticesRepository, SeenError } from './error-mail/error-notices.repository.js';
 import { Mailer } from './error-mail/mailer.js';
-import { EventDeletions } from './events/event-deletions.js';
 import { EventListenersController } from './events/event-listeners.controller.js';
 import { EventsController } from './events/events.controller.js';
 import { EventsService } from './events/events.service.js';
@@ -71,7 +70,6 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     { provide: APP_INTERCEPTOR, useClass: LateResponses },
     { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
     EventsService,
-    EventDeletions,
     IdempotencyRepository,
     UsageRepository,
     ErrorNoticesRepository,

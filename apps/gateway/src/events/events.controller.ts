@@ -1,27 +1,22 @@
-import { Controller, Delete, Get, Header, HttpCode, Param, Query, Req } from '@nestjs/common';
-import { ApiOperation, ApiQuery } from '@nestjs/swagger';
+import { Controller, Get, Header, Param, Query, Req } from '@nestjs/common';
+import { ApiOperation } from '@nestjs/swagger';
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { type EmitterId, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { ERRORS_STREAM, LOGS_STREAM } from '#events';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { RespondsAccepted, AnswersInline, RespondsWithList, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
+import { AnswersInline, RespondsWithList, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { JSON_TYPE } from '../http/list-body.js';
-import { Parameters } from '../http/request.pipe.js';
-import { EventDeletions } from './event-deletions.js';
 import { eventPageBody, polledEvent, selectedSummary } from './event-page.js';
-import { DeleteEventsQuery, EmitterStream, EventPageQuery, EventSummary, StreamPageQuery } from './event.dto.js';
+import { EmitterStream, EventPageQuery, EventSummary, StreamPageQuery } from './event.dto.js';
 import { EventsService } from './events.service.js';
 
 @Documented('events')
 @Controller('v1')
 export class EventsController {
-  constructor(
-    private readonly events: EventsService,
-    private readonly deletions: EventDeletions,
-  ) {}
+  constructor(private readonly events: EventsService) {}
 
   @Get('sources/:id/event_summaries')
   @Header('content-type', JSON_TYPE)
@@ -126,26 +121,6 @@ export class EventsController {
     @Param('id', new IdPipe('workflow')) id: WorkflowId,
   ): Promise<{ data: EmitterStream[] }> {
     return { data: await this.events.streams(owner, id) };
-  }
-
-  @Delete('sources/:id/events')
-  @HttpCode(202)
-  @ApiOperation({
-    operationId: 'deleteSourceEvents',
-    summary: 'Delete events of a source',
-    description:
-      'Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Deleting a waiting event from `$in` cancels it. The parameters can also be fields of a JSON body; the query wins.',
-  })
-  @ApiQuery({ type: DeleteEventsQuery })
-  @RespondsAccepted('AcceptedDeletion', 'The deletion is queued durably.')
-  @Problems(400, 404)
-  async delete(
-    @OwnerId() owner: UserId,
-    @Param('id', new IdPipe('source')) id: SourceId,
-    @Parameters(DeleteEventsQuery) range: DeleteEventsQuery,
-  ): Promise<{ data: object }> {
-    await this.deletions.delete(owner, id, range);
-    return { data: {} };
   }
 
   private page(owner: UserId, emitter: EmitterId, query: EventPageQuery, request: FastifyRequest): Promise<string | Readable> {

@@ -1,5 +1,7 @@
 import { Module } from '@nestjs/common';
 import { LiveModule } from '../live/live.module.js';
+import { DeletionsController } from './deletions.controller.js';
+import { DeletionsService } from './deletions.service.js';
 import { EmitterOwners } from './emitter-owners.js';
 import { EventLog } from './event-log.js';
 import { PublishingController } from './publishing.controller.js';
@@ -7,8 +9,7 @@ import { PublishingService } from './publishing.service.js';
 
 @Module({
   imports: [LiveModule],
-  controllers: [PublishingController],
-  providers: [EmitterOwners, EventLog, PublishingService],
-  exports: [EmitterOwners, EventLog],
+  controllers: [PublishingController, DeletionsController],
+  providers: [EmitterOwners, EventLog, PublishingService, DeletionsService],
 })
 export class PublishingModule {}

@@ -937,12 +937,6 @@ export type PolledEvents = {
     }>;
 };
 
-export type AcceptedDeletion = {
-    data: {
-        [key: string]: unknown;
-    };
-};
-
 export type CloudEvent = {
     specversion: '1.0';
     /**
@@ -975,6 +969,12 @@ export type PublishedEvents = {
     data: Array<{
         emit_id: string;
     }>;
+};
+
+export type AcceptedDeletion = {
+    data: {
+        [key: string]: unknown;
+    };
 };
 
 export type EmitterStreamList = {

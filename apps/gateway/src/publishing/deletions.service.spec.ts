@@ -3,9 +3,9 @@ import { Test } from '@nestjs/testing';
 import { type Emitter, EmitterDirectory } from '#emitters';
 import type { EventToProduce } from '#events';
 import { SecretBox } from '#secrets';
-import { EmitterOwners } from '../publishing/emitter-owners.js';
-import { EventLog } from '../publishing/event-log.js';
-import { EventDeletions } from './event-deletions.js';
+import { DeletionsService } from './deletions.service.js';
+import { EmitterOwners } from './emitter-owners.js';
+import { EventLog } from './event-log.js';
 
 const ME = 'u_000000000000000001';
 const SOURCE = 'dc_000000000000000001';
@@ -13,9 +13,9 @@ const SOURCE = 'dc_000000000000000001';
 describe('the events of a source', () => {
   let sent: EventToProduce[];
   let source: Pick<Emitter, 'owner_id' | 'deleted'>;
-  /** The ids that the gateway's table lacks, and the catalog was asked for. */
+  /** The ids that were looked up in the catalog, because the gateway's table lacks them. */
   let lookedUp: string[];
-  let deletions: EventDeletions;
+  let deletions: DeletionsService;
 
   beforeEach(async () => {
     sent = [];
@@ -30,14 +30,14 @@ describe('the events of a source', () => {
     };
     const module = await Test.createTestingModule({
       providers: [
-        EventDeletions,
+        DeletionsService,
         EmitterOwners,
         { provide: EmitterDirectory, useValue: directory },
         { provide: EventLog, useValue: { append: async (records: EventToProduce[]) => void sent.push(...records) } },
         { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32)]) },
       ],
     }).compile();
-    deletions = module.get(EventDeletions);
+    deletions = module.get(DeletionsService);
   });
 
   it('are deleted by a record in their own log, which waits for no other service: events that are published meanwhile stay', async () => {

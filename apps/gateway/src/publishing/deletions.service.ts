@@ -2,12 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { Invalid, type SourceId, type UserId } from '#contracts';
 import { comparePlaces, deletionRecord, parseEventId, streamOf } from '#events';
 import { SecretBox } from '#secrets';
-import { EmitterOwners } from '../publishing/emitter-owners.js';
-import { EventLog } from '../publishing/event-log.js';
-import type { DeleteEventsQuery } from './event.dto.js';
+import type { DeleteEventsQuery } from '../events/event.dto.js';
+import { EmitterOwners } from './emitter-owners.js';
+import { EventLog } from './event-log.js';
 
 @Injectable()
-export class EventDeletions {
+export class DeletionsService {
   constructor(
     private readonly owners: EmitterOwners,
     private readonly log: EventLog,
