@@ -22,7 +22,7 @@ const eventually = async (expected: () => void): Promise<void> => {
 };
 
 /** A consumer in a group that accepts or refuses its commits. Its tasks run one at a time, until the test ends them. */
-async function consuming({ maxOutstanding = 100 } = {}) {
+async function consuming({ maxOutstanding = 100, partitions = [0] } = {}) {
   const emitter = new EventEmitter();
   const group = { refuses: undefined as string | undefined, hangs: undefined as Promise<void> | undefined, commits: 0 };
   const begun: number[] = [];
@@ -43,7 +43,9 @@ async function consuming({ maxOutstanding = 100 } = {}) {
       if (group.refuses) throw Object.assign(new Error('refused'), { type: group.refuses });
     },
   };
-  const admin = { fetchOffsets: async () => [{ topic: TOPIC, partitions: [{ partition: 0, offset: '0', metadata: null }] }] };
+  const admin = {
+    fetchOffsets: async () => [{ topic: TOPIC, partitions: partitions.map((partition) => ({ partition, offset: '0', metadata: null })) }],
+  };
   const kafka = { consumer: () => consumer, drainMs: 100, withAdmin: async (work: (given: unknown) => unknown) => work(admin) };
   const lanes = new LaneConsumer(kafka as unknown as KafkaClient, createLog('test', 'silent'), {
     group: 'test.group',
@@ -63,7 +65,7 @@ async function consuming({ maxOutstanding = 100 } = {}) {
       ]),
   });
   await lanes.start();
-  const join = () => emitter.emit('GROUP_JOIN', { payload: { memberAssignment: { [TOPIC]: [0] } } });
+  const join = () => emitter.emit('GROUP_JOIN', { payload: { memberAssignment: { [TOPIC]: partitions } } });
   join();
   const fetch = async (...offsets: number[]) => {
     const messages = offsets.map((offset) => ({
@@ -174,7 +176,7 @@ describe('a lane consumer', () => {
   });
 
   it('returns the records of a partition that has no capacity, so that the others are fetched meanwhile', async () => {
-    const { lanes, begun, end, fetch } = await consuming({ maxOutstanding: 4 });
+    const { lanes, begun, end, fetch } = await consuming({ maxOutstanding: 4, partitions: [0, 1] });
     // resolves although no task ends
     expect(await fetch(4, 5)).toEqual([]);
     for (let n = 1; n <= 4; n++) {

@@ -37,8 +37,8 @@ const MANY_FAILURES = 100;
 /** Records that the intake gets together; it may plan them in several parts. */
 const CHUNK = 500;
 /**
- * How long the records of one partition, which wait for capacity, may delay the others, in ms: kafkajs fetches again when those of all partitions are
- * taken. The rest is fetched again.
+ * How long the records of some partitions, which wait for capacity, may delay the others, in ms: kafkajs fetches again when those of all partitions are
+ * taken. What is left then is fetched again.
  */
 const TURN_MS = 50;
 /** About as many records as are taken in a turn. */
@@ -67,6 +67,8 @@ export class LaneConsumer {
   /** Counts the assignments. */
   private assignment = 0;
   private timer: NodeJS.Timeout | undefined;
+  /** The partitions whose records are being taken. */
+  private taking = 0;
   /** Whether it ticks rarely, because it has no work. */
   private isResting = false;
   private committing: Promise<void> = Promise.resolve();
@@ -241,25 +243,41 @@ export class LaneConsumer {
     });
   }
 
-  private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
+  private async eachBatch(payload: EachBatchPayload): Promise<void> {
+    this.taking += 1;
+    try {
+      if (await this.takeBatch(payload)) await this.gathering.rest(payload.batch);
+    } finally {
+      this.taking -= 1;
+    }
+  }
+
+  /** Returns false if records are left. */
+  private async takeBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<boolean> {
     const { assignment } = this;
     this.watched.recordLag(batch);
     // a batch may outlive the assignment under which it was fetched
     const isOver = () => this.stopping || !isRunning() || isStale() || assignment !== this.assignment;
     while (!this.intake.isAssigned) {
-      if (isOver()) return;
+      if (isOver()) return false;
       await sleep(5);
       await heartbeat();
     }
-    if (!this.intake.has(batch.topic, batch.partition) || !this.verifyFetch(batch)) return;
+    if (!this.intake.has(batch.topic, batch.partition) || !this.verifyFetch(batch)) return false;
     const end = performance.now() + TURN_MS;
-    const isTurnOver = () => isOver() || performance.now() > end;
+    // while the records of all partitions wait, no other could be fetched
+    const isTurnOver = () => isOver() || (performance.now() > end && this.taking < this.intake.assigned);
     for (let start = 0; start < batch.messages.length; start += CHUNK) {
       const chunk = batch.messages.slice(start, start + CHUNK);
       for (let pause = 100; ;) {
-        while (!this.intake.accepts(batch.topic, batch.partition) && !isTurnOver())
+        while (!this.intake.accepts(batch.topic, batch.partition) && !isTurnOver()) {
           await Promise.race([this.intake.waitForCapacity(), sleep(LOOK_MS)]);
-        if (isTurnOver()) return heartbeat();
+          await heartbeat();
+        }
+        if (isTurnOver()) {
+          await heartbeat();
+          return false;
+        }
         try {
           const isTaken = await this.intake.take(batch.topic, batch.partition, chunk);
           if (this.isResting) this.scheduleTick();
@@ -275,7 +293,7 @@ export class LaneConsumer {
       if (last) resolveOffset(last.offset);
     }
     await heartbeat();
-    await this.gathering.rest(batch);
+    return true;
   }
 
   private reverify(): void {

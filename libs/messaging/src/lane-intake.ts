@@ -166,6 +166,11 @@ export class LaneIntake {
     this.isAssigned = true;
   }
 
+  /** The number of assigned partitions. */
+  get assigned(): number {
+    return this.partitions.size;
+  }
+
   /** Whether the partition is assigned. */
   has(topic: string, partition: number): boolean {
     return this.partitions.has(partitionKey(topic, partition));
@@ -173,7 +178,7 @@ export class LaneIntake {
 
   /** The clock of the last record of a partition that has been taken, in ms. */
   clock(topic: string, partition: number): number {
-    return this.assigned(topic, partition).watermark.clock;
+    return this.partitionOf(topic, partition).watermark.clock;
   }
 
   /** The position of each assigned partition: every record below it is done. */
@@ -207,7 +212,7 @@ export class LaneIntake {
    * its next commit moves the group's position back. Tasks of the old records continue.
    */
   check(topic: string, partition: number, fetched: Fetched): Continuation {
-    const assigned = this.assigned(topic, partition);
+    const assigned = this.partitionOf(topic, partition);
     const continuation = assigned.continuity.check(fetched);
     // finished records above the position may be records of another log
     if (continuation.kind === 'continues' && continuation.unverified) assigned.committed = { ...assigned.committed, ended: [] };
@@ -221,7 +226,7 @@ export class LaneIntake {
    * the same messages when there is capacity. If `plan` throws, nothing is started and the error is passed on.
    */
   async take(topic: string, partition: number, messages: KafkaMessage[]): Promise<boolean> {
-    const assigned = this.assigned(topic, partition);
+    const assigned = this.partitionOf(topic, partition);
     const { watermark } = assigned;
     let clock = watermark.clock;
     // after a rebalance, a partition is read again from its committed offset
@@ -331,7 +336,7 @@ export class LaneIntake {
       });
   }
 
-  private assigned(topic: string, partition: number): AssignedPartition {
+  private partitionOf(topic: string, partition: number): AssignedPartition {
     const assigned = this.partitions.get(partitionKey(topic, partition));
     if (!assigned) throw new Error(`partition ${partition} of ${topic} is not assigned`);
     return assigned;

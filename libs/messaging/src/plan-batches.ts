@@ -19,7 +19,8 @@ interface Waiting {
  * Plans the records of several partitions in one call, so that one SQL statement serves a whole fetch. One call is in progress at a time: records
  * that come meanwhile share the next one.
  *
- * After a call that returned the tasks of some records only, the next ones get no more than those, and then twice as many, and so on.
+ * After a call that returned the tasks of some records only, the next one gets no more than those, and the following ones a quarter more each: what a
+ * call does for the others is done again.
  */
 export class PlanBatches {
   private waiting: Waiting[] = [];
@@ -59,7 +60,7 @@ export class PlanBatches {
       const records = this.first(shared.flatMap((each) => each.records));
       try {
         const plans = await this.call(records);
-        this.together = plans.length < records.length ? plans.length : Math.min(2 * this.together, this.most.records);
+        this.together = plans.length < records.length ? plans.length : Math.min(Math.ceil(1.25 * this.together), this.most.records);
         let start = 0;
         for (const each of shared) each.resolve(plans.slice(start, (start += each.records.length)));
       } catch (error) {
