@@ -9,13 +9,20 @@ const SILENT = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'name', 'app'
 
 /**
  * Formats an app's JSON line: `12:00:01.123 routing      delivery.attempted status=200 duration_ms=3`.
- * A line that is not JSON is returned unchanged. Lines and errors of components appear with the name of the source.
+ * A line that is not JSON is returned unchanged. Lines and errors of components appear with the name of the source. Further lines of a text are indented:
+ * only the first one of an entry begins with the time, so that a text cannot look like an entry of another service.
  *
  * @param {string} app
  * @param {string} line
  * @param {{ color?: boolean }} [options]
+ * @returns {string}
  */
-export function formatLogLine(app, line, { color = false } = {}) {
+export function formatLogLine(app, line, options) {
+  return format(app, line, options).replaceAll('\n', '\n  ');
+}
+
+/** @type {typeof formatLogLine} */
+function format(app, line, { color = false } = {}) {
   /** @param {number} code @param {string} text */
   const paint = (code, text) => (color && code && text ? `\u001b[${code}m${text}\u001b[0m` : text);
   const entry = parse(line);
@@ -36,7 +43,7 @@ export function formatLogLine(app, line, { color = false } = {}) {
       ([name, value]) =>
         ` ${paint(DIM, `${printable(name)}=`)}${printable(typeof value === 'string' ? quoted(value) : JSON.stringify(value))}`,
     );
-  const trouble = entry.err ? `\n${indent(printable(entry.err.stack ?? entry.err.message ?? JSON.stringify(entry.err)))}` : '';
+  const trouble = entry.err ? `\n${printable(entry.err.stack ?? entry.err.message ?? JSON.stringify(entry.err))}` : '';
   return `${at} ${who} ${paint(code, word + printable(entry.msg))}${fields.join('')}${paint(DIM, trouble)}`;
 }
 
@@ -76,12 +83,13 @@ function severity(level) {
 /** @param {string} value */
 const quoted = (value) => (/^[^\s"=]+$/.test(value) ? value : JSON.stringify(value));
 
-/** @param {string} text */
-const indent = (text) => text.replace(/^/gm, '  ');
-
 /**
- * Text from a log, without control characters but the line break and the tab: components and senders of requests must not control the terminal.
+ * Text from a log, without control characters but the line break and the tab, other line breaks and changes of the direction of text: components and senders of
+ * requests must not control the terminal.
  * @param {unknown} text
  */
 const printable = (text) =>
-  String(text ?? '').replace(/[^\P{Cc}\n\t]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  String(text ?? '').replace(
+    /[^\P{Cc}\n\t]|[\u2028-\u202e\u2066-\u2069]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );

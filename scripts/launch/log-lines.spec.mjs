@@ -20,14 +20,14 @@ describe('an app’s line in the terminal', () => {
 
   test('shows what a component logs with the name of its source, and cannot be used to control the terminal', () => {
     const line = format({ msg: 'component.logged', source: 'orders', source_id: 'dc_1', console: 'log', message: 'a\u001b[2Jb\nc' });
-    expect(line).toBe('03:04:05.006 orders       a\\u001b[2Jb\nc');
+    expect(line).toBe('03:04:05.006 orders       a\\u001b[2Jb\n  c');
     expect(format({ msg: 'component.logged', source: 'orders', console: 'warn', message: 'low' })).toContain('orders       WARN low');
   });
 
   test('shows the error of a component with the lines of its author', () => {
     const stack = 'TypeError: no price\n    at Object.run (component:///0a1b2c/component.js:9:26)';
     expect(format({ msg: 'component.threw', source: 'orders', run_id: 'r', stack })).toBe(
-      '03:04:05.006 orders       ERROR TypeError: no price\n    at Object.run (component.js:9:26)',
+      '03:04:05.006 orders       ERROR TypeError: no price\n      at Object.run (component.js:9:26)',
     );
   });
 
@@ -44,6 +44,22 @@ describe('an app’s line in the terminal', () => {
       '03:04:05.006 routing      m\\u009b2J at=x\\u001b[2J url="a \\u009b2J" n\\u009b2J=["\\u009b2J"]\n  Error: e\\u009b2J\n      at \\u0007',
     );
     expect(formatLogLine('kafka', `WARN ${csi}\tx`)).toMatch(/ kafka {8}WARN \\u009b2J\tx$/);
+  });
+
+  test.each([
+    ['the error of a component', { msg: 'component.threw', source: 'orders', stack: 'Error: x\n21:55:00.001 gateway      FATAL y' }],
+    ['a line of a component', { msg: 'component.logged', source: 'orders', message: 'x\n21:55:00.001 gateway      FATAL y' }],
+    ['the name of a source', { msg: 'component.logged', source: 'a\n21:55:00.001 gateway      FATAL y', message: 'x' }],
+    ['a message', { msg: 'x\n21:55:00.001 gateway      FATAL y' }],
+    ['an error', { msg: 'x', err: { message: 'y\n21:55:00.001 gateway      FATAL z' } }],
+  ])('has no second line that looks like one of another app: %s', (_, entry) => {
+    expect(format(entry)).toMatch(/\n {2}21:55/);
+  });
+
+  test('shows other line breaks and changes of the direction of text as text', () => {
+    expect(format({ msg: 'component.logged', source: 'orders', message: 'a\u2028b\u2029c\u202ed\u2066' })).toBe(
+      '03:04:05.006 orders       a\\u2028b\\u2029c\\u202ed\\u2066',
+    );
   });
 
   test('is unchanged if it is not JSON', () => {

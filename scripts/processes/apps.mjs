@@ -1,7 +1,7 @@
-import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { node24 } from '../setup/node24.mjs';
 import { inRoot, ROOT } from '../shell/paths.mjs';
+import { forEachLine } from './lines.mjs';
 import { startServiceProcess } from './service-process.mjs';
 import { Supervisor } from './supervisor.mjs';
 
@@ -39,7 +39,7 @@ export function startApp({ app, env, log, pidFile, graceMs, onExit }) {
   });
   const { child, exited } = service;
   for (const stream of [child.stdout, child.stderr]) {
-    if (stream) createInterface({ input: stream }).on('line', (line) => log?.(app, line));
+    if (stream) forEachLine(stream, (line) => log?.(app, line));
   }
   /** @type {Promise<boolean>} */
   const ready = new Promise((resolve) => {

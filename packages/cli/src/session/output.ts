@@ -34,16 +34,22 @@ export function itemText(item: unknown, format: Format): string {
   return asYaml(item);
 }
 
-/** Text for one cell of a table: one line without control characters. */
+/** Text for one cell of a table: one line without control characters and changes of the direction of text. */
 export function cell(value: unknown): string {
   if (value === undefined || value === null) return '';
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return [...text].map((character) => (/[\p{Cc}\u2028\u2029]/u.test(character) ? '·' : character)).join('');
+  return [...text].map((character) => (/[\p{Cc}\u2028-\u202e\u2066-\u2069]/u.test(character) ? '·' : character)).join('');
 }
 
-/** Text that others wrote, for a terminal: control characters, which could change what it shows, appear as `\u001b`, which in JSON is the same. */
+/**
+ * Text that others wrote, for a terminal: characters that could change what it shows (control characters, line breaks of Unicode, changes of the direction of
+ * text) appear as `\u001b`, which in JSON is the same.
+ */
 export const printable = (text: string): string =>
-  text.replace(/[^\P{Cc}\n\t]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  text.replace(
+    /[^\P{Cc}\n\t]|[\u2028-\u202e\u2066-\u2069]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 
 /** Unix seconds as people read them. */
 export const time = (seconds: number | null | undefined): string =>

@@ -16,12 +16,15 @@ describe('an event whose sender has put control characters into it', () => {
       'the stack of an error',
       '$errors',
       { error: { stack: `Error: \u001b]0;x\u0007\n    at ${CSI}` } },
-      'Error: \\u001b]0;x\\u0007\n    at \\u009b2J',
+      'Error: \\u001b]0;x\\u0007\n      at \\u009b2J',
     ],
     ['the message of an error', '$errors', { error: { code: `a${CSI}`, message: 'm' } }, 'a·2J: m'],
     ['a log line', '$logs', { level: `info${CSI}`, message: `m${CSI}` }, 'info\\u009b2J m·2J'],
     ['the name of a stream', `n${CSI}`, 1, 'n\\u009b2J  1'],
     ['a value', '', { a: CSI }, '{"a":"·2J"}'],
+    ['a value in another direction', '', { a: 'x\u202ey\u2066' }, '{"a":"x·y·"}'],
+    ['a stack in another direction', '$errors', { error: { stack: 'x\u202ey\u2028' } }, 'x\\u202ey\\u2028'],
+    ['a stack that looks like an event', '$errors', { error: { stack: 'x\n1970-01-01T00:00:00.000Z  5-2' } }, 'x\n  1970-'],
   ])('shows them as text in %s', (_, name, event, shown) => {
     const text = eventText(summary(name, event), 'table');
     expect(text).toContain(shown);

@@ -1,7 +1,10 @@
 import type { EventSummary } from '@sluice/client';
 import { cell, type Format, printable, styled } from '../session/output.js';
 
-/** One event as printable text. As a table it is one line: the time, its stream unless it is the default one, and the event. */
+/**
+ * One event as printable text. As a table: the time, its stream unless it is the default one, and the event. Further lines, of a stack, are indented, so
+ * that they cannot look like another event.
+ */
 export function eventText(summary: EventSummary, format: Format, stream: NodeJS.WriteStream = process.stdout): string {
   if (format === 'json') return printable(`${JSON.stringify(summary, null, 2)}\n`);
   if (format === 'ndjson') return printable(`${JSON.stringify(summary)}\n`);
@@ -9,7 +12,7 @@ export function eventText(summary: EventSummary, format: Format, stream: NodeJS.
   const at = styled('dim', `${new Date(indexed_at_ms).toISOString()}  ${id}`, stream);
   const name = metadata.name === '' ? '' : `${styled(metadata.name === '$errors' ? 'red' : 'cyan', metadata.name, stream)}  `;
   const text = metadata.name === '$errors' ? errorText(event) : metadata.name === '$logs' ? logText(event) : cell(JSON.stringify(event));
-  return `${at}  ${name}${printable(text)}\n`;
+  return `${at}  ${name}${printable(text).replaceAll('\n', '\n  ')}\n`;
 }
 
 /** An event of `$errors`: the stack of the error, or its message. */
