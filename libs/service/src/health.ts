@@ -3,11 +3,12 @@ import { consumerStates } from '#messaging';
 import { metrics } from '#observability';
 import { requestTarget } from './http-connections.js';
 import type { ServiceConfig } from './service.config.js';
+import { within } from './within.js';
 
 /** A consumer without contact to the brokers for this long receives nothing. */
 const SILENT_MS = 20_000;
-/** The result of a check of the database is reused for this long. */
-const CHECK_EVERY_MS = 1000;
+/** How long a probe waits for the database. */
+const DATABASE_WITHIN_MS = 2000;
 
 /**
  * Whether the process should receive work, and if not, why:
@@ -18,7 +19,7 @@ export class Readiness {
   private phase: 'starting' | 'started' | 'stopping' = 'starting';
   private waitingFor = 'its configuration';
   private checkDatabase: () => Promise<unknown> = () => Promise.resolve();
-  private lastCheck: { at: number; result: Promise<string | undefined> } | undefined;
+  private checking: Promise<unknown> | undefined;
 
   starting(waitingFor: string): void {
     this.waitingFor = waitingFor;
@@ -44,21 +45,25 @@ export class Readiness {
     if (this.phase === 'starting') return [`the service is starting: it waits for ${this.waitingFor}`];
     const now = Date.now();
     const silent = consumerStates().filter(({ vital, running, lastContactAt }) => vital && (!running || now - lastContactAt > SILENT_MS));
-    const database = await this.database(now);
+    const database = await this.database();
     return [
       ...silent.map(({ group }) => `consumer group ${group} has no contact with Kafka`),
       ...(database === undefined ? [] : [database]),
     ];
   }
 
-  private database(now: number): Promise<string | undefined> {
-    if (this.lastCheck && now - this.lastCheck.at < CHECK_EVERY_MS) return this.lastCheck.result;
-    const result = this.checkDatabase().then(
-      () => undefined,
-      (error: Error) => `PostgreSQL does not respond: ${error.message}`,
-    );
-    this.lastCheck = { at: now, result };
-    return result;
+  /**
+   * Concurrent probes share a query, and none is sent while one hangs: it occupies a connection of the pool. A finished one is not reused, because the
+   * database may have stopped since.
+   */
+  private async database(): Promise<string | undefined> {
+    this.checking ??= this.checkDatabase().finally(() => (this.checking = undefined));
+    try {
+      await within(DATABASE_WITHIN_MS, this.checking, () => new Error(`no response within ${DATABASE_WITHIN_MS / 1000} s`));
+      return undefined;
+    } catch (error) {
+      return `PostgreSQL does not respond: ${(error as Error).message}`;
+    }
   }
 }
 

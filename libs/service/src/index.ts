@@ -24,3 +24,4 @@ export { ProtectedBrokersModule } from './protected-brokers.js';
 export { ServiceConfig } from './service.config.js';
 export { ServiceModule, type Shared } from './service.module.js';
 export { retryUntilStoresRespond } from './stores.js';
+export { within } from './within.js';

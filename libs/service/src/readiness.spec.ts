@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import { Readiness } from './health.js';
 
 it('states what a starting service waits for', async () => {
@@ -23,6 +23,39 @@ it('names a database that does not respond, and queries it once for concurrent p
   const reasons = await Promise.all([readiness.reasons(), readiness.reasons()]);
   expect(reasons).toEqual([['PostgreSQL does not respond: connection refused'], ['PostgreSQL does not respond: connection refused']]);
   expect(looks).toBe(1);
+});
+
+afterEach(() => void jest.useRealTimers());
+
+it('names a database that hangs after two seconds, without further queries, until it responds', async () => {
+  jest.useFakeTimers();
+  const queries: PromiseWithResolvers<void>[] = [];
+  const readiness = new Readiness();
+  readiness.started(() => {
+    const query = Promise.withResolvers<void>();
+    queries.push(query);
+    return query.promise;
+  });
+  for (let n = 0; n < 2; n++) {
+    const probe = readiness.reasons();
+    await jest.advanceTimersByTimeAsync(2000);
+    expect(await probe).toEqual(['PostgreSQL does not respond: no response within 2 s']);
+  }
+  expect(queries).toHaveLength(1);
+  const probe = readiness.reasons();
+  queries[0]!.resolve();
+  expect(await probe).toEqual([]);
+});
+
+it('does not reuse a result from before the database stopped', async () => {
+  let isThere = true;
+  const readiness = new Readiness();
+  readiness.started(async () => {
+    if (!isThere) throw new Error('connection refused');
+  });
+  expect(await readiness.reasons()).toEqual([]);
+  isThere = false;
+  expect(await readiness.reasons()).toEqual(['PostgreSQL does not respond: connection refused']);
 });
 
 it('ends at once when the service stops', async () => {

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Unavailable } from '#contracts';
 import { Consumers, type LogRecord, type Position } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { within } from '#service';
 import { LiveConfig } from './live.config.js';
 import { LiveHub, type LiveListener, type Seam } from './live-hub.js';
 import { StorePositions } from './store-positions.js';
@@ -51,7 +52,7 @@ export class LiveReader {
     this.users += 1;
     clearTimeout(this.idleTimer);
     try {
-      await within(READY_WITHIN_MS, (this.reading ??= this.start()).ready);
+      await within(READY_WITHIN_MS, (this.reading ??= this.start()).ready, () => new Error(`not after ${READY_WITHIN_MS} ms`));
     } catch (error) {
       this.leave(listener);
       this.log.warn({ err: error }, 'live.not-reading');
@@ -122,15 +123,5 @@ export class LiveReader {
       },
     );
     return reading;
-  }
-}
-
-async function within(ms: number, work: Promise<void>): Promise<void> {
-  const timer = Promise.withResolvers<never>();
-  const timeout = setTimeout(() => timer.reject(new Error(`not after ${ms} ms`)), ms);
-  try {
-    await Promise.race([work, timer.promise]);
-  } finally {
-    clearTimeout(timeout);
   }
 }

@@ -18,6 +18,7 @@ import type { HttpEvent } from './http-event.js';
 
 const KEY = 'abcdefghijklmnop';
 const SUSPENDED = 'bcdefghijklmnopq';
+const FAILING = 'cdefghijklmnopqr';
 const LIMIT = 1000;
 
 let server: EndpointsServer | undefined;
@@ -40,6 +41,7 @@ async function start(
   const endpoints = {
     find: async (key: string) => {
       if (key === KEY || key === SUSPENDED) return { suspended: key === SUSPENDED, owner_id: 'u_1' } as unknown as DeploymentRow;
+      if (key === FAILING) throw new Unavailable('the stores do not respond', 'it could not be stored within 10 s');
       return key === 'manyotherendpoints' ? 'busy' : undefined;
     },
     turn: async () => {},
@@ -131,6 +133,12 @@ describe('a request at an endpoint', () => {
       '5',
       { error: 'the request was not accepted, because the message log does not accept records; retry later' },
     ]);
+  });
+
+  it('returns 503 when its source cannot be looked up, without reading the body', async () => {
+    const { send } = await start();
+    const response = await send({ path: `/${FAILING}`, headers: { expect: '100-continue', 'content-length': 3 } }, 'abc');
+    expect(response).toMatchObject({ status: 503, continued: false, headers: { 'retry-after': '5', connection: 'close' } });
   });
 
   it('returns 503 over the quota, until the quota is reset at 00:00 UTC', async () => {

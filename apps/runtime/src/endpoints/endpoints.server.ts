@@ -206,9 +206,9 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const unavailable = isTransient(error) || (error instanceof SluiceError && (error.code === 'unavailable' || error.code === 'timeout'));
     this.log[unavailable ? 'warn' : 'error']({ err: error }, 'endpoint.failed');
     if (unavailable) response.setHeader('retry-after', '5');
-    if (!unavailable) return respond(response, 500, 'internal error');
+    if (!unavailable) return refuse(request, response, 500, 'internal error');
     const reason = error instanceof SluiceError && error.details.reason;
-    respond(response, 503, `the request was not accepted${reason ? `, because ${reason}` : ''}; retry later`);
+    refuse(request, response, 503, `the request was not accepted${reason ? `, because ${reason}` : ''}; retry later`);
   }
 }
 

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { type EmitterState, executeRun, findEndpoint, type RunRequest, Unavailable } from '#contracts';
 import { EmitterDirectory } from '#emitters';
@@ -25,6 +25,7 @@ describe('the endpoints of sources', () => {
   let catalog: Map<string, DeploymentRow>;
   let customResponse: boolean;
   let isFull: boolean;
+  let database: Promise<void> | undefined;
   let isOverQuota: boolean;
   let notified: string[];
   let isItsTurn: boolean;
@@ -43,6 +44,7 @@ describe('the endpoints of sources', () => {
     closed = Promise.withResolvers();
     customResponse = false;
     isFull = false;
+    database = undefined;
     isOverQuota = false;
     notified = [];
     isItsTurn = true;
@@ -68,12 +70,12 @@ describe('the endpoints of sources', () => {
     const module = await Test.createTestingModule({
       providers: [
         EndpointsService,
-        { provide: DeploymentsRepository, useValue: { findByEndpoint: async (key: string) => deployed.get(key) } },
+        { provide: DeploymentsRepository, useValue: { findByEndpoint: async (key: string) => (await database, deployed.get(key)) } },
         { provide: EmitterDirectory, useValue: { learn } },
         { provide: CodeCache, useValue: { get: code } },
         { provide: RunsService, useValue: { execute } },
         { provide: RunLanes, useValue: { executeHere: (_run: RunRequest, run: () => Promise<RunStatus | null>) => run() } },
-        { provide: RunQueue, useValue: { isFull: async () => isFull } },
+        { provide: RunQueue, useValue: { isFull: async () => (await database, isFull) } },
         { provide: Messages, useValue: messages },
         { provide: Quotas, useValue: { allow: isAllowed, allowRequest: isAllowed, notify } },
         { provide: AccountPace, useValue: { requestTurn, spendOn } },
@@ -165,6 +167,27 @@ describe('the endpoints of sources', () => {
     isFull = true;
     expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toBe('busy');
     expect(messages.published).toEqual([]);
+  });
+
+  describe('while the database does not respond', () => {
+    let responds: () => void;
+    beforeEach(() => {
+      ({ promise: database, resolve: responds } = Promise.withResolvers<void>());
+      jest.useFakeTimers();
+    });
+    afterEach(() => void jest.useRealTimers());
+
+    it.each<[string, () => Promise<unknown>]>([
+      ['are not found', () => service.find(KEY)],
+      ['queue nothing', () => service.accept(DEPLOYMENT, EVENT, closed.promise)],
+    ])('%s, and fail after ten seconds', async (_, work) => {
+      const failure = work().catch((error: unknown) => error);
+      await jest.advanceTimersByTimeAsync(10_000);
+      expect(await failure).toMatchObject({ code: 'unavailable', details: { reason: 'it could not be stored within 10 s' } });
+      responds();
+      await jest.advanceTimersByTimeAsync(1000);
+      expect(messages.published).toEqual([]);
+    });
   });
 
   it('queue nothing over the quota, which the source’s $errors reports', async () => {

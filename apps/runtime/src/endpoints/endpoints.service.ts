@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { executeRun, findEndpoint, TooManyRequests, type UserId } from '#contracts';
+import { executeRun, findEndpoint, TooManyRequests, Unavailable, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
-import { LimitPerKey } from '#service';
+import { LimitPerKey, within } from '#service';
 import { randomUUID } from 'node:crypto';
 import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
@@ -21,6 +21,8 @@ import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
 const HTTP_INTERFACE = '$.interface.http';
 /** How long an unknown key is remembered, so that the catalog is not queried again. It hides no new endpoint: nobody knows a key before it exists. */
 const UNKNOWN_MS = 1000;
+/** How long it may take to find an endpoint, and to store a request: as long as a request of the REST API may wait for a service. */
+const STORED_WITHIN_MS = 10_000;
 /** Anyone can request endpoints that do not exist: they must not occupy the catalog. */
 const QUERIES_PER_SECOND = 50;
 /** The statuses of runs that were stopped. */
@@ -58,10 +60,13 @@ export class EndpointsService {
 
   /**
    * The source behind an endpoint's key, if it is active or suspended with its account; 'busy' if the key is unknown and the catalog was queried for too
-   * many of those.
+   * many of those. Throws Unavailable if that takes too long.
    */
   async find(key: string): Promise<DeploymentRow | undefined | 'busy'> {
-    if (!isEndpointKey(key)) return undefined;
+    return isEndpointKey(key) ? within(STORED_WITHIN_MS, this.lookUp(key), tooLate) : undefined;
+  }
+
+  private async lookUp(key: string): Promise<DeploymentRow | undefined | 'busy'> {
     let deployment = await this.deployments.findByEndpoint(key);
     if (!deployment && !this.unknown.has(key)) {
       // the first request may overtake the fact of the source's creation
@@ -103,7 +108,7 @@ export class EndpointsService {
   }
 
   /**
-   * Runs the source for a request. The run is durable before this returns, unless the component responds itself.
+   * Runs the source for a request. The run is durable before this returns, unless the component responds itself. Throws Unavailable if that takes too long.
    * @param closed resolves when the response has been sent, or its client has disconnected
    */
   async accept(deployment: DeploymentRow, event: Pick<DueRun, 'event' | 'http_body'>, closed: Promise<void>): Promise<EndpointResponse> {
@@ -120,12 +125,18 @@ export class EndpointsService {
       ({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true,
     );
     if (respondsItself) return this.runHere(run, closed);
+    return within(STORED_WITHIN_MS, this.store(run), tooLate);
+  }
+
+  private async store(run: DueRun): Promise<EndpointResponse> {
     if (!(await this.quotas.allowRequest(run.owner_id))) {
       await this.quotas.notify(run.source_id, overQuota(run, deployment.version));
       return 'over quota';
     }
-    if (await this.queue.isFull(deployment.owner_id)) return 'busy';
-    await this.messages.publish(executeRun, run, deployment.owner_id);
+    if (await this.queue.isFull(run.owner_id)) return 'busy';
+    // its sender has got 503, and may have sent it again
+    if (Date.now() >= run.due_at_ms + STORED_WITHIN_MS) throw tooLate();
+    await this.messages.publish(executeRun, run, run.owner_id);
     return 'queued';
   }
 
@@ -147,5 +158,8 @@ export class EndpointsService {
     return (await this.quotas.allow(owner_id)) ? 'not run' : 'over quota';
   }
 }
+
+const tooLate = (): Unavailable =>
+  new Unavailable('the stores do not respond', `it could not be stored within ${STORED_WITHIN_MS / 1000} s`);
 
 const endOf = (status: RunStatus): EndpointResponse => (STOPPED.includes(status) ? 'stopped' : 'no response');
