@@ -6,10 +6,11 @@ import type { InstallLimits } from './install-limits.js';
  * - `rejected` the packages do not fit: the author must change the component
  * - `unreachable` the registry did not respond
  * - `not-stored` npm was not allowed to ask the registry, and has not downloaded the packages before
- * - `broken` npm itself failed
+ * - `failed` npm failed because of the packages, and the message is its own: the author must change the component
+ * - `broken` npm could not work
  */
 export interface NpmFailure {
-  kind: 'missing' | 'rejected' | 'unreachable' | 'not-stored' | 'broken';
+  kind: 'missing' | 'rejected' | 'failed' | 'unreachable' | 'not-stored' | 'broken';
   message: string;
 }
 
@@ -85,9 +86,12 @@ export function npmFailure(exit: string, output: string, errors: string, limits:
     case 'EFBIG':
       return rejected('A package has a file that is too large');
     case '':
-      return { kind: 'broken', message: `npm ended with ${exit}: ${firstLine(errors)}` };
+      // an exception in npm that has no code is a mistake of npm, which certain packages cause, such as a dependency named `__proto__`
+      return summary
+        ? { kind: 'failed', message: firstLine(summary) }
+        : { kind: 'broken', message: `npm ended with ${exit}: ${firstLine(errors)}` };
     default:
-      return rejected(`npm cannot install the packages: ${firstLine(summary) || code}`);
+      return { kind: 'failed', message: firstLine(summary) || code };
   }
 }
 

@@ -10,7 +10,7 @@ import { folderSize } from './folder-size.js';
 import { defaultInstallLimits, type InstallLimits } from './install-limits.js';
 import { type InstalledPackage, installedPackages, type InstallTools, makeFolderFor, npmInstall } from './npm-install.js';
 import { readNpmSettings } from './npm-settings.js';
-import { isSatisfied, readSpecifier } from './package-specifier.js';
+import { isInstallable, isSatisfied, readSpecifier } from './package-specifier.js';
 import { isListed } from './packages.config.js';
 
 export interface PackageSettings {
@@ -38,6 +38,8 @@ interface Wanted extends PackageImport {
   range: string | null;
   path: string;
 }
+
+const NOT_INSTALLABLE = 'has a name that npm cannot install';
 
 const checkStoreMs = 3600_000;
 const unusedMs = 3600_000;
@@ -69,6 +71,7 @@ export class PackageInstaller {
     for (const each of imports) {
       const read = readSpecifier(each.specifier);
       if (!read) throw refusal(each, 'is neither a package nor one of Node’s own modules');
+      if (!isInstallable(read.name)) throw refusal(each, NOT_INSTALLABLE);
       const shipped = this.tools.shipped.get(read.name);
       if (shipped !== undefined && isSatisfied(read.range, shipped)) continue;
       if (policy === 'none' || (policy === 'listed' && !isListed(read.name, list))) {
@@ -89,6 +92,7 @@ export class PackageInstaller {
     const wanted = imports.map((each) => {
       const read = readSpecifier(each.specifier);
       if (!read || read.path !== '') throw refusal(each, 'is not a package');
+      if (!isInstallable(read.name)) throw refusal(each, NOT_INSTALLABLE);
       return { ...each, ...read };
     });
     const { dependencies, names } = dependenciesOf(wanted);
@@ -173,6 +177,8 @@ export class PackageInstaller {
         if (failure?.kind === 'broken') throw new SandboxUnavailable(`Packages cannot be installed: ${failure.message}`);
         if (failure?.kind === 'missing') throw new ComponentRejected(`${failure.message}. ${this.available()}`);
         if (failure?.kind === 'rejected') throw new ComponentRejected(failure.message);
+        if (failure?.kind === 'failed')
+          throw new ComponentRejected(`npm cannot install ${Object.keys(dependencies).join(', ')}: ${failure.message}`);
         if (failure)
           throw new RegistryUnreachable(
             `${failure.message}, and the packages ${Object.keys(dependencies).join(', ')} were not installed before. ${this.available()}`,

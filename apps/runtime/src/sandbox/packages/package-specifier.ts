@@ -23,6 +23,9 @@ export function readSpecifier(specifier: string): PackageSpecifier | null {
   return { name, range, path };
 }
 
+/** npm keeps packages as properties of plain objects: it fails at names that every object has, such as `constructor` and `__proto__`. */
+export const isInstallable = (name: string): boolean => !(name in Object.prototype);
+
 /** Whether a version that is there does what a range asks for. A tag never is: only the registry knows what it means. */
 export function isSatisfied(range: string | null, version: string): boolean {
   return range === null || (validRange(range) !== null && subset(version, range));

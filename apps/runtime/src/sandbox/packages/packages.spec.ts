@@ -286,6 +286,20 @@ describe('packages that components import', () => {
         {},
         'is neither a package nor one of Node’s own modules (line 1)',
       ],
+      ...['__proto__', 'constructor', 'toString', 'valueOf', 'hasOwnProperty', 'constructor@1', 'constructor/file.js'].map(
+        (name): [string, string, Record<string, object>, string] => [
+          `the name ${name}`,
+          `import a from "${name}";`,
+          {},
+          `The module "${name}" has a name that npm cannot install (line 1)`,
+        ],
+      ),
+      [
+        'a dependency whose name npm cannot install',
+        'import a from "with-proto";',
+        { 'with-proto': { manifest: { dependencies: JSON.parse('{"__proto__":"1"}') as object }, files: { 'index.js': '' } } },
+        'npm cannot install with-proto: ',
+      ],
       ['a name that no package can have', 'import a from "UPPER CASE";', {}, 'is neither a package nor one of Node’s own modules (line 1)'],
     ])('%s', async (_, imports, published, sentence) => {
       for (const [name, version] of Object.entries(published)) registry.publish(name, '1.0.0', version);
