@@ -5,7 +5,7 @@ import { announced } from './shell/announced.mjs';
 import { appEnvironment, APPS, superviseApps } from './processes/apps.mjs';
 import { banner } from './launch/banner.mjs';
 import { brokerAccess } from './stores/broker-access.mjs';
-import { startBroker } from './stores/broker.mjs';
+import { brokerLog, startBroker } from './stores/broker.mjs';
 import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder } from './launch/data-folder.mjs';
 import { loadDotEnv } from './launch/dot-env.mjs';
 import { explain, ExplainedError } from './shell/explained-error.mjs';
@@ -13,7 +13,7 @@ import { ensureFirstAccount, keyWorks, readKeptKey } from './launch/first-accoun
 import { formatLogLine } from './launch/log-lines.mjs';
 import { node24 } from './setup/node24.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
-import { startPostgres } from './stores/postgres.mjs';
+import { postgresLog, startPostgres } from './stores/postgres.mjs';
 import { run, stopCommands } from './shell/run.mjs';
 import { checkApiKey, checkPorts, checkServices } from './launch/refusals.mjs';
 import { liveServices } from './processes/service-process.mjs';
@@ -141,7 +141,8 @@ async function runBroker(folder, port) {
   const broker = new Supervisor({
     name: 'broker',
     say,
-    launch: () => startBroker({ dir: folder.broker, port, controllerPort, security, log: say }),
+    logFile: brokerLog(folder.broker),
+    launch: (stopped) => startBroker({ dir: folder.broker, port, controllerPort, security, log: say, stopped }),
   });
   started.stores.push(broker);
   await broker.start();
@@ -156,7 +157,8 @@ async function runPostgres(folder, port) {
   const postgres = new Supervisor({
     name: 'postgres',
     say,
-    launch: () => startPostgres({ dir: folder.postgres, port, log: say }),
+    logFile: postgresLog(folder.postgres),
+    launch: (stopped) => startPostgres({ dir: folder.postgres, port, log: say, stopped }),
   });
   started.stores.push(postgres);
   const { environment } = await postgres.start();

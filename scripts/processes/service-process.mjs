@@ -13,7 +13,7 @@ import { removePidFile, writePidFile } from './pid-file.mjs';
  * @property {number} pid 0 if it could not be started (then `exited` contains the reason)
  * @property {import('node:child_process').ChildProcess} child
  * @property {Promise<Exit>} exited
- * @property {() => Promise<void>} stop gracefully; by force if that takes longer than the grace period
+ * @property {(graceMs?: number) => Promise<void>} stop gracefully; by force if that takes longer than the grace period
  * @property {() => Promise<void>} kill at once
  * @property {(signal: NodeJS.Signals) => void} signal
  */
@@ -63,9 +63,9 @@ export function startServiceProcess(options) {
       child.kill(killSignal);
       await exited;
     },
-    stop: async () => {
+    stop: async (within = graceMs) => {
       child.kill(stopSignal);
-      const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+      const timer = setTimeout(() => child.kill('SIGKILL'), within);
       await exited;
       clearTimeout(timer);
     },
@@ -77,6 +77,32 @@ export function startServiceProcess(options) {
     if (pidFile) removePidFile(pidFile);
   });
   return service;
+}
+
+// For a service that is not ready: nobody uses it yet.
+const UNREADY_GRACE_MS = 2000;
+
+/**
+ * Resolves when a service that has just been started is ready. Ends the service if that fails, or if the start is stopped.
+ *
+ * @param {ServiceProcess} service
+ * @param {Promise<void>} ready
+ * @param {AbortSignal} [stopped]
+ * @returns {Promise<Exit | null>} how it ended; null: it is ready
+ */
+export async function untilReady(service, ready, stopped) {
+  /** @type {Promise<never>} */
+  const isStopped = new Promise((_, reject) => {
+    const fail = () => reject(new Error(`${service.name} was stopped before it was ready`));
+    if (stopped?.aborted) fail();
+    stopped?.addEventListener('abort', fail, { once: true });
+  });
+  try {
+    return await Promise.race([ready.then(() => null), service.exited, isStopped]);
+  } catch (error) {
+    await service.stop(UNREADY_GRACE_MS);
+    throw error;
+  }
 }
 
 /**

@@ -6,6 +6,8 @@ const LONGEST_PAUSE_MS = 5000;
 // A service that has run this long was healthy: its next death is a new problem.
 const HEALTHY_MS = 30_000;
 const TRIES_BEFORE_FIRST_READY = 3;
+// When a person may want to know why it is not ready yet.
+const NAME_LOG_AFTER_MS = 20_000;
 
 /**
  * Keeps one service running:
@@ -26,22 +28,27 @@ export class Supervisor {
   /** @type {Promise<void>} */
   #loop = Promise.resolve();
   #endPause = () => {};
+  #stopped = new AbortController();
   #name;
   #launch;
   #say;
+  #logFile;
   #reportEveryMs;
 
   /**
    * @param {object} options
    * @param {string} options.name
-   * @param {() => Promise<S>} options.launch if the result has no `ready`, the service is ready once it is launched
+   * @param {(stopped: AbortSignal) => Promise<S>} options.launch if the result has no `ready`, the service is ready once it is launched; fails if the service is
+   *   stopped before that
    * @param {(line: string) => void} [options.say] called when it has died
+   * @param {string} [options.logFile] what it writes that `say` does not show
    * @param {number} [options.reportEveryMs] how often to say that it is not ready yet
    */
-  constructor({ name, launch, say = () => {}, reportEveryMs = 10_000 }) {
+  constructor({ name, launch, say = () => {}, logFile, reportEveryMs = 10_000 }) {
     this.#name = name;
     this.#launch = launch;
     this.#say = say;
+    this.#logFile = logFile;
     this.#reportEveryMs = reportEveryMs;
   }
 
@@ -65,9 +72,14 @@ export class Supervisor {
   async start() {
     if (this.#wanted) return this.whenReady();
     this.#wanted = true;
+    this.#stopped = new AbortController();
     await this.#loop;
     const begin = Date.now();
-    const report = () => this.#say(`waiting for ${this.#name} to start, since ${Math.round((Date.now() - begin) / 1000)} s`);
+    const report = () => {
+      const ms = Date.now() - begin;
+      const hint = this.#logFile !== undefined && ms >= NAME_LOG_AFTER_MS ? `; its log is ${this.#logFile}` : '';
+      this.#say(`waiting for ${this.#name} to start, since ${Math.round(ms / 1000)} s${hint}`);
+    };
     // A service that is stopped before it is ready never ends this wait
     const timer = setInterval(report, this.#reportEveryMs).unref();
     try {
@@ -87,6 +99,7 @@ export class Supervisor {
   async stop({ signal } = {}) {
     this.#wanted = false;
     this.#endPause();
+    this.#stopped.abort();
     await (signal === 'SIGKILL' ? this.#current?.kill() : this.#current?.stop());
     await this.#loop;
   }
@@ -132,7 +145,7 @@ export class Supervisor {
    */
   async #runOnce(onReady) {
     try {
-      const service = (this.#current = await this.#launch());
+      const service = (this.#current = await this.#launch(this.#stopped.signal));
       // It was stopped while it started.
       if (!this.#wanted) await service.stop();
       if ((await service.ready) !== false) {

@@ -65,6 +65,30 @@ describe('a supervised service', () => {
     expect(said).toEqual([]);
   });
 
+  test('names its log after twenty seconds', async () => {
+    const slow = new Supervisor({
+      name: 'slow',
+      say: (line) => said.push(line),
+      logFile: '/data/slow.log',
+      launch: async () => /** @type {any} */ (new FakeService()),
+    });
+    void slow.start();
+    await jest.advanceTimersByTimeAsync(25_000);
+    expect(said).toEqual(['waiting for slow to start, since 10 s', 'waiting for slow to start, since 20 s; its log is /data/slow.log']);
+    await slow.stop();
+  });
+
+  test('can be stopped while it is being launched', async () => {
+    const slow = new Supervisor({
+      name: 'slow',
+      launch: (stopped) => new Promise((_, reject) => stopped.addEventListener('abort', () => reject(new Error('stopped')))),
+    });
+    const started = slow.start();
+    await jest.advanceTimersByTimeAsync(60_000);
+    await slow.stop();
+    expect(await Promise.race([started, 'not started'])).toBe('not started');
+  });
+
   test('is started once it reports that it is ready', async () => {
     const started = supervised.start();
     await jest.advanceTimersByTimeAsync(1000);

@@ -9,7 +9,7 @@ import { ExplainedError } from '../shell/explained-error.mjs';
 import { isKafkaReady, limitOffsetsTopic, storesGroups } from './kafka-ready.mjs';
 import { stopLeftover } from '../processes/pid-file.mjs';
 import { run } from '../shell/run.mjs';
-import { describeExit, openLogFile, startServiceProcess, tailOf } from '../processes/service-process.mjs';
+import { describeExit, openLogFile, startServiceProcess, tailOf, untilReady } from '../processes/service-process.mjs';
 
 // After kill -9, a broker waits for its old registration to expire (5 to 9 s) and reads its logs again.
 const PATIENCE_MS = 90_000;
@@ -35,9 +35,10 @@ const GRACE_MS = 20_000;
  * @param {number} [options.controllerPort] for the controller; default: the previous one, or a free port
  * @param {BrokerSecurity} [options.security] default: everyone who reaches the port has all permissions
  * @param {(line: string) => void} [options.log]
+ * @param {AbortSignal} [options.stopped] ends a broker that does not respond yet
  * @returns {Promise<import('../processes/service-process.mjs').ServiceProcess & { brokers: string }>} once it responds
  */
-export async function startBroker({ dir, port, controllerPort, security, log = () => {} }) {
+export async function startBroker({ dir, port, controllerPort, security, log = () => {}, stopped }) {
   const config = join(dir, 'server.properties');
   const data = join(dir, 'data');
   const scratch = join(dir, 'tmp');
@@ -55,7 +56,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
     await formatStorage(config, security?.users ?? {});
   }
 
-  const logFile = join(dir, 'broker.log');
+  const logFile = brokerLog(dir);
   const output = openLogFile(logFile);
   const broker = startServiceProcess({
     name: 'broker',
@@ -69,10 +70,13 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   output.close();
 
   const brokers = security?.bootstrap ?? `${security ? 'localhost' : '127.0.0.1'}:${port}`;
-  const exit = await Promise.race([broker.exited, untilServes(brokers, broker, logFile, security?.client)]);
+  const prepare = async () => {
+    await untilServes(brokers, broker, logFile, security?.client);
+    await security?.prepare?.();
+    await limitOffsetsTopic(brokers, OFFSETS_SEGMENT_BYTES, security?.client);
+  };
+  const exit = await untilReady(broker, prepare(), stopped);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nThe broker did not start (${describeExit(exit)}); its log is ${logFile}.`);
-  await security?.prepare?.();
-  await limitOffsetsTopic(brokers, OFFSETS_SEGMENT_BYTES, security?.client);
   return { ...broker, brokers };
 }
 
@@ -81,6 +85,9 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
  * @param {string} dir
  */
 export const stopLeftoverBroker = (dir) => stopLeftover(pidFile(dir), { graceMs: GRACE_MS });
+
+/** @param {string} dir */
+export const brokerLog = (dir) => join(dir, 'broker.log');
 
 /** @param {string} dir */
 const pidFile = (dir) => join(dir, 'broker.pid');
@@ -126,14 +133,12 @@ async function untilServes(brokers, broker, logFile, client) {
   let ended = false;
   void broker.exited.then(() => (ended = true));
   while (!((await isKafkaReady(brokers, client)) && (await storesGroups(brokers, client)))) {
-    if (ended) return broker.exited;
+    if (ended) throw new Error('the broker has ended');
     if (Date.now() > deadline) {
-      await broker.kill();
       throw new ExplainedError(
         `The broker does not respond, or consumers cannot join groups, after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`,
       );
     }
     await sleep(100);
   }
-  return null;
 }

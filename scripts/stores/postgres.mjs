@@ -8,7 +8,7 @@ import { stopLeftover } from '../processes/pid-file.mjs';
 import { postgresAccount } from './postgres-account.mjs';
 import { postgresBinaries } from '../setup/postgres-binaries.mjs';
 import { run } from '../shell/run.mjs';
-import { describeExit, openLogFile, startServiceProcess, tailOf } from '../processes/service-process.mjs';
+import { describeExit, openLogFile, startServiceProcess, tailOf, untilReady } from '../processes/service-process.mjs';
 
 // After kill -9 it replays its write-ahead log, up to max_wal_size of it.
 const PATIENCE_MS = 120_000;
@@ -25,10 +25,11 @@ const STOP = 'SIGINT';
  * @param {boolean} [options.fast] for tests: fast, but not safe against a power failure
  * @param {{ cert: string, key: string }} [options.tls] PEM of the server's certificate; allows TLS connections
  * @param {(line: string) => void} [options.log]
+ * @param {AbortSignal} [options.stopped] ends a server that does not respond yet
  * @returns {Promise<import('../processes/service-process.mjs').ServiceProcess & { url: string, environment: Record<string, string> }>} once it responds;
  *   `environment`: the variables with which a service connects, with the password in a file
  */
-export async function startPostgres({ dir, port, fast = false, tls, log = () => {} }) {
+export async function startPostgres({ dir, port, fast = false, tls, log = () => {}, stopped }) {
   const { initdb, postgres } = postgresBinaries();
   const data = join(dir, 'data');
   await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -44,7 +45,7 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
   if (process.getuid?.() === 0) await chown(passwordFile(dir), 0, 0);
   await removeStalePidFile(data);
 
-  const logFile = join(dir, 'postgres.log');
+  const logFile = postgresLog(dir);
   const output = openLogFile(logFile);
   const tlsSettings = tls ? { ssl: 'on', ssl_cert_file: tlsFile(dir, 'crt'), ssl_key_file: tlsFile(dir, 'key') } : {};
   const settings = Object.entries({ ...serverSettings(port, fast), ...tlsSettings }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
@@ -62,7 +63,7 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
   output.close();
 
   const url = serverUrl(dir, port);
-  const exit = await Promise.race([server.exited, untilServes(url, server, logFile)]);
+  const exit = await untilReady(server, untilServes(url, server, logFile), stopped);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nPostgreSQL did not start (${describeExit(exit)}); its log is ${logFile}.`);
   const withoutPassword = `postgres://postgres@127.0.0.1:${port}/postgres`;
   return { ...server, url, environment: { DATABASE_URL: withoutPassword, DATABASE_PASSWORD_FILE: passwordFile(dir) } };
@@ -73,6 +74,9 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
  * @param {string} dir
  */
 export const stopLeftoverPostgres = (dir) => stopLeftover(pidFile(dir), { signal: STOP, graceMs: GRACE_MS });
+
+/** @param {string} dir */
+export const postgresLog = (dir) => join(dir, 'postgres.log');
 
 /** @param {string} dir */
 const pidFile = (dir) => join(dir, 'postgres.pid');
@@ -173,14 +177,11 @@ async function untilServes(url, server, logFile) {
   let ended = false;
   void server.exited.then(() => (ended = true));
   while (!(await isDatabaseReady(url))) {
-    if (ended) return server.exited;
-    if (Date.now() > deadline) {
-      await server.kill();
+    if (ended) throw new Error('PostgreSQL has ended');
+    if (Date.now() > deadline)
       throw new ExplainedError(`PostgreSQL does not respond after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
-    }
     await sleep(50);
   }
-  return null;
 }
 
 /**

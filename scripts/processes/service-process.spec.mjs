@@ -1,0 +1,44 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { startServiceProcess, untilReady } from './service-process.mjs';
+
+/** @type {import('./service-process.mjs').ServiceProcess} */
+let service;
+const never = new Promise(() => {});
+
+/** @param {string} program */
+const start = (program) =>
+  (service = startServiceProcess({
+    name: 'test',
+    kind: 'store',
+    command: process.execPath,
+    args: ['-e', program],
+    spawn: { stdio: 'ignore' },
+  }));
+
+describe('a service that is being started', () => {
+  beforeEach(() => void start('setInterval(() => {}, 1000)'));
+  afterEach(() => service.kill());
+
+  test('is ready', async () => {
+    expect(await untilReady(service, Promise.resolve(), new AbortController().signal)).toBeNull();
+  });
+
+  test('ends when the start is stopped, even if it hangs', async () => {
+    const stop = new AbortController();
+    const ready = untilReady(service, never, stop.signal);
+    service.signal('SIGSTOP');
+    stop.abort();
+    await expect(ready).rejects.toThrow('test was stopped before it was ready');
+    expect(await service.exited).toMatchObject({ signal: 'SIGKILL' });
+  });
+
+  test('ends when it does not become ready, which is the error', async () => {
+    await expect(untilReady(service, Promise.reject(new Error('not after 90 s')))).rejects.toThrow('not after 90 s');
+    expect(await service.exited).toMatchObject({ signal: 'SIGTERM' });
+  });
+});
+
+test('a service that ends by itself is not ready', async () => {
+  start('process.exit(3)');
+  expect(await untilReady(service, never)).toMatchObject({ code: 3 });
+});
