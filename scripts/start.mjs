@@ -10,6 +10,7 @@ import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder }
 import { loadDotEnv } from './launch/dot-env.mjs';
 import { explain, ExplainedError } from './shell/explained-error.mjs';
 import { ensureFirstAccount, keyWorks, readKeptKey } from './launch/first-account.mjs';
+import { checkKeptFiles } from './launch/kept-files.mjs';
 import { formatLogLine } from './launch/log-lines.mjs';
 import { node24 } from './setup/node24.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
@@ -57,12 +58,15 @@ async function start() {
   await Promise.all([settings.kafkaBrokers ? undefined : ensureBrokerJars(), ensureDependencies().then(() => ensureBuild())]);
   await goOn();
   await checkApiKey(settings.apiKey);
+  await checkKeptFiles(folder, settings, process.env);
   await announced(say, 'checking the configuration and the sandbox', 'a few seconds', () => checkServices(settings));
   await goOn();
   // The first start may have taken a minute so far, and another program may have taken a port.
   await checkPorts(settings);
   if (!started.folder) await takeOver(folder);
 
+  // Before there is data that it encrypts: without its key, a folder with data is refused.
+  const key = secretsKey(folder);
   const own = [...(settings.kafkaBrokers ? [] : ['Apache Kafka']), ...(settings.databaseUrl ? [] : ['PostgreSQL'])];
   say(`the data is in ${folder.dir}`);
   if (own.length > 0) say(`starting ${own.join(' and ')} (about 20 s the first time)`);
@@ -74,7 +78,7 @@ async function start() {
 
   const stores = {
     ...secretsInFiles(process.env, folder.secrets),
-    ...secretsKey(folder),
+    ...key,
     ...kafka.environment,
     ...database,
   };

@@ -36,8 +36,8 @@ const SERVICES_USER = 'sluice';
 export async function brokerAccess(dir, port) {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const passwordFile = join(dir, 'password');
-  if (!existsSync(passwordFile)) writeSecret(passwordFile, randomBytes(24).toString('hex'));
-  const password = readFileSync(passwordFile, 'utf8').trim();
+  if (!readIfThere(passwordFile)) writeSecret(passwordFile, randomBytes(24).toString('hex'));
+  const password = readIfThere(passwordFile);
   // of the broker itself: for this process only
   const ownPassword = randomBytes(24).toString('hex');
   const config = join(dir, 'server.properties');
@@ -65,7 +65,7 @@ export async function brokerAccess(dir, port) {
       properties: () => accessProperties({ port, servicesPort, controllerPort, password: ownPassword }),
       prepare: async () => {
         if (await grantPublicTopics(bootstrap, services)) return;
-        // The first start, data of a version without logins, or a password file that was removed
+        // The first start, data of a version without logins, or a password file that was removed or emptied
         await setPassword(dir, bootstrap, ownPassword, password);
         if (!(await grantPublicTopics(bootstrap, services)))
           throw new ExplainedError(`The broker does not accept the password in ${passwordFile}.`);
@@ -73,6 +73,9 @@ export async function brokerAccess(dir, port) {
     },
   };
 }
+
+/** @param {string} file */
+const readIfThere = (file) => (existsSync(file) ? readFileSync(file, 'utf8').trim() : '');
 
 /** @param {{ port: number, servicesPort: number, controllerPort: number, password: string }} options */
 function accessProperties({ port, servicesPort, controllerPort, password }) {

@@ -15,6 +15,8 @@ const PATIENCE_MS = 120_000;
 const GRACE_MS = 20_000;
 // For PostgreSQL, SIGTERM means "wait until every client has left", SIGINT "close their connections and stop", SIGQUIT "stop at once".
 const STOP = 'SIGINT';
+/** An SQLSTATE. */
+const WRONG_PASSWORD = '28P01';
 
 /**
  * Starts the embedded PostgreSQL on 127.0.0.1 only, with all of its files in one folder.
@@ -63,7 +65,7 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
   output.close();
 
   const url = serverUrl(dir, port);
-  const exit = await untilReady(server, untilServes(url, server, logFile), stopped);
+  const exit = await untilReady(server, untilServes(url, server, { logFile, password: passwordFile(dir) }), stopped);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nPostgreSQL did not start (${describeExit(exit)}); its log is ${logFile}.`);
   const withoutPassword = `postgres://postgres@127.0.0.1:${port}/postgres`;
   return { ...server, url, environment: { DATABASE_URL: withoutPassword, DATABASE_PASSWORD_FILE: passwordFile(dir) } };
@@ -170,13 +172,17 @@ async function removeStalePidFile(data) {
 /**
  * @param {string} url
  * @param {import('../processes/service-process.mjs').ServiceProcess} server
- * @param {string} logFile
+ * @param {{ logFile: string, password: string }} files
  */
-async function untilServes(url, server, logFile) {
+async function untilServes(url, server, { logFile, password }) {
   const deadline = Date.now() + PATIENCE_MS;
   let ended = false;
   void server.exited.then(() => (ended = true));
-  while (!(await isDatabaseReady(url))) {
+  for (;;) {
+    const failure = await loginFailure(url);
+    if (failure === null) return;
+    if (/** @type {{ code?: string }} */ (failure).code === WRONG_PASSWORD)
+      throw new ExplainedError(`PostgreSQL does not accept the password in ${password}: restore the file from a backup.`);
     if (ended) throw new Error('PostgreSQL has ended');
     if (Date.now() > deadline)
       throw new ExplainedError(`PostgreSQL does not respond after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
@@ -185,19 +191,20 @@ async function untilServes(url, server, logFile) {
 }
 
 /**
- * Whether a PostgreSQL server accepts our login.
+ * Why a PostgreSQL server does not accept our login; null if it does.
  * @param {string} url
+ * @returns {Promise<Error | null>}
  */
-export async function isDatabaseReady(url) {
+async function loginFailure(url) {
   const { Client } = (await import('pg')).default;
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 2000 });
   client.on('error', () => {});
   try {
     await client.connect();
     await client.query('SELECT 1');
-    return true;
-  } catch {
-    return false;
+    return null;
+  } catch (error) {
+    return /** @type {Error} */ (error);
   } finally {
     await client.end().catch(() => {});
   }
