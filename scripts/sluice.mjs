@@ -3,6 +3,7 @@
 import './setup/check-platform.mjs';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
 import { appEnvironment, SOURCE_MAPS } from './processes/apps.mjs';
 import { dataFolder, findRunning, localInstance } from './launch/data-folder.mjs';
 import { loadDotEnv } from './launch/dot-env.mjs';
@@ -107,12 +108,12 @@ async function runOperators({ program, usesStores }) {
  */
 function exitCode(nodeArguments, env) {
   const child = spawn(node24(), nodeArguments, { stdio: 'inherit', env });
-  // Ctrl-C reaches the command directly; this process only waits for it.
-  process.on('SIGINT', () => {});
-  process.on('SIGTERM', () => child.kill('SIGTERM'));
+  // Ctrl-C in a terminal reaches the command directly
+  process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'));
+  for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP'])) process.on(signal, () => child.kill(signal));
   return new Promise((resolve, reject) => {
     child.once('error', reject);
-    child.once('exit', (code, signal) => resolve(code ?? (signal ? 1 : 0)));
+    child.once('exit', (code, signal) => resolve(code ?? (signal ? 128 + constants.signals[signal] : 0)));
   });
 }
 

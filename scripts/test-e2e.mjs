@@ -26,7 +26,7 @@ They delete the sources and webhooks that they create; components and accounts r
 const REQUIRED = /** @type {const} */ (['url', 'key', 'kafka', 'endpoints']);
 
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP'])) process.once(signal, () => signalJest(signal));
-process.once('SIGINT', () => {});
+process.once('SIGINT', () => process.stdin.isTTY || signalJest('SIGINT'));
 
 await runScript(
   {

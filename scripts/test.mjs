@@ -6,7 +6,7 @@ import { ensureDependencies } from './setup/setup.mjs';
 
 // A signal to this process stops jest; Ctrl-C in a terminal reaches jest directly.
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP'])) process.once(signal, () => signalJest(signal));
-process.once('SIGINT', () => {});
+process.once('SIGINT', () => process.stdin.isTTY || signalJest('SIGINT'));
 
 const USAGE = `Usage: npm test [-- arguments for jest]
        npm run test:secured [-- arguments for jest]

@@ -1,12 +1,14 @@
-import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { inRoot } from '../scripts/shell/paths.mjs';
+import { readPidFile } from '../scripts/processes/pid-file.mjs';
 import { freePort } from '../scripts/shell/ports.mjs';
 import { userEnvironment } from './support/document-shell.js';
+import { eventually } from './support/eventually.js';
 import { needing } from './support/target.js';
 
 needing('processes').describe('a start that is refused', () => {
@@ -25,7 +27,10 @@ needing('processes').describe('a start that is refused', () => {
   });
 
   /** npm start with these variables, which refuse it. */
-  async function start(variables: Record<string, string>): Promise<{ code: number | null; output: string }> {
+  async function start(
+    variables: Record<string, string>,
+    meanwhile: (launcher: ChildProcess) => Promise<void> = async () => {},
+  ): Promise<{ code: number | null; output: string }> {
     const [http, endpoints, kafka, postgres] = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
     const ports = { SLUICE_HTTP_PORT: http, SLUICE_ENDPOINTS_PORT: endpoints, SLUICE_KAFKA_PORT: kafka, SLUICE_POSTGRES_PORT: postgres };
     const named = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
@@ -34,8 +39,9 @@ needing('processes').describe('a start that is refused', () => {
     });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-    const code = await new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
-    return { code, output };
+    const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
+    await meanwhile(child);
+    return { code: await ended, output };
   }
 
   it.each<[string, () => Record<string, string>, string]>([
@@ -54,6 +60,35 @@ needing('processes').describe('a start that is refused', () => {
     writeFileSync(join(dir, 'api-key'), 'slk_kept');
     expect(await start({ SLUICE_DATA_DIR: dir, RUNNER_JAIL: 'none' })).toMatchObject({ code: 1 });
     expect(readdirSync(dir)).toContain('api-key');
+    rmSync(dir, { recursive: true });
+  });
+
+  it('names a file that a data folder has lost, and leaves the others as they are', async () => {
+    const dir = join(base, 'damaged');
+    mkdirSync(join(dir, 'postgres', 'data', 'base'), { recursive: true });
+    writeFileSync(join(dir, 'postgres', 'password'), 'kept');
+    const { code, output } = await start({ SLUICE_DATA_DIR: dir });
+    expect({ code, output }).toEqual({
+      code: 1,
+      output: expect.stringContaining(`${join(dir, 'postgres', 'data', 'PG_VERSION')} is missing`),
+    });
+    expect(output).not.toContain('    at ');
+    expect(readdirSync(join(dir, 'postgres'))).toEqual(['data', 'password']);
+    expect(readFileSync(join(dir, 'postgres', 'password'), 'utf8')).toBe('kept');
+    rmSync(dir, { recursive: true });
+  });
+
+  it('ends at Ctrl-C while its broker hangs', async () => {
+    const dir = join(base, 'stopped');
+    const { code } = await start({ SLUICE_DATA_DIR: dir }, async (launcher) => {
+      const broker = await eventually(() => readPidFile(join(dir, 'broker', 'broker.pid')) ?? Promise.reject(new Error('no broker yet')), {
+        withinMs: 60_000,
+      });
+      process.kill(broker.pid, 'SIGSTOP');
+      launcher.kill('SIGINT');
+    });
+    expect(code).toBe(0);
+    expect(readdirSync(dir)).not.toContain('lock');
     rmSync(dir, { recursive: true });
   });
 });
