@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -214,6 +214,14 @@ needing('processes').describe('the embedded broker', () => {
     await broker.stop();
     await start();
     expect({ ports: access.ports, environment: access.environment }).toEqual({ ports: before.ports, environment: before.environment });
+    expect(await asAdmin(await services(), (admin) => admin.listTopics())).toEqual(expect.arrayContaining(topics));
+  }, 60_000);
+
+  it('sets another password if the file of the password is empty', async () => {
+    await broker.stop();
+    await writeFile(join(dir, 'password'), '');
+    await start();
+    expect(await readFile(join(dir, 'password'), 'utf8')).not.toBe('');
     expect(await asAdmin(await services(), (admin) => admin.listTopics())).toEqual(expect.arrayContaining(topics));
   }, 60_000);
 });

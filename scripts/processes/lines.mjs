@@ -1,6 +1,6 @@
 /**
  * Calls back for each line of a stream. Only `\n` ends a line: `readline` also splits at U+2028 and U+2029, which JSON does not escape, so that the rest
- * of a value would look like a line of its own.
+ * of a value would look like another line.
  *
  * @param {import('node:stream').Readable} stream
  * @param {(line: string) => void} onLine

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { Database } from '#database';
 import { createLog, LOG } from '#observability';
@@ -60,6 +60,19 @@ describe('accounts and their API keys', () => {
   ])('does not authenticate a key that is %s', async (_, key) => {
     await service.create({ email: 'ada@example.com' });
     expect(await service.authenticate(key())).toBeUndefined();
+  });
+
+  it('fails after ten seconds while the database does not respond', async () => {
+    const { api_key } = await service.create({ email: 'ada@example.com' });
+    jest.useFakeTimers();
+    try {
+      stored.findByKeyHashes = () => new Promise(() => {});
+      const failure = service.authenticate(api_key).catch((error: unknown) => error);
+      await jest.advanceTimersByTimeAsync(10_000);
+      expect(await failure).toMatchObject({ code: 'unavailable', details: { reason: 'the database does not respond' } });
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it('does not create a second account with an e-mail address, in whatever case', async () => {

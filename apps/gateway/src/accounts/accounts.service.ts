@@ -10,9 +10,11 @@ import {
   type PageRequest,
   pageOf,
   SluiceError,
+  Unavailable,
   type UserId,
 } from '#contracts';
 import { Database, Lookups } from '#database';
+import { within } from '#service';
 import { GatewayConfig } from '../gateway.config.js';
 import { type AccountRow, type ApiKeyRow, type KeyScope, type OpenedAccount, UNLIMITED, type User } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
@@ -29,6 +31,8 @@ export interface IssuedKey {
 
 /** Of an account, without those that are revoked. */
 const MAX_KEYS = 100;
+/** How long a request waits for the account of its key: as long as for a service. */
+const FOUND_WITHIN_MS = 10_000;
 
 @Injectable()
 export class AccountsService {
@@ -41,9 +45,9 @@ export class AccountsService {
     private readonly uses: KeyUses,
   ) {}
 
-  /** The account of a key; undefined if the key is malformed, unknown or revoked. */
+  /** The account of a key; undefined if the key is malformed, unknown or revoked. Throws Unavailable if the database does not respond. */
   async authenticate(key: string): Promise<OpenedAccount | undefined> {
-    const account = isMistypedKey(key) ? undefined : await this.accountOf(key);
+    const account = isMistypedKey(key) ? undefined : await within(FOUND_WITHIN_MS, this.accountOf(key), noDatabase);
     if (account) this.uses.note(account.key_id);
     return account;
   }
@@ -191,3 +195,5 @@ export class AccountsService {
     return this.accounts.addKey(session, key);
   }
 }
+
+const noDatabase = (): Unavailable => new Unavailable('PostgreSQL does not respond', 'the database does not respond');
