@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { startServiceProcess, untilReady } from './service-process.mjs';
 
@@ -5,15 +6,9 @@ import { startServiceProcess, untilReady } from './service-process.mjs';
 let service;
 const never = new Promise(() => {});
 
-/** @param {string} program */
-const start = (program) =>
-  (service = startServiceProcess({
-    name: 'test',
-    kind: 'store',
-    command: process.execPath,
-    args: ['-e', program],
-    spawn: { stdio: 'ignore' },
-  }));
+/** @param {string} program @param {'ignore' | 'pipe'} stdio */
+const start = (program, stdio = 'ignore') =>
+  (service = startServiceProcess({ name: 'test', kind: 'store', command: process.execPath, args: ['-e', program], spawn: { stdio } }));
 
 describe('a service that is being started', () => {
   beforeEach(() => void start('setInterval(() => {}, 1000)'));
@@ -23,10 +18,12 @@ describe('a service that is being started', () => {
     expect(await untilReady(service, Promise.resolve(), new AbortController().signal)).toBeNull();
   });
 
-  test('ends when the start is stopped, even if it hangs', async () => {
+  test('ends when the start is stopped, even if it ignores that', async () => {
+    await service.kill();
+    start('process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); console.log("ignores it")', 'pipe');
+    await once(/** @type {import('node:stream').Readable} */ (service.child.stdout), 'data');
     const stop = new AbortController();
     const ready = untilReady(service, never, stop.signal);
-    service.signal('SIGSTOP');
     stop.abort();
     await expect(ready).rejects.toThrow('test was stopped before it was ready');
     expect(await service.exited).toMatchObject({ signal: 'SIGKILL' });
