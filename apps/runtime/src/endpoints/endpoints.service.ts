@@ -125,12 +125,12 @@ export class EndpointsService {
       ({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true,
     );
     if (respondsItself) return this.runHere(run, closed);
-    return within(STORED_WITHIN_MS, this.store(run), tooLate);
+    return within(STORED_WITHIN_MS, this.store(run, deployment.version), tooLate);
   }
 
-  private async store(run: DueRun): Promise<EndpointResponse> {
+  private async store(run: DueRun, version: number): Promise<EndpointResponse> {
     if (!(await this.quotas.allowRequest(run.owner_id))) {
-      await this.quotas.notify(run.source_id, overQuota(run, deployment.version));
+      await this.quotas.notify(run.source_id, overQuota(run, version));
       return 'over quota';
     }
     if (await this.queue.isFull(run.owner_id)) return 'busy';
