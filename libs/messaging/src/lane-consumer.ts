@@ -41,8 +41,6 @@ const CHUNK = 500;
  * taken. What is left then is fetched again.
  */
 const TURN_MS = 50;
-/** About as many records as are taken in a turn. */
-const FETCHED_BYTES = 256 * 1024;
 const LOOK_MS = 10;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -94,11 +92,7 @@ export class LaneConsumer {
     });
     this.membership = new Membership(this.intake, SESSION_MS);
     this.group = kafkaName(options.group);
-    this.watched = new WatchedConsumer(kafka, this.group, log, {
-      vital: options.vital,
-      onInterruption: () => this.reverify(),
-      config: { maxBytesPerPartition: FETCHED_BYTES },
-    });
+    this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital, onInterruption: () => this.reverify() });
     this.consumer = this.watched.consumer;
   }
 
@@ -270,7 +264,7 @@ export class LaneConsumer {
     for (let start = 0; start < batch.messages.length; start += CHUNK) {
       const chunk = batch.messages.slice(start, start + CHUNK);
       for (let pause = 100; ;) {
-        while (!this.intake.accepts(batch.topic, batch.partition) && !isTurnOver()) {
+        while (!this.intake.hasCapacity && !isTurnOver()) {
           await Promise.race([this.intake.waitForCapacity(), sleep(LOOK_MS)]);
           await heartbeat();
         }

@@ -45,9 +45,6 @@ class AssignedPartition {
   private isLaterTimeDue = false;
   /** Another process owns it now. */
   lost = false;
-  /** Its unfinished tasks, and the bytes of their records. */
-  outstanding = 0;
-  bytes = 0;
 
   constructor(
     readonly topic: string,
@@ -116,7 +113,11 @@ export class LaneIntake {
 
   constructor(private readonly options: LaneIntakeOptions) {
     this.lanes = new Lanes(options);
-    this.plans = new PlanBatches((records) => options.plan(records), PLANNED);
+    this.plans = new PlanBatches(
+      (records) => options.plan(records),
+      PLANNED,
+      () => this.hasCapacity,
+    );
   }
 
   /** Starts no task of a record. Tasks in progress continue, and so do tasks that are put into the lanes directly. */
@@ -234,7 +235,7 @@ export class LaneIntake {
       .filter((message) => Number(message.offset) >= watermark.next)
       .map((message) => new LogRecord(topic, partition, message, (clock = clockAfter(clock, Number(message.timestamp)))));
     const due = records.filter(({ offset }) => assigned.isDue(offset));
-    const plans = due.length === 0 ? [] : await this.plans.plan(topic, due, () => this.isAccepted(assigned));
+    const plans = due.length === 0 ? [] : await this.plans.plan(topic, due);
     let next = 0;
     for (const record of records) {
       const isPlanned = record === due[next];
@@ -258,15 +259,11 @@ export class LaneIntake {
     if (left === 0) return end();
     const bytes = value?.length ?? 0;
     this.bytes += bytes;
-    assigned.bytes += bytes;
-    assigned.outstanding += left;
     for (const task of tasks) {
       const due = this.ifDue(assigned, offset, task);
       this.lanes.push(due.task, () => {
-        assigned.outstanding -= 1;
         if (due.isDone() && --left === 0) {
           this.bytes -= bytes;
-          assigned.bytes -= bytes;
           end();
         }
         this.wake();
@@ -279,14 +276,10 @@ export class LaneIntake {
     this.lanes.push(task, () => this.wake());
   }
 
-  /** How much of the capacity is in use; from 1 on, only partitions with few outstanding tasks may add more. */
+  /** How much of the capacity is in use; from 1 on, no more records are accepted. */
   get load(): number {
-    return this.share(this.lanes.outstanding, this.bytes);
-  }
-
-  private share(tasks: number, bytes: number): number {
     const { maxOutstanding, maxOutstandingBytes = MAX_OUTSTANDING_BYTES } = this.options;
-    return Math.max(tasks / maxOutstanding, bytes / maxOutstandingBytes);
+    return Math.max(this.lanes.outstanding / maxOutstanding, this.bytes / maxOutstandingBytes);
   }
 
   /** Whether tasks are outstanding, or records have ended that are not committed yet. */
@@ -294,22 +287,12 @@ export class LaneIntake {
     return this.lanes.outstanding > 0 || [...this.partitions.values()].some(({ hasEnded }) => hasEnded);
   }
 
-  /** Whether records of any partition are accepted. */
+  /** Whether more records are accepted. */
   get hasCapacity(): boolean {
     return this.load < 1;
   }
 
-  /** Whether records of the partition are accepted: one whose records have used up the capacity does not keep the others waiting. */
-  accepts(topic: string, partition: number): boolean {
-    const assigned = this.partitions.get(partitionKey(topic, partition));
-    return this.hasCapacity || (assigned !== undefined && this.isAccepted(assigned));
-  }
-
-  private isAccepted({ outstanding, bytes }: AssignedPartition): boolean {
-    return this.hasCapacity || this.share(outstanding, bytes) < 1 / this.partitions.size;
-  }
-
-  /** Resolves when records of any partition may be accepted. */
+  /** Resolves when more records may be accepted. */
   waitForCapacity(): Promise<void> {
     if (this.hasCapacity) return Promise.resolve();
     return (this.capacity ??= Promise.withResolvers()).promise;

@@ -26,7 +26,7 @@ describe('PlanBatches', () => {
       return given.map(taskOf);
     }, most(100));
     const [first, second] = await Promise.all([plans.plan('a', records('a', 0, 2)), plans.plan('a', records('a', 1, 1))]);
-    expect(calls).toEqual([['a/0/0', 'a/0/1', 'a/1/0']]);
+    expect(calls).toEqual([['a/1/0', 'a/0/0', 'a/0/1']]);
     expect(lanesOf(first)).toEqual(['a/0/0', 'a/0/1']);
     expect(lanesOf(second)).toEqual(['a/1/0']);
   });
@@ -67,7 +67,7 @@ describe('PlanBatches', () => {
       { records: 10, bytes: 20 },
     );
     const planned = await Promise.all([25, 6, 5, 4].map((count, partition) => plans.plan('a', records('a', partition, count))));
-    expect(sizes).toEqual([10, 10, 5]);
+    expect(sizes).toEqual([9, 6, 10]);
     expect(planned.map(({ length }) => length)).toEqual([10, 6, 5, 4]);
     expect(await plans.plan('a', records('a', 0, 3, 9))).toHaveLength(2);
     expect(await plans.plan('a', records('a', 0, 3, 99))).toHaveLength(1);
@@ -85,17 +85,28 @@ describe('PlanBatches', () => {
     expect(sizes).toEqual([6, 3, 4, 5]);
   });
 
-  it('plans nothing of a partition whose tasks are not accepted any more', async () => {
-    const full = new Set<number>();
-    const plans = new PlanBatches((given) => {
-      for (const { partition } of given) full.add(partition);
-      return given.map(taskOf);
-    }, most(2));
-    const plan = (partition: number) => plans.plan('a', records('a', partition, 2), () => !full.has(partition));
-    const planned = await Promise.all([plan(0), plan(1), plan(0)]);
-    expect(planned.map(({ length }) => length)).toEqual([2, 2, 0]);
-    full.clear();
-    expect(await plan(0)).toHaveLength(2);
+  it('does not leave the few records of a partition out because those of another have too many tasks', async () => {
+    const plans = new PlanBatches((given) => given.slice(0, 2).map(taskOf), most(10));
+    const many = plans.plan('a', records('a', 0, 8));
+    const few = plans.plan('a', records('a', 1, 1));
+    expect(lanesOf(await few)).toEqual(['a/1/0']);
+    expect(lanesOf(await many)).toEqual(['a/0/0']);
+  });
+
+  it('plans nothing without capacity', async () => {
+    let hasCapacity = true;
+    const plans = new PlanBatches(
+      (given) => {
+        hasCapacity = false;
+        return given.map(taskOf);
+      },
+      most(2),
+      () => hasCapacity,
+    );
+    const planned = await Promise.all([0, 1].map((partition) => plans.plan('a', records('a', partition, 2))));
+    expect(planned.map(({ length }) => length)).toEqual([2, 0]);
+    hasCapacity = true;
+    expect(await plans.plan('a', records('a', 1, 2))).toHaveLength(2);
   });
 
   it('reports an error of a call to every partition that shared it, and continues', async () => {

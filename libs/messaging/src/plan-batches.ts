@@ -9,8 +9,6 @@ export type Plan = (records: LogRecord[]) => Task[][] | Promise<Task[][]>;
 interface Waiting {
   topic: string;
   records: LogRecord[];
-  /** Whether more tasks of the partition are accepted. */
-  isAccepted(): boolean;
   resolve(plans: Task[][]): void;
   reject(error: unknown): void;
 }
@@ -28,21 +26,25 @@ export class PlanBatches {
   /** The number of records in the next call. */
   private together: number;
 
-  /** @param most the limits of a call; one record may be larger */
+  /**
+   * @param most the limits of a call; one record may be larger
+   * @param hasCapacity whether more tasks are accepted
+   */
   constructor(
     private readonly call: Plan,
     private readonly most: { records: number; bytes: number },
+    private readonly hasCapacity: () => boolean = () => true,
   ) {
     this.together = most.records;
   }
 
   /**
-   * The tasks of each of the first records: of all, some or, if its tasks are not accepted any more, none. The caller requests those of the others again.
-   * An error of the call reaches all partitions that share it.
+   * The tasks of each of the first records: of all, some or, without capacity, none. The caller requests those of the others again. An error of the call
+   * reaches all partitions that share it.
    */
-  plan(topic: string, records: LogRecord[], isAccepted = () => true): Promise<Task[][]> {
+  plan(topic: string, records: LogRecord[]): Promise<Task[][]> {
     return new Promise((resolve, reject) => {
-      this.waiting.push({ topic, records, isAccepted, resolve, reject });
+      this.waiting.push({ topic, records, resolve, reject });
       if (!this.isWorking) void this.work();
     });
   }
@@ -52,10 +54,10 @@ export class PlanBatches {
     while (this.waiting.length > 0) {
       // the other partitions of the fetch arrive in this turn, and the tasks of the call before this one enter their lanes
       await nextTurn();
-      const { accepted = [], refused = [] } = Object.groupBy(this.waiting, (each) => (each.isAccepted() ? 'accepted' : 'refused'));
-      this.waiting = accepted;
-      for (const each of refused) each.resolve([]);
-      if (accepted.length === 0) continue;
+      if (!this.hasCapacity()) {
+        for (const each of this.waiting.splice(0)) each.resolve([]);
+        break;
+      }
       const shared = this.next();
       const records = this.first(shared.flatMap((each) => each.records));
       try {
@@ -70,8 +72,12 @@ export class PlanBatches {
     this.isWorking = false;
   }
 
-  /** The longest-waiting records, and those of other partitions of the topic that fit in. */
+  /**
+   * Records of partitions of one topic that fit in. Those of partitions that have few come first: they cost the others little, and would otherwise be left
+   * out again and again if the records before them have too many tasks.
+   */
   private next(): Waiting[] {
+    this.waiting.sort((a, b) => a.records.length - b.records.length);
     const topic = this.waiting[0]?.topic;
     let size = 0;
     const shared = this.waiting.filter((each, index) => {

@@ -38,7 +38,7 @@ const loops = counter(
  * The size of what is planned together, which the events of others wait for: a listener counts once, and once more for each 4 KiB of the event, because
  * the run of a source has a copy of it.
  */
-const PLANNED = { size: 3_000, bytes: 4096 };
+const PLANNED = { size: 6_000, bytes: 4096 };
 
 /** The matches of the events of unknown emitters in a batch. */
 type Introduction = () => Promise<Map<EmittedEvent, Match | undefined>>;
