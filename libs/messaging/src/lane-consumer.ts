@@ -38,7 +38,7 @@ const MANY_FAILURES = 100;
 const CHUNK = 500;
 /**
  * How long the records of some partitions, which wait for capacity, may delay the others, in ms: kafkajs fetches again when those of all partitions are
- * taken. What is left then is fetched again.
+ * taken. The remaining records are fetched again.
  */
 const TURN_MS = 50;
 const LOOK_MS = 10;
