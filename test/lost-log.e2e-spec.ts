@@ -119,4 +119,20 @@ needing('processes', 'broker', 'receiver').describe('when Kafka loses the topic 
     },
     180_000,
   );
+
+  it('the first events of a new log that is shorter than the lost one do not wait for more', async () => {
+    const source = (await api.post('/sources', { component_id: await api.component(CODE) })).body.data.id as string;
+    await api.subscribe(source, await api.webhook(receiver.url));
+    // none of the partitions has more
+    await system.broker.kill();
+    await system.broker.loseData?.();
+    await system.broker.start();
+    await publish([source], 0, 2);
+    await complete([source], 0, 2);
+    await system.broker.kill();
+    await system.broker.loseData?.();
+    await system.broker.start();
+    await publish([source], 2, 3);
+    await complete([source], 2, 3);
+  }, 180_000);
 });

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import type { EachBatchHandler } from 'kafkajs';
 import { decodeFetchResponse } from './fetch-response.js';
 
 const requireKafkajs = createRequire(import.meta.url);
@@ -25,11 +26,20 @@ interface ConsumerGroup {
   commitOffsets(offsets: object): Promise<void>;
 }
 
+/** The records of a partition in a fetch. */
+interface FetchedBatch {
+  /** With those that are not passed on, for instance of aborted transactions. */
+  rawMessages: unknown[];
+}
+
 interface Runner {
   running: boolean;
   consumerGroup: ConsumerGroup;
   commitOffsets(offsets: object): Promise<void>;
+  handleBatch(batch: FetchedBatch): Promise<void>;
+  processEachBatch(batch: FetchedBatch): Promise<void>;
   stop(): Promise<void>;
+  eachBatch?: EachBatchHandler;
 }
 
 const { prototype: runner } = requireKafkajs('kafkajs/src/consumer/runner.js') as { prototype: Runner };
@@ -41,6 +51,23 @@ const { prototype: runner } = requireKafkajs('kafkajs/src/consumer/runner.js') a
  */
 runner.commitOffsets = function (this: Runner, offsets: object): Promise<void> {
   return this.running ? this.consumerGroup.commitOffsets(offsets) : Promise.reject(new Error('the consumer is not running'));
+};
+
+const { handleBatch } = runner;
+const wanting = new WeakSet<EachBatchHandler>();
+
+/**
+ * kafkajs 2.2.4 does not report that a fetch found no records, although the end of the log that it returned may be below the position of the reader. With
+ * this, the handler also gets these empty batches.
+ */
+export function withEmptyBatches(handler: EachBatchHandler): EachBatchHandler {
+  wanting.add(handler);
+  return handler;
+}
+
+runner.handleBatch = async function (this: Runner, batch: FetchedBatch): Promise<void> {
+  if (this.running && this.eachBatch && wanting.has(this.eachBatch) && batch.rawMessages.length === 0) await this.processEachBatch(batch);
+  await handleBatch.call(this, batch);
 };
 
 const { prototype: group } = requireKafkajs('kafkajs/src/consumer/consumerGroup.js') as { prototype: ConsumerGroup };

@@ -5,6 +5,8 @@ import { committedProgress, type Position, progressMetadata } from './watermark.
 import { Gathering, SESSION_MS, WatchedConsumer } from './consumer-life.js';
 import { isNoMember } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
+import { withEmptyBatches } from './kafkajs-fixes.js';
+import { LogEnds } from './log-ends.js';
 import { fetchedOf, type MissedRecords, reportMissed, reportReplaced } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
@@ -62,6 +64,7 @@ export class LaneConsumer {
   private readonly restores: Restores;
   private readonly name: { group: string };
   private readonly gathering: Gathering;
+  private readonly ends: LogEnds;
   /** Counts the assignments. */
   private assignment = 0;
   private timer: NodeJS.Timeout | undefined;
@@ -83,6 +86,7 @@ export class LaneConsumer {
     this.name = { group: options.group };
     this.restores = options.restores ?? NO_RESTORES;
     this.gathering = new Gathering(options.gatherMs ?? 0);
+    this.ends = new LogEnds(kafka, log, (...partition) => this.endsEarly(...partition));
     this.intake = new LaneIntake({
       ...options,
       onFailure: (error, lane) => {
@@ -151,7 +155,7 @@ export class LaneConsumer {
       fromBeginning: true,
       autoCommit: false,
       eachBatchAutoResolve: false,
-      eachBatch: (payload) => this.eachBatch(payload),
+      eachBatch: withEmptyBatches((payload) => this.eachBatch(payload)),
     });
     this.scheduleTick();
   }
@@ -238,9 +242,11 @@ export class LaneConsumer {
   }
 
   private async eachBatch(payload: EachBatchPayload): Promise<void> {
+    const { batch } = payload;
+    if (batch.isEmpty()) return this.ends.check(batch, this.intake.next(batch.topic, batch.partition));
     this.taking += 1;
     try {
-      if (await this.takeBatch(payload)) await this.gathering.rest(payload.batch);
+      if (await this.takeBatch(payload)) await this.gathering.rest(batch);
     } finally {
       this.taking -= 1;
     }
@@ -314,6 +320,13 @@ export class LaneConsumer {
     if (continuation.kind === 'replaced') reportReplaced(this.log, { ...at, end: highWatermark });
     this.consumer.seek({ topic, partition, offset: String(continuation.kind === 'refetch' ? continuation.from : 0) });
     return false;
+  }
+
+  /** The partition ends below its next record. */
+  private endsEarly(topic: string, partition: number, end: number, next: number): void {
+    if (!this.intake.endsEarly(topic, partition, end, next)) return;
+    reportReplaced(this.log, { ...this.name, topic, partition, expected: next, fetched: end, end });
+    this.consumer.seek({ topic, partition, offset: '0' });
   }
 
   private commit(): Promise<void> {

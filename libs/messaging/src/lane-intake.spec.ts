@@ -318,6 +318,22 @@ describe('a lane intake whose database was restored', () => {
     await intake.take(TOPIC, 0, log[0]!.slice(0, 6));
     expect(intake.uncommitted()).toMatchObject([{ offset: 6, clock: 1020, ended: [] }]);
   });
+
+  it('reads a log that ends below its position from the beginning, unless the position has changed meanwhile', async () => {
+    const intake = new LaneIntake({ concurrency: 1, maxOutstanding: 100, plan: (records) => records.map(() => []) });
+    const at = { topic: TOPIC, partition: 0 };
+    const known = { clock: 7000, timestamp: 7000, ended: [] };
+    intake.keepOnly([at]);
+    expect(intake.next(TOPIC, 0)).toBeUndefined();
+    intake.assign([{ ...at, ...known, offset: 3 }]);
+    const next = intake.next(TOPIC, 0)!;
+    expect(intake.endsEarly(TOPIC, 0, 3, next)).toBe(false);
+    intake.rewind({ ...at, ...known, offset: 2 });
+    expect(intake.endsEarly(TOPIC, 0, 2, next)).toBe(false);
+    expect(intake.endsEarly(TOPIC, 0, 1, next)).toBe(true);
+    await intake.take(TOPIC, 0, log[0]!.slice(0, 1));
+    expect(intake.uncommitted()).toMatchObject([{ offset: 1, clock: 1000, ended: [] }]);
+  });
 });
 
 describe('a lane intake without capacity', () => {

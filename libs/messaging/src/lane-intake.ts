@@ -217,9 +217,28 @@ export class LaneIntake {
     const continuation = assigned.continuity.check(fetched);
     // finished records above the position may be records of another log
     if (continuation.kind === 'continues' && continuation.unverified) assigned.committed = { ...assigned.committed, ended: [] };
-    if (continuation.kind === 'replaced')
-      this.partitions.set(partitionKey(topic, partition), new AssignedPartition(topic, partition, { offset: 0, clock: 0, ended: [] }));
+    if (continuation.kind === 'replaced') this.replace(topic, partition);
     return continuation;
+  }
+
+  /** The offset of the next record. undefined: the partition is not ours, or its position is not known yet. */
+  next(topic: string, partition: number): number | undefined {
+    return this.isAssigned ? this.partitions.get(partitionKey(topic, partition))?.continuity.next : undefined;
+  }
+
+  /**
+   * The partition ends at `end`, although its next record would have been `next`: it has another log, which is read as after `check`. False if the position
+   * is another one by now.
+   */
+  endsEarly(topic: string, partition: number, end: number, next: number): boolean {
+    const now = this.next(topic, partition);
+    if (now === undefined || end >= Math.min(next, now)) return false;
+    this.replace(topic, partition);
+    return true;
+  }
+
+  private replace(topic: string, partition: number): void {
+    this.partitions.set(partitionKey(topic, partition), new AssignedPartition(topic, partition, { offset: 0, clock: 0, ended: [] }));
   }
 
   /**

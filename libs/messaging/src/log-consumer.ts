@@ -3,7 +3,9 @@ import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
 import { Gathering, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
+import { withEmptyBatches } from './kafkajs-fixes.js';
 import { fetchedOf } from './log-continuity.js';
+import { LogEnds } from './log-ends.js';
 import { LogIntake, type LogIntakeOptions } from './log-intake.js';
 
 export interface LogConsumerOptions extends LogIntakeOptions {
@@ -27,6 +29,7 @@ export class LogConsumer {
   private readonly consumer: Consumer;
   private readonly intake: LogIntake;
   private readonly gathering: Gathering;
+  private readonly ends: LogEnds;
 
   constructor(
     kafka: KafkaClient,
@@ -43,6 +46,7 @@ export class LogConsumer {
     const refetch = (partition: number, offset: number) => this.consumer.seek({ topic: options.topic, partition, offset: String(offset) });
     this.intake = new LogIntake(log, options, refetch);
     this.gathering = new Gathering(options.gatherMs ?? 0);
+    this.ends = new LogEnds(kafka, log, (_, partition, end, next) => this.intake.endsEarly(partition, end, next));
   }
 
   async start(): Promise<void> {
@@ -54,7 +58,7 @@ export class LogConsumer {
       fromBeginning: true,
       autoCommit: false,
       eachBatchAutoResolve: false,
-      eachBatch: (payload) => this.eachBatch(payload),
+      eachBatch: withEmptyBatches((payload) => this.eachBatch(payload)),
     });
   }
 
@@ -64,6 +68,7 @@ export class LogConsumer {
   }
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
+    if (batch.isEmpty()) return this.ends.check(batch, this.intake.next(batch.partition));
     this.watched.recordLag(batch);
     while (!this.intake.hasCapacity(batch.partition)) {
       if (!isRunning() || isStale()) return;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { LogContinuity } from './log-continuity.js';
+import { type Continuation, LogContinuity } from './log-continuity.js';
 
 /** A log: the timestamp of each record, and the offset of the first one that retention has left. */
 interface Log {
@@ -8,13 +8,13 @@ interface Log {
   start: number;
 }
 
-/** A fetch as kafkajs executes it: for an offset outside the log, it begins at the beginning. null: no records yet. */
+/** A fetch as kafkajs executes it: for an offset outside the log, it begins at the beginning. */
 function fetch({ timestamps, start }: Log, from: number) {
   const fetchedOffset = from < start || from > timestamps.length ? start : from;
   const messages = timestamps
     .map((timestamp, offset) => ({ offset: String(offset), timestamp: String(timestamp) }))
     .slice(fetchedOffset, fetchedOffset + 5);
-  return messages.length === 0 ? null : { messages, fetchedOffset, highWatermark: timestamps.length };
+  return { messages, fetchedOffset, highWatermark: timestamps.length };
 }
 
 /** Reads on for as long as there is something to read. Returns the timestamps of what it has read. */
@@ -23,12 +23,15 @@ function readOn(continuity: LogContinuity, log: Log, first?: number) {
   let [current, from, replaced, missed] = [continuity, first ?? continuity.from, 0, 0];
   for (let fetches = 0; fetches < 100; fetches++) {
     const fetched = fetch(log, from);
-    if (fetched === null && from !== current.from) {
-      from = current.from;
-      continue;
-    }
-    if (fetched === null) break;
-    const continuation = current.check(fetched);
+    const isEmpty = fetched.messages.length === 0;
+    const endsEarly = fetched.highWatermark < current.next;
+    // it waits for records where it is, or where the log is verified
+    if (isEmpty && !endsEarly && from === current.from) break;
+    const continuation: Continuation = isEmpty
+      ? endsEarly
+        ? { kind: 'replaced' }
+        : { kind: 'refetch', from: current.from }
+      : current.check(fetched);
     if (continuation.kind === 'refetch') from = continuation.from;
     else if (continuation.kind === 'replaced') {
       current = new LogContinuity({ offset: 0, clock: 0 });
@@ -82,8 +85,6 @@ describe('the continuity of a log', () => {
   it('ends with another log, shorter or longer than what was read, which is then read as a whole', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 30 }), fc.nat(60), fc.option(fc.nat(40), { nil: undefined }), (offset, length, first) => {
-        // until the record that identifies the log is there, or cannot be there, nothing is known
-        fc.pre(length > 0 && length !== offset - 1);
         const log = { timestamps: range(2000, 2000 + length), start: 0 };
         const found = readOn(new LogContinuity(position(range(1000, 1100), offset)), log, first);
         expect(found).toEqual({ read: range(2000, 2000 + length), replaced: 1, missed: 0 });
@@ -94,7 +95,6 @@ describe('the continuity of a log', () => {
   it('ends with another log that appears while a reader follows the first one, if it is in doubt', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, max: 60 }), (before, after) => {
-        fc.pre(after !== before - 1);
         const continuity = new LogContinuity({ offset: 0, clock: 0 });
         expect(readOn(continuity, { timestamps: range(1000, 1000 + before), start: 0 }).replaced).toBe(0);
         continuity.reverify();

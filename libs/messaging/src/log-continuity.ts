@@ -79,7 +79,8 @@ export class LogContinuity {
     }
     if (fetchedOffset === next) return this.continues(0);
     this.reverify();
-    if (highWatermark < next) return this.isRepeated(fetchedOffset) ? { kind: 'replaced' } : { kind: 'refetch', from: this.from };
+    // not from where the log would be verified: nothing may be there yet
+    if (highWatermark < next) return this.isRepeated(fetchedOffset) ? { kind: 'replaced' } : { kind: 'refetch', from: fetchedOffset };
     if (this.timestamp === undefined) return this.continues(0);
     const before = messages.find(({ offset }) => Number(offset) === next - 1);
     if (before && Number(before.timestamp) !== this.timestamp) return { kind: 'replaced' };

@@ -97,6 +97,19 @@ describe('a log intake', () => {
     expect(store.position).toEqual({ offset: 3, clock: 2, timestamp: 2 });
   });
 
+  it('reads a partition that is empty below its stored position from the beginning', async () => {
+    const store = new Store();
+    store.position = { offset: 2, clock: 9000, timestamp: 9000 };
+    await store.intake.assign([0]);
+    store.intake.endsEarly(0, 2, 2);
+    expect(store.reread).toEqual([1]);
+    store.intake.endsEarly(0, 1, 2);
+    expect(store.reread).toEqual([1, 0]);
+    await store.take(0, messages(0, 1), 1);
+    expect(store.handled).toEqual([0]);
+    expect(store.position).toEqual({ offset: 1, clock: 0, timestamp: 0 });
+  });
+
   it('reads another log from the beginning, with a new clock, even if it has outgrown the stored position', async () => {
     const store = new Store();
     store.position = { offset: 3, clock: 9000, timestamp: 9000 };

@@ -131,29 +131,41 @@ export class LogIntake {
     return true;
   }
 
+  /** The offset of the next record. undefined: the partition is not ours, or its position is not known yet. */
+  next(partition: number): number | undefined {
+    return this.partitions.get(partition)?.continuity.next;
+  }
+
+  /** The partition ends at `end`, although its next record would have been `next`: it has another log. */
+  endsEarly(partition: number, end: number, next: number): void {
+    const assigned = this.partitions.get(partition);
+    // the position may be another one by now
+    if (assigned && end < Math.min(next, assigned.continuity.next)) this.replace(assigned, { fetched: end, end });
+  }
+
   private verifyFetch(assigned: AssignedPartition, fetched: FetchedBatch): boolean {
     const { partition, continuity } = assigned;
-    const at = {
-      group: this.options.group,
-      topic: this.options.topic,
-      partition,
-      expected: continuity.next,
-      fetched: fetched.fetchedOffset,
-    };
+    const at = { ...this.at(assigned), fetched: fetched.fetchedOffset };
     const continuation = continuity.check(fetched);
     if (continuation.kind === 'continues') {
       if (continuation.missed > 0) reportMissed(this.log, { ...at, missed: continuation.missed });
       return true;
     }
-    if (continuation.kind === 'refetch') {
-      this.refetch(partition, continuation.from);
-      return false;
-    }
-    reportReplaced(this.log, { ...at, end: fetched.highWatermark });
+    if (continuation.kind === 'refetch') this.refetch(partition, continuation.from);
+    else this.replace(assigned, { fetched: fetched.fetchedOffset, end: fetched.highWatermark });
+    return false;
+  }
+
+  /** The partition has another log, which is read from its beginning. */
+  private replace(assigned: AssignedPartition, log: { fetched: number; end: number }): void {
+    reportReplaced(this.log, { ...this.at(assigned), ...log });
     assigned.continuity = new LogContinuity({ offset: 0, clock: 0 });
     assigned.clock = 0;
-    this.refetch(partition, 0);
-    return false;
+    this.refetch(assigned.partition, 0);
+  }
+
+  private at({ partition, continuity }: AssignedPartition) {
+    return { group: this.options.group, topic: this.options.topic, partition, expected: continuity.next };
   }
 
   private async work(assigned: AssignedPartition): Promise<void> {
