@@ -16,7 +16,10 @@ import { ReplayLog } from './replays/replay-log.js';
 import { ReplaysController } from './replays/replays.controller.js';
 import { ReplayRow, ReplaysRepository } from './replays/replays.repository.js';
 import { MatchRepository } from './routes/match.repository.js';
+import { EventTasks } from './routes/event-tasks.js';
 import { MissedEvents } from './routes/missed-events.js';
+import { PostponedEvents } from './routes/postponed-events.js';
+import { PostponedEventsRepository } from './routes/postponed-events.repository.js';
 import { Router } from './routes/router.js';
 import { RoutesController } from './routes/routes.controller.js';
 import { RoutingConfig } from './routing.config.js';
@@ -51,6 +54,17 @@ class SharedModule {}
     DeliveriesModule,
   ],
   controllers: [AccountsController, RoutesController, EventListenersController, StatsController, ReplaysController],
-  providers: [MatchRepository, MissedEvents, Router, EventListenersRepository, ReplaysRepository, ReplayLog, Replayer],
+  providers: [
+    MatchRepository,
+    MissedEvents,
+    EventTasks,
+    PostponedEventsRepository,
+    PostponedEvents,
+    Router,
+    EventListenersRepository,
+    ReplaysRepository,
+    ReplayLog,
+    Replayer,
+  ],
 })
 export class RoutingModule {}

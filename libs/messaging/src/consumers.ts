@@ -24,7 +24,7 @@ export class Consumers {
 
   /** The positions of the groups in the partitions of this process. */
   positions(): GroupPosition[] {
-    return [...this.laned.values()].flatMap((consumer) => consumer.positions());
+    return [...this.laned.values()].flatMap((consumer) => consumer.storedPositions());
   }
 
   /** Returns to these positions, because the database was restored. */
@@ -52,6 +52,27 @@ export class Consumers {
     const consumer = this.laned.get(group);
     if (!consumer) throw new Unavailable('the service is starting');
     consumer.push(task);
+  }
+
+  /**
+   * Runs a task of a partition as long as it belongs to this process, in turn with those of the group's records. Resolves to false if it has not been done
+   * here.
+   */
+  pushFor(group: string, { topic, partition }: { topic: string; partition: number }, task: Task): Promise<boolean> {
+    const consumer = this.laned.get(group);
+    if (consumer) return consumer.pushFor(topic, partition, task);
+    task.drop?.();
+    return Promise.resolve(false);
+  }
+
+  /** The number of unfinished tasks of a tenant of the group. */
+  outstandingOf(group: string, tenant: string): number {
+    return this.laned.get(group)?.outstandingOf(tenant) ?? 0;
+  }
+
+  /** The position of a group in each of its partitions that are assigned to this process: every record below it is done. */
+  positionsOf(group: string): GroupPosition[] {
+    return this.laned.get(group)?.positions() ?? [];
   }
 
   /** Calls `run` in a lane of the group's consumer, in turn with its tasks, and returns the result. An error goes to the caller and is not retried. */

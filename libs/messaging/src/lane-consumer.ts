@@ -111,8 +111,12 @@ export class LaneConsumer {
   }
 
   /** The positions of its partitions: every record below is done, and its effects are stored. */
+  storedPositions(): GroupPosition[] {
+    return this.options.restores ? this.positions() : [];
+  }
+
+  /** The same, whether they are stored or not. */
   positions(): GroupPosition[] {
-    if (!this.options.restores) return [];
     return this.intake.positions().map(({ topic, partition, offset, clock, timestamp }) => ({
       ...this.name,
       ...{ topic, partition, offset, clock, timestamp },
@@ -135,6 +139,16 @@ export class LaneConsumer {
   /** Runs a task in its lane, in turn with those of the records. */
   push(task: Task): void {
     this.intake.push(task);
+  }
+
+  /** Runs a task of a partition in its lane; see `LaneIntake.pushFor`. */
+  pushFor(topic: string, partition: number, task: Task): Promise<boolean> {
+    return this.intake.pushFor(topic, partition, task);
+  }
+
+  /** The number of unfinished tasks of a tenant. */
+  outstandingOf(tenant: string): number {
+    return this.intake.lanes.outstandingOf(tenant);
   }
 
   /** Joins the group; resolves when the first fetch is in progress. */

@@ -309,6 +309,43 @@ describe('a lane intake whose database was restored', () => {
     expect(intake.uncommitted()).toMatchObject([{ offset: 4 }]);
   });
 
+  it('runs a task of a partition in its lane, as long as the partition is its own', async () => {
+    const intake = new LaneIntake({ concurrency: 10, maxOutstanding: 100, plan: (records) => records.map(() => []) });
+    const [begun, dropped]: string[][] = [[], []];
+    const task = (name: string): Task => ({
+      lane: 'one',
+      run: async () => void begun!.push(name),
+      drop: () => void dropped!.push(name),
+    });
+    const at = { topic: TOPIC, partition: 0 };
+    const assign = (offset: number) => intake.assign([{ ...at, offset, clock: 7000, timestamp: 7000, ended: [] }]);
+    expect(await intake.pushFor(TOPIC, 0, task('too early'))).toBe(false);
+    intake.keepOnly([at]);
+    assign(3);
+    expect(await intake.pushFor(TOPIC, 0, task('first'))).toBe(true);
+    intake.suspend();
+    const kept = intake.pushFor(TOPIC, 0, task('kept'));
+    await settle();
+    expect(begun).toEqual(['first']);
+    intake.resume();
+    expect(await kept).toBe(true);
+    intake.suspend();
+    const lost = intake.pushFor(TOPIC, 0, task('lost'));
+    // another process has advanced the partition meanwhile
+    intake.keepOnly([]);
+    intake.keepOnly([at]);
+    assign(9);
+    intake.resume();
+    expect(await lost).toBe(false);
+    expect([begun, dropped]).toEqual([
+      ['first', 'kept'],
+      ['too early', 'lost'],
+    ]);
+    intake.close();
+    expect(await intake.pushFor(TOPIC, 0, task('too late'))).toBe(false);
+    expect(begun).not.toContain('too late');
+  });
+
   it('reads another log from its beginning, and moves the position of the group back', async () => {
     const intake = new LaneIntake({ concurrency: 1, maxOutstanding: 100, plan: (records) => records.map(() => []) });
     intake.keepOnly([{ topic: TOPIC, partition: 0 }]);

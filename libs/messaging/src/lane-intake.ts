@@ -295,6 +295,26 @@ export class LaneIntake {
     this.lanes.push(task, () => this.wake());
   }
 
+  /**
+   * Runs a task that belongs to an assigned partition, but to none of its records: like theirs, it begins only while the partition is ours. Resolves to
+   * false if it has not been done here, because the partition is not ours any more.
+   */
+  pushFor(topic: string, partition: number, task: Task): Promise<boolean> {
+    const assigned = this.partitions.get(partitionKey(topic, partition));
+    if (!assigned) {
+      task.drop?.();
+      return Promise.resolve(false);
+    }
+    // behind every record
+    const due = this.ifDue(assigned, Infinity, task);
+    return new Promise((resolve) =>
+      this.lanes.push(due.task, () => {
+        resolve(due.isDone() && !assigned.lost);
+        this.wake();
+      }),
+    );
+  }
+
   /** How much of the capacity is in use; from 1 on, no more records are accepted. */
   get load(): number {
     const { maxOutstanding, maxOutstandingBytes = MAX_OUTSTANDING_BYTES } = this.options;

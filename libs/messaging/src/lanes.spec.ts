@@ -82,6 +82,23 @@ describe('Lanes', () => {
     expect(running).toEqual(['a3']);
   });
 
+  it('count the unfinished tasks of a tenant', async () => {
+    const lanes = new Lanes({ concurrency: 10 });
+    const { push, end, release } = stage(lanes);
+    for (const n of [1, 2, 3]) push(`${n}`, `${n % 2}`, `${n}`, 'one');
+    push('other', 'other', undefined, 'two');
+    push('none', 'none');
+    const counts = () => ['one', 'two', 'three'].map((tenant) => lanes.outstandingOf(tenant));
+    expect(counts()).toEqual([3, 1, 0]);
+    // it is unfinished until it has ended
+    release('1');
+    expect(counts()).toEqual([3, 1, 0]);
+    await end('1');
+    expect(counts()).toEqual([2, 1, 0]);
+    for (const name of ['2', '3', 'other', 'none']) await end(name);
+    expect(counts()).toEqual([0, 0, 0]);
+  });
+
   it('start a task of a group that has none in progress from the reserve when others use up the concurrency', async () => {
     const { running, push, end } = stage(new Lanes({ concurrency: 2, reserve: 2 }));
     for (const n of [1, 2, 3]) push(`greedy-${n}`, `greedy-${n}`, 'greedy');

@@ -33,6 +33,8 @@ interface Tenant {
   /** The number of its groups; when it reaches zero, the tenant is removed. */
   groups: number;
   running: number;
+  /** The number of its unfinished tasks. */
+  outstanding: number;
   /** Lanes with work that wait for the limit of the tenant. */
   waiting: Lane[];
 }
@@ -78,6 +80,11 @@ export class Lanes {
     return this.count;
   }
 
+  /** The number of unfinished tasks of one tenant. */
+  outstandingOf(tenant: string): number {
+    return this.tenants.get(tenant)?.outstanding ?? 0;
+  }
+
   push(task: Task, ended: () => void): void {
     this.count += 1;
     let lane = this.lanes.get(task.lane);
@@ -87,6 +94,7 @@ export class Lanes {
       this.lanes.set(task.lane, lane);
       lane.group.lanes += 1;
     }
+    if (lane.group.tenant) lane.group.tenant.outstanding += 1;
     lane.tasks.push({ run: task.run, ended });
     if (lane.tasks.length === 1 && !lane.running) this.offer(lane);
   }
@@ -114,7 +122,7 @@ export class Lanes {
 
   private tenant(key: string): Tenant {
     let tenant = this.tenants.get(key);
-    if (!tenant) this.tenants.set(key, (tenant = { groups: 0, running: 0, waiting: [] }));
+    if (!tenant) this.tenants.set(key, (tenant = { groups: 0, running: 0, outstanding: 0, waiting: [] }));
     return tenant;
   }
 
@@ -172,6 +180,7 @@ export class Lanes {
     }
     lane.running = false;
     this.count -= 1;
+    if (lane.group.tenant) lane.group.tenant.outstanding -= 1;
     task.ended();
     this.next(lane, isReleased);
   }

@@ -7,6 +7,7 @@ import { Backlog } from '../deliveries/store/backlogs.repository.js';
 import { ParkedDelivery } from '../deliveries/store/parked-delivery.entity.js';
 import { ReplayRow } from '../replays/replays.repository.js';
 import { AutoSubscriptionRow } from '../subscriptions/auto-subscriptions.repository.js';
+import { PostponedEventRow } from '../routes/postponed-events.repository.js';
 import { SubscriptionRow } from '../subscriptions/subscriptions.repository.js';
 import { PreviousSecret, secretContext, WebhookRow } from '../webhooks/webhook.entity.js';
 import { CreateRouting1795305600005 } from './migrations/0001-create-routing.js';
@@ -16,9 +17,20 @@ import { KeepPreviousSecrets1795996800000 } from './migrations/0004-keep-previou
 import { GiveUpInBatches1796256000000 } from './migrations/0005-give-up-in-batches.js';
 import { SuspendAccounts1796947200000 } from './migrations/0006-suspend-accounts.js';
 import { CountWakes1796947200004 } from './migrations/0007-count-wakes.js';
+import { PostponeEvents1796947200006 } from './migrations/0008-postpone-events.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, {
-  entities: [WebhookRow, PreviousSecret, SubscriptionRow, AutoSubscriptionRow, ParkedDelivery, Backlog, Delivered, ReplayRow],
+  entities: [
+    WebhookRow,
+    PreviousSecret,
+    SubscriptionRow,
+    AutoSubscriptionRow,
+    ParkedDelivery,
+    Backlog,
+    Delivered,
+    ReplayRow,
+    PostponedEventRow,
+  ],
   // in this order: a rotation moves a secret from the first table to the second
   sealed: [
     { table: 'webhook', key: ['id'], column: 'secret', context: secretContext },
@@ -32,5 +44,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     GiveUpInBatches1796256000000,
     SuspendAccounts1796947200000,
     CountWakes1796947200004,
+    PostponeEvents1796947200006,
   ],
 });

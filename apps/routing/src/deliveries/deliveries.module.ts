@@ -52,6 +52,6 @@ import { WebhookTest } from './direct/webhook-test.js';
     RecordedEvents,
     OutboxRelay,
   ],
-  exports: [Dispatcher, LogReader, RecordedEvents, DeliveredLog, ParkedDeliveriesRepository],
+  exports: [Dispatcher, ReceiverStates, LogReader, RecordedEvents, DeliveredLog, ParkedDeliveriesRepository],
 })
 export class DeliveriesModule {}

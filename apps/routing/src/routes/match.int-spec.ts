@@ -81,6 +81,20 @@ describe('an event is matched with', () => {
     for (const stream of ['$errors', '$logs']) expect(await listeners(source, stream)).toEqual([]);
   });
 
+  it('and whether earlier events of the emitter are postponed, once, however many listeners it has', async () => {
+    const [source, other] = [await routing.source(owner), await routing.source(owner)];
+    for (let n = 0; n < 3; n++) await subscribe('dc_*', await routing.webhook(owner));
+    await routing.database.query(
+      "INSERT INTO postponed_event (ms, seq, owner_id, emitter_id, stream, headers, value) VALUES (1, 1, $1, $2, '', '{}', '')",
+      [owner, source],
+    );
+    const matches = await matching.match([event(source, ''), event(other, '')]);
+    expect(matches.map((match) => [match?.postponed, match?.listeners.length])).toEqual([
+      [true, 3],
+      [false, 3],
+    ]);
+  });
+
   it('nobody of another account', async () => {
     const other = newId('user');
     const webhook = await routing.webhook(owner);

@@ -14,6 +14,8 @@ const MAX_ROWS = 20_000;
 
 export interface Match {
   ownerId: UserId;
+  /** Earlier events of the emitter are postponed: this one must not overtake them. */
+  postponed: boolean;
   /** `version`: of a webhook. */
   listeners: { id: ListenerId; version: number | null }[];
 }
@@ -23,6 +25,7 @@ interface MatchRow {
   /** The index of the requested pair. */
   n: number;
   owner_id: UserId;
+  postponed: boolean;
   /** null: no listener. */
   listener_id: ListenerId | null;
   /** The newest version of a webhook. */
@@ -60,8 +63,8 @@ export class MatchRepository {
     if (pairs.length === 0) return [];
     const { rows, complete } = await this.findFirst(pairs);
     const matches: Match[] = [];
-    for (const { n, owner_id, listener_id, version } of rows) {
-      const match = (matches[n] ??= { ownerId: owner_id, listeners: [] });
+    for (const { n, owner_id, postponed, listener_id, version } of rows) {
+      const match = (matches[n] ??= { ownerId: owner_id, postponed, listeners: [] });
       if (listener_id !== null) match.listeners.push({ id: listener_id, version });
     }
     const end = numberOf.findIndex((n) => n >= complete);
@@ -95,9 +98,11 @@ export class MatchRepository {
     const { rows } = await this.database.query<MatchRow>({
       name: `match ${limit}`,
       text: `
-        SELECT asked.n::int - 1 AS n, emitter.owner_id, found.listener_id, found.version
+        SELECT asked.n::int - 1 AS n, emitter.owner_id, earlier.postponed, found.listener_id, found.version
         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (emitter_id, stream, n)
         JOIN emitter ON emitter.id = asked.emitter_id
+        -- OFFSET 0: once for each pair, not for each listener
+        CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM postponed_event WHERE emitter_id = asked.emitter_id) AS postponed OFFSET 0) AS earlier
         LEFT JOIN LATERAL (
           -- subscribed by id and by glob, or to '' and default: still one delivery
           SELECT DISTINCT s.listener_id, webhook.version

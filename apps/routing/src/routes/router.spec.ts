@@ -12,7 +12,10 @@ import type { Delivery } from '../deliveries/delivery.js';
 import type { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import type { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { CONFIG } from '../deliveries/simulation/replica-for-tests.js';
+import { EventTasks } from './event-tasks.js';
 import type { Match, MatchRepository } from './match.repository.js';
+import type { PostponedEvents } from './postponed-events.js';
+import type { Postponed } from './postponed-events.repository.js';
 import { Router } from './router.js';
 
 const OWNER = 'u_1';
@@ -44,11 +47,16 @@ let mostInProgress: number;
 let catalogIsAway: boolean;
 /** Of how many events the listeners are found at once. */
 let mostMatches: number;
+/** Which events are postponed, and those that were. */
+let isPostponed: (event: EmittedEvent) => boolean;
+let added: string[];
+let databaseIsAway: boolean;
 let router: Router;
 
 const match = (event: EmittedEvent): Match | undefined =>
   listeners[event.emitterId] && {
     ownerId: owners[event.emitterId] ?? OWNER,
+    postponed: false,
     listeners: listeners[event.emitterId]?.map((id) => ({ id, version: id.startsWith('wh_') ? 1 : null })) ?? [],
   };
 
@@ -56,6 +64,7 @@ beforeEach(() => {
   [sent, attempted, counted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], [], {}, new Set(), [], false, false];
   [withdrawn, requests, lookedUp, mostMatches] = [[], [], [], Infinity];
   [pauses, inProgress, mostInProgress] = [false, 0, 0];
+  [isPostponed, added, databaseIsAway] = [() => false, [], false];
   const publisher = {
     send: async (records: OutgoingRecord[]) => {
       if (kafkaIsAway) throw new Error('Kafka is down');
@@ -93,7 +102,16 @@ beforeEach(() => {
     },
   } as unknown as EmitterDirectory;
   const log = createLog('test', 'silent');
-  router = new Router(log, publisher, matching, dispatcher as unknown as Dispatcher, CONFIG, stats, parked, box, emitters);
+  const tasks = new EventTasks(log, publisher, dispatcher as unknown as Dispatcher, stats);
+  const postponed = {
+    decider: () => (event: EmittedEvent) => isPostponed(event),
+    add: async (events: Postponed[]) => {
+      if (databaseIsAway) throw new Error('the database is down');
+      added.push(...events.map(({ event }) => event.json.toString()));
+    },
+    withdraw: async () => 0,
+  } as unknown as PostponedEvents;
+  router = new Router(log, publisher, matching, tasks, postponed, CONFIG, parked, box, emitters);
 });
 
 let offset = 0;
@@ -139,6 +157,34 @@ it('the deletion of events withdraws their deliveries that wait for another atte
   const unsigned = record('dc_1', value.toString(), { ...headers, ce_sluicesignature: 'x' });
   await run(await router.plan([unsigned]));
   expect(withdrawn).toMatchObject([{ emitterId: 'dc_1', start: null, end: { ms: 1_700_000_000_000, seq: 5 }, stream: 'x' }]);
+});
+
+describe('an event that is postponed', () => {
+  it('has no tasks yet, and those after it have', async () => {
+    [listeners.dc_1, listeners.dc_2] = [['wh_1'], ['wh_2']];
+    isPostponed = ({ emitterId }) => emitterId === 'dc_1';
+    const plans = await router.plan([record('dc_1', '1'), record('dc_2', '2'), record('dc_1', '3')]);
+    await run(plans);
+    expect(plans.map(({ length }) => length)).toEqual([0, 1, 0]);
+    expect([added, attempted, counted]).toEqual([['1', '3'], ['2 to wh_2'], ['dc_2']]);
+  });
+
+  it('is planned again with its batch, of which nothing has begun, while the database is down', async () => {
+    [listeners.dc_1, listeners.dc_2] = [['wh_1'], ['wh_2']];
+    isPostponed = ({ emitterId }) => emitterId === 'dc_1';
+    const records = [record('dc_2', '1'), record('dc_1', '2')];
+    databaseIsAway = true;
+    await expect(router.plan(records)).rejects.toThrow('the database is down');
+    databaseIsAway = false;
+    await run(await router.plan(records));
+    expect([added, attempted, counted]).toEqual([['2'], ['1 to wh_2'], ['dc_2']]);
+  });
+
+  it('counts as one task, however many listeners it has', async () => {
+    listeners.dc_1 = Array.from({ length: 7000 }, (_, index) => `wh_${index}` as ListenerId);
+    isPostponed = () => true;
+    expect(await router.plan([record('dc_1', '1'), record('dc_1', '2'), record('dc_1', '3')])).toHaveLength(3);
+  });
 });
 
 describe('an event is counted', () => {

@@ -1,37 +1,23 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { EVENTS_TOPIC, isId, OUTBOX_HEADER, type UserId } from '#contracts';
-import {
-  coversStream,
-  type DeletedRange,
-  type EmittedEvent,
-  eventIdOf,
-  EVERY_STREAM,
-  type MalformedRecord,
-  readEventRecord,
-  WAITING_STREAM,
-} from '#events';
+import { EVENTS_TOPIC, OUTBOX_HEADER } from '#contracts';
+import { type DeletedRange, type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
-import { deadLetterRecord, Lanes, type LanesOptions, type LogRecord, type OutgoingRecord, Publisher, type Task } from '#messaging';
+import { deadLetterRecord, Lanes, type LanesOptions, type LogRecord, Publisher, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
-import { Stats } from '#stats';
-import { deliveryOf } from '../deliveries/delivery.js';
-import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { accountShareOf, RoutingConfig } from '../routing.config.js';
-import { errorFact, MalformedCounts, malformedReport, REPORTED_PER_MINUTE } from '../error-records.js';
-import { isTooWide, loopReport, MAX_RUNS, MAX_SPREAD, mayTrigger, runRecord, SendLane, workflowRecord } from './triggers.js';
+import { MalformedCounts, malformedReport, REPORTED_PER_MINUTE } from '../error-records.js';
+import { EventTasks } from './event-tasks.js';
 import { type Match, MatchRepository } from './match.repository.js';
+import { PostponedEvents } from './postponed-events.js';
+import type { Postponed } from './postponed-events.repository.js';
+import { SendLane } from './triggers.js';
 
-const routed = counter('events_routed_total', 'Events that were matched with listeners.');
 const repeats = counter(
   'events_repeated_by_relay_total',
   'Second copies of events, sent by a relay that was interrupted, which were not routed.',
-);
-const loops = counter(
-  'events_looping_total',
-  'Events that triggered nothing because they had passed through too many sources and workflows.',
 );
 
 /**
@@ -50,33 +36,24 @@ type Emitters = () => Promise<Map<string, Pick<Emitter, 'owner_id'>>>;
 export class Router {
   private readonly unknownEmitters: UnknownEmitters;
   private readonly repeated = new RepeatedEmits();
-  /**
-   * One lane for each account whose records wait, and for all partitions: the events of an emitter keep their order, and a large event with many listeners
-   * does not delay the events of other accounts.
-   */
-  private readonly triggers = new Map<UserId, SendLane>();
   private readonly deadLetters: SendLane;
   /** A separate lane, because the owner of the emitter may have to be looked up in the catalog. */
   private readonly malformedReports: SendLane;
   private readonly malformedCounts = new MalformedCounts();
-  /** Trees that were reported as too wide. */
-  private readonly wideTrees = new LRUCache<string, true>({ max: 10_000 });
-  /** The runs of each cause, until it has had none for an hour. */
-  private readonly runs = new LRUCache<string, number>({ max: 10_000, ttl: 3_600_000 });
 
   constructor(
     @Inject(LOG) private readonly log: Log,
     private readonly publisher: Publisher,
     private readonly matching: MatchRepository,
-    private readonly dispatcher: Dispatcher,
+    private readonly tasks: EventTasks,
+    private readonly postponed: PostponedEvents,
     private readonly config: RoutingConfig,
-    private readonly stats: Stats,
     private readonly parked: ParkedDeliveriesRepository,
     private readonly box: SecretBox,
     private readonly emitters: EmitterDirectory,
   ) {
-    this.deadLetters = new SendLane(publisher, 'malformed');
-    this.malformedReports = new SendLane(publisher, 'malformed-reports');
+    this.deadLetters = new SendLane(publisher, { lane: 'malformed' });
+    this.malformedReports = new SendLane(publisher, { lane: 'malformed-reports' });
     this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
       onFailure: (error, lane) => log.error({ lane, err: error }, 'lane.task-failed'),
@@ -93,21 +70,27 @@ export class Router {
     const matches = await this.matching.match(events);
     const introduce = this.introduction(matches.flatMap((match, index) => (match ? [] : [events[index] as EmittedEvent])));
     const emitters = this.emittersOf(reads.filter((read) => read?.kind === 'malformed'));
-    const plans: Task[][] = [];
+    const isPostponed = this.postponed.decider();
+    const steps: (() => Task[])[] = [];
+    const postponed: Postponed[] = [];
     let [matched, size] = [0, 0];
     for (const [index, read] of reads.entries()) {
       const record = records[index] as LogRecord;
       if (read?.kind === 'event') {
         if (matched === matches.length) break;
         const match = matches[matched++];
-        size += (match?.listeners.length ?? 1) * (1 + read.json.length / PLANNED.bytes);
-        if (size > PLANNED.size && plans.length > 0) break;
-        plans.push(this.tasksOfRead(read, match, introduce));
+        const waits = match !== undefined && isPostponed(read, match);
+        size += (waits ? 1 : (match?.listeners.length ?? 1)) * (1 + read.json.length / PLANNED.bytes);
+        if (size > PLANNED.size && steps.length > 0) break;
+        if (waits) postponed.push({ ownerId: match.ownerId, event: read, record });
+        steps.push(() => (waits ? [] : this.tasksOfRead(read, match, introduce)));
       } else if (read?.kind === 'malformed') {
-        plans.push(this.tasksOfMalformed(record, read, emitters));
-      } else plans.push(read ? [this.withdrawal(read)] : []);
+        steps.push(() => this.tasksOfMalformed(record, read, emitters));
+      } else steps.push(() => (read ? [this.withdrawal(read)] : []));
     }
-    return plans;
+    // if this fails, the records are planned again: none has begun yet
+    if (postponed.length > 0) await this.postponed.add(postponed);
+    return steps.map((tasks) => tasks());
   }
 
   /** The content of a record; undefined if there is nothing to do, because it waits or was read before. */
@@ -122,17 +105,8 @@ export class Router {
   }
 
   private tasksOfRead(event: EmittedEvent, match: Match | undefined, introduce: Introduction): Task[] {
-    if (match && !this.unknownEmitters.has(event.emitterId)) return this.tasksOf(event, match, () => this.triggersOf(match.ownerId));
+    if (match && !this.unknownEmitters.has(event.emitterId)) return [...this.tasks.of(event, match)];
     return [this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, match ?? (await introduce()).get(event)))];
-  }
-
-  private triggersOf(ownerId: UserId): SendLane {
-    let lane = this.triggers.get(ownerId);
-    if (!lane) {
-      lane = new SendLane(this.publisher, `triggers ${ownerId}`, () => this.triggers.delete(ownerId));
-      this.triggers.set(ownerId, lane);
-    }
-    return lane;
   }
 
   /** Looks up all unknown emitters of a batch at once, when the first of their events has its turn; again after a failure. */
@@ -149,49 +123,7 @@ export class Router {
   }
 
   private tasksOfUnknown(event: EmittedEvent, match: Match | undefined): Task[] {
-    return match ? this.tasksOf(event, match, () => new SendLane(this.publisher, `triggers ${event.emitterId}`)) : [];
-  }
-
-  /** The tasks of an event: one per webhook, and one for all records to Kafka. */
-  private tasksOf(event: EmittedEvent, match: Match, triggers: () => SendLane): Task[] {
-    routed.inc();
-    if (coversStream(EVERY_STREAM, event.stream)) this.stats.countEvent(event.emitterId);
-    const tasks: Task[] = [];
-    const records = this.recordsOf(event, match);
-    if (records) tasks.push(triggers().task(records));
-    for (const { id, version } of match.listeners) {
-      if (isId('webhook', id) && version !== null) tasks.push(this.dispatcher.firstAttempt(deliveryOf(event, id), version, match.ownerId));
-    }
-    return tasks;
-  }
-
-  /** The event's records for sources, workflows and the mail; undefined if there are none. Each run has a copy of the event, so they are made one by one. */
-  private recordsOf(event: EmittedEvent, { ownerId, listeners }: Match): Iterable<OutgoingRecord> | undefined {
-    const fact = errorFact(event, ownerId);
-    const records: OutgoingRecord[] = fact ? [fact] : [];
-    const triggered = listeners.filter(({ id }) => !isId('webhook', id));
-    if (triggered.length === 0) return fact && records;
-    const branches = this.hasUsedUp(event, triggered.length) ? MAX_SPREAD + 1 : triggered.length;
-    if (mayTrigger(event, branches)) {
-      return {
-        *[Symbol.iterator]() {
-          yield* records;
-          for (const { id } of triggered) {
-            if (isId('source', id)) yield runRecord(event, ownerId, id, { triggered: triggered.length });
-            else if (isId('workflow', id)) yield workflowRecord(event, id, triggered.length);
-          }
-        },
-      };
-    }
-    loops.inc();
-    // of a wide tree, one event of each emitter is enough: its events come through one partition, and so to one replica
-    const tree = isTooWide(event, branches) && event.cause ? `${event.cause.root} ${event.emitterId}` : undefined;
-    const report = tree !== undefined && this.wideTrees.has(tree) ? undefined : loopReport(event, ownerId, branches);
-    if (!report) return fact && records;
-    if (tree !== undefined) this.wideTrees.set(tree, true);
-    this.log.warn({ emitter_id: event.emitterId, event_id: eventIdOf(event.place), hops: event.hops }, 'event.loop-detected');
-    records.push({ topic: EVENTS_TOPIC, ...report });
-    return records;
+    return match ? [...this.tasks.of(event, match, () => new SendLane(this.publisher, { lane: `triggers ${event.emitterId}` }))] : [];
   }
 
   /** Deleted events are not delivered by retries. */
@@ -199,19 +131,11 @@ export class Router {
     return {
       lane: `deleted ${range.emitterId}`,
       run: async () => {
+        const events = await this.postponed.withdraw(range);
         const deliveries = await this.parked.withdraw(range);
-        if (deliveries > 0) this.log.info({ emitter_id: range.emitterId, deliveries }, 'deliveries.withdrawn');
+        if (events + deliveries > 0) this.log.info({ emitter_id: range.emitterId, events, deliveries }, 'deliveries.withdrawn');
       },
     };
-  }
-
-  /** Counts the runs of the event's cause. Returns true if it has had too many. */
-  private hasUsedUp({ cause }: EmittedEvent, triggered: number): boolean {
-    if (!cause) return false;
-    const runs = this.runs.get(cause.root) ?? 0;
-    if (runs + triggered > MAX_RUNS) return true;
-    this.runs.set(cause.root, runs + triggered);
-    return false;
   }
 
   /** The tasks of a malformed record: one that copies it to the dead-letter topic, and one that reports it on `$errors`. */

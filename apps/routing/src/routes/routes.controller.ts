@@ -4,12 +4,10 @@ import { EVENTS_TOPIC } from '#contracts';
 import { Consumers, ConsumesBatch, type LogRecord, type Task } from '#messaging';
 import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { accountShareOf, RoutingConfig } from '../routing.config.js';
+import { EVENTS_GROUP, MAX_OUTSTANDING } from './events-group.js';
 import { MissedEvents } from './missed-events.js';
 import { Router } from './router.js';
 
-const EVENTS_GROUP = 'events';
-/** Above this many outstanding deliveries no more events are read. This bounds the memory. */
-const MAX_OUTSTANDING = 3000;
 /** From this load on, receivers that are slow are spilled. */
 const PRESSED = 0.5;
 

@@ -119,13 +119,14 @@ export class SendLane {
   /** onEmpty: called when no task is left. */
   constructor(
     private readonly publisher: Publisher,
-    private readonly lane: string,
+    /** The lane of the tasks, and their tenant. */
+    private readonly where: Pick<Task, 'lane' | 'tenant'>,
     private readonly onEmpty = () => {},
   ) {}
 
   /** Its `run` resolves when Kafka has stored the records. If it throws, they are sent again with the next call. */
   task(records: RecordsToSend): Task {
-    const task: Task = { lane: this.lane, run: () => this.send(task), drop: () => this.remove(task) };
+    const task: Task = { ...this.where, run: () => this.send(task), drop: () => this.remove(task) };
     this.waiting.set(task, records);
     return task;
   }

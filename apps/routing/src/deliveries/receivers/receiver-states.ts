@@ -146,6 +146,13 @@ export class ReceiverStates {
     return state;
   }
 
+  /** Whether an account other than this one had a delivery recently. */
+  hasOthersThan(account: UserId): boolean {
+    const recently = performance.now() - GREEDY.othersWithinMs;
+    for (const [ownerId, at] of this.lastDelivery) if (ownerId !== account && at >= recently) return true;
+    return false;
+  }
+
   [Symbol.iterator](): Iterator<ReceiverState> {
     return this.states.values();
   }

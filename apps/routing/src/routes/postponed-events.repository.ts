@@ -1,0 +1,174 @@
+import { Injectable } from '@nestjs/common';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import type { EmitterId, UserId } from '#contracts';
+import { BYTEWISE_TEXT, Database, packedBytes, unpackedBytes } from '#database';
+import { type DeletedRange, type EmittedEvent, type EventLogRecord, type EventPlace, EVERY_STREAM, logPlaceOf, PARTITIONS } from '#events';
+import type { LogRecord } from '#messaging';
+
+/** An event whose listeners are found and get it later, with its record. */
+@Entity('postponed_event')
+@Index('postponed_event_of_account', ['owner_id', 'ms', 'seq'])
+@Index('postponed_event_of_emitter', ['emitter_id', 'ms', 'seq'])
+export class PostponedEventRow {
+  /** The event's id, `<ms>-<seq>`. */
+  @PrimaryColumn('bigint')
+  ms!: number;
+
+  @PrimaryColumn('bigint')
+  seq!: number;
+
+  @Column(BYTEWISE_TEXT)
+  owner_id!: UserId;
+
+  /** The record's key. */
+  @Column(BYTEWISE_TEXT)
+  emitter_id!: EmitterId;
+
+  @Column(BYTEWISE_TEXT)
+  stream!: string;
+
+  /** Of the record, as JSON. */
+  @Column('text')
+  headers!: string;
+
+  @Column('bytea')
+  value!: Buffer;
+}
+
+/** An event to postpone. */
+export interface Postponed {
+  ownerId: UserId;
+  event: EmittedEvent;
+  record: LogRecord;
+}
+
+/** The records of a partition below it are done: those with a lower offset, and those of an earlier log, which have lower clocks. */
+export interface LogPosition {
+  partition: number;
+  clock: number;
+  offset: number;
+}
+
+export interface NextOptions {
+  /** The `seq` of each event that is not returned. */
+  except: number[];
+  limit: number;
+  bytes: number;
+}
+
+type Row = Pick<PostponedEventRow, 'ms' | 'seq' | 'emitter_id' | 'headers' | 'value'>;
+
+/** The only writer of the table `postponed_event`. SQL, because rows are written and deleted in bulk. */
+@Injectable()
+export class PostponedEventsRepository {
+  constructor(private readonly database: Database) {}
+
+  /** Those that are there already, because their records are read again, stay as they are. */
+  async add(events: Postponed[]): Promise<void> {
+    await this.database.query({
+      name: 'postponed-add',
+      text: `INSERT INTO postponed_event (ms, seq, owner_id, emitter_id, stream, headers, value)
+             SELECT ms, seq, owner_id, emitter_id, stream, headers, ${unpackedBytes('$9')}
+             FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::int[])
+               AS given (ms, seq, owner_id, emitter_id, stream, headers, start, length)
+             ON CONFLICT (ms, seq) DO NOTHING`,
+      values: [
+        events.map(({ event }) => event.place.ms),
+        events.map(({ event }) => event.place.seq),
+        events.map(({ ownerId }) => ownerId),
+        events.map(({ event }) => event.emitterId),
+        events.map(({ event }) => event.stream),
+        events.map(({ record }) => JSON.stringify(headersOf(record))),
+        ...packedBytes(events.map(({ record }) => record.value ?? Buffer.alloc(0))),
+      ],
+    });
+  }
+
+  /**
+   * The records of the first events of an account that are below these positions, in order, except some: as many as have these bytes together, at least one.
+   */
+  async next(ownerId: UserId, below: LogPosition[], { except, limit, bytes }: NextOptions): Promise<EventLogRecord[]> {
+    const { rows } = await this.database.query<Row>({
+      name: 'postponed-next',
+      text: `SELECT ms::float8 AS ms, seq::float8 AS seq, emitter_id, headers, value FROM (
+               SELECT *, sum(length(value)) OVER (ORDER BY ms, seq) - length(value) AS before FROM (
+                 SELECT ms, seq, emitter_id, headers, value FROM postponed_event AS event
+                 WHERE owner_id = $1 AND seq <> ALL ($2::bigint[]) AND EXISTS (
+                   SELECT FROM unnest($3::bigint[], $4::bigint[], $5::bigint[]) AS position (partition, clock, "offset")
+                   WHERE partition = event.seq % ${PARTITIONS} AND (event.ms, event.seq / ${PARTITIONS}) < (clock, "offset")
+                 )
+                 ORDER BY ms, seq LIMIT $6
+               ) AS first
+             ) AS summed WHERE before < $7 ORDER BY ms, seq`,
+      values: [
+        ownerId,
+        except,
+        below.map(({ partition }) => partition),
+        below.map(({ clock }) => clock),
+        below.map(({ offset }) => offset),
+        limit,
+        bytes,
+      ],
+    });
+    return rows.map(recordOf);
+  }
+
+  /** Whether an account has events in these partitions, except some. */
+  async has(ownerId: UserId, partitions: number[], except: number[]): Promise<boolean> {
+    const { rows } = await this.database.query<{ has: boolean }>({
+      name: 'postponed-has',
+      text: `SELECT EXISTS (
+               SELECT FROM postponed_event WHERE owner_id = $1 AND seq <> ALL ($2::bigint[]) AND seq % ${PARTITIONS} = ANY ($3::bigint[])
+             ) AS has`,
+      values: [ownerId, except, partitions],
+    });
+    return rows[0]?.has ?? false;
+  }
+
+  /** The accounts that have some. */
+  async accounts(): Promise<UserId[]> {
+    // one look into the index for each account, however many events it has
+    const { rows } = await this.database.query<{ owner_id: UserId }>({
+      name: 'postponed-accounts',
+      text: `WITH RECURSIVE account AS (
+               (SELECT owner_id FROM postponed_event ORDER BY owner_id LIMIT 1)
+               UNION ALL
+               SELECT (SELECT owner_id FROM postponed_event WHERE owner_id > account.owner_id ORDER BY owner_id LIMIT 1) FROM account
+               WHERE account.owner_id IS NOT NULL
+             )
+             SELECT owner_id FROM account WHERE owner_id IS NOT NULL`,
+      values: [],
+    });
+    return rows.map(({ owner_id }) => owner_id);
+  }
+
+  async remove(places: EventPlace[]): Promise<void> {
+    await this.database.query({
+      name: 'postponed-remove',
+      text: 'DELETE FROM postponed_event WHERE (ms, seq) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[]))',
+      values: [places.map(({ ms }) => ms), places.map(({ seq }) => seq)],
+    });
+  }
+
+  /** Deletes those of a deleted range. Returns how many there were. */
+  async withdraw({ emitterId, place, start, end, stream }: DeletedRange): Promise<number> {
+    const [first, last] = [start ?? { ms: 0, seq: 0 }, end ?? place];
+    const { rowCount } = await this.database.query(
+      `DELETE FROM postponed_event
+       WHERE emitter_id = $1 AND (ms, seq) >= ($2, $3) AND (ms, seq) < ($4, $5) AND (ms, seq) <= ($6, $7)
+         AND ($8::text IS NULL OR stream = $8 OR ($8 = '${EVERY_STREAM}' AND NOT starts_with(stream, '$')))`,
+      [emitterId, first.ms, first.seq, place.ms, place.seq, last.ms, last.seq, stream],
+    );
+    return rowCount ?? 0;
+  }
+}
+
+/** null: it has no value, which counts as absent. */
+const headersOf = (record: LogRecord): Record<string, string | null> =>
+  Object.fromEntries(record.headerNames().map((name) => [name, record.header(name) ?? null]));
+
+function recordOf({ ms, seq, emitter_id, headers, value }: Row): EventLogRecord {
+  const byName = JSON.parse(headers) as Record<string, string | null>;
+  const header = (name: string): string | undefined => (Object.hasOwn(byName, name) ? (byName[name] ?? undefined) : undefined);
+  return { ...logPlaceOf({ ms, seq }), clock: ms, key: emitter_id, value, header, headerNames: () => Object.keys(byName) };
+}

@@ -1,0 +1,67 @@
+import { describe, expect, it } from '@jest/globals';
+import type { EmitterId, ListenerId, UserId } from '#contracts';
+import type { EmittedEvent } from '#events';
+import type { Consumers } from '#messaging';
+import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
+import type { ReceiverStates } from '../deliveries/receivers/receiver-states.js';
+import { CONFIG } from '../deliveries/simulation/replica-for-tests.js';
+import type { EventTasks } from './event-tasks.js';
+import { MAX_OUTSTANDING } from './events-group.js';
+import type { MatchRepository } from './match.repository.js';
+import { exceedsShare, PostponedEvents, type Situation } from './postponed-events.js';
+import type { PostponedEventsRepository } from './postponed-events.repository.js';
+
+const alone: Situation = { listeners: 200, outstanding: { account: 0, all: 0 }, hasOthers: false, ageMs: 0 };
+const shared = { ...alone, hasOthers: true };
+
+describe('an event is postponed', () => {
+  it.each<[string, boolean, Situation]>([
+    ['if its account has its share already', true, { ...shared, outstanding: { account: 900, all: 900 } }],
+    ['if it has more listeners than the share', true, { ...shared, listeners: 1001 }],
+    ['if its account has little, but little is left for others', true, { ...shared, outstanding: { account: 0, all: 1500 } }],
+    ['if it is late, because others may wait behind it', true, { ...alone, outstanding: { account: 900, all: 900 }, ageMs: 4000 }],
+    ['unless its account has less than its share', false, { ...shared, outstanding: { account: 700, all: 1000 } }],
+    ['unless it has few listeners and little is left', false, { ...shared, listeners: 50, outstanding: { account: 0, all: 2900 } }],
+    ['unless it has hardly any listeners', false, { ...shared, listeners: 3, outstanding: { account: 2000, all: 2900 } }],
+    ['unless its account is alone and its events are read soon', false, { ...alone, outstanding: { account: 2900, all: 2900 } }],
+  ])('%s', (_, expected, situation) => {
+    expect(exceedsShare(situation)).toBe(expected);
+  });
+
+  it('if an earlier one of its emitter is, so that it does not overtake it, but not if one of another emitter is', () => {
+    const outstanding: Record<UserId, number> = { u_1: 900, u_2: 0 };
+    const consumers = {
+      load: () => 900 / MAX_OUTSTANDING,
+      outstandingOf: (_: string, id: UserId) => outstanding[id],
+    } as unknown as Consumers;
+    const receivers = { hasOthersThan: () => true } as unknown as ReceiverStates;
+    const log = createLog('test', 'silent');
+    const [none, box] = [undefined as unknown, new SecretBox([Buffer.alloc(32)])];
+    const postponed = new PostponedEvents(
+      log,
+      none as PostponedEventsRepository,
+      none as MatchRepository,
+      none as EventTasks,
+      receivers,
+      consumers,
+      CONFIG,
+      box,
+    );
+    const waits = postponed.decider();
+    const decide = (emitterId: EmitterId, ownerId: UserId, listeners: number, isWaiting = false): boolean =>
+      waits({ emitterId, place: { ms: Date.now(), seq: 1 } } as EmittedEvent, {
+        ownerId,
+        postponed: isWaiting,
+        listeners: Array.from({ length: listeners }, (_, index) => ({ id: `wh_${index}` as ListenerId, version: 1 })),
+      });
+    expect(decide('dc_1', 'u_1', 50)).toBe(false);
+    expect(decide('dc_1', 'u_1', 200)).toBe(true);
+    expect(decide('dc_1', 'u_1', 1)).toBe(true);
+    expect(decide('dc_2', 'u_1', 1)).toBe(false);
+    // what was planned before in the same batch counts
+    expect(decide('dc_3', 'u_2', 600)).toBe(false);
+    expect(decide('dc_4', 'u_2', 600)).toBe(true);
+    expect(decide('dc_5', 'u_2', 1, true)).toBe(true);
+  });
+});
