@@ -13,6 +13,10 @@ const PER_SECOND = { endpoint: 10, run: 10, delivery: 30 };
 /** Time for the system to recover from the bad account. */
 const SETTLE_MS = 5000;
 const ARRIVES_WITHIN_MS = 30_000;
+/** Events that the bad account publishes, and the webhooks that get each; none of them responds. */
+const ANNOUNCED = { events: 100, everyMs: 300, webhooks: 200 };
+/** In event ids, the partition is the remainder. */
+const PARTITIONS = 4096;
 
 const RESPONDS = `export default { name: 'Responds', props: { http: { type: '$.interface.http', customResponse: true } },
   run() { this.http.respond({ status: 200, body: 'ok' }) } }`;
@@ -30,7 +34,8 @@ const TICKS = `export default { name: 'Ticks', props: { timer: { type: '$.interf
 
 const system = await startOwnSystem();
 const good = apiClient(system);
-const bad = apiClient({ apiUrl: system.apiUrl, apiKey: await system.newAccount('bad@example.com') });
+const badKey = await system.newAccount('bad@example.com');
+const bad = apiClient({ apiUrl: system.apiUrl, apiKey: badKey });
 
 /** @type {Map<number, () => void>} */
 const waiting = new Map();
@@ -86,21 +91,24 @@ try {
     return /** @type {Record<string, number>} */ (Object.fromEntries(measured));
   };
 
-  const worst = await prepareWorst();
+  const [worst, announcements] = [await prepareWorst(), await prepareAnnouncements(published.id)];
   await measure();
-  /** @type {{ alone: Record<string, number>, beside: Record<string, number> }[]} */
-  const rounds = [];
-  // in turns, so that other load on the machine affects both
-  for (let round = 0; round < ROUNDS; round++) {
-    const alone = await measure();
-    await worst.begin();
+  const measureBeside = async (/** @type {{ begin(): Promise<unknown>, end(): Promise<unknown> }} */ disturbance) => {
+    await disturbance.begin();
     // the good account does not pause: what it notices of the beginning is not counted
     await measure();
     const beside = await measure();
-    await worst.end();
+    await disturbance.end();
     await sleep(SETTLE_MS);
-    rounds.push({ alone, beside });
-    console.error(`round ${round + 1}:`, { alone, beside });
+    return beside;
+  };
+  /** @type {{ alone: Record<string, number>, beside: Record<string, number>, announced: Record<string, number> }[]} */
+  const rounds = [];
+  // in turns, so that other load on the machine affects all
+  for (let round = 0; round < ROUNDS; round++) {
+    const figures = { alone: await measure(), beside: await measureBeside(worst), announced: await measureBeside(announcements) };
+    rounds.push(figures);
+    console.error(`round ${round + 1}:`, figures);
   }
   const figures = Object.fromEntries(
     Object.keys(PER_SECOND).map((kind) => [
@@ -109,6 +117,8 @@ try {
         alone_p99_ms: median(rounds.map(({ alone }) => alone[kind] ?? NaN)),
         beside_p99_ms: median(rounds.map(({ beside }) => beside[kind] ?? NaN)),
         ratio: median(rounds.map(({ alone, beside }) => (beside[kind] ?? NaN) / (alone[kind] ?? NaN))),
+        announced_p99_ms: median(rounds.map(({ announced }) => announced[kind] ?? NaN)),
+        announced_ratio: median(rounds.map(({ alone, announced }) => (announced[kind] ?? NaN) / (alone[kind] ?? NaN))),
       },
     ]),
   );
@@ -159,6 +169,56 @@ async function prepareWorst() {
       isOn = false;
       await flooding;
       await setActive(false);
+    },
+  };
+}
+
+/** @param {ReturnType<typeof apiClient>} client @param {string} source that has no events yet */
+async function partitionOf(client, source) {
+  await client('POST', `/sources/${source}/events`, { n: -1 });
+  for (;;) {
+    const [first] = await client('GET', `/sources/${source}/event_summaries`);
+    if (first) return Number(first.id.split('-')[1]) % PARTITIONS;
+    await sleep(50);
+  }
+}
+
+/**
+ * Events of the bad account with many failing webhooks, in the partition of a source of the good one.
+ * @param {string} neighbour
+ */
+async function prepareAnnouncements(neighbour) {
+  const partition = await partitionOf(good, neighbour);
+  /** @type {string} */
+  let source;
+  do ({ id: source } = await bad('POST', '/sources', { key: 'manual' }));
+  while ((await partitionOf(bad, source)) !== partition);
+  for (let n = 0; n < ANNOUNCED.webhooks; n++) {
+    const { id } = await bad('POST', '/webhooks', { url: 'http://127.0.0.1:1/' });
+    await bad('POST', '/subscriptions', { emitter_id: source, listener_id: id });
+  }
+  const event = { specversion: '1.0', source: 'bench', type: 'default', data: {} };
+  let announcing = Promise.resolve();
+  let isOn = false;
+  return {
+    begin: async () => {
+      isOn = true;
+      announcing = (async () => {
+        for (let batch = 0; isOn; batch++) {
+          await fetch(`${system.apiUrl}/sources/${source}/events`, {
+            method: 'POST',
+            headers: { authorization: `Bearer ${badKey}`, 'content-type': 'application/cloudevents-batch+json' },
+            body: JSON.stringify(Array.from({ length: ANNOUNCED.events }, (_, n) => ({ ...event, id: `${Date.now()} ${batch} ${n}` }))),
+          });
+          await sleep(ANNOUNCED.everyMs);
+        }
+      })();
+    },
+    end: async () => {
+      isOn = false;
+      await announcing;
+      // the rest of its events
+      await bad('DELETE', `/sources/${source}/events`);
     },
   };
 }

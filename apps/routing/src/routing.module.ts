@@ -2,6 +2,7 @@ import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
+import { FairnessModule } from '#fairness';
 import { ProtectedBrokersModule } from '#service';
 import { StatsModule } from '#stats';
 import { schema } from './database/schema.js';
@@ -49,6 +50,7 @@ class SharedModule {}
     TypeOrmModule.forFeature([ReplayRow]),
     EmittersModule.forApp({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),
     StatsModule,
+    FairnessModule,
     WebhooksModule,
     SubscriptionsModule,
     DeliveriesModule,

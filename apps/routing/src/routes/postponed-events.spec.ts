@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { EmitterId, ListenerId, UserId } from '#contracts';
 import type { EmittedEvent } from '#events';
+import type { AccountPace } from '#fairness';
 import type { Consumers } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
@@ -37,6 +38,7 @@ describe('an event is postponed', () => {
     } as unknown as Consumers;
     const receivers = { hasOthersThan: () => true } as unknown as ReceiverStates;
     const log = createLog('test', 'silent');
+    const spent: [UserId, number][] = [];
     const [none, box] = [undefined as unknown, new SecretBox([Buffer.alloc(32)])];
     const postponed = new PostponedEvents(
       log,
@@ -47,10 +49,11 @@ describe('an event is postponed', () => {
       consumers,
       CONFIG,
       box,
+      { spend: (id, units) => void spent.push([id, Math.round(units)]) } as AccountPace,
     );
-    const waits = postponed.decider();
+    const { isPostponed, begin } = postponed.decider();
     const decide = (emitterId: EmitterId, ownerId: UserId, listeners: number, isWaiting = false): boolean =>
-      waits({ emitterId, place: { ms: Date.now(), seq: 1 } } as EmittedEvent, {
+      isPostponed({ emitterId, place: { ms: Date.now(), seq: 1 } } as EmittedEvent, {
         ownerId,
         postponed: isWaiting,
         listeners: Array.from({ length: listeners }, (_, index) => ({ id: `wh_${index}` as ListenerId, version: 1 })),
@@ -63,5 +66,11 @@ describe('an event is postponed', () => {
     expect(decide('dc_3', 'u_2', 600)).toBe(false);
     expect(decide('dc_4', 'u_2', 600)).toBe(true);
     expect(decide('dc_5', 'u_2', 1, true)).toBe(true);
+    // what is not postponed counts for the pace of its account
+    begin();
+    expect(spent).toEqual([
+      ['u_1', 5],
+      ['u_2', 60],
+    ]);
   });
 });

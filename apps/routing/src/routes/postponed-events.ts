@@ -3,6 +3,7 @@ import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/comm
 import { Interval } from '@nestjs/schedule';
 import { EVENTS_TOPIC, type UserId } from '#contracts';
 import { type DeletedRange, type EmittedEvent, type EventLogRecord, eventPlace, readEventRecord } from '#events';
+import { AccountPace } from '#fairness';
 import { Consumers } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
@@ -46,6 +47,10 @@ export function exceedsShare({ listeners, outstanding, hasOthers, ageMs }: Situa
 
 /** From this load on, no further tasks of postponed events begin: the rest is for the events that are read. */
 const LOAD = 0.75;
+/** The price of a task, see `AccountPace`: it needs about a tenth of a millisecond. */
+const TASK_UNITS = 0.1;
+/** The tasks that begin in one turn of their account. */
+const TURN = 20;
 /** Of the events of an account that are in progress. */
 const IN_PROGRESS_BYTES = 8 * 1024 * 1024;
 const READ_AT_ONCE = 100;
@@ -63,6 +68,8 @@ interface Account {
   inProgress: Map<number, number>;
   /** Their sum. */
   bytes: number;
+  /** The number of tasks that have begun. */
+  begun: number;
   /** Continues with its events. */
   work: Promise<void> | undefined;
 }
@@ -95,14 +102,19 @@ export class PostponedEvents implements BeforeApplicationShutdown {
     private readonly consumers: Consumers,
     private readonly config: RoutingConfig,
     private readonly box: SecretBox,
+    private readonly pace: AccountPace,
   ) {}
 
-  /** A function that decides for each event of a batch, in order, whether it is postponed. */
-  decider(): (event: EmittedEvent, match: Match) => boolean {
+  /**
+   * `isPostponed` decides for each event of a batch, in order, whether it is postponed. `begin`: the tasks of the others begin, which counts for the pace of
+   * their accounts.
+   */
+  decider(): { isPostponed(event: EmittedEvent, match: Match): boolean; begin(): void } {
+    const begun = new Map<UserId, number>();
     const emitters = new Set<string>();
     const planned = new Map<UserId, number>();
     let all = this.consumers.load(EVENTS_GROUP) * MAX_OUTSTANDING;
-    return ({ emitterId, place }, { ownerId, postponed, listeners }) => {
+    const isPostponed = ({ emitterId, place }: EmittedEvent, { ownerId, postponed, listeners }: Match): boolean => {
       const account = planned.get(ownerId) ?? this.consumers.outstandingOf(EVENTS_GROUP, ownerId);
       const waits =
         postponed ||
@@ -116,10 +128,13 @@ export class PostponedEvents implements BeforeApplicationShutdown {
       if (waits) emitters.add(emitterId);
       else {
         planned.set(ownerId, account + listeners.length);
+        begun.set(ownerId, (begun.get(ownerId) ?? 0) + listeners.length);
         all += listeners.length;
       }
       return waits;
     };
+    const begin = () => begun.forEach((tasks, account) => this.pace.spend(account, tasks * TASK_UNITS));
+    return { isPostponed, begin };
   }
 
   /** Resolves when they are in the database. */
@@ -158,7 +173,7 @@ export class PostponedEvents implements BeforeApplicationShutdown {
   }
 
   private start(id: UserId): void {
-    const account = this.accounts.get(id) ?? { id, inProgress: new Map<number, number>(), bytes: 0, work: undefined };
+    const account = this.accounts.get(id) ?? { id, inProgress: new Map<number, number>(), bytes: 0, begun: 0, work: undefined };
     this.accounts.set(id, account);
     account.work ??= this.work(account)
       .catch((error: Error) => this.log.warn({ account_id: id, err: error }, 'postponed-events.not-read'))
@@ -204,6 +219,7 @@ export class PostponedEvents implements BeforeApplicationShutdown {
       // its emitter may have been deleted meanwhile
       for (const task of match ? this.tasks.of(event, match) : []) {
         ended.push(this.consumers.pushFor(EVENTS_GROUP, { topic: EVENTS_TOPIC, partition: record.partition }, task));
+        if (++account.begun % TURN === 0) await this.pace.runTurn(account.id, TURN * TASK_UNITS);
         await this.capacity(account.id);
       }
       void Promise.all(ended).then((done) => {

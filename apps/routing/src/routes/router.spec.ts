@@ -104,7 +104,7 @@ beforeEach(() => {
   const log = createLog('test', 'silent');
   const tasks = new EventTasks(log, publisher, dispatcher as unknown as Dispatcher, stats);
   const postponed = {
-    decider: () => (event: EmittedEvent) => isPostponed(event),
+    decider: () => ({ isPostponed: (event: EmittedEvent) => isPostponed(event), begin: () => {} }),
     add: async (events: Postponed[]) => {
       if (databaseIsAway) throw new Error('the database is down');
       added.push(...events.map(({ event }) => event.json.toString()));

@@ -70,7 +70,7 @@ export class Router {
     const matches = await this.matching.match(events);
     const introduce = this.introduction(matches.flatMap((match, index) => (match ? [] : [events[index] as EmittedEvent])));
     const emitters = this.emittersOf(reads.filter((read) => read?.kind === 'malformed'));
-    const isPostponed = this.postponed.decider();
+    const decider = this.postponed.decider();
     const steps: (() => Task[])[] = [];
     const postponed: Postponed[] = [];
     let [matched, size] = [0, 0];
@@ -79,7 +79,7 @@ export class Router {
       if (read?.kind === 'event') {
         if (matched === matches.length) break;
         const match = matches[matched++];
-        const waits = match !== undefined && isPostponed(read, match);
+        const waits = match !== undefined && decider.isPostponed(read, match);
         size += (waits ? 1 : (match?.listeners.length ?? 1)) * (1 + read.json.length / PLANNED.bytes);
         if (size > PLANNED.size && steps.length > 0) break;
         if (waits) postponed.push({ ownerId: match.ownerId, event: read, record });
@@ -90,6 +90,7 @@ export class Router {
     }
     // if this fails, the records are planned again: none has begun yet
     if (postponed.length > 0) await this.postponed.add(postponed);
+    decider.begin();
     return steps.map((tasks) => tasks());
   }
 
