@@ -49,6 +49,25 @@ describe('a database that was restored', () => {
     expect(rewound).toHaveLength(1);
   });
 
+  it('is recognised again until the service has noted it', async () => {
+    positions = [move(10)];
+    const restores = await started();
+    let notes = 0;
+    restores.onRestored(async () => {
+      if (++notes === 1) throw new Error('not noted');
+    });
+    await db.database.query('TRUNCATE database_period');
+    await expect(restores.extendPeriod()).rejects.toThrow('not noted');
+    expect(rewound).toEqual([]);
+    await restores.extendPeriod();
+    await restores.extendPeriod();
+    expect([notes, rewound.length]).toEqual([2, 1]);
+    restores.onRestored(async () => {
+      throw new Error('not noted');
+    });
+    await expect(restores.positionFor(at, restores.databaseMs + 100_000)).rejects.toThrow('not noted');
+  });
+
   it('has the position that is valid instead of a commit that it does not know', async () => {
     positions = [move(10)];
     const before = await started();

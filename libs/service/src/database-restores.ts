@@ -42,7 +42,7 @@ export class DatabaseRestores implements Restores {
     async () => new Map((await this.positions()).map((each) => [keyOf(each), positionOf(each)])),
   );
   private timer: NodeJS.Timeout | undefined;
-  private readonly listeners: (() => unknown)[] = [];
+  private readonly listeners: (() => Promise<void>)[] = [];
   private extending: Promise<void> | undefined;
 
   constructor(
@@ -58,8 +58,11 @@ export class DatabaseRestores implements Restores {
     this.timer = setInterval(() => void this.extendPeriod().catch(() => {}), EVERY_MS).unref();
   }
 
-  /** Calls back whenever it is recognised that the database was restored, for what the service has to do beside reading again. */
-  onRestored(listener: () => unknown): void {
+  /**
+   * Calls back whenever it is recognised that the database was restored, for what the service has to do beside reading again. Until the listener's promise
+   * resolves, the restore would be recognised again after a crash.
+   */
+  onRestored(listener: () => Promise<void>): void {
     this.listeners.push(listener);
   }
 
@@ -71,7 +74,7 @@ export class DatabaseRestores implements Restores {
   async positionFor({ group, topic, partition }: GroupPartition, databaseMs: number): Promise<Position | undefined> {
     if (databaseMs === 0 || databaseMs === this.databaseMs || (await this.isKnown(databaseMs))) return undefined;
     const position = await this.storedPosition({ group, topic, partition });
-    this.report({ group, topic, partition, offset: position?.offset, committed_ms: databaseMs });
+    await this.report({ group, topic, partition, offset: position?.offset, committed_ms: databaseMs });
     // the backup is older than the group's first record
     return position ?? { offset: 0, clock: 0 };
   }
@@ -92,7 +95,7 @@ export class DatabaseRestores implements Restores {
     const positions = this.consumers.positions();
     if (this.databaseMs > 0 && (await this.tryExtend())) return this.store(positions);
     if (this.databaseMs > 0) {
-      this.report({ expected_ms: this.databaseMs });
+      await this.report({ expected_ms: this.databaseMs });
       this.consumers.rewind(await this.positions());
       this.period = randomUUID();
       this.stored = '';
@@ -139,10 +142,10 @@ export class DatabaseRestores implements Restores {
     return (result?.rows.length ?? 1) > 0;
   }
 
-  private report(fields: object): void {
+  private async report(fields: object): Promise<void> {
     restored.inc();
     this.log.error(fields, 'database.restored');
-    for (const listener of this.listeners) listener();
+    await Promise.all(this.listeners.map((listener) => listener()));
   }
 
   private async positions(): Promise<GroupPosition[]> {
