@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { EmitterId, EmitterState } from '#contracts';
+import { type EmitterId, type EmitterState, findEmitters, Unavailable } from '#contracts';
 import { schemaOf, type Transaction } from '#database';
 import type { Messages } from '#messaging';
-import { type FreshDatabase, freshDatabase } from '#testing';
+import { FakeMessages, type FreshDatabase, freshDatabase } from '#testing';
 import { type EmitterChange, EmitterChangeHandler, EmitterDirectory, emittersSchema } from './directory.js';
 
 let db: FreshDatabase;
 let directory: EmitterDirectory;
+let messages: FakeMessages;
+/** The states that the catalog has. */
+let catalog: EmitterState[];
 /** The changes that the app has handled, and whether the emitter was new. */
 let handled: [id: EmitterId, version: number, first: boolean][];
 let fails: (id: EmitterId) => Error | undefined;
@@ -29,7 +32,9 @@ beforeEach(async () => {
   await db.database.query('TRUNCATE emitter');
   handled = [];
   fails = () => undefined;
-  directory = new EmitterDirectory(db.database, {} as Messages, new Handler());
+  catalog = [];
+  messages = new FakeMessages().replyTo(findEmitters, ({ ids }) => catalog.filter(({ emitter_id }) => ids.includes(emitter_id)));
+  directory = new EmitterDirectory(db.database, messages as unknown as Messages, new Handler());
 });
 
 const state = (emitter_id: EmitterId, version = 1): EmitterState => ({
@@ -91,6 +96,53 @@ describe('the directory of emitters', () => {
       ['dc_1', 1],
       ['dc_3', 1],
     ]);
+  });
+
+  describe('of a state in the topic', () => {
+    const [deleted, off] = [{ active: false, deleted: true }, { active: false }];
+    beforeEach(async () => {
+      await directory.learn(state('dc_1', 3));
+      handled = [];
+    });
+
+    it.each([
+      ['a deletion', deleted],
+      ['a deactivation', off],
+    ])('does not apply %s that a restore of the catalog has undone', async (_, end) => {
+      catalog = [state('dc_1', 3)];
+      expect(await directory.learnFromTopic({ ...state('dc_1', 7), ...end })).toBe(false);
+      // the catalog has published its state again
+      catalog = [state('dc_1', 8)];
+      expect(await directory.learnFromTopic({ ...state('dc_1', 7), ...end })).toBe(true);
+      expect([handled, await stored()]).toEqual([[['dc_1', 8, false]], [['dc_1', 8]]]);
+    });
+
+    it('applies a deletion if the catalog does not have the emitter, or has created it again', async () => {
+      expect(await directory.learnFromTopic({ ...state('dc_1', 4), ...deleted })).toBe(true);
+      await directory.learn(state('dc_1', 5));
+      catalog = [{ ...state('dc_1', 7), created_at_ms: 6 }];
+      expect(await directory.learnFromTopic({ ...state('dc_1', 6), ...deleted })).toBe(true);
+      expect(handled.map(([, version]) => version)).toEqual([4, 5, 6]);
+    });
+
+    it('applies a deactivation of the catalog', async () => {
+      catalog = [{ ...state('dc_1', 4), ...off }];
+      expect(await directory.learnFromTopic({ ...state('dc_1', 4), ...off })).toBe(true);
+    });
+
+    it('asks the catalog only about what ends', async () => {
+      for (const each of [state('dc_1', 4), { ...state('dc_1', 2), ...deleted }, { ...state('dc_2', 1), ...deleted }])
+        await directory.learnFromTopic(each);
+      expect(messages.requests).toEqual([]);
+    });
+
+    it('waits while the catalog is down', async () => {
+      messages.replyTo(findEmitters, () => {
+        throw new Unavailable('down');
+      });
+      await expect(directory.learnFromTopic({ ...state('dc_1', 4), ...deleted })).rejects.toThrow('down');
+      expect(await stored()).toEqual([['dc_1', 3]]);
+    });
   });
 
   it('knows when an emitter was last activated and deactivated', async () => {

@@ -115,7 +115,7 @@ export class EmitterDirectory {
     const found = await this.known(wanted);
     const missing = wanted.filter((id) => !found.has(id) && !this.unknown.has(id));
     if (missing.length === 0) return found;
-    const states = await this.messages.request(findEmitters, { ids: missing }, { key: missing[0] ?? '', timeoutMs: ASK_TIMEOUT_MS });
+    const states = await this.ask(missing);
     await Promise.all(states.map((state) => this.learn(state)));
     const existing = new Set(states.map((state) => state.emitter_id as string));
     for (const id of missing) if (!existing.has(id)) this.unknown.set(id, true);
@@ -143,6 +143,22 @@ export class EmitterDirectory {
     } finally {
       this.storing.delete(emitter_id);
     }
+  }
+
+  /**
+   * As `learn`, but the end of an emitter counts only if the catalog agrees. After a restore of the databases, the topic still has the deletions and
+   * deactivations that were undone by it, and the service reads them again: it would delete what belongs to emitters that the catalog has.
+   */
+  async learnFromTopic(state: EmitterState): Promise<boolean> {
+    const known = state.active ? undefined : await this.look(state.emitter_id);
+    const isEnd = known && !known.deleted && known.version < state.version && (state.deleted || known.active);
+    const [current] = isEnd ? await this.ask([state.emitter_id]) : [];
+    // an emitter that was deleted and created again is another one
+    return this.learn(current && current.created_at_ms <= state.created_at_ms ? current : state);
+  }
+
+  private ask(ids: string[]): Promise<EmitterState[]> {
+    return this.messages.request(findEmitters, { ids }, { key: ids[0] ?? '', timeoutMs: ASK_TIMEOUT_MS });
   }
 
   private async storeNewer(state: EmitterState): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { Controller, type DynamicModule, Module, type Provider } from '@nestjs/common';
-import { Payload } from '@nestjs/microservices';
+import { Ctx, Payload } from '@nestjs/microservices';
 import { emitterChanged, EmitterState } from '#contracts';
-import { Consumes, ignored, type Outcome } from '#messaging';
+import { Consumes, ignored, LogRecord, type Outcome } from '#messaging';
 import { EmitterChangeHandler, EmitterDirectory } from './directory.js';
 
 @Controller()
@@ -9,8 +9,11 @@ class EmitterFactsController {
   constructor(private readonly directory: EmitterDirectory) {}
 
   @Consumes(emitterChanged)
-  async changed(@Payload() state: EmitterState): Promise<Outcome | void> {
-    if (!(await this.directory.learn(state))) return ignored('a state as new is known');
+  async changed(@Payload() state: EmitterState, @Ctx() { topic }: LogRecord): Promise<Outcome | void> {
+    // the catalog announces what it has just stored
+    const isAnnounced = topic !== emitterChanged.topic;
+    if (!(await (isAnnounced ? this.directory.learn(state) : this.directory.learnFromTopic(state))))
+      return ignored('a state as new is known');
   }
 }
 
