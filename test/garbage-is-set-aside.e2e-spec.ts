@@ -3,7 +3,15 @@ import type kafkajs from 'kafkajs';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
-import { deadLetterTopic, EVENTS_TOPIC, repliesTopic, type Service, SERVICES, topicAccess } from '../libs/contracts/src/index.js';
+import {
+  deadLetterTopic,
+  emitterChanged,
+  EVENTS_TOPIC,
+  repliesTopic,
+  type Service,
+  SERVICES,
+  topicAccess,
+} from '../libs/contracts/src/index.js';
 // dead letters are compressed with zstd, for which kafkajs has no codec
 import '../libs/messaging/src/kafka.js';
 import { node24 } from '../scripts/setup/node24.mjs';
@@ -29,10 +37,13 @@ const GARBAGE: [string, Buffer | null][] = [
 const NO_EVENTS = ['no JSON', 'bytes', 'NUL', 'nothing', '1 MiB', '10 000 levels'];
 /**
  * A process reads the replies to all processes of its service and takes only its own. The gateway reads events for live streams while
- * clients are connected; the services that process events copy malformed ones to the dead-letter topic.
+ * clients are connected; the services that process events copy malformed ones to the dead-letter topic. The catalog reads its facts about emitters only after
+ * a restore of its database.
  */
 const isExempt = (service: Service, topic: string): boolean =>
-  topic === repliesTopic(service) || (service === 'gateway' && topic === EVENTS_TOPIC);
+  topic === repliesTopic(service) ||
+  (service === 'gateway' && topic === EVENTS_TOPIC) ||
+  (service === 'catalog' && topic === emitterChanged.topic);
 
 // not in an instance that others use
 const { describe } = needing('control');

@@ -101,3 +101,57 @@ needing('processes', 'databases', 'control').it(
   },
   120_000,
 );
+
+needing('processes', 'databases', 'control', 'receiver').it(
+  'returns to the sources of the backup when all databases are restored',
+  async () => {
+    const apps = ['gateway', 'catalog', 'routing', 'runtime', 'event-store'] as const;
+    const all = (work: (app: (typeof apps)[number]) => Promise<void>) => Promise.all(apps.map(work));
+    const database = (app: string) => app.replace('-', '_');
+    const code = `export default {
+      name: 'counts', props: { http: '$.interface.http', db: '$.service.db' },
+      run() { const n = (this.db.get('n') ?? 0) + 1; this.db.set('n', n); this.$emit({ source: this.http.endpoint, n }); },
+    }`;
+    const create = async () => {
+      const { id, configured_props } = await api.source(code);
+      const url = configured_props.http.endpoint_url as string;
+      return { id: id as string, call: async () => (await fetch(url, { method: 'POST', body: '{}' })).status };
+    };
+    const [deleted, off] = [await create(), await create()];
+    const webhook = await api.webhook(receiver.url);
+    for (const { id } of [deleted, off]) await api.subscribe(id, webhook);
+    const arrived = (from = 0) => receiver.received.slice(from).map(({ headers, body }) => [headers['ce-source'], body.n as number]);
+    for (const { call } of [deleted, off]) expect(await call()).toBe(200);
+    await eventually(() => expect(arrived()).toEqual(expect.arrayContaining([deleted, off].map(({ id }) => [id, 1]))));
+
+    await all((app) => system.apps.stop(app));
+    for (const app of apps)
+      await onServer(
+        `DROP DATABASE IF EXISTS ${database(app)}_backup`,
+        `CREATE DATABASE ${database(app)}_backup TEMPLATE ${database(app)}`,
+      );
+    await all((app) => system.apps.start(app));
+    expect((await api.delete(`/sources/${deleted.id}`)).status).toBe(204);
+    await api.put(`/sources/${off.id}`, { component_code: code, active: false });
+    const orphan = await create();
+    expect([await deleted.call(), await off.call(), await orphan.call()]).toEqual([404, 404, 200]);
+
+    await all((app) => system.apps.stop(app));
+    for (const app of apps)
+      await onServer(`DROP DATABASE ${database(app)} WITH (FORCE)`, `ALTER DATABASE ${database(app)}_backup RENAME TO ${database(app)}`);
+    const before = receiver.received.length;
+    await all((app) => system.apps.start(app));
+    const reconciled = async () => (await system.apps.logs('catalog')).filter((line) => line.includes('"emitters.reconciled"'));
+    await eventually(async () => expect(await reconciled()).not.toHaveLength(0), { withinMs: 30_000 });
+    await eventually(async () => expect(await orphan.call()).toBe(404), { withinMs: 30_000 });
+    expect((await api.get(`/sources/${orphan.id}`)).status).toBe(404);
+    // with its state, its subscription and its events
+    for (const { id, call } of [deleted, off]) {
+      await eventually(async () => expect(await call()).toBe(200), { withinMs: 30_000 });
+      await eventually(() => expect(arrived(before)).toContainEqual([id, 2]));
+      const { body } = await api.get(`/sources/${id}/event_summaries?expand=event`);
+      expect((body.data as { event: { n: number } }[]).map(({ event }) => event.n)).toContain(1);
+    }
+  },
+  180_000,
+);

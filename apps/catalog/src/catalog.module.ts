@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { DatabaseModule } from '#database';
+import { LogReader } from '#messaging';
 import { OutboxRelay } from '#outbox';
 import { ProtectedBrokersModule } from '#service';
 import { AccountsController } from './accounts/accounts.controller.js';
@@ -16,11 +17,12 @@ import { ConnectionsRepository } from './connections/connections.repository.js';
 import { ConnectionsService } from './connections/connections.service.js';
 import { schema } from './database/schema.js';
 import { EmittersController } from './emitters/emitters.controller.js';
+import { Reconciliation } from './emitters/reconciliation.js';
+import { RestoreRow, RestoresRepository } from './emitters/restores.repository.js';
 import { OwnComponents, RegistryService } from './registry/registry.service.js';
 import { RegistryController } from './registry/registry.controller.js';
 import { RegistryRepository } from './registry/registry.repository.js';
 import { SourceRow } from './sources/source.entity.js';
-import { RestoredSources } from './sources/restored-sources.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SourcesRepository } from './sources/sources.repository.js';
 import { SourcesService } from './sources/sources.service.js';
@@ -32,7 +34,7 @@ import { WorkflowsController } from './workflows/workflows.controller.js';
   imports: [
     ProtectedBrokersModule,
     DatabaseModule.forApp(schema),
-    TypeOrmModule.forFeature([Code, ComponentRow, ConnectionRow, SourceRow, WorkflowRow]),
+    TypeOrmModule.forFeature([Code, ComponentRow, ConnectionRow, RestoreRow, SourceRow, WorkflowRow]),
   ],
   controllers: [
     AccountsController,
@@ -55,7 +57,9 @@ import { WorkflowsController } from './workflows/workflows.controller.js';
     RegistryService,
     OwnComponents,
     SourcesRepository,
-    RestoredSources,
+    LogReader,
+    Reconciliation,
+    RestoresRepository,
     SourcesService,
     WorkflowsRepository,
     OutboxRelay,

@@ -94,7 +94,11 @@ const conversations: Record<Service, Conversation> = {
     reads: [EVENTS_TOPIC, runFinished.topic, errorRaised.topic, emitterChanged.topic],
     writes: [EVENTS_TOPIC, executeRun.topic],
   },
-  catalog: { requests: ['gateway', 'runtime', 'routing', 'event-store'], reads: [WORKFLOWS_TOPIC], writes: [emitterChanged.topic] },
+  catalog: {
+    requests: ['gateway', 'runtime', 'routing', 'event-store'],
+    reads: [WORKFLOWS_TOPIC, emitterChanged.topic],
+    writes: [emitterChanged.topic],
+  },
   routing: {
     requests: ['catalog', 'event-store'],
     reads: [EVENTS_TOPIC, emitterChanged.topic],

@@ -13,7 +13,7 @@ export { type FetchedBatch, Fenced, LogIntake, type LogIntakeOptions } from './l
 export { LogReader, type LogRange, type LogRanges } from './log-reader.js';
 export { LogRecord } from './log-record.js';
 export { currentLateHandler, LATE_MS, Messages, recordOf, withLateReplies } from './messages.js';
-export { fieldsOf, PayloadPipe } from './payload.js';
+export { fieldsOf, payloadOf, PayloadPipe } from './payload.js';
 export { type OutgoingRecord, Publisher, SEND_WITHIN_MS, shares, sizeOf } from './publisher.js';
 export type { GroupPosition, Restores } from './restores.js';
 export { checkTopics, createTopics, type TopicReport, type TopicSettings, wrongTopics } from './topics.js';

@@ -3,6 +3,7 @@ import { schemaOf } from '#database';
 import { outboxSchema } from '#outbox';
 import { Code, ComponentRow, StoredCode } from '../components/component.entity.js';
 import { ConnectionRow } from '../sources/connection.entity.js';
+import { RestoreRow } from '../emitters/restores.repository.js';
 import { SourceRow } from '../sources/source.entity.js';
 import { WorkflowRow } from '../workflows/workflows.repository.js';
 import { CreateCatalog1795305600002 } from './migrations/0001-create-catalog.js';
@@ -10,9 +11,10 @@ import { BundlesOfPackages1795305600012 } from './migrations/0002-bundles-of-pac
 import { CountStoredCode1795910400003 } from './migrations/0003-count-stored-code.js';
 import { VersionsGrowWithTime1795996800004 } from './migrations/0004-versions-grow-with-time.js';
 import { SuspendAccounts1796947200002 } from './migrations/0005-suspend-accounts.js';
+import { NoteRestores1796947200006 } from './migrations/0006-note-restores.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
-  entities: [Code, ComponentRow, StoredCode, ConnectionRow, SourceRow, WorkflowRow],
+  entities: [Code, ComponentRow, StoredCode, ConnectionRow, RestoreRow, SourceRow, WorkflowRow],
   sealed: [
     { table: 'connection', key: ['id'], column: 'credentials', context: connectionContext },
     { table: 'source', key: ['id'], column: 'configured_props', json: true, context: propsContext },
@@ -23,5 +25,6 @@ export const schema = schemaOf('catalog', outboxSchema, {
     CountStoredCode1795910400003,
     VersionsGrowWithTime1795996800004,
     SuspendAccounts1796947200002,
+    NoteRestores1796947200006,
   ],
 });

@@ -11,3 +11,8 @@ export const VERSION: ColumnOptions & { type: 'bigint' } = { type: 'bigint', def
 
 /** For `UPDATE`, also with `ON CONFLICT`, of an emitter's row under the given name. */
 export const nextVersion = (table: string) => `greatest(${table}.version + 1, ${NOW_MS})`;
+
+/** `UPDATE` that makes rows newer than the versions $2 of the emitters $1, if they are older. */
+export const overrule = (table: string) =>
+  `UPDATE ${table} SET version = known.version + 1 FROM unnest($1::text[], $2::bigint[]) AS known (id, version)
+   WHERE ${table}.id = known.id AND ${table}.version < known.version`;

@@ -121,6 +121,37 @@ describe('the sources', () => {
     expect(JSON.stringify((await facts()).at(-1))).not.toContain('planted');
   });
 
+  it('are published again over newer states that the database has lost, and as deleted if they do not exist', async () => {
+    const [changed, same] = [await create({ slug: 'a' }), await create({ slug: 'b' })];
+    const states = await sources.states([changed.id, same.id]);
+    const state = (id: SourceId) => states.find(({ emitter_id }) => emitter_id === id)!;
+    const later = (more: Partial<EmitterState>) => ({ ...state(changed.id), ...more });
+    await db.database.query('TRUNCATE outbox');
+    const [orphan, deleted] = [newId('source'), newId('source')];
+    const version = changed.version + 1_000_000;
+    const known = [
+      later({ active: false, version }),
+      state(same.id),
+      later({ emitter_id: orphan, version }),
+      later({ emitter_id: deleted, version, deleted: true }),
+    ];
+    expect(await sources.overrule(known)).toEqual({ published: 2, deleted: 1 });
+    expect(await facts()).toMatchObject([
+      { key: changed.id, active: true, deleted: false, version: version + 1 },
+      { key: orphan, active: false, deleted: true, version: version + 1 },
+    ]);
+    expect(await sources.versions([changed.id, same.id, orphan])).toEqual(
+      new Map([
+        [changed.id, version + 1],
+        [same.id, same.version],
+      ]),
+    );
+    // the topic has the published states now
+    expect(await sources.overrule(known.filter(({ emitter_id }) => emitter_id !== orphan))).toEqual({ published: 0, deleted: 0 });
+    // a later change is newer still
+    expect((await sources.update(owner, changed.id, () => change({ slug: 'a' })))?.version).toBeGreaterThan(version + 1);
+  });
+
   it('do not exist for another account', async () => {
     const { id } = await create();
     const otherAccount = newId('user');

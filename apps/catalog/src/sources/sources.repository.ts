@@ -15,7 +15,7 @@ import { Database, type KeysetPage, readKeysetPage, type Session, type Transacti
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import type { Code } from '../components/component.entity.js';
-import { nextVersion } from '../database/version.js';
+import { nextVersion, overrule } from '../database/version.js';
 import { ConnectionRow } from './connection.entity.js';
 import type { UsedCredentials } from './source-connections.js';
 import { freeSlug, type SourceChange, SourceRow, sourceState } from './source.entity.js';
@@ -195,6 +195,32 @@ export class SourcesRepository {
     }
   }
 
+  /** The versions of the existing sources among these ids, by id. */
+  versions(ids: string[]): Promise<Map<string, number>> {
+    return versionsOf(this.sources, ids);
+  }
+
+  /**
+   * Publishes the stored states of sources of which other services know these newer ones: as deleted, if a source does not exist. Returns how many it has
+   * published, and how many of them as deleted.
+   */
+  async overrule(states: EmitterState[]): Promise<{ published: number; deleted: number }> {
+    return this.database.transaction(async (transaction) => {
+      const ids = states.map(({ emitter_id }) => emitter_id);
+      const { rows } = await transaction.query<{ id: SourceId; owner_id: UserId }>(`${overrule('source')} RETURNING source.id, owner_id`, [
+        ids,
+        states.map(({ version }) => version),
+      ]);
+      for (const { id, owner_id } of rows) await this.publish(transaction, sourceState(await this.reread(transaction, owner_id, id)));
+      const existing = await versionsOf(transaction.rows(SourceRow), ids);
+      const missing = states.filter(({ emitter_id, deleted }) => !deleted && !existing.has(emitter_id));
+      // the next version, not the time: a source that is created again under this id meanwhile is newer
+      for (const { suspended: _, ...state } of missing)
+        await this.publish(transaction, { ...state, active: false, deleted: true, version: state.version + 1 });
+      return { published: rows.length + missing.length, deleted: missing.length };
+    });
+  }
+
   /** The states of the existing sources among these ids, of any account. Only for other services: users must not see them. */
   async states(ids: string[]): Promise<EmitterState[]> {
     const found = withComponent(this.sources.createQueryBuilder('source')).where('source.id = ANY(:ids)', { ids });
@@ -344,3 +370,8 @@ const externalIdTaken = (): SluiceError => new SluiceError('conflict', 'another 
 
 const withComponent = (query: SelectQueryBuilder<SourceRow>): SelectQueryBuilder<SourceRow> =>
   query.innerJoinAndSelect('source.component', 'component');
+
+async function versionsOf(sources: Repository<SourceRow>, ids: string[]): Promise<Map<string, number>> {
+  const rows = await sources.find({ select: { id: true, version: true }, where: { id: In(ids) } });
+  return new Map(rows.map(({ id, version }) => [id, version]));
+}

@@ -55,3 +55,20 @@ it('the workflows of an account are suspended, resumed and removed together', as
   expect([(await workflows.removeAll(owner)).length, (await workflows.removeAll(owner)).length]).toEqual([2, 0]);
   expect(await states()).toEqual([isOn]);
 });
+
+it('workflows are published again over newer states that the database has lost, also if they are removed', async () => {
+  const workflows = new WorkflowsRepository(db.database, db.database.rows(WorkflowRow));
+  const [on, removed, unknown, owner] = [newId('workflow'), newId('workflow'), newId('workflow'), newId('user')];
+  for (const id of [on, removed]) await workflows.put(id, owner, 'Mail', true);
+  const known = (await workflows.states([on, removed])).map((state) => ({ ...state, version: state.version + 1_000_000 }));
+  await workflows.remove(removed);
+  await db.database.query('TRUNCATE outbox');
+  expect(await workflows.overrule([...known, { ...known[0]!, emitter_id: unknown }])).toBe(2);
+  const facts = await db.database.rows(OutboxRecord).find();
+  const states = facts.map(({ key, value }) => ({ key, ...(JSON.parse(String(value)) as { deleted: boolean; version: number }) }));
+  const newer = known.map(({ emitter_id, version }) => ({ key: emitter_id, version: version + 1, deleted: emitter_id === removed }));
+  expect(states).toHaveLength(2);
+  expect(states).toEqual(expect.arrayContaining(newer.map((each) => expect.objectContaining(each))));
+  expect(await workflows.versions([on, removed, unknown])).toEqual(new Map(newer.map(({ key, version }) => [key, version])));
+  expect(await workflows.overrule(known)).toBe(0);
+});

@@ -5,7 +5,7 @@ import { emitterChanged, type EmitterState, type UserId, type WorkflowId } from 
 import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
-import { nextVersion, VERSION } from '../database/version.js';
+import { nextVersion, overrule, VERSION } from '../database/version.js';
 import { activity } from '../sources/source.entity.js';
 
 @Entity('workflow')
@@ -109,10 +109,25 @@ export class WorkflowsRepository {
 
   private change(update: string, values: unknown[]): Promise<EmitterState[]> {
     return this.database.transaction(async (transaction) => {
-      const { rows } = await transaction.query<WorkflowRow>(`${update} RETURNING *`, values);
+      const { rows } = await transaction.query<WorkflowRow>(`${update} RETURNING workflow.*`, values);
       await this.publish(transaction, rows);
       return rows.map(workflowState);
     });
+  }
+
+  /** The versions of those of these ids that are or were workflows, by id. */
+  async versions(ids: string[]): Promise<Map<string, number>> {
+    const rows = await this.workflows.find({ select: { id: true, version: true }, where: { id: In(ids) } });
+    return new Map(rows.map(({ id, version }) => [id, version]));
+  }
+
+  /** Publishes the stored states of workflows of which other services know these newer ones. Returns how many. */
+  async overrule(states: EmitterState[]): Promise<number> {
+    const changed = await this.change(overrule('workflow'), [
+      states.map(({ emitter_id }) => emitter_id),
+      states.map(({ version }) => version),
+    ]);
+    return changed.length;
   }
 
   /** The states of the existing workflows among these ids, of any account. Only for other services: users must not see them. */
