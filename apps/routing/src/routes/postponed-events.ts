@@ -72,6 +72,8 @@ interface Account {
   begun: number;
   /** Continues with its events. */
   work: Promise<void> | undefined;
+  /** Events were added meanwhile, perhaps too late to be seen. */
+  again: boolean;
 }
 
 /**
@@ -173,13 +175,22 @@ export class PostponedEvents implements BeforeApplicationShutdown {
   }
 
   private start(id: UserId): void {
-    const account = this.accounts.get(id) ?? { id, inProgress: new Map<number, number>(), bytes: 0, begun: 0, work: undefined };
+    const account = this.accounts.get(id) ?? {
+      id,
+      inProgress: new Map<number, number>(),
+      bytes: 0,
+      begun: 0,
+      work: undefined,
+      again: false,
+    };
     this.accounts.set(id, account);
+    account.again = account.work !== undefined;
     account.work ??= this.work(account)
       .catch((error: Error) => this.log.warn({ account_id: id, err: error }, 'postponed-events.not-read'))
       .finally(() => {
         account.work = undefined;
-        this.forget(account);
+        if (account.again && !this.isStopping) this.start(id);
+        else this.forget(account);
       });
   }
 
