@@ -47,17 +47,20 @@ export class EventListenersController {
     if (!event) throw new NotFound('event', event_id);
     // what this process has delivered a moment ago
     await this.log.flush();
+    const postponed = await this.repository.isPostponed(place);
     const [deliveries, subscribers, replays] = await Promise.all([
       this.repository.deliveries(owner_id, emitter_id, place),
       this.repository.subscribers(owner_id, emitter_id, event.stream),
       this.repository.replays(owner_id, emitter_id),
     ]);
-    return listenersOf(event, { deliveries, subscribers, replays }, Date.now());
+    return listenersOf(event, { postponed, deliveries, subscribers, replays }, Date.now());
   }
 }
 
 /** The traces that an event has left in routing. */
 export interface Traces {
+  /** It waits for capacity: its present listeners will get it. */
+  postponed: boolean;
   deliveries: StoredDelivery[];
   subscribers: Subscriber[];
   /** Newest first. */
@@ -68,7 +71,7 @@ export interface Traces {
  * Where the event went: first what happened (deliveries, replays), then what follows from the subscriptions of that time, as far as they are known.
  * A delivery that is stored as succeeded and as parked is parked again.
  */
-export function listenersOf(event: EmittedEvent, { deliveries, subscribers, replays }: Traces, now: number): EventListeners {
+export function listenersOf(event: EmittedEvent, { postponed, deliveries, subscribers, replays }: Traces, now: number): EventListeners {
   const { place } = event;
   const listeners = new Map<ListenerId, EventListener>();
   const add = (id: ListenerId, status: EventListener['status'], more: Partial<EventListener> = {}) =>
@@ -82,7 +85,8 @@ export function listenersOf(event: EmittedEvent, { deliveries, subscribers, repl
     else if (isBehind(replay, event)) add(listener_id, 'succeeded');
   }
   for (const subscriber of subscribers) {
-    const status = listeners.has(subscriber.listener_id) ? undefined : supposedStatus(subscriber, place.ms, now - place.ms);
+    if (listeners.has(subscriber.listener_id)) continue;
+    const status = postponed ? expectedStatus(subscriber) : supposedStatus(subscriber, place.ms, now - place.ms);
     if (status) add(subscriber.listener_id, status);
   }
   return { listeners: [...listeners.values()], runs: { run_key: runKeyOf(event), replayed } };
@@ -101,6 +105,8 @@ function isBehind({ offsets }: EmitterReplay, { place }: EmittedEvent): boolean 
   const { partition, offset } = logPlaceOf(place);
   return (offsets[partition] ?? 0) > offset;
 }
+
+const expectedStatus = ({ active }: Subscriber): EventListener['status'] | undefined => (active ? 'pending' : undefined);
 
 /** The status at a listener of which nothing is stored. Undefined: it did not get the event, or that is not known any more. */
 function supposedStatus(subscriber: Subscriber, at: number, age: number): EventListener['status'] | undefined {

@@ -34,6 +34,14 @@ it('finds the listeners of a stream with their oldest subscription, and when the
   ]);
 });
 
+it('finds whether an event is postponed', async () => {
+  await routing.database.query(
+    "INSERT INTO postponed_event (ms, seq, owner_id, emitter_id, stream, headers, value) VALUES (7, 8, $1, 'dc_1', '', '{}', '')",
+    [owner],
+  );
+  expect(await Promise.all([7, 8].map((ms) => repository.isPostponed({ ms, seq: 8 })))).toEqual([true, false]);
+});
+
 describe('the replays of an emitter', () => {
   it('are those to sources and workflows that exist, newest first', async () => {
     const replays = new ReplaysRepository(routing.database, routing.database.rows(ReplayRow));

@@ -61,6 +61,16 @@ export class EventListenersRepository {
     return [...succeeded, ...parked.rows];
   }
 
+  /** Whether the event waits for capacity: then its listeners are those that it will have. */
+  async isPostponed({ ms, seq }: EventPlace): Promise<boolean> {
+    const { rows } = await this.database.query<{ waits: boolean }>({
+      name: 'event-postponed',
+      text: 'SELECT EXISTS (SELECT FROM postponed_event WHERE ms = $1 AND seq = $2) AS waits',
+      values: [ms, seq],
+    });
+    return rows[0]?.waits ?? false;
+  }
+
   async subscribers(ownerId: UserId, emitterId: EmitterId, stream: Stream): Promise<Subscriber[]> {
     const { rows } = await this.database.query<Subscriber>({
       name: 'event-subscribers',

@@ -26,8 +26,20 @@ const replay = (change: Partial<EmitterReplay> = {}): EmitterReplay => ({
   ...change,
 });
 const at = (age: number, traces: Partial<Traces>) =>
-  listenersOf(event, { deliveries: [], subscribers: [], replays: [], ...traces }, AT + age);
+  listenersOf(event, { postponed: false, deliveries: [], subscribers: [], replays: [], ...traces }, AT + age);
 const statusOf = (age: number, listener: Subscriber) => at(age, { subscribers: [listener] }).listeners[0]?.status;
+
+it.each<[Kind, boolean]>([
+  ['source', true],
+  ['webhook', true],
+  ['workflow', true],
+  ['webhook', false],
+])('a %s will get an event that is postponed if it is active, whenever it has subscribed: %s', (kind, active) => {
+  const listener = subscriber(kind, { active, subscription_id: laterSubscription });
+  expect(at(30 * DAY, { postponed: true, subscribers: [listener] }).listeners.map(({ status }) => status)).toEqual(
+    active ? ['pending'] : [],
+  );
+});
 
 describe('a listener of which nothing is stored', () => {
   const never = undefined;
