@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import type { UserId, WebhookId } from '#contracts';
 import { ReceiverStates, type Waiting } from './receiver-states.js';
 
@@ -50,4 +50,26 @@ describe('an account that has most of the waiting deliveries', () => {
   it('has no receivers while nothing waits', () => {
     expect(statesOf([{ ...many, waiting: 0 }]).ofGreedyAccount()).toEqual([]);
   });
+});
+
+it('another account is active for half a minute after its last delivery', () => {
+  jest.useFakeTimers({ now: 0 });
+  try {
+    const states = new ReceiverStates();
+    const hasOthers = () => (['u_1', 'u_2'] as const).map((account) => states.hasOthersThan(account));
+    expect(hasOthers()).toEqual([false, false]);
+    states.see('wh_1', 'u_1');
+    expect(hasOthers()).toEqual([false, true]);
+    jest.advanceTimersByTime(20_000);
+    states.see('wh_2', 'u_2');
+    expect(hasOthers()).toEqual([true, true]);
+    jest.advanceTimersByTime(10_001);
+    expect(hasOthers()).toEqual([true, false]);
+    jest.advanceTimersByTime(20_000);
+    expect(hasOthers()).toEqual([false, false]);
+    states.see('wh_1', 'u_1');
+    expect(hasOthers()).toEqual([false, true]);
+  } finally {
+    jest.useRealTimers();
+  }
 });

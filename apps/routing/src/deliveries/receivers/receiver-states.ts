@@ -149,7 +149,11 @@ export class ReceiverStates {
   /** Whether an account other than this one had a delivery recently. */
   hasOthersThan(account: UserId): boolean {
     const recently = performance.now() - GREEDY.othersWithinMs;
-    for (const [ownerId, at] of this.lastDelivery) if (ownerId !== account && at >= recently) return true;
+    for (const [ownerId, at] of this.lastDelivery) {
+      // so that nobody looks at it again
+      if (at < recently) this.lastDelivery.delete(ownerId);
+      else if (ownerId !== account) return true;
+    }
     return false;
   }
 
