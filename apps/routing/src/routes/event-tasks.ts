@@ -17,6 +17,12 @@ const loops = counter(
   'Events that triggered nothing because they had passed through too many sources and workflows.',
 );
 
+/** The lane of an account's records to Kafka, and its tenant: not that of the deliveries, so that they do not wait for slow webhooks. */
+const laneOfTriggers = (account: UserId): string => `triggers ${account}`;
+
+/** The tenants of the tasks of an account. */
+export const tenantsOf = (account: UserId): string[] => [account, laneOfTriggers(account)];
+
 /** Makes the tasks of an event for its listeners. */
 @Injectable()
 export class EventTasks {
@@ -54,7 +60,8 @@ export class EventTasks {
   private triggersOf(ownerId: UserId): SendLane {
     let lane = this.triggers.get(ownerId);
     if (!lane) {
-      lane = new SendLane(this.publisher, { lane: `triggers ${ownerId}`, tenant: ownerId }, () => this.triggers.delete(ownerId));
+      const key = laneOfTriggers(ownerId);
+      lane = new SendLane(this.publisher, { lane: key, tenant: key }, () => this.triggers.delete(ownerId));
       this.triggers.set(ownerId, lane);
     }
     return lane;

@@ -31,10 +31,10 @@ describe('an event is postponed', () => {
   });
 
   it('if an earlier one of its emitter is, so that it does not overtake it, but not if one of another emitter is', () => {
-    const outstanding: Record<UserId, number> = { u_1: 900, u_2: 0 };
+    const outstanding: Record<string, number> = { u_1: 700, 'triggers u_1': 200, u_2: 0 };
     const consumers = {
       load: () => 900 / MAX_OUTSTANDING,
-      outstandingOf: (_: string, id: UserId) => outstanding[id],
+      outstandingOf: (_: string, tenant: string) => outstanding[tenant] ?? 0,
     } as unknown as Consumers;
     const receivers = { hasOthersThan: () => true } as unknown as ReceiverStates;
     const log = createLog('test', 'silent');

@@ -9,7 +9,7 @@ import { counter, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
 import { ReceiverStates } from '../deliveries/receivers/receiver-states.js';
 import { RoutingConfig } from '../routing.config.js';
-import { EventTasks } from './event-tasks.js';
+import { EventTasks, tenantsOf } from './event-tasks.js';
 import { EVENTS_GROUP, MAX_OUTSTANDING } from './events-group.js';
 import { type Match, MatchRepository } from './match.repository.js';
 import { type LogPosition, type Postponed, PostponedEventsRepository } from './postponed-events.repository.js';
@@ -117,7 +117,7 @@ export class PostponedEvents implements BeforeApplicationShutdown {
     const planned = new Map<UserId, number>();
     let all = this.consumers.load(EVENTS_GROUP) * MAX_OUTSTANDING;
     const isPostponed = ({ emitterId, place }: EmittedEvent, { ownerId, postponed, listeners }: Match): boolean => {
-      const account = planned.get(ownerId) ?? this.consumers.outstandingOf(EVENTS_GROUP, ownerId);
+      const account = planned.get(ownerId) ?? this.outstanding(ownerId);
       const waits =
         postponed ||
         emitters.has(emitterId) ||
@@ -248,8 +248,13 @@ export class PostponedEvents implements BeforeApplicationShutdown {
   }
 
   private async capacity(account: UserId): Promise<void> {
-    const isFull = () => this.consumers.outstandingOf(EVENTS_GROUP, account) >= SHARE.most || this.consumers.load(EVENTS_GROUP) > LOAD;
+    const isFull = () => this.outstanding(account) >= SHARE.most || this.consumers.load(EVENTS_GROUP) > LOAD;
     while (isFull() && !this.isStopping) await sleep(CAPACITY_LOOK_MS);
+  }
+
+  /** The number of unfinished tasks of an account. */
+  private outstanding(account: UserId): number {
+    return tenantsOf(account).reduce((sum, tenant) => sum + this.consumers.outstandingOf(EVENTS_GROUP, tenant), 0);
   }
 
   private end(account: Account, event: EventLogRecord): void {
