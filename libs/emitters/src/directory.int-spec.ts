@@ -136,7 +136,7 @@ describe('the directory of emitters', () => {
       expect(messages.requests).toEqual([]);
     });
 
-    it('waits while the catalog is down', async () => {
+    it('applies no deletion while the catalog, which must confirm it, is down', async () => {
       messages.replyTo(findEmitters, () => {
         throw new Unavailable('down');
       });

@@ -49,20 +49,15 @@ export class Consumers {
 
   /** Runs a task in turn with those of the group's records, and again until it does not throw. Throws Unavailable before the consumer starts. */
   push(group: string, task: Task): void {
-    const consumer = this.laned.get(group);
-    if (!consumer) throw new Unavailable('the service is starting');
-    consumer.push(task);
+    this.started(group).push(task);
   }
 
   /**
    * Runs a task of a partition as long as it belongs to this process, in turn with those of the group's records. Resolves to false if it has not been done
-   * here.
+   * here. Throws Unavailable before the consumer starts.
    */
   pushFor(group: string, { topic, partition }: { topic: string; partition: number }, task: Task): Promise<boolean> {
-    const consumer = this.laned.get(group);
-    if (consumer) return consumer.pushFor(topic, partition, task);
-    task.drop?.();
-    return Promise.resolve(false);
+    return this.started(group).pushFor(topic, partition, task);
   }
 
   /** The number of unfinished tasks of a tenant of the group. */
@@ -100,5 +95,11 @@ export class Consumers {
     const consumer = this.running.get(group);
     this.running.delete(group);
     await consumer?.stop();
+  }
+
+  private started(group: string): LaneConsumer {
+    const consumer = this.laned.get(group);
+    if (!consumer) throw new Unavailable('the service is starting');
+    return consumer;
   }
 }

@@ -223,7 +223,7 @@ export class LaneIntake {
 
   /** The offset of the next record. undefined: the partition is not ours, or its position is not known yet. */
   next(topic: string, partition: number): number | undefined {
-    return this.isAssigned ? this.partitions.get(partitionKey(topic, partition))?.continuity.next : undefined;
+    return this.positioned(topic, partition)?.continuity.next;
   }
 
   /**
@@ -231,10 +231,14 @@ export class LaneIntake {
    * is another one by now.
    */
   endsEarly(topic: string, partition: number, end: number, next: number): boolean {
-    const now = this.next(topic, partition);
-    if (now === undefined || end >= Math.min(next, now)) return false;
+    if (!this.positioned(topic, partition)?.continuity.endsEarly(end, next)) return false;
     this.replace(topic, partition);
     return true;
+  }
+
+  /** The partition, if it is ours and its position is known. */
+  private positioned(topic: string, partition: number): AssignedPartition | undefined {
+    return this.isAssigned ? this.partitions.get(partitionKey(topic, partition)) : undefined;
   }
 
   private replace(topic: string, partition: number): void {

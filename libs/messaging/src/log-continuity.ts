@@ -71,6 +71,11 @@ export class LogContinuity {
     this.timestamp = timestamp;
   }
 
+  /** Whether the log ends, at `end`, below the next record. `next`: that record when the end was requested; the position may be another one by now. */
+  endsEarly(end: number, next: number): boolean {
+    return end < Math.min(next, this.next);
+  }
+
   check({ messages, fetchedOffset, highWatermark }: Fetched): Continuation {
     const { next } = this;
     if (fetchedOffset > next || (fetchedOffset === next && !this.verified)) {

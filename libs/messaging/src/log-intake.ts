@@ -139,8 +139,7 @@ export class LogIntake {
   /** The partition ends at `end`, although its next record would have been `next`: it has another log. */
   endsEarly(partition: number, end: number, next: number): void {
     const assigned = this.partitions.get(partition);
-    // the position may be another one by now
-    if (assigned && end < Math.min(next, assigned.continuity.next)) this.replace(assigned, { fetched: end, end });
+    if (assigned?.continuity.endsEarly(end, next)) this.replace(assigned, { fetched: end, end });
   }
 
   private verifyFetch(assigned: AssignedPartition, fetched: FetchedBatch): boolean {

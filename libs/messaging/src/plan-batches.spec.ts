@@ -93,7 +93,7 @@ describe('PlanBatches', () => {
     expect(lanesOf(await many)).toEqual(['a/0/0']);
   });
 
-  it('plans nothing without capacity', async () => {
+  it('plans no record while there is no capacity for its tasks', async () => {
     let hasCapacity = true;
     const plans = new PlanBatches(
       (given) => {

@@ -1,4 +1,4 @@
-import type { ColumnOptions } from 'typeorm';
+import type { ColumnOptions, Repository } from 'typeorm';
 
 /** Like `NOW_MS` of the database library, but written as PostgreSQL shows it: the default is compared with that of the migrated schema. */
 const NOW_MS = "floor((date_part('epoch', clock_timestamp()) * (1000)))";
@@ -16,3 +16,12 @@ export const nextVersion = (table: string) => `greatest(${table}.version + 1, ${
 export const overrule = (table: string) =>
   `UPDATE ${table} SET version = known.version + 1 FROM unnest($1::text[], $2::bigint[]) AS known (id, version)
    WHERE ${table}.id = known.id AND ${table}.version < known.version`;
+
+/** The versions of the rows with these ids, by id. */
+export async function versionsOf<T extends { id: string; version: number }>(
+  table: Repository<T>,
+  ids: string[],
+): Promise<Map<string, number>> {
+  const rows = await table.createQueryBuilder('row').select(['row.id', 'row.version']).where('row.id = ANY(:ids)', { ids }).getMany();
+  return new Map(rows.map(({ id, version }) => [id, version]));
+}

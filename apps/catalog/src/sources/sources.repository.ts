@@ -15,7 +15,7 @@ import { Database, type KeysetPage, readKeysetPage, type Session, type Transacti
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import type { Code } from '../components/component.entity.js';
-import { nextVersion, overrule } from '../database/version.js';
+import { nextVersion, overrule, versionsOf } from '../database/version.js';
 import { ConnectionRow } from './connection.entity.js';
 import type { UsedCredentials } from './source-connections.js';
 import { freeSlug, type SourceChange, SourceRow, sourceState } from './source.entity.js';
@@ -370,8 +370,3 @@ const externalIdTaken = (): SluiceError => new SluiceError('conflict', 'another 
 
 const withComponent = (query: SelectQueryBuilder<SourceRow>): SelectQueryBuilder<SourceRow> =>
   query.innerJoinAndSelect('source.component', 'component');
-
-async function versionsOf(sources: Repository<SourceRow>, ids: string[]): Promise<Map<string, number>> {
-  const rows = await sources.find({ select: { id: true, version: true }, where: { id: In(ids) } });
-  return new Map(rows.map(({ id, version }) => [id, version]));
-}

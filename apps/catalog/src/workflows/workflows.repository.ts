@@ -5,7 +5,7 @@ import { emitterChanged, type EmitterState, type UserId, type WorkflowId } from 
 import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
-import { nextVersion, overrule, VERSION } from '../database/version.js';
+import { nextVersion, overrule, VERSION, versionsOf } from '../database/version.js';
 import { activity } from '../sources/source.entity.js';
 
 @Entity('workflow')
@@ -116,9 +116,8 @@ export class WorkflowsRepository {
   }
 
   /** The versions of those of these ids that are or were workflows, by id. */
-  async versions(ids: string[]): Promise<Map<string, number>> {
-    const rows = await this.workflows.find({ select: { id: true, version: true }, where: { id: In(ids) } });
-    return new Map(rows.map(({ id, version }) => [id, version]));
+  versions(ids: string[]): Promise<Map<string, number>> {
+    return versionsOf(this.workflows, ids);
   }
 
   /** Publishes the stored states of workflows of which other services know these newer ones. Returns how many. */

@@ -109,7 +109,7 @@ describe('a postponed event', () => {
     expect(await repository.has('u_2', [1], [])).toBe(false);
   });
 
-  it('is removed when it is done', async () => {
+  it('is removed from the database when its tasks have ended', async () => {
     const events = [1, 2, 3].map((offset) => postponed({ offset }));
     await repository.add(events);
     await repository.remove(events.slice(0, 2).map(({ event }) => event.place));

@@ -66,8 +66,6 @@ interface Account {
   id: UserId;
   /** The bytes of the events in progress, by `seq`. */
   inProgress: Map<number, number>;
-  /** Their sum. */
-  bytes: number;
   /** The number of tasks that have begun. */
   begun: number;
   /** Continues with its events. */
@@ -178,7 +176,6 @@ export class PostponedEvents implements BeforeApplicationShutdown {
     const account = this.accounts.get(id) ?? {
       id,
       inProgress: new Map<number, number>(),
-      bytes: 0,
       begun: 0,
       work: undefined,
       again: false,
@@ -204,7 +201,7 @@ export class PostponedEvents implements BeforeApplicationShutdown {
       const positions = this.consumers.positionsOf(EVENTS_GROUP).map((position) => (isUnread(position) ? beforeNow(position) : position));
       const partitions = positions.map(({ partition }) => partition);
       const except = [...account.inProgress.keys()];
-      const bytes = IN_PROGRESS_BYTES - account.bytes;
+      const bytes = [...account.inProgress.values()].reduce((left, each) => left - each, IN_PROGRESS_BYTES);
       const next = bytes > 0 ? await this.repository.next(account.id, positions, { except, limit: READ_AT_ONCE, bytes }) : [];
       if (next.length > 0) await this.begin(account, next);
       else if (await this.repository.has(account.id, partitions, except)) await sleep(LOOK_AGAIN_MS);
@@ -242,9 +239,7 @@ export class PostponedEvents implements BeforeApplicationShutdown {
   }
 
   private take(account: Account, record: EventLogRecord): void {
-    const bytes = record.value?.length ?? 0;
-    account.inProgress.set(eventPlace(record).seq, bytes);
-    account.bytes += bytes;
+    account.inProgress.set(eventPlace(record).seq, record.value?.length ?? 0);
   }
 
   private async capacity(account: UserId): Promise<void> {
@@ -281,9 +276,7 @@ export class PostponedEvents implements BeforeApplicationShutdown {
   }
 
   private leave(account: Account, record: EventLogRecord): void {
-    const { seq } = eventPlace(record);
-    account.bytes -= account.inProgress.get(seq) ?? 0;
-    account.inProgress.delete(seq);
+    account.inProgress.delete(eventPlace(record).seq);
     this.forget(account);
   }
 }
