@@ -93,10 +93,6 @@ async function start() {
     SLUICE_DATA_DIR: settings.dataDir,
     SLUICE_LOG_COMPONENTS: process.env.SLUICE_LOG_COMPONENTS || 'true',
   };
-  say('preparing databases and topics (a few seconds)');
-  await migrate(env);
-  await goOn();
-
   const health = healthPorts(settings);
   /** @param {import('./processes/apps.mjs').App} app */
   const envOf = (app) => ({ SLUICE_HEALTH_PORT: String(health.get(app) ?? 0) });
@@ -105,7 +101,9 @@ async function start() {
   const account = () => ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey });
   const keptKey = settings.apiKey ? null : readKeptKey(folder.apiKey);
   // While the apps start. If an earlier start has stored a key, an account most likely exists.
-  let [apiKey] = await Promise.all([keptKey ?? account(), started.apps.startAll()]);
+  const migrated = migrate(env);
+  // the services load meanwhile, and wait for it
+  let [apiKey] = await Promise.all([keptKey ?? migrated.then(account), started.apps.startAll(), migrated]);
   await goOn();
 
   if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();

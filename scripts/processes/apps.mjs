@@ -121,8 +121,6 @@ export function appEnvironment(env) {
   return {
     ...Object.fromEntries(own),
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
-    // Caches compiled code between starts, because the five apps load mostly the same libraries.
-    NODE_COMPILE_CACHE: inRoot('.cache', 'node'),
     // Ctrl-C should not take as long as the longest run.
     SLUICE_SHUTDOWN_TIMEOUT: process.env['SLUICE_SHUTDOWN_TIMEOUT'] || '8s',
     SLUICE_SHUTDOWN_DELAY: process.env['SLUICE_SHUTDOWN_DELAY'] || '0s',

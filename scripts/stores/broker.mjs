@@ -95,7 +95,7 @@ const pidFile = (dir) => join(dir, 'broker.pid');
 // A small heap, and only the first compiler: beside five apps on two cores, memory and a quick start
 // matter most. The young generation is small because all of it is used sooner or later.
 const JVM_FLAGS = [
-  ...['-Xms64m', '-Xmx256m', '-Xmn32m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:+ExitOnOutOfMemoryError', '-XX:-UsePerfData'],
+  ...['-Xms32m', '-Xmx256m', '-Xmn16m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:+ExitOnOutOfMemoryError', '-XX:-UsePerfData'],
   ...['-Djava.awt.headless=true', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn', '-Dorg.slf4j.simpleLogger.showDateTime=true'],
   '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS',
 ];

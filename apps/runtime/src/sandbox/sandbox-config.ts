@@ -86,7 +86,7 @@ export interface SandboxConfig {
   packages: PackageSettings;
   /** Loaded in processes that wait for an account */
   warmModules: string[];
-  /** Processes kept ready for accounts that have none */
+  /** Processes kept ready for accounts that have none; one while no account needs a process */
   blanks: number;
   maxProcesses: number;
   /** Processes being started at a time */

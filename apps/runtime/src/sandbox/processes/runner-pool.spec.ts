@@ -109,6 +109,17 @@ describe('the pool of runner processes', () => {
     expect(purposes).toEqual(['to wait', 'to wait']);
   });
 
+  it('keeps all blank processes ready for a minute after one was needed, and one otherwise', async () => {
+    const blanks = () => started.filter(({ alive, runs }) => alive && runs === 0).length;
+    await open({ blanks: 2 }).fill();
+    expect(blanks()).toBe(1);
+    await runToEnd('a');
+    await jest.advanceTimersByTimeAsync(2000);
+    expect(blanks()).toBe(2);
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(blanks()).toBe(1);
+  });
+
   it('never gives a process to a second tenant', async () => {
     await open({ blanks: 1 }).fill();
     await runToEnd('a');

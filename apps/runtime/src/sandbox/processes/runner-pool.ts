@@ -47,6 +47,8 @@ interface Tenant<P> {
 const mostRunsPerProcess = 32;
 const sweepMs = 1000;
 const refillMs = 50;
+/** For this long after one was needed, all blank processes are kept ready; otherwise one, because each needs 30 MB. */
+const busyMs = 60_000;
 /** How long it is remembered that a tenant's process was computing when it ended: those that replace it have a low priority from the beginning. */
 const heavyMs = 60_000;
 
@@ -67,6 +69,8 @@ export class RunnerPool<P extends PooledProcess> {
   private readonly sweeper: NodeJS.Timeout;
   private refillTimer: NodeJS.Timeout | undefined;
   private startingBlanks = 0;
+  /** When a process was last needed, in ms. */
+  private neededAt = -Infinity;
   /** The number of processes being started that runs wait for */
   private awaited = 0;
   private closed = false;
@@ -136,8 +140,14 @@ export class RunnerPool<P extends PooledProcess> {
   }
 
   private wantsBlank(): boolean {
-    const { blanks, maxProcesses } = this.settings;
-    return !this.closed && this.blanks.length + this.startingBlanks < blanks && this.all.size + this.startingBlanks < maxProcesses;
+    const { maxProcesses } = this.settings;
+    return !this.closed && this.blanks.length + this.startingBlanks < this.wanted && this.all.size + this.startingBlanks < maxProcesses;
+  }
+
+  /** The number of blank processes. */
+  private get wanted(): number {
+    const { blanks } = this.settings;
+    return performance.now() - this.neededAt < busyMs ? blanks : Math.min(blanks, 1);
   }
 
   /** A failure is reported when a run needs a process, to a caller that can act on it. */
@@ -193,6 +203,7 @@ export class RunnerPool<P extends PooledProcess> {
 
   private async take(): Promise<P> {
     this.checkOpen();
+    this.neededAt = performance.now();
     // Not at once, because the requested process comes first
     this.refillTimer ??= setTimeout(() => this.refillWhenQuiet(), refillMs);
     for (let blank = this.blanks.shift(); blank; blank = this.blanks.shift()) if (blank.alive) return blank;
@@ -261,6 +272,7 @@ export class RunnerPool<P extends PooledProcess> {
       if (!process?.alive) this.tenants.delete(key);
     }
     for (let i = this.blanks.length - 1; i >= 0; i--) if (!this.blanks[i]!.alive) this.blanks.splice(i, 1);
+    if (this.blanks.length > this.wanted) this.blanks.pop()?.retire();
     if (this.awaited === 0) this.refill();
   }
 }
