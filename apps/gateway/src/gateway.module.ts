@@ -2,9 +2,11 @@ import { Module } from '@nestjs/common';
 import { APP_INTERCEPTOR } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { ScheduleModule } from '@nestjs/schedule';
+import { listFullInRouting, listFullInRuntime } from '#contracts';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { FairnessModule } from '#fairness';
+import { WaitingDataModule } from '#waiting-data';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { ComponentsController } from './components/components.controller.js';
 import { RegistryController } from './components/registry.controller.js';
@@ -43,6 +45,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     EmittersModule.forApp(),
     ScheduleModule.forRoot(),
     FairnessModule,
+    WaitingDataModule.forApp([listFullInRouting, listFullInRuntime]),
     AccountsModule,
     LiveModule,
     PublishingModule,

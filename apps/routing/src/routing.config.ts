@@ -3,6 +3,7 @@ import { maxEventBytes } from '#events';
 import { AddressGuard, allowPrivateHosts, protectedHosts } from '#egress';
 import { retrySchedule } from '#retries';
 import { SecretsConfig } from '#secrets';
+import { WaitingDataConfig } from '#waiting-data';
 
 /** The share of the attempts in flight that one account can have, however many webhooks it has. */
 const ACCOUNT_SHARE = 0.75;
@@ -43,4 +44,4 @@ export class RoutingConfig extends Config({
   }
 }
 
-export const settings = [RoutingConfig, SecretsConfig];
+export const settings = [RoutingConfig, WaitingDataConfig, SecretsConfig];

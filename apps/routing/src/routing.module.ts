@@ -1,10 +1,12 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { listFullInRuntime } from '#contracts';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { FairnessModule } from '#fairness';
 import { ProtectedBrokersModule } from '#service';
 import { StatsModule } from '#stats';
+import { WaitingDataModule } from '#waiting-data';
 import { schema } from './database/schema.js';
 import { AccountsController } from './accounts/accounts.controller.js';
 import { DeliveriesModule } from './deliveries/deliveries.module.js';
@@ -27,6 +29,7 @@ import { RoutingConfig } from './routing.config.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
 import { SubscriptionsModule } from './subscriptions/subscriptions.module.js';
 import { RoutingWebhookDependents } from './routing-webhook-dependents.js';
+import { WAITING_DATA } from './waiting-data.js';
 import { WebhookDependents } from './webhooks/webhooks.repository.js';
 import { WebhooksModule } from './webhooks/webhooks.module.js';
 
@@ -51,6 +54,7 @@ class SharedModule {}
     EmittersModule.forApp({ useClass: EmitterChanges, imports: [SubscriptionsModule] }),
     StatsModule,
     FairnessModule,
+    WaitingDataModule.forApp([listFullInRuntime], WAITING_DATA),
     WebhooksModule,
     SubscriptionsModule,
     DeliveriesModule,

@@ -1,6 +1,7 @@
 import { boolean, Config, type DailyQuotas, endpointsUrlOf, endpointVariables, integer, quotasOf, quotaVariables, text } from '#config';
 import { retrySchedule } from '#retries';
 import { SecretsConfig } from '#secrets';
+import { WaitingDataConfig } from '#waiting-data';
 import { PackagesConfig } from './sandbox/packages/packages.config.js';
 import { RunnerConfig } from './sandbox/runner.config.js';
 
@@ -47,4 +48,4 @@ export class RuntimeConfig extends Config({
   }
 }
 
-export const settings = [RuntimeConfig, RunnerConfig, PackagesConfig, SecretsConfig];
+export const settings = [RuntimeConfig, WaitingDataConfig, RunnerConfig, PackagesConfig, SecretsConfig];

@@ -1,10 +1,12 @@
 import { Module } from '@nestjs/common';
 import { ScheduleModule } from '@nestjs/schedule';
+import { listFullInRouting } from '#contracts';
 import { DatabaseModule } from '#database';
 import { EmittersModule } from '#emitters';
 import { OutboxRelay } from '#outbox';
 import { ProtectedBrokersModule } from '#service';
 import { StatsModule } from '#stats';
+import { WaitingDataModule } from '#waiting-data';
 import { schema } from './database/schema.js';
 import { AccountsController } from './accounts/accounts.controller.js';
 import { CodeCache } from './components/code-cache.js';
@@ -35,6 +37,7 @@ import { RuntimeConfig } from './runtime.config.js';
 import { SandboxLife, sandboxProvider } from './sandbox/sandbox.provider.js';
 import { Ticker } from './timers/ticker.js';
 import { Releaser } from './waiting/releaser.js';
+import { WAITING_DATA } from './waiting-data.js';
 
 /** The only service where users' code runs: deployments, timers, endpoints, runs, the sandbox. */
 @Module({
@@ -43,6 +46,7 @@ import { Releaser } from './waiting/releaser.js';
     DatabaseModule.forApp(schema, { max: 20 }),
     StatsModule,
     FairnessModule,
+    WaitingDataModule.forApp([listFullInRouting], WAITING_DATA),
     DeploymentsModule,
     ScheduleModule.forRoot(),
     EmittersModule.forApp({ useClass: DeploymentsService, imports: [DeploymentsModule] }),

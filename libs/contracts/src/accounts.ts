@@ -1,5 +1,5 @@
 import { IsBoolean } from 'class-validator';
-import { command } from './contract.js';
+import { command, query } from './contract.js';
 import { IsId, type UserId } from './ids.js';
 
 /** An account whose resources a service suspends, or lets continue. */
@@ -30,3 +30,16 @@ export const removeFromRouting = command<{ subscriptions: number }>()('routing.a
 export const removeFromRuntime = command<{ hooks: number }>()('runtime.account.remove', AccountRemoval);
 /** Deletes components, with code that no other account uses, and workflows. */
 export const removeFromCatalog = command<{ components: number; workflows: number }>()('catalog.account.remove', AccountRemoval);
+
+export class ListFullAccounts {}
+
+/** An account whose waiting data has reached its limit in a service. */
+export interface FullAccount {
+  owner_id: UserId;
+  /** For users: what waits, and what its owner can do. */
+  reason: string;
+}
+/** Those whose deliveries and postponed events have reached the limit. What such an account sends in is refused. */
+export const listFullInRouting = query<FullAccount[]>()('routing.account.list-full', ListFullAccounts);
+/** Those whose runs and emits that wait have reached the limit. */
+export const listFullInRuntime = query<FullAccount[]>()('runtime.account.list-full', ListFullAccounts);

@@ -100,13 +100,13 @@ const conversations: Record<Service, Conversation> = {
     writes: [emitterChanged.topic],
   },
   routing: {
-    requests: ['catalog', 'event-store'],
+    requests: ['catalog', 'event-store', 'runtime'],
     reads: [EVENTS_TOPIC, emitterChanged.topic],
     writes: [EVENTS_TOPIC, WORKFLOW_TRIGGERS_TOPIC, executeRun.topic, errorRaised.topic],
   },
   'event-store': { requests: ['catalog'], reads: [EVENTS_TOPIC, emitterChanged.topic], writes: [EVENTS_TOPIC] },
   runtime: {
-    requests: ['catalog', 'event-store'],
+    requests: ['catalog', 'event-store', 'routing'],
     reads: [executeRun.topic, emitterChanged.topic],
     writes: [EVENTS_TOPIC, executeRun.topic, runFinished.topic],
   },

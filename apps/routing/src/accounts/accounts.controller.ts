@@ -1,13 +1,14 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { AccountRemoval, AccountSuspension, removeFromRouting, suspendWebhooks } from '#contracts';
+import { AccountRemoval, AccountSuspension, type FullAccount, listFullInRouting, removeFromRouting, suspendWebhooks } from '#contracts';
 import { Handles } from '#messaging';
+import { WaitingData } from '#waiting-data';
 import { ReplaysRepository } from '../replays/replays.repository.js';
 import { AutoSubscriptionsRepository } from '../subscriptions/auto-subscriptions.repository.js';
 import { SubscriptionsRepository } from '../subscriptions/subscriptions.repository.js';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 
-/** Suspends and removes what accounts have. */
+/** Suspends, removes and limits what accounts have. */
 @Controller()
 export class AccountsController {
   constructor(
@@ -15,6 +16,7 @@ export class AccountsController {
     private readonly subscriptions: SubscriptionsRepository,
     private readonly autoSubscriptions: AutoSubscriptionsRepository,
     private readonly replays: ReplaysRepository,
+    private readonly waiting: WaitingData,
   ) {}
 
   @Handles(suspendWebhooks)
@@ -22,6 +24,11 @@ export class AccountsController {
     // a replay delivers to workflows, too
     if (suspended) await this.replays.cancelAll(owner_id);
     return { webhooks: await this.webhooks.suspend(owner_id, suspended) };
+  }
+
+  @Handles(listFullInRouting)
+  listFull(): FullAccount[] {
+    return this.waiting.list();
   }
 
   @Handles(removeFromRouting)

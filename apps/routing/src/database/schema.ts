@@ -2,6 +2,7 @@ import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
 import { outboxSchema } from '#outbox';
 import { statsSchema } from '#stats';
+import { waitingSchema } from '#waiting-data';
 import { Delivered } from '../deliveries/history/delivered.repository.js';
 import { Backlog } from '../deliveries/store/backlogs.repository.js';
 import { ParkedDelivery } from '../deliveries/store/parked-delivery.entity.js';
@@ -18,8 +19,9 @@ import { GiveUpInBatches1796256000000 } from './migrations/0005-give-up-in-batch
 import { SuspendAccounts1796947200000 } from './migrations/0006-suspend-accounts.js';
 import { CountWakes1796947200004 } from './migrations/0007-count-wakes.js';
 import { PostponeEvents1796947200006 } from './migrations/0008-postpone-events.js';
+import { CountWaitingData1796947200008 } from './migrations/0009-count-waiting-data.js';
 
-export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, {
+export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
     WebhookRow,
     PreviousSecret,
@@ -45,5 +47,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     SuspendAccounts1796947200000,
     CountWakes1796947200004,
     PostponeEvents1796947200006,
+    CountWaitingData1796947200008,
   ],
 });

@@ -3,6 +3,7 @@ import { schemaOf } from '#database';
 import { emittersSchema } from '#emitters';
 import { outboxSchema } from '#outbox';
 import { statsSchema } from '#stats';
+import { waitingSchema } from '#waiting-data';
 import { DeploymentRow, TimerRow } from '../deployments/deployment.entity.js';
 import { QuotaNotice, UsageRow } from '../quotas/quotas.repository.js';
 import { QueuedRun, QueueLease } from '../queue/queued-runs.repository.js';
@@ -17,8 +18,9 @@ import { NameRunsOfTimers1796256000001 } from './migrations/0004-name-runs-of-ti
 import { NameAccountsOfWaitingEmits1796860800001 } from './migrations/0005-name-accounts-of-waiting-emits.js';
 import { NameAccountsOfRetriedRuns1796860800002 } from './migrations/0006-name-accounts-of-retried-runs.js';
 import { SuspendAccounts1796947200001 } from './migrations/0007-suspend-accounts.js';
+import { CountWaitingData1796947200009 } from './migrations/0008-count-waiting-data.js';
 
-export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, {
+export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
     DeploymentRow,
     TimerRow,
@@ -42,5 +44,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     NameAccountsOfWaitingEmits1796860800001,
     NameAccountsOfRetriedRuns1796860800002,
     SuspendAccounts1796947200001,
+    CountWaitingData1796947200009,
   ],
 });

@@ -27,6 +27,10 @@ export class QueuedRun {
 
   @Column('jsonb')
   request!: RunRequest;
+
+  /** Of the request, as text. */
+  @Column('integer', { default: 0 })
+  bytes!: number;
 }
 
 /** The replica that executes the queued runs of an account. */
@@ -80,8 +84,8 @@ export class QueuedRunsRepository {
   async add(runs: RunRequest[], session: Session = this.database): Promise<void> {
     await session.query({
       name: 'queue-add',
-      text: `INSERT INTO queued_run (run_id, account_id, source_id, hook, request)
-             SELECT r->>'run_id', r->>'owner_id', r->>'source_id', r ? 'hook', r FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS e (r, n) ORDER BY n
+      text: `INSERT INTO queued_run (run_id, account_id, source_id, hook, request, bytes)
+             SELECT r->>'run_id', r->>'owner_id', r->>'source_id', r ? 'hook', r, octet_length(r::text) FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS e (r, n) ORDER BY n
              ON CONFLICT DO NOTHING`,
       values: [JSON.stringify(runs)],
     });

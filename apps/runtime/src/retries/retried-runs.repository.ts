@@ -28,6 +28,10 @@ export class RetriedRun {
   /** null: written by an older version. */
   @Column({ ...BYTEWISE_TEXT, nullable: true })
   account_id!: UserId | null;
+
+  /** Of the request, as text. */
+  @Column('integer', { default: 0 })
+  bytes!: number;
 }
 
 /** A request for an attempt is lost only if its topic is: then it is requested again after this time. */
@@ -71,11 +75,11 @@ export class RetriedRunsRepository extends DueRows {
     await session.query({
       name: 'retries-put',
       // a source that was deleted or deactivated while it ran has no further attempts
-      text: `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request)
-             SELECT r.first_run_id, r.source_id, r.request->>'owner_id', to_timestamp((r.request->>'due_at_ms')::float8 / 1000), r.request
+      text: `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request, bytes)
+             SELECT r.first_run_id, r.source_id, r.request->>'owner_id', to_timestamp((r.request->>'due_at_ms')::float8 / 1000), r.request, octet_length(r.request::text)
              FROM unnest($1::text[], $2::text[], $3::jsonb[]) AS r (first_run_id, source_id, request)
              WHERE EXISTS (SELECT FROM deployment d WHERE d.source_id = r.source_id AND d.active) ORDER BY first_run_id
-             ON CONFLICT (first_run_id) DO UPDATE SET due_at = excluded.due_at, request = excluded.request`,
+             ON CONFLICT (first_run_id) DO UPDATE SET due_at = excluded.due_at, request = excluded.request, bytes = excluded.bytes`,
       values: [
         failed.map(({ firstRunId }) => firstRunId),
         failed.map(({ sourceId }) => sourceId),

@@ -1,0 +1,75 @@
+import { describe, expect, it } from '@jest/globals';
+import { type FullAccount, listFullInRouting, listFullInRuntime, TooManyRequests, type UserId } from '#contracts';
+import type { Messages } from '#messaging';
+import { FakeMessages } from '#testing';
+import { FullAccounts } from './full-accounts.js';
+import { fullAccounts, sizeText, type WaitingData } from './waiting-data.js';
+
+const [ALICE, BOB] = ['u_alice', 'u_bob'] as UserId[] as [UserId, UserId];
+
+describe('an account', () => {
+  it.each<[string, { was: boolean; bytes: number; limit?: number }, boolean]>([
+    ['without waiting data is not full', { was: false, bytes: 0 }, false],
+    ['below the limit is not full', { was: false, bytes: 999 }, false],
+    ['at the limit is full', { was: false, bytes: 1000 }, true],
+    ['stays full just below the limit', { was: true, bytes: 999 }, true],
+    ['stays full at nine tenths of the limit', { was: true, bytes: 900 }, true],
+    ['below that is no longer full', { was: true, bytes: 899 }, false],
+    ['that has nothing left is no longer full', { was: true, bytes: 0 }, false],
+    ['is never full without a limit', { was: false, bytes: 2 ** 50, limit: Infinity }, false],
+  ])('%s', (_, { was, bytes, limit = 1000 }, isFull) => {
+    expect(fullAccounts(new Set(was ? [ALICE] : []), new Map([[ALICE, bytes]]), limit).has(ALICE)).toBe(isFull);
+  });
+
+  it('is not full because of another one, or if it has left the table', () => {
+    expect([...fullAccounts(new Set([ALICE]), new Map([[BOB, 1000]]), 1000)]).toEqual([BOB]);
+  });
+});
+
+it.each([
+  [0, '0 bytes'],
+  [1023, '1023 bytes'],
+  [1024, '1 KiB'],
+  [1.5 * 1024 ** 2, '1.5 MiB'],
+  [1024 ** 3, '1 GiB'],
+  [2 ** 60, '1048576 TiB'],
+])('%d is shown as %s', (bytes, text) => expect(sizeText(bytes)).toBe(text));
+
+describe('the full accounts of all services', () => {
+  const lists = [listFullInRouting, listFullInRuntime];
+  const replies = (routing: FullAccount[], runtime: FullAccount[]) =>
+    new FakeMessages().replyTo(listFullInRouting, () => routing).replyTo(listFullInRuntime, () => runtime);
+  const open = (messages: FakeMessages, own?: Partial<WaitingData>) =>
+    new FullAccounts(messages as unknown as Messages, lists, own as WaitingData | undefined);
+
+  it('are those of each of them', async () => {
+    const full = open(replies([{ owner_id: ALICE, reason: 'deliveries' }], [{ owner_id: BOB, reason: 'runs' }]));
+    expect(full.isFull(ALICE)).toBe(false);
+    for (const list of lists) await full.ask(list);
+    expect([full.isFull(ALICE), full.isFull(BOB), full.isFull('u_carol')]).toEqual([true, true, false]);
+    expect([full.isFullIn(listFullInRouting, ALICE), full.isFullIn(listFullInRuntime, ALICE)]).toEqual([true, false]);
+    expect(() => full.refuseFull(ALICE)).toThrow(new TooManyRequests('deliveries'));
+    expect(() => full.refuseFull(BOB)).toThrow(new TooManyRequests('runs'));
+    full.refuseFull('u_carol');
+  });
+
+  it('are those of this service, too', () => {
+    const full = open(new FakeMessages(), { isFull: (id) => id === ALICE, reasonFor: () => 'mine' });
+    expect(() => full.refuseFull(ALICE)).toThrow(new TooManyRequests('mine'));
+    expect(full.isFull(BOB)).toBe(false);
+  });
+
+  it('stay as they were while a service does not respond, and change with its next reply', async () => {
+    const messages = replies([{ owner_id: ALICE, reason: 'deliveries' }], []);
+    const full = open(messages);
+    await full.ask(listFullInRouting);
+    messages.replyTo(listFullInRouting, () => {
+      throw new Error('away');
+    });
+    await expect(full.ask(listFullInRouting)).rejects.toThrow('away');
+    expect(full.isFull(ALICE)).toBe(true);
+    messages.replyTo(listFullInRouting, () => []);
+    await full.ask(listFullInRouting);
+    expect(full.isFull(ALICE)).toBe(false);
+  });
+});

@@ -1,0 +1,140 @@
+import { Injectable } from '@nestjs/common';
+import { Column, Entity, PrimaryColumn, PrimaryGeneratedColumn } from 'typeorm';
+import { BYTEWISE_TEXT, Database, Migration, type SchemaPart } from '#database';
+
+/** A change of the rows of one holder in one table. The sum of the entries of a holder is what it has now. */
+@Entity('waiting_entry')
+export class WaitingEntry {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  table_name!: string;
+
+  /** The owner of the rows: an account, or a webhook of an account. Empty: an unknown account, because an older version wrote them. */
+  @PrimaryColumn(BYTEWISE_TEXT)
+  holder!: string;
+
+  @PrimaryGeneratedColumn('identity', { type: 'bigint', generatedIdentity: 'ALWAYS' })
+  id!: number;
+
+  /** Negative if rows were deleted. */
+  @Column('bigint')
+  rows!: number;
+
+  @Column('bigint')
+  bytes!: number;
+}
+
+class CreateWaitingEntries1796947200007 extends Migration {
+  readonly sql = `
+    -- The primary key serves "the entries of this holder".
+    CREATE TABLE waiting_entry (
+      table_name text COLLATE "C" NOT NULL,
+      holder     text COLLATE "C" NOT NULL,
+      id         bigint GENERATED ALWAYS AS IDENTITY,
+      rows       bigint NOT NULL,
+      bytes      bigint NOT NULL,
+      PRIMARY KEY (table_name, holder, id)
+    ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);`;
+}
+
+/** The table of the counts, for the schema of an app that has waiting data. */
+export const waitingSchema: SchemaPart = { entities: [WaitingEntry], migrations: [CreateWaitingEntries1796947200007] };
+
+/** A table whose rows are counted. */
+export interface CountedTable {
+  table: string;
+  /** SQL: whose a row is. */
+  holder: string;
+  /** SQL: the size of a row's data, the same whether or not it is compressed. `row`: the prefix of its columns, such as `NEW.`. */
+  bytes(row: string): string;
+}
+
+/** Of a row beside its data: its other columns, and its entries in indexes. */
+const ROW_BYTES = 512;
+
+/**
+ * SQL for a migration: counts the rows that a table has, and from then on each statement that adds, changes or deletes some. Triggers, because a count that each
+ * statement had to remember would soon be wrong: deliveries alone are written by eleven statements. A trigger only adds an entry, so statements never
+ * wait for each other.
+ */
+export function countRows({ table, holder, bytes }: CountedTable): string {
+  const size = (row: string): string => `(${ROW_BYTES} + ${bytes(row)})`;
+  const added = (sign: '' | '-', rows: string): string =>
+    `INSERT INTO waiting_entry (table_name, holder, rows, bytes) SELECT '${table}', ${holder}, ${sign}count(*), ${sign}sum${size('')} FROM ${rows} GROUP BY ${holder}`;
+  return `
+    CREATE FUNCTION count_${table}() RETURNS trigger LANGUAGE plpgsql AS $count$
+    BEGIN
+      CASE TG_OP
+        WHEN 'INSERT' THEN
+          ${added('', 'changed')};
+        WHEN 'DELETE' THEN
+          ${added('-', 'changed')};
+        WHEN 'UPDATE' THEN
+          INSERT INTO waiting_entry (table_name, holder, rows, bytes)
+          SELECT '${table}', ${holder}, 0, ${size('NEW.')} - ${size('OLD.')} FROM (SELECT NEW.*) AS changed;
+        WHEN 'TRUNCATE' THEN
+          DELETE FROM waiting_entry WHERE table_name = '${table}';
+      END CASE;
+      RETURN NULL;
+    END $count$;
+    CREATE TRIGGER count_added AFTER INSERT ON ${table} REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_${table}();
+    CREATE TRIGGER count_deleted AFTER DELETE ON ${table} REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_${table}();
+    -- for each row: most updates change no size, and these cost a comparison
+    CREATE TRIGGER count_changed AFTER UPDATE ON ${table} FOR EACH ROW WHEN (${size('OLD.')} <> ${size('NEW.')}) EXECUTE FUNCTION count_${table}();
+    CREATE TRIGGER count_truncated AFTER TRUNCATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION count_${table}();
+    ${added('', table)};`;
+}
+
+/** The waiting data of an account in a table. */
+export interface WaitingCount {
+  table: string;
+  account: string;
+  rows: number;
+  bytes: number;
+}
+
+interface CountRow extends WaitingCount {
+  /** Some holder has several entries. */
+  several: boolean;
+}
+
+/** SQL with the account of a holder. */
+export type AccountOf = (holder: string) => string;
+
+/** The only writer of the table `waiting_entry`, beside the triggers. */
+@Injectable()
+export class WaitingEntriesRepository {
+  constructor(private readonly database: Database) {}
+
+  /** Those of all accounts and tables. */
+  async counts(accountOf: AccountOf): Promise<WaitingCount[]> {
+    const { rows } = await this.database.query<CountRow>({
+      name: 'waiting-counts',
+      text: `SELECT table_name AS table, account, sum(rows)::float8 AS rows, sum(bytes)::float8 AS bytes, bool_or(several) AS several
+             FROM (
+               SELECT table_name, ${accountOf('holder')} AS account, sum(rows) AS rows, sum(bytes) AS bytes, count(*) > 1 AS several
+               FROM waiting_entry GROUP BY table_name, holder
+             ) AS of_holder GROUP BY table_name, account`,
+      values: [],
+    });
+    if (rows.some(({ several }) => several)) await this.merge();
+    return rows.map(({ table, account, rows: count, bytes }) => ({ table, account, rows: count, bytes }));
+  }
+
+  /** Replaces the entries of each holder by their sum. One replica at a time: two would wait for each other's rows. */
+  private async merge(): Promise<void> {
+    await this.database.query({
+      name: 'waiting-merge',
+      text: `WITH several AS MATERIALIZED (
+               SELECT table_name, holder FROM waiting_entry WHERE (SELECT pg_try_advisory_xact_lock(hashtext('sluice.waiting')))
+               GROUP BY table_name, holder HAVING count(*) > 1
+             ), merged AS (
+               DELETE FROM waiting_entry AS entry USING several
+               WHERE entry.table_name = several.table_name AND entry.holder = several.holder
+               RETURNING entry.table_name, entry.holder, entry.rows, entry.bytes
+             )
+             INSERT INTO waiting_entry (table_name, holder, rows, bytes)
+             SELECT table_name, holder, sum(rows), sum(bytes) FROM merged GROUP BY table_name, holder HAVING sum(rows) <> 0 OR sum(bytes) <> 0`,
+      values: [],
+    });
+  }
+}
