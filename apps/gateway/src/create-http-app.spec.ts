@@ -10,6 +10,7 @@ import {
   type Component,
   createComponent,
   type CreateComponent,
+  createReplay,
   createSource,
   type CreateSource,
   deleteSource,
@@ -23,6 +24,7 @@ import {
   type Source,
   type SourceReference,
   TimedOut,
+  TooManyRequests,
   Unavailable,
   type UpdateSource,
   updateSource,
@@ -33,6 +35,7 @@ import { Messages } from '#messaging';
 import { createLog, LOG } from '#observability';
 import { GuessDelay } from '#service';
 import { FakeMessages } from '#testing';
+import { FullAccounts } from '#waiting-data';
 import { AccountsService } from './accounts/accounts.service.js';
 import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
@@ -64,6 +67,7 @@ describe('the HTTP side of the gateway', () => {
     spend: (account: string, units: number) => spent.push([account, units]),
   };
   let variables: Record<string, string | undefined>;
+  let refuseFull: (id: string) => void;
 
   const start = async (changed: Record<string, string> = {}) => {
     variables = Object.fromEntries(Object.keys(changed).map((name) => [name, process.env[name]]));
@@ -93,6 +97,7 @@ describe('the HTTP side of the gateway', () => {
         { provide: Messages, useValue: messages },
         { provide: LOG, useValue: silent },
         { provide: AccountPace, useValue: pace },
+        { provide: FullAccounts, useValue: { refuseFull: (id: string) => refuseFull(id) } },
       ],
     })
     class HttpModule {}
@@ -105,6 +110,7 @@ describe('the HTTP side of the gateway', () => {
     turns = [];
     spent = [];
     issued = [];
+    refuseFull = () => {};
     messages = new FakeMessages()
       .replyTo(getSource, ({ id }: SourceReference) => ({ id, name: 'one', active: true }) as Source)
       .replyTo(createComponent, ({ id }: CreateComponent) => ({ id }) as Component)
@@ -604,6 +610,39 @@ describe('the HTTP side of the gateway', () => {
       expect((await send('GET', '/v1/sources/one')).status).toBe(404);
       expect((await send('DELETE', '/v1/sources/wh_000000000000000001')).status).toBe(404);
       expect(messages.requests).toEqual([]);
+    });
+  });
+
+  describe('of a full account', () => {
+    const part = { emitter_id: SOURCE, listener_id: 'wh_000000000000000001', from: 1763715600, to: 1763719200 };
+    beforeEach(async () => {
+      await start();
+      refuseFull = (id) => {
+        if (id === ME) throw new TooManyRequests('1 GiB of deliveries wait');
+      };
+      messages.replyTo(createReplay, () => ({ events: 1 }));
+    });
+
+    it.each<[string, object]>([
+      [`/v1/sources/${SOURCE}/run`, {}],
+      ['/v1/replays', part],
+    ])('POST %s is refused with 429 and the reason', async (url, body) => {
+      const { status, headers, body: problem } = await send('POST', url, { body });
+      expect({ status, retry: headers['retry-after'], detail: problem.detail }).toEqual({
+        status: 429,
+        retry: '5',
+        detail: '1 GiB of deliveries wait',
+      });
+      expect([messages.requests, messages.published]).toEqual([[], []]);
+    });
+
+    it('a replay is counted', async () => {
+      expect((await send('POST', '/v1/replays', { body: { ...part, dry_run: true } })).status).toBe(200);
+    });
+
+    it('other accounts notice nothing', async () => {
+      const headers = { authorization: 'Bearer neighbour-key' };
+      expect((await send('POST', `/v1/sources/${SOURCE}/run`, { headers, body: {} })).status).toBe(202);
     });
   });
 

@@ -111,7 +111,7 @@ const PROBLEMS: Record<number, string> = {
   413: 'The body is too large.',
   415: 'The body is not JSON.',
   422: 'This Idempotency-Key was used with a different request.',
-  429: 'Too many requests; Retry-After states when to retry, RateLimit which limit was reached.',
+  429: 'Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.',
   500: 'Internal error.',
   503: 'Temporarily unavailable; retry later.',
   504: 'The request timed out. It may still take effect.',

@@ -1,24 +1,30 @@
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { Invalid } from '#contracts';
+import { Invalid, TooManyRequests } from '#contracts';
 import { AccountPace, EVENT_UNITS } from '#fairness';
+import { FullAccounts } from '#waiting-data';
 import { LiveConfig } from '../live/live.config.js';
 import { EmitterOwners } from './emitter-owners.js';
 import { EventLog } from './event-log.js';
 import { PublishingService } from './publishing.service.js';
 
+const append = jest.fn(() => Promise.resolve());
+const refuseFull = jest.fn();
 const spend = jest.fn<AccountPace['spend']>();
 let service: PublishingService;
 
 beforeEach(async () => {
   spend.mockClear();
+  append.mockClear();
+  refuseFull.mockReset();
   const module = await Test.createTestingModule({
     providers: [
       PublishingService,
       { provide: EmitterOwners, useValue: { emitterOf: (_owner: unknown, _kind: unknown, id: string) => Promise.resolve(id) } },
-      { provide: EventLog, useValue: { append: () => Promise.resolve() } },
+      { provide: EventLog, useValue: { append } },
       { provide: LiveConfig, useValue: { maxEventBytes: 1024 * 1024 } },
       { provide: AccountPace, useValue: { spend } },
+      { provide: FullAccounts, useValue: { refuseFull } },
     ],
   }).compile();
   service = module.get(PublishingService);
@@ -47,4 +53,13 @@ describe('the account of a request to publish', () => {
     expect(spent()).toEqual([{ account: 'u_1', units: expect.any(Number) }]);
     expect(spent()[0]?.units).toBeGreaterThan(0);
   });
+});
+
+it('refuses to publish for a full account, and publishes nothing', async () => {
+  refuseFull.mockImplementation(() => {
+    throw new TooManyRequests('full');
+  });
+  await expect(publish('{"a":1}')).rejects.toThrow('full');
+  expect(refuseFull.mock.calls).toEqual([['u_1']]);
+  expect(append).not.toHaveBeenCalled();
 });

@@ -3,6 +3,7 @@ import type { UserId } from '#contracts';
 import { eventRecord } from '#events';
 import { AccountPace, EVENT_UNITS, MS_PER_UNIT } from '#fairness';
 import { counter } from '#observability';
+import { FullAccounts } from '#waiting-data';
 import { LiveConfig } from '../live/live.config.js';
 import { EmitterOwners } from './emitter-owners.js';
 import { EventLog } from './event-log.js';
@@ -23,10 +24,12 @@ export class PublishingService {
     private readonly log: EventLog,
     private readonly config: LiveConfig,
     private readonly pace: AccountPace,
+    private readonly full: FullAccounts,
   ) {}
 
-  /** Returns when Kafka has acknowledged every event. Malformed input is reported before an unknown emitter. */
+  /** Returns when Kafka has acknowledged every event. Throws TooManyRequests while the account is full. Malformed input is reported before an unknown emitter. */
   async publish(ownerId: UserId, kind: 'source' | 'workflow', id: string, request: PublishRequest): Promise<Acknowledged[]> {
+    this.full.refuseFull(ownerId);
     const begun = performance.now();
     let events: PublishedEvent[];
     try {

@@ -4,6 +4,7 @@ import { ApiOperation } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
 import { cancelReplay, createReplay, type EmitterId, getReplay, type ListenerId, type ReplayId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
+import { FullAccounts } from '#waiting-data';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsAccepted, AnswersInline, RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
@@ -25,7 +26,10 @@ const REPLAY_EXAMPLES = {
 @Documented('replays')
 @Controller('v1/replays')
 export class ReplaysController {
-  constructor(private readonly messages: Messages) {}
+  constructor(
+    private readonly messages: Messages,
+    private readonly full: FullAccounts,
+  ) {}
 
   @Post()
   @RouteConfig(SLOW)
@@ -51,6 +55,7 @@ export class ReplaysController {
   ): Promise<{ data: { id?: ReplayId; events: number } }> {
     const ends = { emitter_id: body.emitter_id as EmitterId, listener_id: body.listener_id as ListenerId };
     const command = { id, owner_id, ...ends, ...replayedPart(body), dry_run: body.dry_run ?? false };
+    if (!command.dry_run) this.full.refuseFull(owner_id);
     const { events } = await this.messages.request(createReplay, command, { key: owner_id, timeoutMs: LOG_TIMEOUT_MS });
     void reply.status(command.dry_run ? HttpStatus.OK : HttpStatus.ACCEPTED);
     return { data: command.dry_run ? { events } : { id, events } };

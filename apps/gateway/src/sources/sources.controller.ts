@@ -17,6 +17,7 @@ import {
   type UserId,
 } from '#contracts';
 import { Messages } from '#messaging';
+import { FullAccounts } from '#waiting-data';
 import { type Caller, mayReadSecrets, Me, OwnerId } from '../accounts/account.decorator.js';
 import { RespondsAccepted, RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/page.dto.js';
@@ -55,7 +56,10 @@ const RUN_EXAMPLES = {
 @Documented('sources')
 @Controller('v1')
 export class SourcesController {
-  constructor(private readonly messages: Messages) {}
+  constructor(
+    private readonly messages: Messages,
+    private readonly full: FullAccounts,
+  ) {}
 
   @Get('users/me/sources')
   @ApiOperation({ operationId: 'listSources', summary: 'List your sources' })
@@ -162,6 +166,7 @@ export class SourcesController {
     @NewKsuid() run_id: string,
     @Body() { event }: RunSourceBody,
   ): Promise<{ data: { id: string } }> {
+    this.full.refuseFull(owner_id);
     const source = await this.messages.request(getSource, { owner_id, id }, { key: owner_id });
     if (!source.active) throw new SluiceError('conflict', `source ${id} is not active`);
     const run = { run_id, owner_id, source_id: id, trigger: 'manual' as const, due_at_ms: Date.now() };

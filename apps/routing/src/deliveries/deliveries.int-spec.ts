@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type EmitterId, newId, type SluiceError, type UserId, type WebhookDelivery, type WebhookId } from '#contracts';
+import { type EmitterId, newId, type SluiceError, TooManyRequests, type UserId, type WebhookDelivery, type WebhookId } from '#contracts';
+import type { FullAccounts } from '#waiting-data';
 import type { DeletedRange, EmittedEvent, EventPlace } from '#events';
 import type { RecordedEvents } from './history/recorded-events.js';
 import { createLog, metrics } from '#observability';
@@ -38,6 +39,12 @@ const recorded = {
     events.find((event) => event.emitterId === emitterId && event.place.seq === place.seq),
   isDeleted: async (_: UserId, __: string, ___: string, place: EventPlace) => deleted.has(place.seq),
 } as RecordedEvents;
+const full = {
+  refuseFull: (id: UserId) => {
+    if (id === fullAccount) throw new TooManyRequests('full');
+  },
+} as FullAccounts;
+let fullAccount: UserId | undefined;
 beforeAll(async () => {
   routing = await RoutingFixture.open();
   store = postgresDeliveryStore(routing.database, routing.webhooks);
@@ -45,7 +52,7 @@ beforeAll(async () => {
   delivered = new DeliveredLog(deliveredRepository, log);
   routing.backlogs.listen((inMs) => woken.push(inMs));
   parked = new ParkedDeliveriesRepository(routing.database, routing.backlogs);
-  service = new DeliveriesService(routing.webhooks, parked, deliveredRepository, delivered, recorded);
+  service = new DeliveriesService(routing.webhooks, parked, deliveredRepository, delivered, recorded, full);
 });
 afterAll(() => routing.close());
 beforeEach(async () => {
@@ -306,6 +313,17 @@ describe('retrying', () => {
     await store.settle(webhook, [{ delivery: parked!.delivery, delivered: true, attempts: [SUCCESS, SUCCESS] }]);
     delivered.add(parked!.delivery, [SUCCESS, SUCCESS]);
     expect((await list()).data).toMatchObject([{ id: idOf(place), status: 'succeeded', attempts: [SUCCESS, SUCCESS] }]);
+  });
+
+  it('of one that succeeded is refused while the account is full; one that is parked is retried', async () => {
+    const [succeeded, failed] = [deliver(), await park(null)];
+    events = [{ kind: 'event', place: succeeded, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1'), hops: 0 }];
+    const retry = (place: EventPlace) => service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) });
+    fullAccount = owner;
+    expect((await errorOf(retry(succeeded)))?.code).toBe('too_many_requests');
+    expect((await retry(failed)).status).toBe('pending');
+    fullAccount = undefined;
+    expect((await retry(succeeded)).status).toBe('pending');
   });
 
   it('is refused for one whose event is gone, or that never was', async () => {

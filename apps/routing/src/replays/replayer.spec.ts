@@ -15,7 +15,7 @@ it('cancels a replay whose emitter was deleted', async () => {
     },
   };
   const log = { next: () => Promise.reject(new NotFound('source', 'dc_1')) };
-  const replayer = new Replayer(replays as never, log as never, {} as never, {} as never, createLog('test', 'silent'));
+  const replayer = new Replayer(replays as never, log as never, {} as never, {} as never, {} as never, createLog('test', 'silent'));
   replayer.onApplicationBootstrap();
   expect(await saved.promise).toEqual({ status: 'cancelled', release: true });
   await replayer.beforeApplicationShutdown();

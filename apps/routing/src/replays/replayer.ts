@@ -4,6 +4,7 @@ import { isId, isNotFound, type ReplayId } from '#contracts';
 import { type EmittedEvent, eventIdOf, type EventPlace, logPlaceOf } from '#events';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { FullAccounts } from '#waiting-data';
 import { deliveryOf } from '../deliveries/delivery.js';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { runRecord, workflowRecord } from '../routes/triggers.js';
@@ -50,6 +51,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     private readonly log: ReplayLog,
     private readonly parked: ParkedDeliveriesRepository,
     private readonly publisher: Publisher,
+    private readonly full: FullAccounts,
     @Inject(LOG) private readonly logger: Log,
   ) {}
 
@@ -111,6 +113,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
       if (work.last) row.status = 'done';
       return false;
     }
+    if (this.full.isFull(row.owner_id)) return true;
     if (isId('webhook', listener) && (await this.replays.hasDue(listener))) return true;
     // this process may have stood still, and another replica may have delivered the batch
     if (!(await this.replays.save(row))) return true;

@@ -8,6 +8,7 @@ import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { AccountPace, BYTES_PER_UNIT } from '#fairness';
+import { FullAccounts } from '#waiting-data';
 import { Quotas } from '../quotas/quotas.js';
 import { RunQueue } from '../runs/run-queue.js';
 import { RunLanes } from '../runs/run-lanes.js';
@@ -25,6 +26,7 @@ describe('the endpoints of sources', () => {
   let catalog: Map<string, DeploymentRow>;
   let customResponse: boolean;
   let isFull: boolean;
+  let fullAccount: string | undefined;
   let database: Promise<void> | undefined;
   let isOverQuota: boolean;
   let notified: string[];
@@ -44,6 +46,7 @@ describe('the endpoints of sources', () => {
     closed = Promise.withResolvers();
     customResponse = false;
     isFull = false;
+    fullAccount = undefined;
     database = undefined;
     isOverQuota = false;
     notified = [];
@@ -79,6 +82,7 @@ describe('the endpoints of sources', () => {
         { provide: Messages, useValue: messages },
         { provide: Quotas, useValue: { allow: isAllowed, allowRequest: isAllowed, notify } },
         { provide: AccountPace, useValue: { requestTurn, spendOn } },
+        { provide: FullAccounts, useValue: { isFull: (id: string) => id === fullAccount } },
       ],
     }).compile();
     service = module.get(EndpointsService);
@@ -137,6 +141,14 @@ describe('the endpoints of sources', () => {
     });
     for (let n = 0; n < 2; n++) await expect(service.find(KEY)).rejects.toMatchObject({ code: 'unavailable' });
     expect(messages.requests).toHaveLength(2);
+  });
+
+  it('are refused while their account is full, before they take a turn', async () => {
+    fullAccount = DEPLOYMENT.owner_id;
+    await expect(service.turn(DEPLOYMENT.owner_id)).rejects.toThrow('too much data of this account is waiting');
+    expect(turns).toEqual([]);
+    await service.turn('u_2');
+    expect(turns).toHaveLength(1);
   });
 
   it('take their turn at the pace of their account, and are refused while too many wait', async () => {

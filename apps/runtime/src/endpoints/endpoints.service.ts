@@ -10,6 +10,7 @@ import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { AccountPace, BYTES_PER_UNIT, MS_PER_UNIT, REQUEST_UNITS } from '#fairness';
+import { FullAccounts } from '#waiting-data';
 import { Quotas } from '../quotas/quotas.js';
 import { overQuota } from '../runs/run-effects.js';
 import type { DueRun } from '../runs/run-events.js';
@@ -56,6 +57,7 @@ export class EndpointsService {
     private readonly messages: Messages,
     private readonly pace: AccountPace,
     private readonly quotas: Quotas,
+    private readonly full: FullAccounts,
   ) {}
 
   /**
@@ -76,8 +78,10 @@ export class EndpointsService {
     return deployment && (deployment.active || deployment.suspended) ? deployment : undefined;
   }
 
-  /** Resolves when a request of the account may be handled. Throws TooManyRequests while too many wait. */
+  /** Resolves when a request of the account may be handled. Throws TooManyRequests while too many wait, and while the account is full. */
   async turn(account: UserId): Promise<void> {
+    // the sender is not the owner, and need not know what waits
+    if (this.full.isFull(account)) throw new TooManyRequests('too much data of this account is waiting');
     if (await this.pace.requestTurn(account, REQUEST_UNITS)) return;
     throw new TooManyRequests('too many requests to endpoints of this account are waiting');
   }

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { LRUCache } from 'lru-cache';
-import type { RunRequest, SourceId, UserId } from '#contracts';
+import { listFullInRouting, type RunRequest, type SourceId, type UserId } from '#contracts';
 import { Consumers, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
+import { FullAccounts, WaitingData } from '#waiting-data';
 import { RunLanes, RUNS_GROUP } from './run-lanes.js';
 import { RunsService } from './runs.service.js';
 import { RuntimeConfig } from '../runtime.config.js';
@@ -46,6 +47,8 @@ interface Account {
  *
  * A replica leases the accounts whose runs wait. A run stays in the table until it has ended: a crash repeats it, and its id makes its effects happen
  * once.
+ *
+ * While the events that an account has emitted make it full, its runs wait: they would emit more.
  */
 @Injectable()
 export class RunQueue implements BeforeApplicationShutdown {
@@ -60,6 +63,8 @@ export class RunQueue implements BeforeApplicationShutdown {
     private readonly lanes: RunLanes,
     private readonly consumers: Consumers,
     private readonly config: RuntimeConfig,
+    private readonly own: WaitingData,
+    private readonly fullAccounts: FullAccounts,
     signal: QueueSignal,
     @Inject(LOG) private readonly log: Log,
   ) {
@@ -71,6 +76,7 @@ export class RunQueue implements BeforeApplicationShutdown {
     const sources = [...new Set(due.map(({ source_id }) => source_id))];
     const accounts = [...new Set(due.map(({ owner_id }) => owner_id))];
     const { inactive, waiting } = await this.queue.obstacles(sources, accounts);
+    for (const id of accounts) if (this.emitsTooMuch(id)) waiting.add(id);
     const ready = new Map(accounts.map((id) => [id, readyOf(this.accounts.get(id))]));
     const verdicts = due.map((run): 'drop' | 'wait' | 'run' => {
       if (!run.hook && inactive.has(run.source_id)) return 'drop';
@@ -144,6 +150,11 @@ export class RunQueue implements BeforeApplicationShutdown {
     for (const account of accounts) void this.fill(account);
   }
 
+  /** Runs empty the queue, so what waits there does not stop them. */
+  private emitsTooMuch(id: UserId): boolean {
+    return this.fullAccounts.isFullIn(listFullInRouting, id) || this.own.isFullOf('waiting_emit', id);
+  }
+
   private drop(runs: RunRequest[]): void {
     if (runs.length === 0) return;
     dropped.inc(runs.length);
@@ -210,7 +221,7 @@ export class RunQueue implements BeforeApplicationShutdown {
   }
 
   private async takeNext(id: UserId, account: Account): Promise<void> {
-    if (this.consumers.isStopping(RUNS_GROUP)) return;
+    if (this.consumers.isStopping(RUNS_GROUP) || this.emitsTooMuch(id)) return;
     // filling takes two statements, so it does not follow every run
     account.refillBelow = Math.max(1, Math.ceil(readyOf(account) / 2));
     const limit = READY_PER_ACCOUNT - readyOf(account);

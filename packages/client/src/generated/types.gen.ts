@@ -1119,7 +1119,7 @@ export type CreateComponentErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1183,7 +1183,7 @@ export type GetRegisteredComponentErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1247,7 +1247,7 @@ export type GetComponentErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1317,7 +1317,7 @@ export type ListRegistryErrors = {
      */
     403: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1387,7 +1387,7 @@ export type ListConnectionsErrors = {
      */
     403: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1467,7 +1467,7 @@ export type CreateConnectionErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1534,7 +1534,7 @@ export type DeleteConnectionErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1598,7 +1598,7 @@ export type GetConnectionErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1670,7 +1670,7 @@ export type PatchConnectionErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1744,7 +1744,7 @@ export type ListSourcesErrors = {
      */
     403: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1828,7 +1828,7 @@ export type CreateSourceErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1891,7 +1891,7 @@ export type DeleteSourceErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -1955,7 +1955,7 @@ export type GetSourceErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2031,7 +2031,7 @@ export type PatchSourceErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2107,7 +2107,7 @@ export type UpdateSourceErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2193,7 +2193,7 @@ export type RunSourceErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2269,7 +2269,7 @@ export type ListRunsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2356,7 +2356,7 @@ export type ListSourcePropOptionsErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2443,7 +2443,7 @@ export type ListComponentPropOptionsErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2527,7 +2527,7 @@ export type ListSourceEventsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2607,7 +2607,7 @@ export type ListSourceLogsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2691,7 +2691,7 @@ export type DeleteSourceEventsErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2767,7 +2767,7 @@ export type PollSourceEventsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2884,7 +2884,7 @@ export type PublishSourceEventsErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -2968,7 +2968,7 @@ export type ListWorkflowEventsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3048,7 +3048,7 @@ export type ListWorkflowErrorsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3112,7 +3112,7 @@ export type ListSourceStreamsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3176,7 +3176,7 @@ export type ListWorkflowStreamsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3241,7 +3241,7 @@ export type ListSourceEventDeliveriesErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3306,7 +3306,7 @@ export type ListWorkflowEventDeliveriesErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3388,7 +3388,7 @@ export type DeleteSubscriptionErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3484,7 +3484,7 @@ export type CreateSubscriptionErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3542,7 +3542,7 @@ export type ListSubscriptionsErrors = {
      */
     403: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3620,7 +3620,7 @@ export type DeleteAutoSubscriptionErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3712,7 +3712,7 @@ export type CreateAutoSubscriptionErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3770,7 +3770,7 @@ export type ListAutoSubscriptionsErrors = {
      */
     403: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3864,7 +3864,7 @@ export type CreateWebhookErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -3938,7 +3938,7 @@ export type ListWebhooksErrors = {
      */
     403: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4001,7 +4001,7 @@ export type DeleteWebhookErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4065,7 +4065,7 @@ export type GetWebhookErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4141,7 +4141,7 @@ export type PatchWebhookErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4217,7 +4217,7 @@ export type UpdateWebhookErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4281,7 +4281,7 @@ export type GetWebhookSecretErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4367,7 +4367,7 @@ export type RotateWebhookSecretErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4443,7 +4443,7 @@ export type ListDeliveriesErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4530,7 +4530,7 @@ export type RetryDeliveryErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4616,7 +4616,7 @@ export type TestWebhookErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4706,7 +4706,7 @@ export type RecoverDeliveriesErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4790,7 +4790,7 @@ export type CreateReplayErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4866,7 +4866,7 @@ export type CancelReplayErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4930,7 +4930,7 @@ export type GetReplayErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -4998,7 +4998,7 @@ export type GetSourceStatsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5066,7 +5066,7 @@ export type GetWorkflowStatsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5134,7 +5134,7 @@ export type GetWebhookStatsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5192,7 +5192,7 @@ export type GetCurrentUserErrors = {
      */
     403: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5262,7 +5262,7 @@ export type ListKeysErrors = {
      */
     403: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5342,7 +5342,7 @@ export type CreateKeyErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5405,7 +5405,7 @@ export type DeleteKeyErrors = {
      */
     415: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5479,7 +5479,7 @@ export type StreamSourceEventsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5553,7 +5553,7 @@ export type StreamWorkflowEventsErrors = {
      */
     404: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**
@@ -5670,7 +5670,7 @@ export type PublishWorkflowEventsErrors = {
      */
     422: Problem;
     /**
-     * Too many requests; Retry-After states when to retry, RateLimit which limit was reached.
+     * Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.
      */
     429: Problem;
     /**

@@ -14,6 +14,7 @@ import {
   type WebhookId,
 } from '#contracts';
 import { comparePlaces, eventIdOf, type EventPlace } from '#events';
+import { FullAccounts } from '#waiting-data';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { type DeliveredEntry, DeliveredLog, DeliveredRepository } from './delivered.repository.js';
 import { deliveryIdOf, deliveryOf, placeOfDelivery } from '../delivery.js';
@@ -32,6 +33,7 @@ export class DeliveriesService {
     private readonly delivered: DeliveredRepository,
     private readonly log: DeliveredLog,
     private readonly recorded: RecordedEvents,
+    private readonly full: FullAccounts,
   ) {}
 
   async list({ owner_id, webhook_id, limit, after, before }: ListDeliveries): Promise<Page<WebhookDelivery>> {
@@ -73,6 +75,8 @@ export class DeliveriesService {
       .filter((each) => comparePlaces(each, place) === 0)
       .sort((a, b) => b.attempts.length - a.attempts.length);
     if (!entry) throw new NotFound('delivery', id);
+    // a delivery that is parked is retried whatever waits: only this one adds a row
+    this.full.refuseFull(owner_id);
     const event = await this.recorded.find(owner_id, entry.emitter_id, place);
     if (!event) throw gone(id);
     const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), entry.attempts);

@@ -1,0 +1,81 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import { listFullInRouting, listFullInRuntime, type RunRequest, type UserId } from '#contracts';
+import type { Consumers } from '#messaging';
+import { createLog } from '#observability';
+import type { FullAccounts, WaitingData } from '#waiting-data';
+import type { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import type { QueueSignal } from '../queue/queue-signal.js';
+import { RuntimeConfig } from '../runtime.config.js';
+import { type RunLanes } from './run-lanes.js';
+import { RunQueue } from './run-queue.js';
+import type { RunsService } from './runs.service.js';
+
+const [ALICE, BOB] = ['u_alice', 'u_bob'] as UserId[] as [UserId, UserId];
+
+let fullInRouting: boolean;
+let fullInRuntime: boolean;
+let fullOfEmits: boolean;
+let queued: RunRequest[];
+let pushed: number;
+let queue: RunQueue;
+
+beforeEach(() => {
+  [fullInRouting, fullInRuntime, fullOfEmits] = [false, false, false];
+  [queued, pushed] = [[], 0];
+  const rows: Partial<QueuedRunsRepository> = {
+    obstacles: async () => ({ inactive: new Set(), waiting: new Set() }),
+    add: async (runs) => void queued.push(...runs),
+    lease: async () => true,
+    next: async (id, taken) => queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id)),
+    release: async () => {},
+    accountsWaiting: async () => [...new Set(queued.map(({ owner_id }) => owner_id))],
+  };
+  const consumers = { isStopping: () => false, push: () => void (pushed += 1) } as unknown as Consumers;
+  const own = { isFullOf: (table: string, id: UserId) => fullOfEmits && table === 'waiting_emit' && id === ALICE } as WaitingData;
+  const full = {
+    isFullIn: ({ name }, id) =>
+      id === ALICE && ((name === listFullInRouting.name && fullInRouting) || (name === listFullInRuntime.name && fullInRuntime)),
+  } as FullAccounts;
+  const lanes = { laneOf: () => ({ lane: 'a', group: 'a' }) } as unknown as RunLanes;
+  queue = new RunQueue(
+    rows as QueuedRunsRepository,
+    {} as RunsService,
+    lanes,
+    consumers,
+    RuntimeConfig.read({}),
+    own,
+    full,
+    { listen: () => {} } as unknown as QueueSignal,
+    createLog('test', 'silent'),
+  );
+});
+
+const run = (owner_id: UserId): RunRequest => ({ run_id: `of ${owner_id}`, owner_id, source_id: 'dc_1', trigger: 'timer', due_at_ms: 1 });
+/** The accounts whose runs start. */
+const started = async () => {
+  const due = [run(ALICE), run(BOB)];
+  const tasks = await queue.plan(due);
+  return due.filter((_, index) => tasks[index]!.length > 0).map(({ owner_id }) => owner_id);
+};
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+it.each<[string, () => void]>([
+  ['deliveries', () => (fullInRouting = true)],
+  ['waiting emits', () => (fullOfEmits = true)],
+])('a run of an account that is full of %s waits until it is no longer full; those of others start', async (_, fill) => {
+  fill();
+  expect(await started()).toEqual([BOB]);
+  expect(queued).toEqual([run(ALICE)]);
+  await queue.look();
+  await settled();
+  expect(pushed).toBe(0);
+  [fullInRouting, fullOfEmits] = [false, false];
+  await queue.look();
+  await settled();
+  expect(pushed).toBe(1);
+});
+
+it('runs of an account start although its waiting runs make it full: they empty the queue', async () => {
+  fullInRuntime = true;
+  expect(await started()).toEqual([ALICE, BOB]);
+});
